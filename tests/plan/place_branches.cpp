@@ -63,15 +63,14 @@ TEST_CASE("branches take their least time on any workers, exactly") {
     const Rational around = stages.time_of(stages.stem) + stages.times.back();
     const auto placed = plan::place_branches(stages.graph, costs, {.workers = workers});
     const auto longest_first =
-        plan::place_branches(stages.graph, costs, {.workers = workers, .placements = 0});
+        plan::place_branches(stages.graph, costs, {.workers = workers, .steps = 0});
     INFO("case " << c << ": " << branches << " branches, " << workers << " workers");
-    REQUIRE(placed.compared_all);
+    REQUIRE(placed.optimal);
     REQUIRE(placed.makespan == around + least);
     REQUIRE(simulate(placed.schedule, costs).makespan() == placed.makespan);
     if (workers >= branches)
       REQUIRE(placed.makespan == around + *std::max_element(times.begin(), times.end()));
     // Graham's bound of longest first.
-    REQUIRE_FALSE(longest_first.compared_all);
     REQUIRE_FALSE(longest_first.makespan < placed.makespan);
     REQUIRE_FALSE(around + least * (Rational(4, 3) - Rational(1, 3 * workers)) <
                   longest_first.makespan);
@@ -80,6 +79,46 @@ TEST_CASE("branches take their least time on any workers, exactly") {
     seen.count("more workers than branches", workers > branches);
     if (branches == 3 && workers == 2) REQUIRE(longest_first.makespan == placed.makespan);
     if (c % 10 == 0) test::schedule_battery(placed.schedule);
+  }
+  CHECK(seen.rarer_than(4).empty());
+}
+
+TEST_CASE("no order and no workers are better in any graph") {
+  std::mt19937_64 random(23);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  test::Coverage seen("graphs");
+  for (std::uint64_t c = 0; c < test::cases(150, 15'000); ++c) {
+    StageGraph graph{2 + below(7)};
+    BranchTimes costs;
+    for (int s = 0; s < graph.stages; ++s) {
+      costs.times.emplace_back(below(10), 3);
+      for (int from = 0; from < s; ++from)
+        if (below(4) == 0) graph.edges.push_back({Stage{from}, Stage{s}});
+    }
+    const int workers = 2 + below(2);
+    const auto branches = plan::impl::branches_of(graph);
+    if (branches.size() > 6) continue;
+    std::vector<Rational> times;
+    std::vector<std::vector<std::size_t>> inputs;
+    for (const auto& branch : branches) {
+      times.emplace_back();
+      for (const Stage stage : branch.stages) times.back() = times.back() + costs.times[+stage];
+      inputs.push_back(branch.inputs);
+    }
+    const auto placed = plan::place_branches(graph, costs, {.workers = workers});
+    INFO("case " << c << ": " << to_string(placed.orders));
+    REQUIRE(placed.optimal);
+    REQUIRE(placed.makespan == test::least_makespan(times, inputs, workers));
+    const auto first = plan::place_branches(graph, costs, {.workers = workers, .steps = 0});
+    seen.count("longest first is not the optimum", placed.makespan < first.makespan);
+    seen.count("branches of several stages",
+               branches.size() < static_cast<std::size_t>(graph.stages));
+    seen.count("five or six branches", branches.size() >= 5);
+    // A few steps give an answer between both.
+    const auto some = plan::place_branches(graph, costs, {.workers = workers, .steps = 20});
+    REQUIRE_FALSE(first.makespan < some.makespan);
+    REQUIRE_FALSE(some.makespan < placed.makespan);
+    if (some.optimal) REQUIRE(some.makespan == placed.makespan);
   }
   CHECK(seen.rarer_than(4).empty());
 }

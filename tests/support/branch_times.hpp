@@ -95,4 +95,41 @@ struct ForkedStages {
   return *best;
 }
 
+/// Returns the least makespan of jobs that wait for others, on `workers` workers, over all orders
+/// in which the jobs can begin and all workers for each. inputs[j]: the jobs that job j waits for.
+[[nodiscard]] inline Rational least_makespan(const std::vector<Rational>& times,
+                                             const std::vector<std::vector<std::size_t>>& inputs,
+                                             int workers) {
+  std::vector<Rational> free(static_cast<std::size_t>(workers));
+  std::vector<std::optional<Rational>> ends(times.size());
+  std::optional<Rational> best;
+  const std::function<void(std::size_t)> begin = [&](std::size_t done) {
+    if (done == times.size()) {
+      const Rational last = *std::max_element(free.begin(), free.end());
+      if (!best || last < *best) best = last;
+      return;
+    }
+    for (std::size_t j = 0; j < times.size(); ++j) {
+      if (ends[j]) continue;
+      Rational ready;
+      bool can = true;
+      for (const std::size_t input : inputs[j]) {
+        can = can && ends[input].has_value();
+        if (can) ready = std::max(ready, *ends[input]);
+      }
+      if (!can) continue;
+      for (Rational& worker : free) {
+        const Rational before = worker;
+        worker = std::max(worker, ready) + times[j];
+        ends[j] = worker;
+        begin(done + 1);
+        ends[j].reset();
+        worker = before;
+      }
+    }
+  };
+  begin(0);
+  return *best;
+}
+
 }  // namespace heddle::test

@@ -26,8 +26,9 @@ namespace heddle::inline v0::plan {
 struct BranchOptions {
   int workers = 1;                  ///< number of workers, which are the ranks of the Schedule
   std::vector<Bytes> outputs = {};  ///< bytes of the output of each stage; empty: 0 bytes each
-  /// The most placements to compare. If there are more, only the one of longest first is made.
-  std::uint64_t placements = 4096;
+  /// The most steps of the search. A step puts a branch on a worker; a simulation counts as a step
+  /// for each branch. 0: longest first alone.
+  std::uint64_t steps = 20'000;
 };
 
 /// The result of place_branches().
@@ -36,24 +37,22 @@ struct PlacedBranches {
   Orders orders;      ///< the stages of every worker in their order
   Schedule schedule;  ///< the woven orders, with the sizes of the outputs
   Time makespan;      ///< its makespan by simulate()
-  bool compared_all;  ///< true if no other placement has a smaller makespan
+  bool optimal;       ///< true if the search is complete or a lower bound is reached
 };
 
 /// Returns orders in which every worker computes the forwards of some branches of `graph`, for one
-/// microbatch. A branch is a longest chain of stages without a fork or a fusion inside, and stays
-/// on one worker. A worker computes its branches one after another, first the one from whose begin
-/// the longest path leads to the end.
+/// microbatch. A branch is a longest chain of stages without a fork or a fusion inside. It stays on
+/// one worker, which computes it without a pause for another branch.
 ///
-/// Longest first (LPT: Graham, "Bounds on multiprocessing timing anomalies", 1969): in that order
-/// each branch goes to the worker that can begin it first; among equals, to the one that has most
-/// of its inputs. For branches that begin together this takes at most 4/3 - 1/(3 workers) of the
-/// least time, without messages. If there are at most `options.placements` placements, all of them
-/// are simulated, and the best replaces it: first the least makespan, then the fewest bytes in
-/// messages. Placements that differ only in the names of the workers count once, so the workers
-/// should be alike.
+/// Longest first (LPT: Graham, "Bounds on multiprocessing timing anomalies", 1969) takes the
+/// branches by the longest path from their begin to the end of all work. Each goes to the worker
+/// that can begin it first; among equals, to the one that has most of its inputs. For branches that
+/// begin together this takes at most 4/3 - 1/(3 workers) of the least time. A search then tries all
+/// workers and orders by branch and bound, as far as `options.steps` allow. The result has the
+/// least makespan of those that were found, and at equal makespans the fewest bytes in messages.
 ///
-/// If the branches between a fork and its fusion all begin together, the result of a comparison of
-/// all placements has the least makespan of any schedule that does not divide branches.
+/// If the result is `optimal` and messages take no time, no other placement and no other order of
+/// the branches has a smaller makespan. Workers without branches so far count as alike.
 /// @param graph forwards only; edges at a backward pass are not used
 /// @param costs prices the stages and the messages, as in simulate()
 /// @throws contract_error if there are no workers or stages, if the sizes are not one for each
@@ -74,9 +73,8 @@ template <Costs C>
   });
   impl::BranchSearch<C> search(graph, costs, options.workers, options.outputs);
   search.longest_first();
-  const bool all = search.placements(options.placements) <= options.placements;
-  if (all) search.compare_all();
-  return {search.orders(), search.schedule(), search.makespan(), all};
+  const bool optimal = search.improve(options.steps);
+  return {search.orders(), search.schedule(), search.makespan(), optimal};
 }
 
 }  // namespace heddle::inline v0::plan

@@ -6,7 +6,6 @@
 /// The branches of a StageGraph, for place_branches().
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -32,10 +31,6 @@ struct Branch {
 [[nodiscard]] Orders branch_orders(const StageGraph& graph, const std::vector<Branch>& branches,
                                    std::span<const std::size_t> order,
                                    std::span<const std::size_t> worker_of, int workers);
-
-/// Returns the number of divisions of `items` items into at most `groups` groups without names, or
-/// `limit` + 1 if there are more than `limit`.
-[[nodiscard]] std::uint64_t groupings(std::size_t items, std::size_t groups, std::uint64_t limit);
 
 }  // namespace heddle::inline v0::plan::impl
 

@@ -7,10 +7,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <numeric>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
@@ -59,27 +57,6 @@ HEDDLE_INLINE Orders branch_orders(const StageGraph& graph, const std::vector<Br
     for (const Stage stage : branches[b].stages)
       orders.ranks[worker_of[b]].push_back({Kind::forward, stage, Item{0}});
   return orders;
-}
-
-HEDDLE_INLINE std::uint64_t groupings(std::size_t items, std::size_t groups, std::uint64_t limit) {
-  // By groups in use: the number of divisions of the items so far, at most limit + 1 of them.
-  std::vector<std::uint64_t> counts(groups + 1, 0), next;
-  const auto capped = [limit](std::uint64_t a, std::uint64_t times, std::uint64_t b) {
-    if (a != 0 && times > limit / a) return limit + 1;
-    return std::min(a * times + b, limit + 1);
-  };
-  counts[0] = 1;
-  for (std::size_t i = 0; i < items; ++i) {
-    next.assign(groups + 1, 0);
-    for (std::size_t used = 0; used <= groups; ++used) {
-      if (used > 0) next[used] = capped(counts[used], used, next[used]);
-      if (used > 0) next[used] = capped(counts[used - 1], 1, next[used]);
-    }
-    counts = std::move(next);
-  }
-  std::uint64_t sum = 0;
-  for (const std::uint64_t count : counts) sum = capped(count, 1, sum);
-  return sum;
 }
 
 }  // namespace heddle::inline v0::plan::impl
