@@ -115,16 +115,16 @@ inline void convolve(const StreamLayer& layer, int size, const Reals& weights,
   for (int o = 0; o < layer.out; ++o)
     for (int y = 0; y < out_side; ++y)
       for (int x = 0; x < out_side; ++x) {
-        float sum = 0;
+        double sum = 0;
         for (int i = 0; i < inputs; ++i)
           for (int v = -reach; v <= reach; ++v)
             for (int u = -reach; u <= reach; ++u) {
               const int row = y * layer.stride + v, column = x * layer.stride + u;
               if (row < 0 || row >= side || column < 0 || column >= side) continue;
-              sum += weights[at(o * inputs + i, size, v + reach, size, u + reach)] *
+              sum += double{weights[at(o * inputs + i, size, v + reach, size, u + reach)]} *
                      input[at(o / outputs * inputs + i, side, row, side, column)];
             }
-        output[at(o, out_side, y, out_side, x)] += sum;
+        output[at(o, out_side, y, out_side, x)] += static_cast<float>(sum);
       }
 }
 

@@ -15,6 +15,7 @@
 
 #include <heddle/plan/place_branches.hpp>
 #include <heddle/schedule/order/weave.hpp>
+#include <heddle/schedule/output_sizes.hpp>
 #include <heddle/simulate/simulate.hpp>
 
 #include "support/branch_times.hpp"
@@ -186,6 +187,13 @@ TEST_CASE("what cannot be placed is rejected") {
   CHECK_THAT(complaint({}, {.workers = 2}), ContainsSubstring("stages = 0"));
   CHECK_THAT(complaint(chain, {.workers = 2, .outputs = {8, 8}}),
              ContainsSubstring("2 sizes for 3 stages"));
+  CHECK_THAT(
+      test::message_of<contract_error>([] {
+        (void)with_output_sizes(
+            weave({"", {{{Kind::forward, 0, 0}, {Kind::forward, 1, 0}}}, StageGraph::chain(2)}),
+            {});
+      }),
+      ContainsSubstring("stage 0 has an output, and there are 0 sizes"));
   const StageGraph cycle{3, {{Stage{0}, Stage{1}}, {Stage{1}, Stage{2}}, {Stage{2}, Stage{1}}}};
   CHECK_THAT(complaint(cycle, {.workers = 2}), ContainsSubstring("cycle"));
 }

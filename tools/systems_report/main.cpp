@@ -73,6 +73,8 @@ constexpr System systems[] = {
     {"hybrid CPU balance", report::hybrid_balance},
     {"Multiverse", report::multiverse},
     {"ParallelPrompt", report::parallel_prompt},
+    {"Non-deep networks", report::non_deep},
+    {"Lagrangian PINN", report::lagrangian_pinn},
     {"feedforward solving", report::fixed_point},
     {"SAT speed-up prediction", report::sat},
 };
