@@ -68,7 +68,7 @@ int workers_with_equal_scores() {
   return equal;
 }
 
-constexpr int forks = 300;
+constexpr int random_forks = 300;
 
 struct ForkCounts {
   int three = 0;          ///< forks of three on three workers that take the longest stream
@@ -81,7 +81,7 @@ struct ForkCounts {
 ForkCounts fork_counts() {
   std::mt19937_64 random(31);
   ForkCounts counts;
-  for (int c = 0; c < forks; ++c) {
+  for (int c = 0; c < random_forks; ++c) {
     const ForkedStages three({.branches = 3, .stem = 1, .most_stages = 4}, random);
     std::vector<Rational> times;
     for (const auto& branch : three.branches) times.push_back(three.time_of(branch));
@@ -186,10 +186,10 @@ struct PublishedStreams {
   }
 };
 
-std::string rounded(double value) { return hd::text(std::round(1e3 * value) / 1e3); }
+std::string three_digits(double value) { return hd::text(std::round(1e3 * value) / 1e3); }
 
 /// Returns the solver after a run on `workers` threads.
-examples::MovingPoints solved(const examples::Convection& problem, int workers) {
+examples::MovingPoints solution_of(const examples::Convection& problem, int workers) {
   return hd::test::solve(
       problem, hd::plan::place_branches(
                    examples::graph_of(problem), hd::StageCosts{.forward = 1},
@@ -201,7 +201,7 @@ examples::MovingPoints solved(const examples::Convection& problem, int workers) 
 int equal_orders() {
   const examples::Convection problem{
       .points = 32, .speed = 2, .burgers = true, .viscosity = 0.05, .time = 0.3, .joins = 8};
-  const examples::MovingPoints serial = solved(problem, 1);
+  const examples::MovingPoints serial = solution_of(problem, 1);
   const hd::StageGraph graph = examples::graph_of(problem);
   std::mt19937_64 random(23);
   int equal = 0;
@@ -235,21 +235,21 @@ std::vector<Comparison> non_deep() {
   const PublishedStreams published;
   const hd::plan::BranchOptions usual;
   const auto gain = [&](int workers, std::uint64_t steps) {
-    return rounded(published.speed_up(workers, steps));
+    return three_digits(published.speed_up(workers, steps));
   };
-  const auto of_all = [](int count) { return hd::text(count, " of ", forks); };
+  const auto of_all = [](int count) { return hd::text(count, " of ", random_forks); };
   const bool best =
       published.makespan(2) == published.least(2) && published.makespan(3) == published.least(3);
   return {
       {"three streams on 1, 2, 3 and 4 workers have the scores of one loop, bit for bit", "",
        hd::text(equal, " of 4"), "all", verdict(equal == 4)},
       {"3 workers: stem, longest stream and fusion, on rationals", "", of_all(counts.three), "all",
-       verdict(counts.three == forks)},
+       verdict(counts.three == random_forks)},
       {"2 workers: the least time of all partitions of 2 to 6 streams", "",
        hd::text(of_all(counts.two), "; longest first alone: ", counts.longest_first), "all",
-       verdict(counts.two == forks)},
+       verdict(counts.two == random_forks)},
       {"bytes in messages are the outputs at the fusion, without the largest", "",
-       of_all(counts.bytes), "all", verdict(counts.bytes == forks)},
+       of_all(counts.bytes), "all", verdict(counts.bytes == random_forks)},
       {"a merged 3x3 kernel and its three branches: largest difference, relative", "",
        hd::text(merged), "at most 1e-6", verdict(merged <= 1e-6)},
       {"streams of 5, 6 and 6 layers with 160, 320 and 640 channels: the least makespan of all "
@@ -268,26 +268,26 @@ std::vector<Comparison> lagrangian_pinn() {
   std::string upwind;
   for (const double speed : {1.0, 10.0, 100.0}) {
     const examples::Convection problem{.points = 64, .speed = speed, .time = 1, .steps = 20};
-    const examples::MovingPoints end = solved(problem, 2);
+    const examples::MovingPoints end = solution_of(problem, 2);
     for (std::size_t i = 0; i < end.values.size(); ++i)
       rounding =
           std::max(rounding, std::abs(end.values[i] - std::sin(end.positions[i] - speed)) / speed);
     const double error =
         hd::test::largest_error(hd::test::upwind(problem.points, speed, problem.time),
                                 [&](double x) { return std::sin(x - speed); });
-    upwind += hd::text(upwind.empty() ? "" : ", ", rounded(error));
+    upwind += hd::text(upwind.empty() ? "" : ", ", three_digits(error));
   }
   // Each of 20 steps rounds a position of up to the speed and one circle, which is below 8 speeds.
   const double limit = 2 * 20 * 8 * std::numeric_limits<double>::epsilon();
 
   const double before_shock = hd::test::largest_error(
-      solved({.points = 256, .burgers = true, .time = 0.5, .steps = 10}, 2).grid,
+      solution_of({.points = 256, .burgers = true, .time = 0.5, .steps = 10}, 2).grid,
       [](double x) { return hd::test::burgers(x, 0.5); });
 
   const examples::Convection viscous{
       .points = 256, .burgers = true, .viscosity = 0.1, .time = 1, .joins = 800};
   const std::vector<double> fine = hd::test::viscous_burgers(1024, viscous.viscosity, viscous.time);
-  const std::vector<double> ours = solved(viscous, 2).grid;
+  const std::vector<double> ours = solution_of(viscous, 2).grid;
   double remapped = 0;
   for (std::size_t i = 0; i < ours.size(); ++i)
     remapped = std::max(remapped, std::abs(ours[i] - fine[4 * i]));
