@@ -29,6 +29,7 @@ namespace impl {
 /// Returns `pieces` shares of 1. @throws contract_error if `pieces` is below 1.
 [[nodiscard]] std::vector<double> equal_shares(int pieces);
 
+/// A range of integers or floating-point numbers.
 template <class R>
 concept LineOfNumbers = std::ranges::input_range<const R> &&
     std::is_arithmetic_v<std::remove_cvref_t<std::ranges::range_reference_t<const R>>>;
