@@ -6,6 +6,7 @@
 /// Includes all of layout/: mesh shapes, shares, placements and layouts, strided blocks, packing.
 
 #include <heddle/layout/bank_mapping.hpp>
+#include <heddle/layout/cut.hpp>
 #include <heddle/layout/forked_text.hpp>
 #include <heddle/layout/grid_order.hpp>
 #include <heddle/layout/group_mask.hpp>

@@ -30,6 +30,7 @@
 #include <heddle/plan/observed_costs.hpp>
 #include <heddle/plan/operation_count.hpp>
 #include <heddle/plan/path_plan.hpp>
+#include <heddle/plan/place_branches.hpp>
 #include <heddle/plan/place_weights.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/plan_schedule.hpp>

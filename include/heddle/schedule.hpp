@@ -20,6 +20,7 @@
 #include <heddle/schedule/message_sizes.hpp>
 #include <heddle/schedule/monitor.hpp>
 #include <heddle/schedule/order.hpp>
+#include <heddle/schedule/output_sizes.hpp>
 #include <heddle/schedule/pass.hpp>
 #include <heddle/schedule/place_lives.hpp>
 #include <heddle/schedule/plan.hpp>

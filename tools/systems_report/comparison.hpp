@@ -69,6 +69,8 @@ std::vector<Comparison> nano_flow();
 std::vector<Comparison> unified();
 std::vector<Comparison> fixed_point();
 std::vector<Comparison> multiverse();
+std::vector<Comparison> non_deep();
+std::vector<Comparison> lagrangian_pinn();
 std::vector<Comparison> parallel_prompt();
 std::vector<Comparison> sat();
 std::vector<Comparison> sn40l();

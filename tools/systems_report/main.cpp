@@ -78,6 +78,8 @@ constexpr System systems[] = {
     {"Multiverse", report::multiverse},
     {"ParallelPrompt", report::parallel_prompt},
     {"ParScale", report::parscale},
+    {"Non-deep networks", report::non_deep},
+    {"Lagrangian PINN", report::lagrangian_pinn},
     {"feedforward solving", report::fixed_point},
     {"SAT speed-up prediction", report::sat},
     {"LPD", report::lpd},
