@@ -79,12 +79,11 @@ function(heddle_source_option source key default result)
 endfunction()
 
 # heddle_join(RESULT NAME TOGETHER sources... [STRICT headers...]): units NAME_1.cpp, ... that include up
-# to TOGETHER * HEDDLE_JOIN_TIMES of the sources each, which pay for their headers once
-# (docs/decisions/0039). The STRICT headers come first, and have the warnings of conversions, whatever
-# instantiates their templates: users may include ours with these warnings on. The sources do not have
-# them. Units name their sources below this folder, among the directories of whose includes it must be,
-# so that a compiler cache finds in one clone what it has seen in another; CMake's own UNITY_BUILD
-# writes whole paths.
+# to TOGETHER of the sources each, which pay for their headers once (docs/decisions/0039). The STRICT
+# headers come first, and have the warnings of conversions, whatever instantiates their templates: users
+# may include ours with these warnings on. The sources do not have them. Units name their sources below
+# this folder, among the directories of whose includes it must be, so that a compiler cache finds
+# in one clone what it has seen in another; CMake's own UNITY_BUILD writes whole paths.
 function(heddle_join result name together)
   cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "STRICT")
   set(units)
@@ -104,7 +103,6 @@ function(heddle_join result name together)
     set(${result} ${sources} PARENT_SCOPE)
     return()
   endif()
-  math(EXPR together "${together} * ${HEDDLE_JOIN_TIMES}")
   set(number 0)
   while(sources)
     math(EXPR number "${number} + 1")
