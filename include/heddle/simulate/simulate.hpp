@@ -16,6 +16,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/schedule/impl/is_tier_move.hpp>
 #include <heddle/schedule/impl/is_time.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/timeline.hpp>
@@ -31,7 +32,8 @@ namespace heddle::inline v0 {
 ///
 /// A move occupies its channel for transfer().occupancy and arrives transfer().latency later. It
 /// ends at the destination when it has arrived, its storage there is free and the message before it
-/// is delivered. With Sending::rendezvous it also starts only when that storage is free.
+/// is delivered. With Sending::rendezvous it also starts only when that storage is free. A move
+/// between tiers of one rank always does, because nothing buffers its data on the way.
 ///
 /// If the costs have a Machine on which queues share ports, lines or units, each of these serves
 /// one message after another, in the order in which they come; at equal times the order of the list
@@ -89,7 +91,8 @@ void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C
     if (actions[i].kind == Kind::move) {
       const Transfer<Time> transfer = impl::transfer_time(schedule, costs, ActionId{i});
       // A rendezvous waits for the storage, but not for the previous delivery: latencies overlap.
-      if (sending == Sending::rendezvous) span.start = std::max(span.start, storage);
+      if (sending == Sending::rendezvous || impl::is_tier_move(schedule, ActionId{i}))
+        span.start = std::max(span.start, storage);
       span.end = span.start + transfer.occupancy;
       span.arrival = std::max(Time(span.end + transfer.latency), ready[1]);
       queue = {span.end, span.arrival};

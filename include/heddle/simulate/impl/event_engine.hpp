@@ -15,6 +15,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/schedule/impl/is_tier_move.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/impl/priced.hpp>
@@ -161,7 +162,8 @@ class EventEngine {
       for (std::uint32_t a = after_begin[i]; a != after_begin[i + 1]; ++a) {
         const After after = all_after[a];
         edge(after.action, After::of(who, after.mine, after.end));
-        if (after.mine == 1 && sending == Sending::rendezvous)
+        if (after.mine == 1 &&
+            (sending == Sending::rendezvous || is_tier_move(m_schedule, ActionId{who})))
           edge(after.action, After::of(who, 0, after.end));
       }
       Last& of = last[+actions[i].queue];
