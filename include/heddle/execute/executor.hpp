@@ -40,8 +40,9 @@ struct ExecuteOptions {
   /// Receives a line for each abort, and the lines that a model reports when its Runner is made,
   /// such as the path of messages and the BLAS library (see Stages). It may be empty.
   std::function<void(std::string_view)> log = {};
-  /// Performs moves between tiers while the rank computes, see Mover. If it is empty, such a move
-  /// is a task of the handler, at its place in the list.
+  /// Performs moves between tiers while the rank computes, see Mover. These are the moves in local
+  /// queues that have nothing but moves within the rank, at least one of them between tiers. If
+  /// there is no mover, such a move is a task of the handler, at its place in the list.
   MoverRef mover = {};
 };
 
@@ -70,12 +71,12 @@ template <Transport T>
 class Executor {
  public:
   /// Prepares to run `program` over `transport`, to which the executor refers.
-  /// @throws contract_error if there is a mover, but a move between tiers shares its queue with
-  ///         other work.
+  /// @throws contract_error if an action of the handler uses a buffer that the mover holds, such as
+  ///         a move between tiers that shares its queue with other work.
   Executor(Program program, T& transport, ExecuteOptions options = {})
       : m_program(std::move(program)), m_transport(&transport), m_options(std::move(options)) {
     if (m_options.mover)
-      impl::expect_mover_lanes(m_program);
+      impl::expect_mover_lanes(m_program, m_options.mover);
     else
       impl::leave_moves_to_handler(m_program);
     m_ports.resize(m_program.ports.size());

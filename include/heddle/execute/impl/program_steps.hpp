@@ -45,9 +45,11 @@ namespace heddle::inline v0::impl {
 /// Makes every move of a Mover a task of the handler.
 void leave_moves_to_handler(Program& program);
 
-/// Checks that the handler performs no move between tiers.
-/// @throws contract_error if a move between tiers shares its queue with other work.
-void expect_mover_lanes(const Program& program);
+/// Checks that the handler touches no buffer that the mover holds.
+/// @throws contract_error if it does, for example because a move between tiers shares its queue
+/// with
+///         other work.
+void expect_mover_lanes(const Program& program, const MoverRef& mover);
 
 }  // namespace heddle::inline v0::impl
 

@@ -20,7 +20,6 @@
 #include <heddle/execute/mover.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/schedule/action_text.hpp>
-#include <heddle/schedule/impl/is_tier_move.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -118,16 +117,19 @@ HEDDLE_INLINE void leave_moves_to_handler(Program& program) {
   program.ports = std::move(ports);
 }
 
-HEDDLE_INLINE void expect_mover_lanes(const Program& program) {
-  for (std::size_t i = 0; i < program.size(); ++i)
-    expects(program.steps[i].does != Step::Does::run ||
-                !is_tier_move(program.schedule, program.steps[i].action),
-            [&] {
-              return ErrorInfo{step_place(program, i),
-                               "a move between tiers shares its queue with other work",
-                               "a mover performs only the moves of queues without other work",
-                               "give the moves between tiers a lane of their own"};
-            });
+HEDDLE_INLINE void expect_mover_lanes(const Program& program, const MoverRef& mover) {
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    if (program.steps[i].does != Step::Does::run) continue;
+    for (const BoundUse& use : program.uses_of(i))
+      expects(!mover.holds(use.buffer), [&] {
+        const Buffer& buffer = program.schedule[use.buffer];
+        return ErrorInfo{
+            step_place(program, i), "a buffer that the mover holds has no memory for the handler",
+            text("'", program.schedule[buffer.label], "' of stage ", buffer.stage, " in tier ",
+                 buffer.tier),
+            "give the moves between tiers a queue without other work, such as a lane of their own"};
+      });
+  }
 }
 
 }  // namespace heddle::inline v0::impl
