@@ -222,7 +222,7 @@ class Executor {
  private:
   /// The messages or moves of one port. The counters only grow, and only this thread writes them.
   struct Pending {
-    std::size_t slots = 0;                      ///< of a ring: message k is in slot k mod slots
+    std::size_t slots = 0;  ///< the size of the ring: message k is in slot k mod slots
     std::vector<typename T::Request> requests;  ///< the ring of a port of messages
     std::unique_ptr<impl::MoveRing> moves;      ///< the ring of a port of a Mover
     std::vector<std::uint32_t> step_of;  ///< the Program's step that posted it; recording only
