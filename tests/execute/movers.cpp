@@ -494,6 +494,49 @@ TEST_CASE("a Runner gives no memory to buffers that its mover holds") {
   for (std::size_t i = 0; i < got.size(); ++i) REQUIRE(got[i] == TierFile::byte_at(i));
 }
 
+TEST_CASE("the guide's window loads every block of its file, in every step") {
+  constexpr std::uint32_t blocks = 7, window = 3;
+  constexpr Bytes size = 100;
+  const TierFile file("guide", blocks * size);
+  const std::string& path = file.path();
+  Builder builder("window", 1);
+  const BufferId weights = builder.add_buffer({.parts = blocks,
+                                               .label = builder.label("weights"),
+                                               .tier = Tier{1},
+                                               .transient = false,
+                                               .bytes = blocks * size});
+  const BufferId slots =
+      builder.add_buffer({.parts = window, .label = builder.label("slot"), .bytes = window * size});
+  const QueueId disk = builder.local(Rank{0}, Lane{1}), work = builder.local(Rank{0});
+  const auto load = [&](std::uint32_t k) {
+    if (k < blocks)
+      builder.add({.kind = Kind::move, .queue = disk, .item = Item{k}},
+                  {schedule::read(weights, k), schedule::write(slots, k % window)});
+  };
+  for (std::uint32_t k = 0; k < window; ++k) load(k);
+  for (std::uint32_t k = 0; k < blocks; ++k) {
+    builder.add({.kind = Kind::forward, .queue = work, .item = Item{k}},
+                {schedule::read(slots, k % window)});
+    load(k + window);
+  }
+  const Schedule schedule = std::move(builder).build();
+  int right = 0;
+  const auto model = [&](const Task& task) {
+    const BoundUse& block = task.uses()[0];
+    bool same = block.bytes == size;
+    for (std::size_t i = 0; i < size; ++i)
+      same = same && block.data[i] == TierFile::byte_at(+task.item() * size + i);
+    right += same;
+  };
+  run_threads(1, [&](ThreadTransport& transport) {
+    ThreadMover mover;
+    mover.attach(weights, {.path = path, .bytes = blocks * size});
+    Runner runner(model, schedule, transport, {.execute = {.mover = mover}});
+    for (int step = 0; step < 3; ++step) runner.step();
+  });
+  CHECK(right == 3 * blocks);
+}
+
 TEST_CASE("a move between tiers takes its link's time and begins when its storage is free") {
   // Loads of 4, computations of 1, 2 slots: the load of block k + 2 begins when block k is used.
   Builder builder("window", 1);
