@@ -157,7 +157,7 @@ struct Fetching {
       builder.add({.kind = Kind::move, .queue = builder.queue(Rank{1}, Rank{0}), .item = Item{k}},
                   {schedule::read(made, k), schedule::write(got, k)});
     }
-    builder.add({.kind = Kind::user, .queue = builder.local(Rank{0})},
+    builder.add({.kind = Kind::update, .queue = builder.local(Rank{0})},
                 {schedule::read(got, 0, count)});
     schedule = std::move(builder).build();
   }
@@ -165,7 +165,7 @@ struct Fetching {
 
 /// Copies the block, as the model of Fetching.
 void pass_on(const Task& task) {
-  if (task.kind() == Kind::user) return;
+  if (task.kind() == Kind::update) return;
   const BoundUse& from = task.uses()[0];
   std::memcpy(task.uses()[1].data, from.data, from.bytes);
 }
@@ -479,7 +479,7 @@ TEST_CASE("a Runner gives no memory to buffers that its mover holds") {
     if (transport.rank() == Rank{1})
       mover.attach(fetching.weights, {.path = file.path(), .bytes = count * bytes});
     const auto model = [&](const Task& task) {
-      if (task.kind() != Kind::user) return pass_on(task);
+      if (task.kind() != Kind::update) return pass_on(task);
       const BoundUse& all = task.uses()[0];
       got.assign(all.data, all.data + all.bytes);
     };
@@ -492,6 +492,83 @@ TEST_CASE("a Runner gives no memory to buffers that its mover holds") {
   CHECK(allocated[1] <= (2 + count) * bytes);  // slots and results, no weights
   REQUIRE(got.size() == count * bytes);
   for (std::size_t i = 0; i < got.size(); ++i) REQUIRE(got[i] == TierFile::byte_at(i));
+}
+
+TEST_CASE("a program waits for a move before its first use, and leaves its lane to the next step") {
+  const Fetching fetching(3);
+  const auto steps = [](const Program& program) {
+    std::string line;
+    for (std::size_t i = 0; i < program.size(); ++i) {
+      for (const Wait& wait : program.waits_of(i))
+        line += text("(", wait.port, ":", wait.messages, wait.carried ? "*" : "", ")");
+      const Step& step = program.steps[i];
+      line += step.does == Step::Does::move   ? text("M", step.port)
+              : step.does == Step::Does::send ? text("S", step.port)
+                                              : action_text(program.schedule, step.action);
+      line += " ";
+    }
+    return line;
+  };
+  const Program program =
+      slice(fetching.schedule, Rank{1}, [](BufferId, const Buffer&) { return nullptr; });
+  // Port 0 is the mover, port 1 the channel. Moves wait for no computation: it is complete by then.
+  CHECK(steps(program) == "M0 M0 (0:1)(1:1*)0F0 M0 S1 (0:2)(1:2*)0F1 S1 (0:3)(1:3*)0F2 S1 ");
+  REQUIRE(program.ports.size() == 2);
+  CHECK((program.ports[0].mover && program.ports[0].messages == 3));
+  CHECK((program.ports[0].peer == Rank{1} && program.ports[0].lane == Lane{1}));
+  // Without a mover the handler moves, and port 0 is the channel.
+  test::Storage storage(fetching.schedule, std::byte{0});
+  ThreadHub hub(2);
+  ThreadTransport transport(hub, Rank{1});
+  const Executor executor(program, transport);
+  CHECK(steps(executor.program()) ==
+        "0PREFETCH0 0PREFETCH1 (0:1*)0F0 0PREFETCH2 S0 (0:2*)0F1 S0 (0:3*)0F2 S0 ");
+  // An emitted program copies, too, and sends three messages.
+  const std::string emitted = emit_mpi(fetching.schedule, {});
+  const auto count = [&](std::string_view word) {
+    int found = 0;
+    for (std::size_t at = emitted.find(word); at != std::string::npos;
+         at = emitted.find(word, at + 1))
+      ++found;
+    return found;
+  };
+  CHECK(count("    std::memcpy(weights_0") + count("    std::memcpy(slot_0") == 3);
+  CHECK(count("MPI_Isend(") == 3);
+}
+
+TEST_CASE("a recorded step has the times of its moves, and its costs those of computations") {
+  const Fetching fetching(5);
+  std::optional<Timeline> timeline;
+  std::optional<TableCosts> costs;
+  run_threads(2, [&](ThreadTransport& transport) {
+    LateMover mover(5);
+    ExecuteOptions options{.record = true};
+    if (transport.rank() == Rank{1}) options.mover = mover;
+    Runner runner(pass_on, fetching.schedule, transport, {.execute = options, .fold = false});
+    for (int step = 0; step < 2; ++step) runner.step();
+    const Timeline mine = runner.timeline();
+    const TableCosts table = runner.costs();
+    if (transport.rank() != Rank{0}) return;
+    timeline = mine;
+    costs = table;
+  });
+  int moves = 0;
+  for (std::size_t i = 0; i < fetching.schedule.size(); ++i) {
+    const ActionId id{i};
+    const Span& span = (*timeline)[id];
+    CHECK(span.start > 0);
+    CHECK(span.end >= span.start);
+    CHECK(span.arrival >= span.start);
+    const Queue& queue = fetching.schedule[fetching.schedule[id].queue];
+    if (queue.local()) CHECK(span.arrival == span.end);
+    moves += fetching.schedule[id].kind == Kind::move;
+    for (const After& after : fetching.schedule.after(id)) {
+      const Span& on = (*timeline)[ActionId{after.action}];
+      if (after.mine == 0) CHECK(span.start >= (after.end != 0 ? on.arrival : on.end) - 1e-6);
+    }
+  }
+  CHECK(moves == 10);
+  CHECK(costs->at(Kind::forward, Stage{0}) > 0);
 }
 
 TEST_CASE("the guide's window loads every block of its file, in every step") {

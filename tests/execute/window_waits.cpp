@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -204,6 +205,80 @@ TEST_CASE("a window over a file takes as long as the longer of loads and computa
     CHECK(fastest <= 1.1 * expected);
     if (equal) CHECK(at_once >= 1.5 * fastest);
   }
+}
+
+TEST_CASE("blocks pass three tiers, each lane while the others and the computation go on") {
+  // Loads from the file, copies to the first tier, uses: the slowest of them decides.
+  constexpr Seconds load = 6e-3, copy = 4e-3, compute = 8e-3;
+  Builder builder("three tiers", 1);
+  const BufferId file = builder.add_buffer(
+      {.parts = length, .tier = Tier{2}, .transient = false, .bytes = length * block});
+  const BufferId host = builder.add_buffer({.parts = 2, .tier = Tier{1}, .bytes = 2 * block});
+  const BufferId slots = builder.add_buffer({.parts = 2, .bytes = 2 * block});
+  const auto move = [&](std::uint32_t lane, Use from, Use to, std::uint32_t k) {
+    if (k < length)
+      builder.add(
+          {.kind = Kind::move, .queue = builder.local(Rank{0}, Lane{lane}), .item = Item{k}},
+          {from, to});
+  };
+  const auto loads = [&](std::uint32_t k) {
+    move(1, schedule::read(file, k < length ? k : 0), schedule::write(host, k % 2), k);
+  };
+  const auto copies = [&](std::uint32_t k) {
+    move(2, schedule::read(host, k % 2), schedule::write(slots, k % 2), k);
+  };
+  // A copy stands one computation behind its load, so that the rank does not wait at its place.
+  loads(0);
+  loads(1);
+  copies(0);
+  for (std::uint32_t k = 0; k < length; ++k) {
+    copies(k + 1);
+    loads(k + 2);
+    builder.add({.kind = Kind::forward, .queue = builder.local(Rank{0}), .item = Item{k}},
+                {schedule::read(slots, k % 2)});
+  }
+  const Schedule list = std::move(builder).build();
+  const double bytes = static_cast<double>(block);
+  const Device device{.memories = {{.name = "memory"},
+                                   {.name = "host", .link = {0, bytes / copy}},
+                                   {.name = "file", .link = {0, bytes / load}}}};
+  const Seconds expected =
+      simulate(list, {.forward = compute}, Machine::uniform(1, device, {})).makespan();
+  CHECK(std::abs(expected - (load + copy + length * compute)) < 1e-9);
+  std::vector<std::byte> from(length * block), near(2 * block), middle(2 * block);
+  for (std::size_t i = 0; i < from.size(); ++i)
+    from[i] = static_cast<std::byte>(Random(9, "tiers").bits(i));
+  Seconds fastest = std::numeric_limits<Seconds>::infinity();
+  for (int round = 0; round < 20 && fastest > 1.1 * expected; ++round) {
+    ThreadMover thread;
+    ShapedMover mover(thread, mover_shape_of(device));
+    bool same = true;
+    Seconds due = 0;
+    const auto model = [&](const Task& task) {
+      const Seconds now = steady_seconds();
+      due = (now - due < 2e-3 ? due : now) + compute;
+      const BoundUse& slot = task.uses()[0];
+      same = same && std::equal(slot.data, slot.data + slot.bytes,
+                                from.begin() + static_cast<std::ptrdiff_t>(+task.item() * block));
+      std::this_thread::sleep_for(std::chrono::duration<double>(due - now));
+    };
+    run_threads(1, [&](ThreadTransport& transport) {
+      Executor executor(
+          slice(list, Rank{0},
+                [&](BufferId id, const Buffer&) {
+                  return id == file ? from.data() : id == host ? middle.data() : near.data();
+                }),
+          transport, {.idle = Idle::nap, .mover = mover});
+      const Seconds start = steady_seconds();
+      executor.step(model);
+      executor.drain();
+      fastest = std::min(fastest, steady_seconds() - start);
+    });
+    REQUIRE(same);
+  }
+  INFO("predicted " << expected << " s, executed " << fastest << " s");
+  CHECK(fastest >= 0.97 * expected);
+  CHECK(fastest <= 1.1 * expected);
 }
 
 }  // namespace test_window_waits
