@@ -46,7 +46,7 @@ using test::LateMover;
 
 namespace {
 
-MoveEnd end_at(std::byte* data, BufferId buffer = 0, Bytes offset = 0) {
+MoveEnd end_at(std::byte* data, BufferId buffer = 90, Bytes offset = 0) {
   return {buffer, Tier{0}, offset, data};
 }
 
@@ -466,6 +466,62 @@ TEST_CASE("a shaped mover on a clock of its own: links by pairs of tiers, order 
       for (int poll = 0; poll < 200 && !done; ++poll) done = mover.test(requests[k]);
       CHECK(done == (now >= complete[k]));
     }
+}
+
+TEST_CASE("two movers in one: files through a thread, memory through the other") {
+  constexpr Bytes size = 100, blocks = 6;
+  const TierFile file("split", blocks * size);
+  Builder builder("three tiers", 1);
+  const auto buffer = [&](std::uint32_t parts, Tier tier, bool transient = true) {
+    return builder.add_buffer(
+        {.parts = parts, .tier = tier, .transient = transient, .bytes = parts * size});
+  };
+  const BufferId weights = buffer(blocks, Tier{2}, false), host = buffer(2, Tier{1});
+  const BufferId slots = buffer(1, Tier{0});
+  const auto move = [&](std::uint32_t lane, Use from, Use to) {
+    builder.add({.kind = Kind::move, .queue = builder.local(Rank{0}, Lane{lane})}, {from, to});
+  };
+  for (std::uint32_t k = 0; k < blocks; ++k) {
+    move(1, schedule::read(weights, k), schedule::write(host, k % 2));
+    move(2, schedule::read(host, k % 2), schedule::write(slots));
+    builder.add({.kind = Kind::forward, .queue = builder.local(Rank{0}), .item = Item{k}},
+                {schedule::read(slots)});
+  }
+  const Schedule list = std::move(builder).build();
+  std::vector<std::byte> near(size), middle(2 * size);
+  std::uint32_t right = 0;
+  const auto model = [&](const Task& task) {
+    bool same = true;
+    for (std::size_t i = 0; i < size; ++i)
+      same = same && near[i] == TierFile::byte_at(+task.item() * size + i);
+    right += same;
+  };
+  ThreadMover disk;
+  disk.attach(weights, {.path = file.path(), .bytes = blocks * size});
+  LateMover other(3);
+  SplitMover mover(disk, other);
+  static_assert(Mover<decltype(mover)>);
+  ThreadHub hub(1);
+  ThreadTransport transport(hub, Rank{0});
+  Executor executor(
+      slice(list, Rank{0},
+            [&](BufferId id, const Buffer&) {
+              return id == weights ? nullptr : id == host ? middle.data() : near.data();
+            }),
+      transport, {.mover = mover});
+  for (int step = 0; step < 3; ++step) executor.step(model);
+  executor.drain();
+  CHECK(right == 3 * blocks);
+  CHECK(other.ended() == 3 * blocks);
+  SplitMover<ThreadMover, ThreadMover> same(disk, disk);
+  battery(same);
+  std::byte data{};
+  (void)mover.start(Lane{5}, end_at(&data, host), end_at(&data, host), 0);
+  CHECK_THAT(test::message_of<contract_error>([&] {
+               (void)mover.start(Lane{5}, end_at(nullptr, weights), end_at(&data, host), 1);
+             }),
+             ContainsSubstring("heddle::SplitMover: the moves of one lane need two movers (lane 5, "
+                               "from buffer 0 to buffer 1)"));
 }
 
 TEST_CASE("a Runner gives no memory to buffers that its mover holds") {

@@ -298,7 +298,7 @@ class Runner {
   }
 
   std::byte* memory(const Schedule& schedule, BufferId id, const Buffer& buffer) {
-    if (m_options.execute.mover.holds(id)) return nullptr;
+    if (+buffer.tier != 0 && m_options.execute.mover.holds(id)) return nullptr;
     if (m_shared.holds(id)) {
       if (buffer.rank != transport().rank()) return m_shared.begin(id, buffer);
       if constexpr (impl::HasMemory<ModelType>)
