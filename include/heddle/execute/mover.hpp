@@ -39,8 +39,9 @@ struct MoveEnd {
 /// - `cancel` ends an unfinished move and releases its memory, whose content is then undefined.
 /// - A default-constructed request, and one whose move is complete, refers to no move: `test`
 ///   returns true for it, and `cancel` does nothing.
-/// - `holds` returns true if the mover itself knows where a buffer of a tier above 0 is, for example
-///   in a file. Such a buffer needs no memory. A mover that holds buffers serves one Schedule.
+/// - `holds` returns true if the mover itself knows where a buffer of a tier above 0 is, for
+///   example in a file. Such a buffer needs no memory. A mover that holds buffers serves one
+///   Schedule.
 template <class M>
 concept Mover = requires(M& mover, const M& constant, Lane lane, const MoveEnd& end, Bytes bytes,
                          typename M::Request& request, BufferId buffer) {
