@@ -298,20 +298,25 @@ class Executor {
       return false;
     const BoundUse& use = m_program.uses[step.first_use];
     const std::size_t slot = pending.posted % slots;
-    if (pending.moves) {
-      const auto [from, to] = impl::move_ends(m_program, i);
-      pending.moves->start(slot, port.lane, from, to, use.bytes);
-    } else {
+    if (port.mover) [[unlikely]]
+      start_move(i, slot);
+    else
       pending.requests[slot] =
           port.sends ? m_transport->send(port.peer, port.lane, use.data, use.bytes)
                      : m_transport->receive(port.peer, port.lane, use.data, use.bytes);
-    }
     if constexpr (record) {
       pending.step_of.resize(slots);
       pending.step_of[slot] = static_cast<std::uint32_t>(i);
     }
     ++pending.posted;
     return true;
+  }
+
+  [[gnu::noinline]] void start_move(std::size_t i, std::size_t slot) {
+    const Step& step = m_program.steps[i];
+    const auto [from, to] = impl::move_ends(m_program, i);
+    m_ports[step.port].moves->start(slot, m_program.ports[step.port].lane, from, to,
+                                    m_program.uses[step.first_use].bytes);
   }
 
   template <bool record, bool waits>
@@ -327,12 +332,8 @@ class Executor {
       };
       return until<waits>(number, reached);
     }
-    if (port.moves)
-      return until<waits>(number, [&] {
-        note_complete<record>(number);
-        if (port.done < messages) further<record>();  // of messages, for which others may wait
-        return port.done >= messages;
-      });
+    if (port.moves) [[unlikely]]
+      return complete_moves<record, waits>(number, messages);
     while (port.done < messages) {
       const std::size_t slot = port.done % port.slots;
       const auto arrived = [&] {
@@ -341,9 +342,20 @@ class Executor {
         return false;
       };
       if (!until<waits>(number, arrived)) return false;
+      port.requests[slot] = {};
       note<record>(port, slot);
     }
     return true;
+  }
+
+  template <bool record, bool waits>
+  [[gnu::noinline]] bool complete_moves(std::size_t number, std::uint64_t moves) {
+    const Pending& port = m_ports[number];
+    return until<waits>(number, [&] {
+      note_moves<record>(number);
+      if (port.done < moves) further<record>();  // of messages, for which others may wait
+      return port.done >= moves;
+    });
   }
 
   /// Returns true once `ready()` does. If `waits` is false, it asks once.
@@ -363,29 +375,36 @@ class Executor {
   template <bool record>
   void further() {
     for (std::size_t p = 0; p < m_ports.size(); ++p) {
-      if (!note_complete<record>(m_looked) && !m_ports[m_looked].moves) return;
+      Pending& port = m_ports[m_looked];
+      if (port.moves) [[unlikely]]
+        note_moves<record>(m_looked);
+      else
+        while (port.done < port.posted && port.slots != 0) {
+          const std::size_t slot = port.done % port.slots;
+          if (!m_transport->test(port.requests[slot])) return;
+          port.requests[slot] = {};
+          note<record>(port, slot);
+        }
       m_looked = m_looked + 1 < m_ports.size() ? m_looked + 1 : 0;
     }
   }
 
-  /// Notes the moves of Movers that are complete.
+  /// Notes the moves of all Movers that are complete.
   template <bool record>
-  void further_moves() {
+  [[gnu::noinline]] void further_moves() {
     for (std::size_t p = 0; p < m_ports.size(); ++p)
-      if (m_ports[p].moves) static_cast<void>(note_complete<record>(p));
+      if (m_ports[p].moves) note_moves<record>(p);
   }
 
-  /// Notes the messages or moves of a port that are complete. Returns false if one is in flight.
+  /// Notes the moves of a port that are complete.
   template <bool record>
-  bool note_complete(std::size_t number) {
+  [[gnu::noinline]] void note_moves(std::size_t number) {
     Pending& port = m_ports[number];
-    while (port.slots != 0 && port.done < port.posted) {
+    while (port.done < port.posted) {
       const std::size_t slot = port.done % port.slots;
-      if (port.moves ? !test_move(number, slot) : !m_transport->test(port.requests[slot]))
-        return false;
+      if (!test_move(number, slot)) return;
       note<record>(port, slot);
     }
-    return true;
   }
 
   /// Returns true if the move in `slot` of a port is complete. @throws the error of the Mover, with
@@ -405,7 +424,6 @@ class Executor {
   /// Notes that a message or a move is complete.
   template <bool record>
   void note(Pending& port, std::size_t slot) {
-    if (!port.moves) port.requests[slot] = {};
     ++port.done;
     if constexpr (record) m_stamps[port.step_of[slot]].end = Clock::now();
   }

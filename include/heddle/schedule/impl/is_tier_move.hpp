@@ -29,18 +29,30 @@ namespace heddle::inline v0::impl {
   return schedule[uses[0].buffer].tier != schedule[uses[1].buffer].tier;
 }
 
+/// Returns true if a buffer is in a tier above 0, without which there are no moves between tiers.
+[[nodiscard]] inline bool has_tiers(const Schedule& schedule) {
+  for (const Buffer& buffer : schedule.buffers())
+    if (+buffer.tier != 0) return true;
+  return false;
+}
+
+/// Returns for each queue whether it has a move between tiers. Nothing buffers the moves of such a
+/// queue, so each of them starts when its storage is free.
+[[nodiscard]] inline std::vector<bool> tier_queues(const Schedule& schedule) {
+  std::vector<bool> queues(schedule.queues().size(), false);
+  if (!has_tiers(schedule)) return queues;
+  for (std::size_t i = 0; i < schedule.size(); ++i)
+    if (is_tier_move(schedule, ActionId{i})) queues[+schedule[ActionId{i}].queue] = true;
+  return queues;
+}
+
 /// Returns for each queue whether it is a lane of a Mover: all of its actions are moves within its
 /// rank, and at least one of them changes the tier.
 [[nodiscard]] inline std::vector<bool> mover_lanes(const Schedule& schedule) {
-  std::vector<bool> lanes(schedule.queues().size(), false), other(lanes);
-  for (std::size_t i = 0; i < schedule.size(); ++i) {
-    const std::size_t queue = +schedule[ActionId{i}].queue;
-    if (!is_move_within_rank(schedule, ActionId{i}))
-      other[queue] = true;
-    else if (is_tier_move(schedule, ActionId{i}))
-      lanes[queue] = true;
-  }
-  for (std::size_t q = 0; q < lanes.size(); ++q) lanes[q] = lanes[q] && !other[q];
+  std::vector<bool> lanes = tier_queues(schedule);
+  if (!has_tiers(schedule)) return lanes;
+  for (std::size_t i = 0; i < schedule.size(); ++i)
+    if (!is_move_within_rank(schedule, ActionId{i})) lanes[+schedule[ActionId{i}].queue] = false;
   return lanes;
 }
 
