@@ -4,8 +4,8 @@
 
 /// @file
 /// Everything of comm/: MPI and Kokkos brought up, communicators, the MPI transport, messages from
-/// device memory and of strided boxes, device meshes, places of plans, agreement about calls, and
-/// measuring a machine.
+/// device memory and of strided boxes, moves between memory spaces, device meshes, places of plans,
+/// agreement about calls, and measuring a machine.
 
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/block_datatype.hpp>
@@ -22,5 +22,6 @@
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/comm/planned_mesh.hpp>
 #include <heddle/comm/shared_transport.hpp>
+#include <heddle/comm/space_mover.hpp>
 #include <heddle/comm/strided_datatype.hpp>
 #include <heddle/comm/strided_exchange.hpp>

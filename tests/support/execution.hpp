@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,6 +17,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/execute.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/schedule/impl/is_tier_move.hpp>
 
 #include "support/interpreter.hpp"
 
@@ -44,9 +46,13 @@ class OracleHandler {
 /// How a step is performed: by step(), by advance() until it is done, or by both in turns.
 enum class Steps : std::uint8_t { whole, polled, half_polled };
 
+/// The mover of each rank, if it has one.
+using MoverOf = std::function<MoverRef(Rank)>;
+
 /// Executes `schedule` on as many threads as it has ranks: `steps` steps, drained at the end only.
 inline Log run_on_threads(const Schedule& schedule, Storage& storage, std::size_t steps,
-                          const ExecuteOptions& options, Steps how = Steps::whole) {
+                          const ExecuteOptions& options, Steps how = Steps::whole,
+                          const MoverOf& mover_of = {}) {
   std::vector<Log> logs(static_cast<std::size_t>(schedule.ranks()));
   std::vector<ProgressCounter> progress(logs.size());
   run_threads(schedule.ranks(), [&](ThreadTransport& transport) {
@@ -54,7 +60,9 @@ inline Log run_on_threads(const Schedule& schedule, Storage& storage, std::size_
         schedule, transport.rank(), [&](BufferId id, const Buffer&) { return storage.begin(id); },
         [&](Rank rank) { return &progress[+rank]; });
     OracleHandler handler(transport.rank(), logs[+transport.rank()]);
-    Executor<ThreadTransport> executor(std::move(program), transport, options);
+    ExecuteOptions mine = options;
+    if (mover_of) mine.mover = mover_of(transport.rank());
+    Executor<ThreadTransport> executor(std::move(program), transport, mine);
     for (std::size_t step = 0; step < steps; ++step) {
       if (how == Steps::whole) {
         executor.step(handler);
@@ -75,14 +83,21 @@ inline Log run_on_threads(const Schedule& schedule, Storage& storage, std::size_
 }
 
 /// Where an execution differs from the oracle; empty where it does not. Compared are what every
-/// action read, at every step, and at the end every part that anything has written.
+/// action read, at every step, and at the end every part that anything has written. What movers
+/// move is not in the log of the execution.
 [[nodiscard]] inline std::string difference_from_oracle(const Schedule& schedule, std::size_t steps,
                                                         const ExecuteOptions& options = {},
-                                                        Steps how = Steps::whole) {
+                                                        Steps how = Steps::whole,
+                                                        const MoverOf& mover_of = {}) {
   Storage serial(schedule, std::byte{0x5a});
   Storage parallel(schedule, std::byte{0xa5});
-  const Log expected = interpret(schedule, serial, steps);
-  const Log found = run_on_threads(schedule, parallel, steps, options, how);
+  Log expected = interpret(schedule, serial, steps);
+  const std::vector<bool> lanes = impl::mover_lanes(schedule);
+  if (mover_of)
+    std::erase_if(expected, [&](const auto& entry) {
+      return lanes[+schedule[ActionId{entry.first.second}].queue];
+    });
+  const Log found = run_on_threads(schedule, parallel, steps, options, how, mover_of);
   if (found.size() != expected.size())
     return text(schedule.name(), ": ", found.size(), " actions ran, not ", expected.size());
   for (const auto& [key, hash] : expected) {

@@ -40,11 +40,12 @@ class Dice {
 
 /// `length` actions on `ranks` ranks: computing ones with any uses in several local queues, moves
 /// in several lanes and within ranks, combines, groups. Buffers are few, so hazards of every kind
-/// occur; some persist, so that steps depend on each other. 8 bytes a part, i64.
+/// occur; some persist, so that steps depend on each other. 8 bytes a part, i64. With `tiers`, the
+/// three buffers of a rank lie in three tiers, and moves between them have two lanes of their own.
 class RandomSchedule {
  public:
-  RandomSchedule(std::uint64_t seed, int ranks, int length, bool groups)
-      : m_dice(seed), m_builder(text("random ", seed), ranks) {
+  RandomSchedule(std::uint64_t seed, int ranks, int length, bool groups, bool tiers = false)
+      : m_dice(seed), m_builder(text("random ", seed), ranks), m_tiers(tiers) {
     const auto count = static_cast<std::uint32_t>(ranks);
     for (std::uint32_t r = 0; r < count; ++r)
       for (std::uint32_t b = 0; b < 3; ++b) {
@@ -52,6 +53,7 @@ class RandomSchedule {
         m_builder.add_buffer({.rank = Rank{r},
                               .parts = parts,
                               .label = m_builder.label("data"),
+                              .tier = Tier{tiers ? b : 0},
                               .type = Scalar::i64,
                               .transient = b != 0,
                               .bytes = Bytes{8} * parts});
@@ -111,8 +113,9 @@ class RandomSchedule {
     const Use to = range(target, from.count);
     if (target == from.buffer || !readable(from)) return;
     const Use source = schedule::read(from.buffer, from.first, to.count);
-    add(Kind::move,
-        m_builder.queue(m_builder[from.buffer].rank, m_builder[target].rank, Lane{m_dice.below(2)}),
+    const Rank source_rank = m_builder[from.buffer].rank, target_rank = m_builder[target].rank;
+    const std::uint32_t base = m_tiers && source_rank == target_rank ? 4 : 0;
+    add(Kind::move, m_builder.queue(source_rank, target_rank, Lane{base + m_dice.below(2)}),
         {source, schedule::write(target, to.first, to.count)});
   }
   void add_combine() {
@@ -144,6 +147,7 @@ class RandomSchedule {
 
   Dice m_dice;
   Builder m_builder;
+  bool m_tiers;
   std::uint32_t m_buffers = 0;
   int m_added = 0;
   std::set<std::pair<BufferId, std::uint32_t>> m_written;
@@ -183,8 +187,8 @@ inline void count_schedule(Coverage& coverage, const Schedule& schedule) {
 }
 
 [[nodiscard]] inline Schedule random_schedule(std::uint64_t seed, int ranks, int length,
-                                              bool groups = true) {
-  return RandomSchedule(seed, ranks, length, groups).build();
+                                              bool groups = true, bool tiers = false) {
+  return RandomSchedule(seed, ranks, length, groups, tiers).build();
 }
 
 }  // namespace heddle::test

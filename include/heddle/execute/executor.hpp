@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,8 @@
 #include <heddle/execute/await.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/idle.hpp>
+#include <heddle/execute/impl/program_steps.hpp>
+#include <heddle/execute/mover.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/execute/transport.hpp>
@@ -37,51 +40,55 @@ struct ExecuteOptions {
   /// Receives a line for each abort, and the lines that a model reports when its Runner is made,
   /// such as the path of messages and the BLAS library (see Stages). It may be empty.
   std::function<void(std::string_view)> log = {};
+  /// Performs moves between tiers while the rank computes, see Mover. These are the moves in local
+  /// queues that have nothing but moves within the rank, at least one of them between tiers. If
+  /// there is no mover, such a move is a task of the handler, at its place in the list.
+  MoverRef mover = {};
 };
 
-/// The time in which a step of the Program took place. The `end` of a send or receive is the time
-/// at which its completion was seen, at the latest before the first action that needed it.
+/// The time in which a step of the Program took place. The `end` of a send, a receive or a move of
+/// a Mover is the time at which its completion was seen, at the latest before the first action that
+/// needed it.
 struct Stamp {
   Ticks start = 0;  ///< before the action
   Ticks end = 0;    ///< after it
 };
 
-namespace impl {
-
-/// Returns the text of the action at step `at` of a program, or "the end of the step".
-[[nodiscard]] std::string step_text(const Program& program, std::size_t at);
-
-/// Returns the text of that place for an error.
-[[nodiscard]] std::string step_place(const Program& program, std::size_t at);
-
-/// Returns the complaint about port `number`, which waits for longer than `watchdog` seconds.
-/// `ordinal` counts the messages of the port in a step before the one that is awaited.
-[[nodiscard]] ErrorInfo stuck(const Program& program, std::size_t at, std::size_t number,
-                              std::uint64_t ordinal, Seconds watchdog);
-
-}  // namespace impl
-
 /// Runs a Program again and again over one transport.
 ///
 /// Actions run in list order in the calling thread. The executor waits for a move just before the
 /// first action that conflicts with it, possibly in the next step() (see Program). It makes
-/// progress on moves after every other action, and `drain` completes all of them.
+/// progress on moves after every other action, and `drain` completes all of them. With
+/// ExecuteOptions::mover this also holds for moves between tiers of the rank.
 ///
 /// If the handler throws, the other ranks are told and throw a communication_error that names the
 /// rank and its action. The same happens if a message does not arrive within the watchdog's time,
-/// or if a rank that shares memory makes no progress for as long. After an error the executor and
-/// its transport cannot be used again.
+/// if a rank that shares memory makes no progress for as long, or if a move between tiers fails.
+/// The error of such a move is of the type that the Mover throws, format_error or
+/// communication_error, and names the move, its parts and the action that waits for it. After an
+/// error the executor and its transport cannot be used again.
 template <Transport T>
 class Executor {
  public:
   /// Prepares to run `program` over `transport`, to which the executor refers.
+  /// @throws contract_error if an action of the handler uses a buffer that the mover holds, such as
+  ///         a move between tiers that shares its queue with other work.
   Executor(Program program, T& transport, ExecuteOptions options = {})
       : m_program(std::move(program)), m_transport(&transport), m_options(std::move(options)) {
+    if (m_options.mover)
+      impl::expect_mover_lanes(m_program, m_options.mover);
+    else
+      impl::leave_moves_to_handler(m_program);
     m_ports.resize(m_program.ports.size());
     for (std::size_t p = 0; p < m_ports.size(); ++p) {
       if (m_program.ports[p].progress != nullptr) continue;
-      m_ports[p].requests.resize(2 * std::size_t{m_program.ports[p].messages});
-      m_messages = true;
+      m_ports[p].slots = 2 * std::size_t{m_program.ports[p].messages};
+      if (m_program.ports[p].mover)
+        m_ports[p].moves = m_options.mover.open(m_ports[p].slots);
+      else
+        m_ports[p].requests.resize(m_ports[p].slots);
+      m_moves = m_moves || m_program.ports[p].mover;
+      m_posts = true;
     }
     if (m_options.record) m_stamps.resize(m_program.size());
   }
@@ -179,8 +186,10 @@ class Executor {
     }
     try {
       for (Pending& port : m_ports)
-        for (; !port.requests.empty() && port.done < port.posted; ++port.done)
-          m_transport->cancel(port.requests[port.done % port.requests.size()]);
+        for (; port.slots != 0 && port.done < port.posted; ++port.done) {
+          const std::size_t slot = port.done % port.slots;
+          port.moves ? port.moves->cancel(slot) : m_transport->cancel(port.requests[slot]);
+        }
     } catch (...) {  // likewise
     }
   }
@@ -192,9 +201,10 @@ class Executor {
       if (use.buffer == buffer && use.data != nullptr) use.data = to + (use.data - from);
   }
 
-  /// Replaces the options, except for `record`, which record() changes.
+  /// Replaces the options, except for `mover`, and for `record`, which record() changes.
   void options(ExecuteOptions options) noexcept {
     options.record = m_options.record;
+    options.mover = m_options.mover;
     m_options = std::move(options);
   }
 
@@ -210,9 +220,11 @@ class Executor {
   }
 
  private:
-  /// The messages of one port. The counters only grow, and only this thread writes them.
+  /// The messages or moves of one port. The counters only grow, and only this thread writes them.
   struct Pending {
-    std::vector<typename T::Request> requests;  ///< a ring: message k is in slot k mod size
+    std::size_t slots = 0;  ///< the size of the ring: message k is in slot k mod slots
+    std::vector<typename T::Request> requests;  ///< the ring of a port of messages
+    std::unique_ptr<impl::MoveRing> moves;      ///< the ring of a port of a Mover
     std::vector<std::uint32_t> step_of;  ///< the Program's step that posted it; recording only
     std::uint64_t posted = 0;
     std::uint64_t done = 0;
@@ -250,7 +262,7 @@ class Executor {
       if (step.does == Step::Does::run) {
         handler(Task(m_program.schedule, step.action, m_program.uses_of(i)));
         if (step.progress != 0) come(step.progress);
-        if (m_messages) further<record>();
+        if (m_posts) further<record>();
       } else if (step.does == Step::Does::settle) {
         come(step.progress);
       } else if (!post<record, waits>(i)) {
@@ -259,7 +271,7 @@ class Executor {
       if constexpr (record) {
         const Ticks now = Clock::now();
         m_stamps[i].start = last;
-        if (!step.moves()) m_stamps[i].end = now;
+        if (!step.posts()) m_stamps[i].end = now;
         last = now;
       }
     }
@@ -278,7 +290,7 @@ class Executor {
     const Step& step = m_program.steps[i];
     const Port& port = m_program.ports[step.port];
     Pending& pending = m_ports[step.port];
-    const std::size_t slots = pending.requests.size();
+    const std::size_t slots = pending.slots;
     // The messages of two steps fit. If the next step does not wait for them, the oldest message
     // must complete first.
     if (pending.posted - pending.done == slots &&
@@ -286,15 +298,25 @@ class Executor {
       return false;
     const BoundUse& use = m_program.uses[step.first_use];
     const std::size_t slot = pending.posted % slots;
-    pending.requests[slot] = port.sends
-                                 ? m_transport->send(port.peer, port.lane, use.data, use.bytes)
-                                 : m_transport->receive(port.peer, port.lane, use.data, use.bytes);
+    if (port.mover) [[unlikely]]
+      start_move(i, slot);
+    else
+      pending.requests[slot] =
+          port.sends ? m_transport->send(port.peer, port.lane, use.data, use.bytes)
+                     : m_transport->receive(port.peer, port.lane, use.data, use.bytes);
     if constexpr (record) {
       pending.step_of.resize(slots);
       pending.step_of[slot] = static_cast<std::uint32_t>(i);
     }
     ++pending.posted;
     return true;
+  }
+
+  [[gnu::noinline]] void start_move(std::size_t i, std::size_t slot) {
+    const Step& step = m_program.steps[i];
+    const auto [from, to] = impl::move_ends(m_program, i);
+    m_ports[step.port].moves->start(slot, m_program.ports[step.port].lane, from, to,
+                                    m_program.uses[step.first_use].bytes);
   }
 
   template <bool record, bool waits>
@@ -305,48 +327,103 @@ class Executor {
       const auto reached = [&] {
         port.done = progress->load(std::memory_order_acquire);
         if (port.done >= messages) return true;
-        if (m_messages) further<record>();  // others may wait for them meanwhile
+        if (m_posts) further<record>();  // others may wait for them meanwhile
         return false;
       };
-      if constexpr (waits)
-        await(
-            *m_transport, reached, m_options.idle, m_options.watchdog, [&] { return place(); },
-            [&] { return stuck(number); });
-      return waits || reached();
+      return until<waits>(number, reached);
     }
+    if (port.moves) [[unlikely]]
+      return complete_moves<record, waits>(number, messages);
     while (port.done < messages) {
-      const std::size_t slot = port.done % port.requests.size();
-      if constexpr (waits)
-        await(
-            *m_transport, port.requests[slot], m_options.idle, m_options.watchdog,
-            [&] { return place(); }, [&] { return stuck(number); });
-      else if (!m_transport->test(port.requests[slot]))
+      const std::size_t slot = port.done % port.slots;
+      const auto arrived = [&] {
+        if (m_transport->test(port.requests[slot])) return true;
+        if (m_moves) further_moves<record>();
         return false;
+      };
+      if (!until<waits>(number, arrived)) return false;
+      port.requests[slot] = {};
       note<record>(port, slot);
     }
     return true;
   }
 
+  template <bool record, bool waits>
+  [[gnu::noinline]] bool complete_moves(std::size_t number, std::uint64_t moves) {
+    const Pending& port = m_ports[number];
+    return until<waits>(number, [&] {
+      note_moves<record>(number);
+      if (port.done < moves) further<record>();  // of messages, for which others may wait
+      return port.done >= moves;
+    });
+  }
+
+  /// Returns true once `ready()` does. If `waits` is false, it asks once.
+  template <bool waits, class Ready>
+  bool until(std::size_t number, Ready&& ready) {
+    if constexpr (waits)
+      await(
+          *m_transport, ready, m_options.idle, m_options.watchdog, [&] { return place(); },
+          [&] { return stuck(number); });
+    return waits || ready();
+  }
+
   /// Notes the messages that are complete, until it finds one that is not. A transport may need
   /// calls about an incomplete message to carry it (an MPI without a thread of its own does), and a
-  /// rank that computes for a long time must not hold up the ranks that send to it.
+  /// rank that computes for a long time must not hold up the ranks that send to it. An incomplete
+  /// move of a Mover says nothing about messages, so the search goes on.
   template <bool record>
   void further() {
     for (std::size_t p = 0; p < m_ports.size(); ++p) {
       Pending& port = m_ports[m_looked];
-      while (!port.requests.empty() && port.done < port.posted) {
-        const std::size_t slot = port.done % port.requests.size();
-        if (!m_transport->test(port.requests[slot])) return;
-        note<record>(port, slot);
-      }
+      if (port.moves) [[unlikely]]
+        note_moves<record>(m_looked);
+      else
+        while (port.done < port.posted && port.slots != 0) {
+          const std::size_t slot = port.done % port.slots;
+          if (!m_transport->test(port.requests[slot])) return;
+          port.requests[slot] = {};
+          note<record>(port, slot);
+        }
       m_looked = m_looked + 1 < m_ports.size() ? m_looked + 1 : 0;
     }
   }
 
-  /// Notes that a message is complete.
+  /// Notes the moves of all Movers that are complete.
+  template <bool record>
+  [[gnu::noinline]] void further_moves() {
+    for (std::size_t p = 0; p < m_ports.size(); ++p)
+      if (m_ports[p].moves) note_moves<record>(p);
+  }
+
+  /// Notes the moves of a port that are complete.
+  template <bool record>
+  [[gnu::noinline]] void note_moves(std::size_t number) {
+    Pending& port = m_ports[number];
+    while (port.done < port.posted) {
+      const std::size_t slot = port.done % port.slots;
+      if (!test_move(number, slot)) return;
+      note<record>(port, slot);
+    }
+  }
+
+  /// Returns true if the move in `slot` of a port is complete. @throws the error of the Mover, with
+  /// the place of the move.
+  [[nodiscard]] bool test_move(std::size_t number, std::size_t slot) {
+    try {
+      return m_ports[number].moves->test(slot);
+    } catch (const format_error& error) {
+      throw format_error(
+          impl::move_failed(m_program, m_at, number, ordinal(number), error.complaint()));
+    } catch (const communication_error& error) {
+      throw communication_error(
+          impl::move_failed(m_program, m_at, number, ordinal(number), error.complaint()));
+    }
+  }
+
+  /// Notes that a message or a move is complete.
   template <bool record>
   void note(Pending& port, std::size_t slot) {
-    port.requests[slot] = {};
     ++port.done;
     if constexpr (record) m_stamps[port.step_of[slot]].end = Clock::now();
   }
@@ -366,13 +443,15 @@ class Executor {
   /// Returns the text of that place for an error.
   [[nodiscard]] std::string place() const { return impl::step_place(m_program, m_at); }
 
-  [[nodiscard]] ErrorInfo stuck(std::size_t number) const {
+  /// Returns how many messages of the port come before the first incomplete one, in its step: this
+  /// step or the step before.
+  [[nodiscard]] std::uint64_t ordinal(std::size_t number) const {
     const Pending& pending = m_ports[number];
-    // The message that is waited for is the (done - base + 1)-th of this port in this step, or one
-    // of the step before.
-    const std::uint64_t ordinal = (pending.done >= pending.base ? pending.done - pending.base
-                                                                : pending.done - pending.before);
-    return impl::stuck(m_program, m_at, number, ordinal, m_options.watchdog);
+    return pending.done - (pending.done >= pending.base ? pending.base : pending.before);
+  }
+
+  [[nodiscard]] ErrorInfo stuck(std::size_t number) const {
+    return impl::stuck(m_program, m_at, number, ordinal(number), m_options.watchdog);
   }
 
   /// Returns true if a pass has begun and is not at its end.
@@ -403,7 +482,8 @@ class Executor {
   std::uint64_t m_polls = 0;  ///< calls of advance() that found something to wait for
   std::uint64_t m_come = 0;   ///< how far this rank had come at the begin of the pass
   std::uint64_t m_passes = 0;
-  bool m_messages = false;   ///< true if any port has messages
+  bool m_posts = false;      ///< true if any port has messages or moves
+  bool m_moves = false;      ///< true if any port has moves
   std::size_t m_looked = 0;  ///< the port at which further() stopped
   bool m_failed = false;
   int m_exceptions = std::uncaught_exceptions();
@@ -418,7 +498,3 @@ void execute(Program program, Handler handler, T& transport, ExecuteOptions opti
 }
 
 }  // namespace heddle::inline v0
-
-#if HEDDLE_HEADER_ONLY
-#include <heddle/execute/executor.ipp>
-#endif

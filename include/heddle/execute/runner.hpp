@@ -40,7 +40,8 @@ namespace heddle::inline v0 {
 /// - `prepare(schedule, place, options) -> Schedule`: returns the Schedule that this model needs
 ///   (sizes of buffers, replicas, expanded collectives), the same on every rank;
 /// - `memory(schedule, buffer) -> std::byte*`: returns the memory of a buffer of this rank if the
-///   model holds it, or null if the Runner is to allocate it;
+///   model holds it, or null if the Runner is to allocate it. It is not called for a buffer that
+///   the mover of the options holds (ExecuteOptions::mover), which has no memory;
 /// - `allocate(bytes) -> std::shared_ptr<std::byte>`: allocates the other buffers in the memory in
 ///   which the model computes. Without it they are in host memory, filled with zeros if the buffer
 ///   is not transient. Buffers that other ranks touch in place lie where the transport shares
@@ -297,6 +298,7 @@ class Runner {
   }
 
   std::byte* memory(const Schedule& schedule, BufferId id, const Buffer& buffer) {
+    if (+buffer.tier != 0 && m_options.execute.mover.holds(id)) return nullptr;
     if (m_shared.holds(id)) {
       if (buffer.rank != transport().rank()) return m_shared.begin(id, buffer);
       if constexpr (impl::HasMemory<ModelType>)

@@ -16,6 +16,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/schedule/impl/is_tier_move.hpp>
 #include <heddle/schedule/impl/is_time.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/timeline.hpp>
@@ -31,7 +32,8 @@ namespace heddle::inline v0 {
 ///
 /// A move occupies its channel for transfer().occupancy and arrives transfer().latency later. It
 /// ends at the destination when it has arrived, its storage there is free and the message before it
-/// is delivered. With Sending::rendezvous it also starts only when that storage is free.
+/// is delivered. With Sending::rendezvous it also starts only when that storage is free. The
+/// moves of a queue that has moves between tiers always do, because nothing buffers their data.
 ///
 /// If the costs have a Machine on which queues share ports, lines or units, each of these serves
 /// one message after another, in the order in which they come; at equal times the order of the list
@@ -73,42 +75,52 @@ void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C
   const Action* const actions = schedule.actions().data();
   const std::uint32_t* const after_begin = schedule.after_begin().data();
   const After* const all_after = schedule.all_after().data();
-  for (std::size_t i = 0; i < schedule.size(); ++i) {
-    QueueState& queue = queues[+actions[i].queue];
-    Time ready[2] = {queue.free, queue.delivered};  // at the source, at the destination
-    Time storage = queue.free;                      // when the storage at the destination is free
-    for (std::uint32_t a = after_begin[i]; a != after_begin[i + 1]; ++a) {
-      const After after = all_after[a];
-      const auto& on = spans[after.action];
-      const Time end = after.end ? on.arrival : on.end;
-      ready[after.mine] = std::max(ready[after.mine], end);
-      if (after.mine) storage = std::max(storage, end);
-    }
-    auto& span = spans[i];
-    span.start = ready[0];
-    if (actions[i].kind == Kind::move) {
-      const Transfer<Time> transfer = impl::transfer_time(schedule, costs, ActionId{i});
-      // A rendezvous waits for the storage, but not for the previous delivery: latencies overlap.
-      if (sending == Sending::rendezvous) span.start = std::max(span.start, storage);
-      span.end = span.start + transfer.occupancy;
-      span.arrival = std::max(Time(span.end + transfer.latency), ready[1]);
-      queue = {span.end, span.arrival};
-    } else if (actions[i].flags & flag::with_next) {
-      for (std::uint32_t a = after_begin[i + 1]; a != after_begin[i + 2]; ++a) {
-        const auto& on = spans[all_after[a].action];
-        span.start = std::max(span.start, all_after[a].end ? on.arrival : on.end);
+  // Queues whose moves start only when their storage is free. Most schedules have none.
+  const std::vector<bool> unbuffered = impl::tier_queues(schedule);
+  const auto sweep = [&]<bool waits>() {
+    for (std::size_t i = 0; i < schedule.size(); ++i) {
+      QueueState& queue = queues[+actions[i].queue];
+      Time ready[2] = {queue.free, queue.delivered};  // at the source, at the destination
+      Time storage = queue.free;                      // when the storage at the destination is free
+      for (std::uint32_t a = after_begin[i]; a != after_begin[i + 1]; ++a) {
+        const After after = all_after[a];
+        const auto& on = spans[after.action];
+        const Time end = after.end ? on.arrival : on.end;
+        ready[after.mine] = std::max(ready[after.mine], end);
+        if (after.mine) storage = std::max(storage, end);
       }
-      const Time both = impl::fused_time(schedule, costs, ActionId{i});
-      auto& partner = spans[++i];
-      span.end = partner.start =
-          span.start + std::min(impl::work_time(schedule, costs, ActionId{i - 1}), both);
-      span.arrival = partner.end = partner.arrival = span.start + both;
-      queue.free = span.arrival;
-    } else {
-      span.end = span.arrival = span.start + impl::work_time(schedule, costs, ActionId{i});
-      queue.free = span.end;
+      auto& span = spans[i];
+      span.start = ready[0];
+      if (actions[i].kind == Kind::move) {
+        const Transfer<Time> transfer = impl::transfer_time(schedule, costs, ActionId{i});
+        // It waits for the storage, but not for the previous delivery: latencies overlap.
+        if constexpr (waits)
+          if (sending == Sending::rendezvous || unbuffered[+actions[i].queue])
+            span.start = std::max(span.start, storage);
+        span.end = span.start + transfer.occupancy;
+        span.arrival = std::max(Time(span.end + transfer.latency), ready[1]);
+        queue = {span.end, span.arrival};
+      } else if (actions[i].flags & flag::with_next) {
+        for (std::uint32_t a = after_begin[i + 1]; a != after_begin[i + 2]; ++a) {
+          const auto& on = spans[all_after[a].action];
+          span.start = std::max(span.start, all_after[a].end ? on.arrival : on.end);
+        }
+        const Time both = impl::fused_time(schedule, costs, ActionId{i});
+        auto& partner = spans[++i];
+        span.end = partner.start =
+            span.start + std::min(impl::work_time(schedule, costs, ActionId{i - 1}), both);
+        span.arrival = partner.end = partner.arrival = span.start + both;
+        queue.free = span.arrival;
+      } else {
+        span.end = span.arrival = span.start + impl::work_time(schedule, costs, ActionId{i});
+        queue.free = span.end;
+      }
     }
-  }
+  };
+  if (sending == Sending::rendezvous || impl::has_tiers(schedule))
+    sweep.template operator()<true>();
+  else
+    sweep.template operator()<false>();
   for (const QueueState& queue : queues)
     expects(impl::is_time(queue.free) && impl::is_time(queue.delivered), [&] {
       return ErrorInfo{"heddle::simulate", "the costs add up to more than their type can hold",

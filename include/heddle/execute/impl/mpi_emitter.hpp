@@ -17,6 +17,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/version.hpp>
 #include <heddle/execute/impl/mpi_types.hpp>
+#include <heddle/execute/impl/program_steps.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/slice.hpp>
 #include <heddle/schedule/action.hpp>
@@ -197,8 +198,8 @@ class MpiEmitter {
 
   /// The memory and the actions of one rank.
   void part(Rank rank) {
-    const Program program =
-        slice(m_schedule, rank, [](BufferId, const Buffer&) { return nullptr; });
+    Program program = slice(m_schedule, rank, [](BufferId, const Buffer&) { return nullptr; });
+    leave_moves_to_handler(program);
     m_ports.clear();
     m_names.clear();
     m_used.assign(m_schedule.buffers().size(), false);

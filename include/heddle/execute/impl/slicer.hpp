@@ -4,7 +4,7 @@
 
 /// @file
 /// Slicer: makes a Program for slice(). It walks the list once, and numbers the events that ranks
-/// wait for: messages per port, and the progress of each rank of the domain.
+/// wait for: messages and moves per port, and the progress of each rank of the domain.
 
 #include <array>
 #include <cstddef>
@@ -21,6 +21,7 @@
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/impl/is_tier_move.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::impl {
@@ -30,7 +31,10 @@ class Slicer {
  public:
   Slicer(const Schedule& schedule, Rank rank, std::vector<std::byte*> memory,
          const std::function<ProgressCounter*(Rank)>& progress)
-      : m_memory(std::move(memory)), m_carried(carried(schedule)), m_progress(progress) {
+      : m_memory(std::move(memory)),
+        m_carried(carried(schedule)),
+        m_progress(progress),
+        m_lanes(mover_lanes(schedule)) {
     m_program.schedule = schedule;
     m_program.rank = rank;
   }
@@ -52,7 +56,7 @@ class Slicer {
         if (queue.from == m_program.rank) step(id, Step::Does::send, 0, edges);
         if (queue.to == m_program.rank) step(id, Step::Does::receive, 1, edges);
       } else if (concerns(id)) {
-        step(id, Step::Does::run, 0, edges);
+        step(id, m_lanes[+action.queue] ? Step::Does::move : Step::Does::run, 0, edges);
       } else if (const auto settled = m_settled.find({id, m_program.rank});
                  settled != m_settled.end()) {
         settle(id, settled->second, edges);
@@ -86,18 +90,29 @@ class Slicer {
     return false;
   }
 
+  /// Returns true if the action is a message, or a move that a Mover performs.
+  [[nodiscard]] bool posted(std::size_t action) const {
+    const QueueId queue = m_program.schedule[ActionId{action}].queue;
+    return !m_program.schedule[queue].local() || m_lanes[+queue];
+  }
+
   /// The rank on which `end` of a move takes place.
   [[nodiscard]] Rank place(const Queue& queue, std::uint32_t end) const {
     return end == 0 ? queue.from : queue.to;
   }
 
-  /// Numbers the messages of every port, so that waits can be stated for later and earlier ones.
+  /// Numbers the messages and moves of every port, so that waits can be stated for later and
+  /// earlier ones. Both ends of a move within the rank have the same port and number.
   void find_ports() {
     const Schedule& schedule = m_program.schedule;
     for (std::size_t i = 0; i < schedule.size(); ++i) {
       const Action& action = schedule[ActionId{i}];
       const Queue& queue = schedule[action.queue];
-      if (action.kind != Kind::move || queue.local()) continue;
+      if (action.kind != Kind::move || !posted(i)) continue;
+      if (queue.local()) {
+        if (queue.from == m_program.rank) number_move(i);
+        continue;
+      }
       for (const std::uint32_t end : {0u, 1u}) {
         if (place(queue, end) != m_program.rank) continue;
         std::uint32_t& port = m_port_of[2 * +action.queue + end];
@@ -108,6 +123,16 @@ class Slicer {
         m_ordinal[i][end] = ++m_program.ports[port].messages;
       }
     }
+  }
+
+  void number_move(std::size_t i) {
+    const Queue& queue = m_program.schedule[m_program.schedule[ActionId{i}].queue];
+    std::uint32_t* const ports = &m_port_of[2 * +m_program.schedule[ActionId{i}].queue];
+    if (ports[0] == none) {
+      ports[0] = ports[1] = static_cast<std::uint32_t>(m_program.ports.size());
+      m_program.ports.push_back({queue.from, queue.lane, false, 0, nullptr, true});
+    }
+    m_ordinal[i][0] = m_ordinal[i][1] = ++m_program.ports[ports[0]].messages;
   }
 
   /// Calls `on(rank, earlier, end)` for what the local action `id` depends on that takes place on
@@ -164,11 +189,12 @@ class Slicer {
       if (!queue.local()) continue;
       elsewhere(id, edges, [&](Rank rank, const After& after) {
         if (queue.from == m_program.rank) meets[+rank] = true;
-        if (schedule[schedule[ActionId{after.action}].queue].local())
+        if (!posted(after.action))
           m_awaited[last_of(after)] = true;
         else if (std::uint32_t& settled = m_settled[{id, rank}]; settled == 0)
           settled = ++come[+rank];
       });
+      if (m_lanes[+action.queue]) continue;  // settled, not counted; it touches its own memory
       m_ordinal[i][0] = ++come[+queue.from];
       for (const Use& use : schedule.uses(id)) {
         const Rank owner = schedule[use.buffer].rank;
@@ -218,9 +244,10 @@ class Slicer {
   void step(ActionId id, Step::Does does, std::uint32_t end, std::span<const Carried> edges) {
     const Schedule& schedule = m_program.schedule;
     const Action& action = schedule[id];
-    const bool moves = does != Step::Does::run;
-    const bool awaited = !moves && !m_awaited.empty() && m_awaited[+id];
-    m_program.steps.push_back({id, does, moves ? m_port_of[2 * +action.queue + end] : 0,
+    const bool moves = does == Step::Does::send || does == Step::Does::receive;
+    const bool awaited = does == Step::Does::run && !m_awaited.empty() && m_awaited[+id];
+    m_program.steps.push_back({id, does,
+                               does == Step::Does::run ? 0 : m_port_of[2 * +action.queue + end],
                                awaited ? m_ordinal[+id][0] : 0,
                                static_cast<std::uint32_t>(m_program.waits.size()),
                                static_cast<std::uint32_t>(m_program.uses.size())});
@@ -256,7 +283,8 @@ class Slicer {
                                static_cast<std::uint32_t>(m_program.uses.size())});
     const auto mine = [&](const After& after) {
       const Queue& queue = m_program.schedule[m_program.schedule[ActionId{after.action}].queue];
-      return !queue.local() && place(queue, after.end) == m_program.rank;
+      return posted(after.action) &&
+             place(queue, queue.local() ? 0 : after.end) == m_program.rank;
     };
     for (const After& after : m_program.schedule.after(id))
       if (mine(after)) wait(id, after, false);
@@ -264,32 +292,33 @@ class Slicer {
       if (mine(edge.on)) wait(id, edge.on, true);
   }
 
-  /// Adds the wait for an action that `id` depends on, if it is a message or on another rank. This
-  /// rank's own actions are complete when it reaches `id`.
+  /// Adds the wait for an action that `id` depends on, if it is posted or on another rank. This
+  /// rank's other actions are complete when it reaches `id`.
   void wait(ActionId id, const After& after, bool is_carried) {
-    const Action& on = m_program.schedule[ActionId{after.action}];
-    const Queue& queue = m_program.schedule[on.queue];
+    const QueueId at = m_program.schedule[ActionId{after.action}].queue;
+    const Queue& queue = m_program.schedule[at];
     const Rank rank = place(queue, queue.local() ? 0 : after.end);
     if (rank != m_program.rank) {
       if (m_progress_port.empty() || m_progress_port[+rank] == none) return;  // a group's member
-      if (queue.local())
+      if (!posted(after.action))
         m_program.waits.push_back(
             {m_progress_port[+rank], m_ordinal[last_of(after)][0], is_carried});
       else  // settled in this step, whenever the message was sent
         m_program.waits.push_back({m_progress_port[+rank], m_settled.at({id, rank}), false});
-    } else if (on.kind == Kind::move && !queue.local()) {
+    } else if (posted(after.action)) {
       m_program.waits.push_back(
-          {m_port_of[2 * +on.queue + after.end], m_ordinal[after.action][after.end], is_carried});
+          {m_port_of[2 * +at + after.end], m_ordinal[after.action][after.end], is_carried});
     }
   }
 
   std::vector<std::byte*> m_memory;
   std::vector<Carried> m_carried;
   const std::function<ProgressCounter*(Rank)>& m_progress;
+  std::vector<bool> m_lanes;  ///< the queues whose moves a Mover performs
   Program m_program;
   std::vector<std::uint32_t> m_port_of;  ///< the port of each (queue, end)
-  /// The number of a move between ranks among the messages of its two ports. For a local action:
-  /// [0] is the progress of its rank at its end.
+  /// The number of a posted move among those of its two ports. For another local action: [0] is
+  /// the progress of its rank at its end.
   std::vector<std::array<std::uint32_t, 2>> m_ordinal;
   std::vector<bool> m_entered;  ///< ranks that tell when they begin a step; empty without domains
   std::vector<bool> m_met;      ///< ranks whose begin this one has waited for

@@ -15,6 +15,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/schedule/impl/is_tier_move.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/impl/priced.hpp>
@@ -87,7 +88,8 @@ class EventEngine {
         m_spans(timeline.spans()),
         m_routes(schedule, costs.machine()),
         m_free(costs.machine().shared().size()),
-        m_nodes(schedule.size() + 2) {
+        m_nodes(schedule.size() + 2),
+        m_unbuffered(tier_queues(schedule)) {
     std::fill(m_spans.begin(), m_spans.end(), BasicSpan<Time>{});
     for (int rank = 0; rank < schedule.ranks(); ++rank)
       m_units.emplace_back(costs.machine().device(Rank{rank}).units);
@@ -161,7 +163,8 @@ class EventEngine {
       for (std::uint32_t a = after_begin[i]; a != after_begin[i + 1]; ++a) {
         const After after = all_after[a];
         edge(after.action, After::of(who, after.mine, after.end));
-        if (after.mine == 1 && sending == Sending::rendezvous)
+        if (after.mine == 1 &&
+            (sending == Sending::rendezvous || m_unbuffered[+actions[who].queue]))
           edge(after.action, After::of(who, 0, after.end));
       }
       Last& of = last[+actions[i].queue];
@@ -326,6 +329,7 @@ class EventEngine {
   std::vector<Time> m_free;                ///< when each shared resource is free
   std::vector<UnitPool<Time>> m_units;     ///< by rank; size 0 if units are not counted
   std::vector<Node> m_nodes;               ///< by action, and two more
+  std::vector<bool> m_unbuffered;          ///< queues whose moves start when their storage is free
   std::vector<After> m_edges;              ///< the waiting actions, ordered by what they wait for
   std::vector<std::uint32_t> m_ready;      ///< a stack of actions whose start is known
   std::vector<std::uint32_t> m_delivered;  ///< a stack of moves whose arrival is known

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The steps of a Program for an Executor: their text in errors, and those that a Mover performs.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/mover.hpp>
+#include <heddle/execute/program.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// Returns the text of the action at step `at` of a program, or "the end of the step".
+[[nodiscard]] std::string step_text(const Program& program, std::size_t at);
+
+/// Returns the text of that place for an error.
+[[nodiscard]] std::string step_place(const Program& program, std::size_t at);
+
+/// Returns the complaint about port `number`, which waits for longer than `watchdog` seconds.
+/// `ordinal` counts the messages of the port in a step before the one that is awaited.
+[[nodiscard]] ErrorInfo stuck(const Program& program, std::size_t at, std::size_t number,
+                              std::uint64_t ordinal, Seconds watchdog);
+
+/// Returns the step of the `ordinal`-th message or move of a port, or the size of the program if
+/// there is none.
+[[nodiscard]] std::size_t step_of_port(const Program& program, std::size_t number,
+                                       std::uint64_t ordinal);
+
+/// Returns the complaint about the `ordinal`-th move of port `number`, which failed for `reason`.
+/// The rank is at step `at` of the program.
+[[nodiscard]] ErrorInfo move_failed(const Program& program, std::size_t at, std::size_t number,
+                                    std::uint64_t ordinal, const ErrorInfo& reason);
+
+/// Returns the two ends of the move at step `at` of a program.
+[[nodiscard]] std::pair<MoveEnd, MoveEnd> move_ends(const Program& program, std::size_t at);
+
+/// Makes every move of a Mover a task of the handler.
+void leave_moves_to_handler(Program& program);
+
+/// Checks that the handler touches no buffer that the mover holds.
+/// @throws contract_error if it does, for example because a move between tiers shares its queue
+/// with
+///         other work.
+void expect_mover_lanes(const Program& program, const MoverRef& mover);
+
+}  // namespace heddle::inline v0::impl
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/execute/impl/program_steps.ipp>
+#endif
