@@ -24,12 +24,12 @@ namespace examples {
 
 /// The sizes of a cache on one rank.
 struct GptCacheSizes {
-  std::size_t layers;          ///< of this stage
-  std::size_t columns;         ///< of the keys of this rank, and of its values
-  std::size_t block = 16;      ///< tokens of a block, B
-  std::size_t blocks = 16;     ///< the most blocks at once
-  std::size_t slots = 1;       ///< texts at once
-  std::size_t slot_blocks = 4; ///< the most blocks of a text
+  std::size_t layers;           ///< of this stage
+  std::size_t columns;          ///< of the keys of this rank, and of its values
+  std::size_t block = 16;       ///< tokens of a block, B
+  std::size_t blocks = 16;      ///< the most blocks at once
+  std::size_t slots = 1;        ///< texts at once
+  std::size_t slot_blocks = 4;  ///< the most blocks of a text
 
   /// The elements of a block: for every layer first the keys, columns x B, then the values,
   /// B x columns.
@@ -74,10 +74,10 @@ class GptCache {
   void reserve(std::size_t slot, std::size_t tokens) {
     while (m_held[slot] * m_sizes.block < tokens) {
       heddle::expects(m_live < m_sizes.blocks && m_held[slot] < m_sizes.slot_blocks, [&] {
-        return heddle::ErrorInfo{"GptCache", "the cache is full",
-                                 heddle::text(m_live, " of ", m_sizes.blocks, " blocks, ",
-                                              m_held[slot], " of the slot"),
-                                 "give the cache more blocks, or submit fewer requests"};
+        return heddle::ErrorInfo{
+            "GptCache", "the cache is full",
+            heddle::text(m_live, " of ", m_sizes.blocks, " blocks, ", m_held[slot], " of the slot"),
+            "give the cache more blocks, or submit fewer requests"};
       });
       m_host(slot, m_held[slot]).data =
           static_cast<Real*>(m_pool.allocate(block_bytes(), alignment));

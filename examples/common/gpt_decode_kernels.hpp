@@ -79,7 +79,7 @@ struct GptCachedAttention {
     const Real* const query = &qkv(row, head * head_width);
     Real* const out = &output(row, head * head_width);
     for (std::size_t d = 0; d < head_width; ++d) out[d] = 0;
-    Real top = 0, sum = 0;
+    Real top = -Kokkos::Experimental::infinity_v<Real>, sum = 0;
     for (std::size_t begin = 0; begin < seen;) {
       const std::size_t i = begin / cache.block, at = begin % cache.block;
       std::size_t count = cache.block - at;
@@ -92,9 +92,9 @@ struct GptCachedAttention {
         const Real q = scale * query[d];
         for (std::size_t t = 0; t < count; ++t) scores[t] += q * keys[d * cache.block + t];
       }
-      Real largest = begin == 0 ? scores[0] : top;
+      Real largest = top;
       for (std::size_t t = 0; t < count; ++t) largest = scores[t] > largest ? scores[t] : largest;
-      const Real old = begin == 0 ? Real(0) : heddle::kernel::vector_exp(top - largest);
+      const Real old = heddle::kernel::vector_exp(top - largest);  // 0 in the first tile
       top = largest;
       sum *= old;
       for (std::size_t d = 0; d < head_width; ++d) out[d] *= old;
@@ -102,7 +102,8 @@ struct GptCachedAttention {
       for (std::size_t t = 0; t < count; ++t) {
         const Real weight = heddle::kernel::vector_exp(scores[t] - top);
         sum += weight;
-        for (std::size_t d = 0; d < head_width; ++d) out[d] += weight * values[t * cache.columns + d];
+        for (std::size_t d = 0; d < head_width; ++d)
+          out[d] += weight * values[t * cache.columns + d];
       }
       begin += count;
     }

@@ -62,9 +62,10 @@ class GptDecoder {
   /// Elements of an activation of the most rows of a step.
   [[nodiscard]] std::size_t activation_size() const { return m_sizes.rows * m_shape.width; }
 
-  /// Computes the rows of a step. The stage that embeds reads `tokens`, one for each row; the others
-  /// read `input`, rows x width. The stage that predicts leaves logits(); the others write `output`.
-  /// All kernels are complete when it returns. All ranks of the line must make the same calls.
+  /// Computes the rows of a step. The stage that embeds reads `tokens`, one for each row; the
+  /// others read `input`, rows x width. The stage that predicts leaves logits(); the others write
+  /// `output`. All kernels are complete when it returns. All ranks of the line must make the same
+  /// calls.
   void forward(std::span<const GptSegment> segments, std::span<const std::uint8_t> tokens,
                const Real* input, Real* output);
 

@@ -118,16 +118,16 @@ std::size_t GptDecoder<Real, Space>::begin(std::span<const GptSegment> segments,
   std::size_t row = 0;
   m_draws = 0;
   for (const GptSegment& segment : segments) {
-    heddle::expects(row + segment.rows <= m_sizes.rows &&
-                        m_draws + segment.draws <= m_sizes.requests &&
-                        segment.first + segment.rows <= m_sizes.context,
-                    [&] {
-                      return heddle::ErrorInfo{
-                          "GptDecoder", "the step has more rows than the decoder was made for",
-                          heddle::text("request ", segment.request, ": ", segment.rows,
-                                       " rows from position ", segment.first),
-                          "make the steps with a GptBatcher of the same sizes"};
-                    });
+    heddle::expects(
+        row + segment.rows <= m_sizes.rows && m_draws + segment.draws <= m_sizes.requests &&
+            segment.first + segment.rows <= m_sizes.context,
+        [&] {
+          return heddle::ErrorInfo{"GptDecoder",
+                                   "the step has more rows than the decoder was made for",
+                                   heddle::text("request ", segment.request, ": ", segment.rows,
+                                                " rows from position ", segment.first),
+                                   "make the steps with a GptBatcher of the same sizes"};
+        });
     m_cache.reserve(segment.slot, segment.first + segment.rows);
     for (std::uint32_t i = 0; i < segment.rows; ++i, ++row) {
       m_host_rows(row) = {segment.slot, segment.first + i};
@@ -136,18 +136,16 @@ std::size_t GptDecoder<Real, Space>::begin(std::span<const GptSegment> segments,
     if (segment.draws != 0) m_host_picks(m_draws++) = row - 1;
   }
   if (m_embeds) {
-    heddle::expects(tokens.size() == row && std::ranges::all_of(tokens,
-                                                                [&](std::uint8_t token) {
-                                                                  return token <
-                                                                         m_config.vocabulary;
-                                                                }),
-                    [&] {
-                      return heddle::ErrorInfo{
-                          "GptDecoder", "there is no token of the vocabulary for each row",
-                          heddle::text(tokens.size(), " tokens, ", row, " rows, vocabulary ",
-                                       m_config.vocabulary),
-                          "use prompts of bytes below the vocabulary"};
-                    });
+    heddle::expects(
+        tokens.size() == row &&
+            std::ranges::all_of(tokens,
+                                [&](std::uint8_t token) { return token < m_config.vocabulary; }),
+        [&] {
+          return heddle::ErrorInfo{"GptDecoder", "there is no token of the vocabulary for each row",
+                                   heddle::text(tokens.size(), " tokens, ", row,
+                                                " rows, vocabulary ", m_config.vocabulary),
+                                   "use prompts of bytes below the vocabulary"};
+        });
     std::ranges::copy(tokens, m_host_tokens.data());
     Kokkos::deep_copy(m_exec, m_tokens, m_host_tokens);
     Kokkos::deep_copy(m_exec, m_positions, m_host_positions);
@@ -234,18 +232,17 @@ void GptDecoder<Real, Space>::attend(std::size_t b, const Scratch& scratch) {
   using Rows = heddle::kernel::Vector<const GptRow, execution_space>;
   const auto& heads = m_shape.attention.heads;
   const std::size_t rows = scratch.qkv.extent(0);
-  const GptLayerCache<Real, execution_space> cache{
-      m_cache.table(m_exec), heads.kv_columns(), m_sizes.block,
-      2 * heads.kv_columns() * m_sizes.block * b};
+  const GptLayerCache<Real, execution_space> cache{m_cache.table(m_exec), heads.kv_columns(),
+                                                   m_sizes.block,
+                                                   2 * heads.kv_columns() * m_sizes.block * b};
   const Rows places(m_rows.data(), rows);
   Kokkos::parallel_for("heddle::gpt::keep_rows", Range(m_exec, 0, rows * heads.kv_columns()),
                        GptKeepRows<Real, execution_space>{scratch.qkv, places, cache});
-  Kokkos::parallel_for("heddle::gpt::cached_attention", Range(m_exec, 0, rows * heads.heads),
-                       GptCachedAttention<Real, execution_space>{
-                           scratch.qkv, places, cache, heads.heads, heads.heads / heads.kv_heads,
-                           heads.head_width,
-                           Real(1) / std::sqrt(static_cast<Real>(heads.head_width)),
-                           scratch.attended});
+  Kokkos::parallel_for(
+      "heddle::gpt::cached_attention", Range(m_exec, 0, rows * heads.heads),
+      GptCachedAttention<Real, execution_space>{
+          scratch.qkv, places, cache, heads.heads, heads.heads / heads.kv_heads, heads.head_width,
+          Real(1) / std::sqrt(static_cast<Real>(heads.head_width)), scratch.attended});
 }
 
 template <class Real, class Space>
@@ -264,8 +261,8 @@ void GptDecoder<Real, Space>::predict(const Scratch& scratch, const Matrix& stre
   Real* const flat = m_parameters.data();
   const heddle::Share classes = m_line.share(static_cast<std::size_t>(m_config.vocabulary));
   const Matrix logits(m_logits.data(), m_draws, m_logits.extent(1));
-  const Matrix own = m_line.size() > 1 ? Matrix(m_own_logits.data(), m_draws, classes.count)
-                                       : logits;
+  const Matrix own =
+      m_line.size() > 1 ? Matrix(m_own_logits.data(), m_draws, classes.count) : logits;
   hk::layer_norm_forward(m_exec, picked, Vector(flat + m_table.norm_scale, width),
                          Vector(flat + m_table.norm_shift, width), rows_of(scratch.normalised),
                          Vector(scratch.inverse.data(), m_draws), rows_of(scratch.normed));

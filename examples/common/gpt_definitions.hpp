@@ -419,10 +419,9 @@ std::string GptStage<Real, Space>::generate(std::string_view prompt, std::size_t
     m_exec.fence("heddle::gpt::generate");
 
     // Logits up to a constant, which the sampler does not see.
-    for (std::size_t token = 0; token < vocabulary(); ++token)
-      logits[token] = std::log(row(token));
-    const std::uint8_t drawn = sampler.draw(std::span<const Real>(logits), request,
-                                            static_cast<std::uint32_t>(i));
+    for (std::size_t token = 0; token < vocabulary(); ++token) logits[token] = std::log(row(token));
+    const std::uint8_t drawn =
+        sampler.draw(std::span<const Real>(logits), request, static_cast<std::uint32_t>(i));
     text.push_back(static_cast<char>(drawn));
   }
   return text.substr(start);

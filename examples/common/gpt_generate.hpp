@@ -108,11 +108,11 @@ class GptGenerator {
 
   /// Returns the Schedule of a step over all stages.
   [[nodiscard]] heddle::Schedule schedule() const {
-    return generation_schedule({.stages = m_serving.stages,
-                                .groups = static_cast<int>(m_serving.sizes.groups),
-                                .activation = front_bytes(m_serving.sizes) +
-                                              m_decoder.activation_size() * sizeof(Real),
-                                .tokens = m_serving.sizes.requests});
+    return generation_schedule(
+        {.stages = m_serving.stages,
+         .groups = static_cast<int>(m_serving.sizes.groups),
+         .activation = front_bytes(m_serving.sizes) + m_decoder.activation_size() * sizeof(Real),
+         .tokens = m_serving.sizes.requests});
   }
   /// Allocates a buffer in the memory in which the model computes, filled with zeros.
   [[nodiscard]] std::shared_ptr<std::byte> allocate(heddle::Bytes bytes) const {
@@ -148,15 +148,14 @@ class GptGenerator {
 
   [[nodiscard]] static GptServing completed(GptServing serving, const GptConfig& config) {
     serving.sizes.context = static_cast<std::uint32_t>(config.context);
-    heddle::expects(0 <= serving.stage && serving.stage < serving.stages &&
-                        serving.stages <= config.layers,
-                    [&] {
-                      return heddle::ErrorInfo{
-                          "GptGenerator", "there is no such stage",
-                          heddle::text("stage ", serving.stage, " of ", serving.stages, ", ",
-                                       config.layers, " layers"),
-                          "use at most as many stages as layers"};
-                    });
+    heddle::expects(
+        0 <= serving.stage && serving.stage < serving.stages && serving.stages <= config.layers,
+        [&] {
+          return heddle::ErrorInfo{"GptGenerator", "there is no such stage",
+                                   heddle::text("stage ", serving.stage, " of ", serving.stages,
+                                                ", ", config.layers, " layers"),
+                                   "use at most as many stages as layers"};
+        });
     return serving;
   }
   /// The first block of a stage.
@@ -200,11 +199,12 @@ class GptGenerator {
     Front front;
     std::memcpy(&front, m_front.data(), sizeof(Front));
     m_busy = front.busy != 0;
-    const std::span segments(
-        reinterpret_cast<const GptSegment*>(m_front.data() + sizeof(Front)), front.segments);
-    const auto input = reinterpret_cast<const Real*>(from == nullptr ? from
-                                                                     : from + m_front.size());
-    const auto output = m_decoder.predicts() ? nullptr : reinterpret_cast<Real*>(to + m_front.size());
+    const std::span segments(reinterpret_cast<const GptSegment*>(m_front.data() + sizeof(Front)),
+                             front.segments);
+    const auto input =
+        reinterpret_cast<const Real*>(from == nullptr ? from : from + m_front.size());
+    const auto output =
+        m_decoder.predicts() ? nullptr : reinterpret_cast<Real*>(to + m_front.size());
     m_decoder.forward(segments,
                       m_decoder.embeds() ? m_batcher.tokens(m) : std::span<const std::uint8_t>(),
                       input, output);

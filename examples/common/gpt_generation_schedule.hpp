@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// generation_schedule(): the step of a pipeline that generates text. Every group of requests passes
-/// through all stages, and its tokens go back to the first stage, which needs them in the next step.
-/// It needs neither Kokkos nor MPI.
+/// generation_schedule(): the step of a pipeline that generates text. Every group of requests
+/// passes through all stages, and its tokens go back to the first stage, which needs them in the
+/// next step. It needs neither Kokkos nor MPI.
 
 #include <cstddef>
 #include <cstdint>
@@ -35,9 +35,9 @@ struct GenerationSizes {
 };
 
 /// Returns the Schedule of one step, with one stage per rank. F of group m on the first stage reads
-/// the tokens that the last stage has drawn for the group in the previous step. This dependency is a
-/// carried one, so the steps overlap: with at least as many groups as stages no stage waits, if all
-/// take equally long. A stage awaits its next batch while it computes the present one.
+/// the tokens that the last stage has drawn for the group in the previous step. This dependency is
+/// a carried one, so the steps overlap: with at least as many groups as stages no stage waits, if
+/// all take equally long. A stage awaits its next batch while it computes the present one.
 [[nodiscard]] inline heddle::Schedule generation_schedule(const GenerationSizes& sizes) {
   using heddle::Kind;
   using heddle::Rank;

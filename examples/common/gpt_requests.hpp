@@ -79,15 +79,14 @@ inline void validate(const GptBatchSizes& sizes) {
   };
   need(sizes.groups > 0 && sizes.requests > 0 && sizes.context > 0 && sizes.block > 0,
        "groups, requests, the context and blocks need at least 1",
-       heddle::text(sizes.groups, " groups, ", sizes.requests, " requests, context ",
-                    sizes.context, ", blocks of ", sizes.block),
+       heddle::text(sizes.groups, " groups, ", sizes.requests, " requests, context ", sizes.context,
+                    ", blocks of ", sizes.block),
        "use positive numbers");
   need(sizes.rows >= sizes.requests, "a step has fewer rows than requests",
        heddle::text(sizes.rows, " rows, ", sizes.requests, " requests"),
        "give a step at least one row for each request");
   need(sizes.keep <= sizes.context, "more tokens stay than the context has",
-       heddle::text("keep ", sizes.keep, ", context ", sizes.context),
-       "keep at most the context");
+       heddle::text("keep ", sizes.keep, ", context ", sizes.context), "keep at most the context");
 }
 
 /// The requests of a generation: those that wait, those in the slots, and the texts of all.
@@ -131,8 +130,8 @@ class GptBatcher {
     m_waiting.push_back(std::move(request));
   }
 
-  /// Takes the tokens that the last step of a group has drawn, one for each segment with `draws`, in
-  /// their order. Before the first step there are none.
+  /// Takes the tokens that the last step of a group has drawn, one for each segment with `draws`,
+  /// in their order. Before the first step there are none.
   void take(std::size_t group, std::span<const std::uint8_t> drawn) {
     Group& its = m_groups[group];
     std::size_t next = 0;
@@ -178,9 +177,7 @@ class GptBatcher {
   /// Returns true if a request waits or is in a slot.
   [[nodiscard]] bool busy() const { return !m_waiting.empty() || m_active > 0; }
   /// Returns the prompt and the tokens of a request so far.
-  [[nodiscard]] const std::string& text(std::uint32_t request) const {
-    return m_texts.at(request);
-  }
+  [[nodiscard]] const std::string& text(std::uint32_t request) const { return m_texts.at(request); }
   /// Returns the texts of all requests by their numbers.
   [[nodiscard]] const std::map<std::uint32_t, std::string>& texts() const { return m_texts; }
 

@@ -76,8 +76,7 @@ class GptSampler {
                           "look for parameters that are not numbers"};
                     });
     const auto likeliest = std::ranges::max_element(logits);
-    if (m_sampling.temperature == 0)
-      return static_cast<std::uint8_t>(likeliest - logits.begin());
+    if (m_sampling.temperature == 0) return static_cast<std::uint8_t>(likeliest - logits.begin());
     const auto top = static_cast<double>(*likeliest);
     for (std::size_t i = 0; i < logits.size(); ++i)
       m_weights[i] = std::exp((static_cast<double>(logits[i]) - top) / m_sampling.temperature);
@@ -97,8 +96,7 @@ class GptSampler {
   /// Sets the weights of tokens to 0 that top_k and top_p leave out. Of equally likely tokens those
   /// with the lower numbers stay.
   void drop_unlikely() {
-    const std::size_t kept =
-        std::min(m_weights.size(), static_cast<std::size_t>(m_sampling.top_k));
+    const std::size_t kept = std::min(m_weights.size(), static_cast<std::size_t>(m_sampling.top_k));
     if (kept == m_weights.size() && m_sampling.top_p == 1) return;
     std::iota(m_order.begin(), m_order.end(), std::size_t{0});
     std::ranges::sort(m_order, [&](std::size_t a, std::size_t b) {
