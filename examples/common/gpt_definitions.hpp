@@ -22,6 +22,7 @@
 #include <heddle/device/mirror.hpp>
 
 #include "gpt.hpp"
+#include "gpt_weights.hpp"
 
 namespace examples {
 
@@ -369,10 +370,8 @@ void GptStage<Real, Space>::start_parameters(std::uint64_t seed) {
     const heddle::Random random(seed, tensor.name);
     const std::size_t end = std::min(tensor.offset + tensor.size, own.end());
     for (std::size_t at = std::max(tensor.offset, own.first); at < end; ++at)
-      host(at - own.first) = static_cast<Real>(
-          tensor.deviation > 0
-              ? tensor.deviation * random.normal(tensor.slice.in_whole(at - tensor.offset))
-              : tensor.start);
+      host(at - own.first) =
+          first_value<Real>(tensor, random, tensor.slice.in_whole(at - tensor.offset));
   }
   Kokkos::deep_copy(m_exec, mine, host);
   m_shards.started(m_exec);

@@ -71,10 +71,10 @@ class GptGenerator {
         m_front(front_bytes(m_serving.sizes)),
         m_drawn(m_serving.sizes.slots()) {}
 
-  /// Appends a request. All ranks call it between two steps; the first stage takes the request.
-  /// @throws contract_error as GptBatcher::submit() does.
+  /// Appends a request. All ranks call it between two steps, and all reject the same requests. The
+  /// first stage has the text. @throws contract_error as GptBatcher::submit() does.
   void submit(GptRequest request) {
-    if (m_decoder.embeds()) m_batcher.submit(std::move(request));
+    m_batcher.submit(std::move(request));
     m_busy = true;
   }
 
