@@ -39,7 +39,7 @@ struct Settings {
   std::string load, prompts, precision = "float";
   GptConfig model;  ///< without a checkpoint
   GptServing serving;
-  int tokens = 100;
+  int tokens = 48;
   int tensor = 1;
   bool check = false;
 };

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
@@ -21,7 +22,10 @@
 #include <heddle/heddle.hpp>
 
 #include "gpt.hpp"
+#include "gpt_checkpoint.hpp"
 #include "gpt_generate.hpp"
+#include "gpt_training.hpp"
+#include "gpt_weights.hpp"
 #include "host_copy.hpp"
 #include "support/sent_bytes.hpp"
 #include "support/world.hpp"
@@ -159,6 +163,37 @@ TEST_CASE("ranks that divide every layer have parts of the cache, and sum the ro
   feed({{0, 0, 9, 1, 0, 1}, {1, 1, 3, 12, 0, 1}, {2, 2, 1, 5, 0, 1}});
   for (std::uint32_t i = 0; i < 5; ++i) feed({{0, 0, 10 + i, 1, 0, 1}, {2, 2, 6 + i, 1, 0, 1}});
   CHECK(worst <= 1e-12);
+}
+
+TEST_CASE("the weights of a checkpoint are those of the ranks that saved it") {
+  const Text text = Text::load({}, 20);
+  GptTraining training;
+  training.model = {.layers = 4, .width = 12, .heads = 6, .context = 20, .kv_heads = 3};
+  training.microbatches = 2;
+  training.seed = 7;
+  const auto path = std::filesystem::temp_directory_path() /
+                    hd::text("heddle_generation_", world_size(), ".ckpt");
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
+  auto model = make_gpt<double>(training);
+  hd::Runner run(model, hd::schedule::one_f_one_b({.stages = world_size(), .microbatches = 2}),
+                 mesh);
+  const auto values = [&] {
+    return gather<double>(model, mesh, [](auto& stage) { return stage.parameters(); });
+  };
+  CHECK(first_weights<double>(training.model, 7).values == values());
+  static_cast<void>(run.step(batch(training, text, 0, 0), weight(training)));
+  save<double>(path, model, mesh, training, text, 1);
+  const auto trained = values();
+  const auto loaded = load_weights<double>(path.string());
+  CHECK(loaded.values == trained);
+  CHECK(loaded.config.context == 20);
+  CHECK(loaded.config.heads_of_keys() == 3);
+  const auto rounded = load_weights<float>(path.string());
+  CHECK(std::ranges::equal(rounded.values, trained,
+                           [](float x, double y) { return x == static_cast<float>(y); }));
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (mesh.rank() == 0) std::filesystem::remove(path);
+  CHECK(first_weights<double>(training.model, 7).values != trained);
 }
 
 }  // namespace test_generation_over_ranks
