@@ -127,7 +127,4 @@ class GptDecoder {
   GptDecodeCounts m_counts;
 };
 
-extern template class GptDecoder<float>;
-extern template class GptDecoder<double>;
-
 }  // namespace examples
