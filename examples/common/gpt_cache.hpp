@@ -24,8 +24,8 @@ namespace examples {
 
 /// The sizes of a cache on one rank.
 struct GptCacheSizes {
-  std::size_t layers;           ///< of this stage
-  std::size_t columns;          ///< of the keys of this rank, and of its values
+  std::size_t layers;           ///< layers of this stage
+  std::size_t columns;          ///< columns of this rank's keys, as many as of its values
   std::size_t block = 16;       ///< tokens of a block, B
   std::size_t blocks = 16;      ///< the most blocks at once
   std::size_t slots = 1;        ///< texts at once

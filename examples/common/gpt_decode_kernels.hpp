@@ -19,10 +19,10 @@
 
 namespace examples {
 
-/// Where a row belongs.
+/// The place of a row.
 struct GptRow {
-  std::uint32_t slot;      ///< of the cache
-  std::uint32_t position;  ///< in its text
+  std::uint32_t slot;      ///< slot of the cache
+  std::uint32_t position;  ///< position in its text
 };
 
 /// The blocks of one layer, as kernels see them.
@@ -30,7 +30,7 @@ template <class Real, class Exec>
 struct GptLayerCache {
   typename GptCache<Real, typename Exec::memory_space>::Table table;
   std::size_t columns, block;
-  std::size_t offset;  ///< of the layer in a block
+  std::size_t offset;  ///< elements of a block in front of the layer
 
   /// The keys of block `i` of a slot, columns x block.
   [[nodiscard]] KOKKOS_FUNCTION Real* keys(std::size_t slot, std::size_t i) const {

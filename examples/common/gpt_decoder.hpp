@@ -31,7 +31,7 @@
 
 namespace examples {
 
-/// What a decoder has computed so far.
+/// Counts of the rows that a decoder has computed so far.
 struct GptDecodeCounts {
   std::size_t rows = 0;         ///< positions of texts
   std::size_t linear_rows = 0;  ///< rows of all linear layers, of which a block has four
@@ -112,7 +112,7 @@ class GptDecoder {
   execution_space m_exec;
   Line m_line;
   GptTable m_table;
-  GptBlockShape m_shape;  ///< of the most rows
+  GptBlockShape m_shape;  ///< shape of a step with the most rows
   Buffer m_parameters, m_scratch;
   GptCache<Real, memory_space> m_cache;
   Places<std::uint8_t> m_tokens;
@@ -123,7 +123,7 @@ class GptDecoder {
   decltype(heddle::host_mirror(m_positions)) m_host_positions, m_host_picks;
   decltype(heddle::host_mirror(m_rows)) m_host_rows;
   decltype(heddle::host_mirror(m_logits)) m_host_logits;
-  std::size_t m_draws = 0;  ///< of this step
+  std::size_t m_draws = 0;  ///< tokens that this step draws
   GptDecodeCounts m_counts;
 };
 

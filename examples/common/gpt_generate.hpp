@@ -104,7 +104,7 @@ class GptGenerator {
   }
   [[nodiscard]] const Decoder& decoder() const { return m_decoder; }
 
-  // What a Runner calls.
+  // Called by a Runner.
 
   /// Returns the Schedule of a step over all stages.
   [[nodiscard]] heddle::Schedule schedule() const {
@@ -140,7 +140,7 @@ class GptGenerator {
   }
 
  private:
-  /// What stands in front of the activations of a batch.
+  /// The first bytes of a message between stages; segments follow, then activations.
   struct Front {
     std::uint32_t segments;
     std::uint32_t busy;
@@ -222,7 +222,7 @@ class GptGenerator {
   GptBatcher m_batcher;
   GptSampler m_sampler;
   std::vector<std::byte> m_front;
-  std::vector<std::uint8_t> m_drawn;  ///< of all groups
+  std::vector<std::uint8_t> m_drawn;  ///< tokens of all groups
   bool m_busy = true;
 };
 

@@ -29,7 +29,7 @@ struct GptSampling {
   /// Only the fewest of the likeliest tokens may be drawn that together have this share of the
   /// probability (Holtzman et al., "The curious case of neural text degeneration", 2020).
   double top_p = 1;
-  std::uint64_t seed = 1;  ///< of all draws
+  std::uint64_t seed = 1;  ///< seed of all draws
 };
 
 /// Throws contract_error naming the first option that is out of range.
