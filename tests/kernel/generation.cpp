@@ -214,6 +214,50 @@ TEST_CASE("the logits are those of all positions computed together") {
   CHECK(decoder.cache().peak_blocks() == 12);
 }
 
+TEST_CASE("packed prompts need the rows of their lengths and have the logits of padded ones") {
+  const GptConfig config{
+      .layers = 2, .width = 12, .heads = 6, .context = 128, .sequences = 16, .vocabulary = 40};
+  Stage padded(config, 0, 2, 5);
+  const heddle::Random random(9, "lengths");
+  std::vector<std::uint8_t> all(16 * 129), packed;
+  std::vector<GptSegment> segments;
+  std::size_t rows = 0;
+  for (std::uint32_t i = 0; i < 16; ++i) {
+    const auto length = static_cast<std::uint32_t>(1 + random.below(i, 128));
+    const std::string text = bytes(config, length, i);
+    std::ranges::copy(text, all.begin() + i * 129);
+    packed.insert(packed.end(), text.begin(), text.end());
+    segments.push_back({i, i, 0, length, 0, 1});
+    rows += length;
+  }
+  padded.begin_step(all, 1);
+  const Kokkos::View<double*, Space::memory_space> saved("saved", padded.saved_size());
+  padded.forward({.item = heddle::Item{0}, .saved = saved.data()});
+  padded.fence();
+  const GptExtent extent{GptBlockShape(config, Stage::Line(), Stage::Sequence()), 40, 2, true,
+                         true};
+  const auto odds = copy_to_host<Space>(
+      GptSaved<double, Space::execution_space>(extent, saved.data()).odds.data(), 16 * 128 * 40);
+
+  GptDecoder<double> decoder(
+      config, 0, 2,
+      {.requests = 16, .rows = static_cast<std::uint32_t>(rows), .context = 128, .block = 48},
+      parameters_of(padded));
+  decoder.forward(segments, packed, nullptr, nullptr);
+  CHECK(decoder.counts().linear_rows == 4 * 2 * rows);
+  CHECK(rows < 16 * 128 * 3 / 4);
+  double worst = 0;
+  for (std::size_t i = 0; i < 16; ++i) {
+    const auto logits = decoder.logits(i);
+    const double sum = log_sum(logits);
+    for (std::size_t token = 0; token < 40; ++token)
+      worst =
+          std::max(worst, std::abs(logits[token] - sum -
+                                   std::log(odds[(i * 128 + segments[i].rows - 1) * 40 + token])));
+  }
+  CHECK(worst <= 1e-12);
+}
+
 TEST_CASE("a text beyond the context goes on with its last tokens") {
   Stage stage(small, 0, 2, 5);
   const std::string prompt = bytes(small, 20, 4);
