@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 
 #include "gpt_checkpoint.hpp"
 #include "gpt_flex.hpp"
+#include "gpt_generate.hpp"
 #include "gpt_training.hpp"
 #include "host_copy.hpp"
 #include "memory.hpp"
@@ -191,12 +193,13 @@ void train(const Settings& settings, MPI_Comm comm) {
                     exact ? 1e-11 : 1e-4, where);
   }
   if (s.sample > 0) {
-    GptStage<Real> whole(training.model, 0, training.model.layers, training.seed);
-    copy_from_host<Space>(parameters, whole.parameters());
-    whole.parameters_written();
-    std::cout << "sample:\n"
-              << whole.generate("#include", static_cast<std::size_t>(s.sample), 0.7, training.seed)
-              << '\n';
+    GptGenerator<Real> generator(
+        training.model, {.sampling = {.temperature = 0.7, .seed = training.seed}}, parameters);
+    const std::string_view beginning = "#include";
+    const auto seen = std::min(beginning.size(), static_cast<std::size_t>(training.model.context));
+    generator.submit({.prompt = std::string(beginning.substr(0, seen)), .tokens = s.sample});
+    generator.run();
+    std::cout << "sample:\n" << generator.text(0).substr(seen) << '\n';
   }
   if (predicts) report(s, predicted, std::move(measured), std::move(allocated));
 }

@@ -46,6 +46,7 @@
 #include "gpt_buffers.hpp"
 #include "gpt_config.hpp"
 #include "gpt_packed.hpp"
+#include "gpt_sampling.hpp"
 #include "gpt_shape.hpp"
 #include "space.hpp"
 
@@ -150,11 +151,17 @@ class GptStage {
   /// that does not predict, or on any but the first rank of the line. Waits for the queued kernels.
   [[nodiscard]] double loss(heddle::Item m) const;
 
-  /// `count` tokens that continue `prompt`, drawn with f(seed, "sample", index) from the odds at
-  /// `temperature` (0: the likeliest). Needs all blocks. An empty prompt stands for one newline; of
-  /// a longer text the last `context` tokens are seen.
+  /// Returns `count` tokens that continue `prompt`, as request number `request`; see GptSampler. It
+  /// needs all blocks. An empty prompt stands for one newline; of a longer text the last `context`
+  /// tokens are seen. Every token computes all positions: GptGenerator computes each only once, and
+  /// is compared with this function.
+  [[nodiscard]] std::string generate(std::string_view prompt, std::size_t count,
+                                     const GptSampling& sampling, std::uint32_t request = 0);
+  /// Returns request number 0 with all tokens at this temperature.
   [[nodiscard]] std::string generate(std::string_view prompt, std::size_t count, double temperature,
-                                     std::uint64_t seed);
+                                     std::uint64_t seed) {
+    return generate(prompt, count, GptSampling{.temperature = temperature, .seed = seed});
+  }
 
   /// Measures the seconds of one product over all these heads for a (query, key) pair. The forward
   /// pass of causal attention over one sequence of `context` tokens, of at most 256, has two

@@ -217,4 +217,18 @@ struct GptTable {
   }
 };
 
+/// Calls `visit(own, whole)` for all of a stage's parameters that a replica owns, with their places
+/// among its own and in the whole model.
+template <class Visit>
+void for_each_owned(const GptTable& part, const heddle::Share& own, const GptTable& whole,
+                    Visit&& visit) {
+  auto tensor = whole.tensors.begin();
+  for (const GptTensor& each : part.tensors) {
+    while (tensor->name != each.name) ++tensor;  // in the same order
+    const std::size_t end = std::min(each.offset + each.size, own.end());
+    for (std::size_t at = std::max(each.offset, own.first); at < end; ++at)
+      visit(at - own.first, tensor->offset + each.slice.in_whole(at - each.offset));
+  }
+}
+
 }  // namespace examples

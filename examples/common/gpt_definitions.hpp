@@ -22,6 +22,7 @@
 #include <heddle/device/mirror.hpp>
 
 #include "gpt.hpp"
+#include "gpt_weights.hpp"
 
 namespace examples {
 
@@ -369,10 +370,8 @@ void GptStage<Real, Space>::start_parameters(std::uint64_t seed) {
     const heddle::Random random(seed, tensor.name);
     const std::size_t end = std::min(tensor.offset + tensor.size, own.end());
     for (std::size_t at = std::max(tensor.offset, own.first); at < end; ++at)
-      host(at - own.first) = static_cast<Real>(
-          tensor.deviation > 0
-              ? tensor.deviation * random.normal(tensor.slice.in_whole(at - tensor.offset))
-              : tensor.start);
+      host(at - own.first) =
+          first_value<Real>(tensor, random, tensor.slice.in_whole(at - tensor.offset));
   }
   Kokkos::deep_copy(m_exec, mine, host);
   m_shards.started(m_exec);
@@ -381,7 +380,7 @@ void GptStage<Real, Space>::start_parameters(std::uint64_t seed) {
 
 template <class Real, class Space>
 std::string GptStage<Real, Space>::generate(std::string_view prompt, std::size_t count,
-                                            double temperature, std::uint64_t seed) {
+                                            const GptSampling& sampling, std::uint32_t request) {
   heddle::expects(m_embeds && m_predicts && part().ranks == 1 && owned().count == m_table.size,
                   [&] {
                     return heddle::ErrorInfo{
@@ -391,10 +390,7 @@ std::string GptStage<Real, Space>::generate(std::string_view prompt, std::size_t
                                      " parameters, divided between ", part().ranks, " ranks"),
                         "gather the parameters into a stage with all blocks"};
                   });
-  heddle::expects(temperature >= 0, [&] {
-    return heddle::ErrorInfo{"GptStage::generate", "the temperature is negative",
-                             heddle::text("temperature ", temperature)};
-  });
+  GptSampler sampler(sampling, vocabulary());
   // The same parameters in a model of one sequence: a token costs one row of sequences, not all.
   GptConfig alone = m_config;
   alone.sequences = 1;
@@ -410,8 +406,7 @@ std::string GptStage<Real, Space>::generate(std::string_view prompt, std::size_t
   std::string text(prompt.empty() ? std::string_view("\n") : prompt);
   const std::size_t start = text.size();
   std::vector<std::uint8_t> tokens(context() + 1);
-  std::vector<double> share(vocabulary());
-  const heddle::Random random(seed, "sample");
+  std::vector<Real> logits(vocabulary());
   for (std::size_t i = 0; i < count; ++i) {
     // Attention is causal: whatever stands right of the last token does not reach its odds.
     const std::size_t seen = std::min(text.size(), context());
@@ -422,23 +417,11 @@ std::string GptStage<Real, Space>::generate(std::string_view prompt, std::size_t
     Kokkos::deep_copy(m_exec, row, Kokkos::subview(odds, seen - 1, Kokkos::ALL));
     m_exec.fence("heddle::gpt::generate");
 
-    std::size_t chosen = 0;
-    for (std::size_t token = 1; token < vocabulary(); ++token)
-      if (row(token) > row(chosen)) chosen = token;
-    if (temperature > 0) {
-      // p^(1/T) is softmax(logits / T) up to a factor; scaled by the largest, so that it is <= 1.
-      const double top = row(chosen);
-      double sum = 0;
-      for (std::size_t token = 0; token < vocabulary(); ++token)
-        sum += share[token] = std::pow(static_cast<double>(row(token)) / top, 1 / temperature);
-      double left = random.uniform(i) * sum;
-      for (std::size_t token = 0; token < vocabulary(); ++token) {
-        if (share[token] == 0) continue;
-        chosen = token;
-        if ((left -= share[token]) < 0) break;
-      }
-    }
-    text.push_back(static_cast<char>(chosen));
+    // Logits up to a constant, which the sampler does not see.
+    for (std::size_t token = 0; token < vocabulary(); ++token) logits[token] = std::log(row(token));
+    const std::uint8_t drawn =
+        sampler.draw(std::span<const Real>(logits), request, static_cast<std::uint32_t>(i));
+    text.push_back(static_cast<char>(drawn));
   }
   return text.substr(start);
 }

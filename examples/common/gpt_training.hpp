@@ -195,20 +195,6 @@ class SerialGpt {
   Buffer m_delta;
 };
 
-/// Calls `visit(own, whole)` for all of a stage's parameters that a replica owns: their places
-/// among its own, and in the whole model.
-template <class Visit>
-void for_each_owned(const GptTable& part, const heddle::Share& own, const GptTable& whole,
-                    Visit&& visit) {
-  auto tensor = whole.tensors.begin();
-  for (const GptTensor& each : part.tensors) {
-    while (tensor->name != each.name) ++tensor;  // in the same order
-    const std::size_t end = std::min(each.offset + each.size, own.end());
-    for (std::size_t at = std::max(each.offset, own.first); at < end; ++at)
-      visit(at - own.first, tensor->offset + each.slice.in_whole(at - each.offset));
-  }
-}
-
 /// One value per parameter of the whole model, in its order, on every rank: `values(stage)` points
 /// to those of a stage, in its memory. `first` is whether this rank is the first of those with the
 /// same parameters. Collective over the transport.

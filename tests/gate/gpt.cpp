@@ -9,11 +9,15 @@
 
 #include <heddle/heddle.hpp>
 
+#include "gpt_decoder_definitions.hpp"
 #include "gpt_definitions.hpp"
+#include "gpt_generate.hpp"
 #include "support.hpp"
 
 using GateStage = examples::GptStage<float, gate::Exec>;
 template class examples::GptStage<float, gate::Exec>;
+template class examples::GptDecoder<float, gate::Exec>;
+template class examples::GptGenerator<float, gate::Exec>;
 // What gpt.hpp leaves to gpt_travel_float.cpp.
 template class heddle::TensorLine<float, gate::Exec>;
 template class heddle::ParameterShards<float, gate::Exec>;
