@@ -16,6 +16,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/await.hpp>
@@ -182,8 +183,10 @@ template <Transport T>
 }
 
 /// Measures the Machine over the transport of a mesh.
-[[nodiscard]] inline Machine measure_machine(DeviceMesh& mesh, const MeasureOptions& options = {}) {
-  return measure_machine(mesh.transport(), options);
-}
+[[nodiscard]] Machine measure_machine(DeviceMesh& mesh, const MeasureOptions& options = {});
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/comm/measure.ipp>
+#endif

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of measure_links.hpp.
+
+#include <heddle/comm/device_mesh.hpp>
+#include <heddle/comm/measure_links.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/machine/machine.hpp>
+
+namespace heddle::inline v0 {
+
+HEDDLE_FULL_INLINE Machine measure_links(DeviceMesh& mesh, const LinkOptions& options) {
+  return measure_links(mesh.transport(), options);
+}
+
+}  // namespace heddle::inline v0
