@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <heddle/comm/device_mesh.hpp>
+#include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
@@ -190,4 +191,7 @@ template <Transport T>
 
 #if HEDDLE_FULL_HEADER_ONLY
 #include <heddle/comm/measure.ipp>
+#else
+extern template heddle::Machine heddle::measure_machine(heddle::MpiTransport&,
+                                                        const heddle::MeasureOptions&);
 #endif

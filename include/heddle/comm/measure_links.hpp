@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <heddle/comm/device_mesh.hpp>
+#include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
@@ -225,4 +226,7 @@ template <Transport T>
 
 #if HEDDLE_FULL_HEADER_ONLY
 #include <heddle/comm/measure_links.ipp>
+#else
+extern template heddle::Machine heddle::measure_links(heddle::MpiTransport&,
+                                                      const heddle::LinkOptions&);
 #endif
