@@ -22,6 +22,7 @@
 #include <heddle/collective/measure_collectives.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/execute/clock.hpp>
 
 namespace test_measure_collectives {
 

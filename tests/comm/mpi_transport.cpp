@@ -25,6 +25,7 @@
 
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/execute/clock.hpp>
 
 #include "support/transport_battery.hpp"
 

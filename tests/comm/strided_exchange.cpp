@@ -24,6 +24,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
+#include <heddle/comm/default_pack_gains.hpp>
 #include <heddle/comm/measure_paths.hpp>
 #include <heddle/comm/strided_exchange.hpp>
 #include <heddle/core/text.hpp>

@@ -7,6 +7,7 @@
 // SequenceGroups: communicators of all levels, made once, serve every group of every plan; and
 // gradients that are weighted by tokens equal those of one rank.
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

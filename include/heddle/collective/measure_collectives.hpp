@@ -7,7 +7,6 @@
 /// collective calls choose the fastest algorithm on this network. tools/measure writes it to a
 /// file.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -22,6 +21,7 @@
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/comm/shared_transport.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/collective_choice.hpp>
 #include <heddle/plan/cost_table.hpp>
@@ -53,22 +53,8 @@ namespace impl {
 /// and the first two over shared memory and over levels. The simulation is less exact for the
 /// latter: it does not know the copies in shared memory, or the links that messages of one node
 /// share.
-[[nodiscard]] inline std::vector<CollectiveChoice> shortlist(
-    const std::vector<CollectivePrediction>& all, std::size_t count) {
-  std::vector<CollectiveChoice> flat, shared, nested;
-  for (const auto& [choice, time] : all) {
-    const auto same = std::ranges::count(flat, choice.algorithm, &CollectiveChoice::algorithm);
-    if (choice.shared || !choice.levels.empty()) {
-      auto& others = choice.shared ? shared : nested;
-      if (others.size() < 2) others.push_back(choice);
-    } else if (flat.size() < count && same < 2) {
-      flat.push_back(choice);
-    }
-  }
-  flat.insert(flat.end(), shared.begin(), shared.end());
-  flat.insert(flat.end(), nested.begin(), nested.end());
-  return flat;
-}
+[[nodiscard]] std::vector<CollectiveChoice> shortlist(const std::vector<CollectivePrediction>& all,
+                                                      std::size_t count);
 
 }  // namespace impl
 
@@ -132,3 +118,7 @@ template <class Exec = Kokkos::DefaultHostExecutionSpace>
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/collective/measure_collectives.ipp>
+#endif

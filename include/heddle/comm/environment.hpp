@@ -8,20 +8,13 @@
 /// them.
 
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <exception>
-#include <iostream>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include <iosfwd>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
-#include <heddle/comm/check.hpp>
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0 {
 
@@ -29,10 +22,7 @@ namespace heddle::inline v0 {
 enum class ThreadLevel : std::uint8_t { single, funneled, serialized, multiple };
 
 /// Prints the name of the level, such as `funneled`.
-inline std::ostream& operator<<(std::ostream& out, ThreadLevel level) {
-  constexpr const char* names[] = {"single", "funneled", "serialized", "multiple"};
-  return out << names[static_cast<int>(level)];
-}
+std::ostream& operator<<(std::ostream& out, ThreadLevel level);
 
 /// Options of an Environment.
 struct EnvironmentOptions {
@@ -41,65 +31,14 @@ struct EnvironmentOptions {
 
 namespace impl {
 
-/// Ends all ranks of the job if this process exits without MPI_Finalize. A callback on
-/// MPI_COMM_SELF calls MPI_Abort, and the launcher then ends the whole job (tested with Open MPI
-/// 4.1).
-extern "C" inline void heddle_impl_end_job_at_exit() {
-  int initialized = 0;
-  int finalized = 0;
-  MPI_Initialized(&initialized);
-  MPI_Finalized(&finalized);
-  if (initialized == 0 || finalized != 0) return;
-  std::cout.flush();
-  std::fflush(nullptr);  // MPI_Abort does not come back to write what is still in buffers
-  MPI_Abort(MPI_COMM_SELF, EXIT_FAILURE);
-}
-
 /// MPI, which this object has initialized or found initialized.
 class MpiSession {
  public:
-  MpiSession(int& argc, char** argv, ThreadLevel least) {
-    constexpr const char* where = "heddle::Environment";
-    constexpr int levels[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED,
-                              MPI_THREAD_MULTIPLE};
-    const int asked = levels[static_cast<int>(least)];
-    int finalized = 0;
-    MPI_Finalized(&finalized);
-    expects(finalized == 0, [&] {
-      return ErrorInfo{where, "MPI is finalized already", "it cannot be initialized twice",
-                       "keep one Environment for as long as the program needs MPI"};
-    });
-    int initialized = 0;
-    MPI_Initialized(&initialized);
-    int provided = MPI_THREAD_SINGLE;
-    if (initialized == 0) {
-      check(MPI_Init_thread(&argc, &argv, asked, &provided), where);
-      m_owned = true;
-    } else {
-      check(MPI_Query_thread(&provided), where);
-    }
-    for (int i = 0; i < 4; ++i)
-      if (levels[i] == provided) m_level = static_cast<ThreadLevel>(i);
-    if (provided >= asked) return;
-    if (m_owned) MPI_Finalize();
-    throw contract_error({where, text("thread level ", least, " was asked for"),
-                          text("MPI ", m_owned ? "provides only " : "is up with only ", m_level),
-                          m_owned ? "use an MPI library that was built with thread support"
-                                  : "initialize MPI with that level"});
-  }
+  MpiSession(int& argc, char** argv, ThreadLevel least);
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
-  ~MpiSession() {
-    int finalized = 0;
-    MPI_Finalized(&finalized);
-    if (!m_owned || finalized != 0) return;
-    // MPI_Finalize waits for the other ranks, and they may be waiting for this one.
-    if (std::uncaught_exceptions() > m_exceptions)
-      std::atexit(&heddle_impl_end_job_at_exit);
-    else
-      MPI_Finalize();
-  }
+  ~MpiSession();
 
   [[nodiscard]] bool owned() const noexcept { return m_owned; }
   [[nodiscard]] ThreadLevel level() const noexcept { return m_level; }
@@ -113,28 +52,10 @@ class MpiSession {
 /// Kokkos, which this object has initialized or found initialized.
 class KokkosSession {
  public:
-  KokkosSession(int& argc, char** argv) {
-    expects(!Kokkos::is_finalized(), [] {
-      return ErrorInfo{"heddle::Environment", "Kokkos is finalized already",
-                       "it cannot be initialized twice",
-                       "keep one Environment for as long as the program needs Kokkos"};
-    });
-    if (Kokkos::is_initialized()) return;
-    // Kokkos would answer the program's --help by a page of its own, on every rank: it is hidden.
-    static char hidden[] = "";
-    std::vector<char*> help;
-    for (int i = 1; i < argc; ++i)
-      if (std::string_view(argv[i]) == "--help") help.push_back(std::exchange(argv[i], hidden));
-    Kokkos::initialize(argc, argv);
-    for (int i = 1, h = 0; i < argc; ++i)
-      if (argv[i] == hidden) argv[i] = help[static_cast<std::size_t>(h++)];
-    m_owned = true;
-  }
+  KokkosSession(int& argc, char** argv);
   KokkosSession(const KokkosSession&) = delete;
   KokkosSession& operator=(const KokkosSession&) = delete;
-  ~KokkosSession() {
-    if (m_owned && !Kokkos::is_finalized()) Kokkos::finalize();
-  }
+  ~KokkosSession();
 
   [[nodiscard]] bool owned() const noexcept { return m_owned; }
 
@@ -176,3 +97,7 @@ class Environment {
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/comm/environment.ipp>
+#endif

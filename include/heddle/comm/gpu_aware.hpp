@@ -10,11 +10,8 @@
 #include <type_traits>
 
 #include <Kokkos_Core.hpp>
-#include <mpi.h>
 
-#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
-#include <mpi-ext.h>
-#endif
+#include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -25,26 +22,7 @@ enum class Vendor : std::uint8_t { cuda, hip };
 /// function per vendor and a macro that says if the function exists. MPICH and its derivatives have
 /// one function with a number per vendor. Returns false for any other MPI, because it cannot be
 /// asked.
-[[nodiscard]] inline bool mpi_says(Vendor vendor) {
-  int says = 0;
-  switch (vendor) {
-    case Vendor::cuda:
-#if defined(MPIX_CUDA_AWARE_SUPPORT)
-      says = MPIX_Query_cuda_support();
-#elif defined(MPIX_GPU_SUPPORT_CUDA)
-      MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &says);
-#endif
-      break;
-    case Vendor::hip:
-#if defined(MPIX_ROCM_AWARE_SUPPORT)
-      says = MPIX_Query_rocm_support();
-#elif defined(MPIX_GPU_SUPPORT_HIP)
-      MPIX_GPU_query_support(MPIX_GPU_SUPPORT_HIP, &says);
-#endif
-      break;
-  }
-  return says == 1;
-}
+[[nodiscard]] bool mpi_says(Vendor vendor);
 
 }  // namespace impl
 
@@ -68,3 +46,7 @@ template <class MemorySpace>
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/comm/gpu_aware.ipp>
+#endif

@@ -8,14 +8,17 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include <heddle/comm/device_mesh.hpp>
+#include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/await.hpp>
@@ -182,8 +185,13 @@ template <Transport T>
 }
 
 /// Measures the Machine over the transport of a mesh.
-[[nodiscard]] inline Machine measure_machine(DeviceMesh& mesh, const MeasureOptions& options = {}) {
-  return measure_machine(mesh.transport(), options);
-}
+[[nodiscard]] Machine measure_machine(DeviceMesh& mesh, const MeasureOptions& options = {});
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/comm/measure.ipp>
+#else
+extern template heddle::Machine heddle::measure_machine(heddle::MpiTransport&,
+                                                        const heddle::MeasureOptions&);
+#endif

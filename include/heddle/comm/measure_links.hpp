@@ -15,9 +15,11 @@
 #include <vector>
 
 #include <heddle/comm/device_mesh.hpp>
+#include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
@@ -218,8 +220,13 @@ template <Transport T>
 }
 
 /// Measures the links over the transport of a mesh.
-[[nodiscard]] inline Machine measure_links(DeviceMesh& mesh, const LinkOptions& options = {}) {
-  return measure_links(mesh.transport(), options);
-}
+[[nodiscard]] Machine measure_links(DeviceMesh& mesh, const LinkOptions& options = {});
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/comm/measure_links.ipp>
+#else
+extern template heddle::Machine heddle::measure_links(heddle::MpiTransport&,
+                                                      const heddle::LinkOptions&);
+#endif

@@ -22,6 +22,7 @@
 #include <heddle/comm/strided_exchange.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
@@ -46,13 +47,7 @@ struct PathOptions {
 namespace impl {
 
 /// Returns all paths that exist for memory of one kind.
-[[nodiscard]] inline std::vector<StridedPath> paths_from(const BoxMemory& memory) {
-  if (memory.on_host) return {StridedPath::datatype, StridedPath::direct};
-  std::vector<StridedPath> paths{StridedPath::staged};
-  if (memory.kernels_reach_host) paths.push_back(StridedPath::one_shot);
-  if (memory.mpi_takes_it) paths.insert(paths.end(), {StridedPath::direct, StridedPath::datatype});
-  return paths;
-}
+[[nodiscard]] std::vector<StridedPath> paths_from(const BoxMemory& memory);
 
 /// Returns, for each path, the median time in which this rank and a peer exchange a box of `bytes`
 /// bytes in runs of `run` bytes.
@@ -133,3 +128,7 @@ template <kernel::ExecutionSpace Exec>
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/comm/measure_paths.ipp>
+#endif

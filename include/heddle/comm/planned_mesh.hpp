@@ -6,24 +6,18 @@
 /// PlannedMesh: the ranks of a communicator as a Plan divides them, with the communicators of every
 /// stage's groups, and a transport over all ranks.
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
+#include <iosfwd>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <ostream>
-#include <utility>
-#include <vector>
 
 #include <mpi.h>
 
-#include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/mpi_transport.hpp>
-#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/order/stage_shares.hpp>
 #include <heddle/schedule/plan.hpp>
 
@@ -49,18 +43,7 @@ class PlannedMesh {
   /// Constructs the communicators of a plan. All ranks must give the same plan.
   /// @throws contract_error on every rank if check(const Plan&) rejects the plan, if the plan is
   ///         for another number of ranks, or if the ranks do not have the same plan.
-  PlannedMesh(MPI_Comm comm, Plan plan, PlannedMeshOptions options = {})
-      : m_plan(std::move(plan)), m_all(comm) {
-    agree();
-    check_ranks(options.ranks);
-    find_place();
-    // A line is named by its lowest rank, which is in no other line of this kind.
-    m_stage_ranks = line([](const Position&) { return 0; });
-    m_data = line([](const Position& at) { return at.tensor; });
-    m_tensor = line([&](const Position& at) { return at.sequence + degree() * at.group; });
-    m_sequence = line([&](const Position& at) { return at.tensor + degree() * at.group; });
-    m_transport = std::make_unique<MpiTransport>(m_all.get(), options.transport);
-  }
+  PlannedMesh(MPI_Comm comm, Plan plan, PlannedMeshOptions options = {});
 
   /// Returns the plan.
   [[nodiscard]] const Plan& plan() const noexcept { return m_plan; }
@@ -96,12 +79,7 @@ class PlannedMesh {
   [[nodiscard]] MpiTransport& transport() noexcept { return *m_transport; }
 
   /// Prints the place of this rank, such as "rank 2 of 4: stage 1, group 0, samples 0-7".
-  friend std::ostream& operator<<(std::ostream& out, const PlannedMesh& places) {
-    out << places.m_all << ": ";
-    if (!places.m_stage) return out << "not in the plan";
-    return out << "stage " << *places.m_stage << ", group " << places.m_place.group << ", samples "
-               << places.m_samples.begin << '-' << places.m_samples.end - 1;
-  }
+  friend std::ostream& operator<<(std::ostream& out, const PlannedMesh& places);
 
  private:
   static constexpr const char* where = "heddle::PlannedMesh";
@@ -116,69 +94,17 @@ class PlannedMesh {
 
   /// Returns the ranks of this rank's stage for which `number` is the same as here.
   template <class Number>
-  [[nodiscard]] std::unique_ptr<Communicator> line(Number&& number) const {
-    int color = static_cast<int>(+rank()), key = 0;
-    if (m_stage) {
-      const PlanStage& stage = m_plan.stages[*m_stage];
-      const int mine = number(m_place);
-      for (std::size_t i = stage.ranks.size(); i-- > 0;) {
-        if (number(position(stage, i)) != mine) continue;
-        color = std::min(color, static_cast<int>(+stage.ranks[i]));
-        if (stage.ranks[i] == rank()) key = static_cast<int>(i);
-      }
-    }
-    return std::make_unique<Communicator>(m_all.split(color, key));
-  }
+  [[nodiscard]] std::unique_ptr<Communicator> line(Number&& number) const;
 
-  [[nodiscard]] static Position position(const PlanStage& stage, std::size_t i) noexcept {
-    const int each = stage.tensor * stage.sequence, at = static_cast<int>(i);
-    return {at / each, at % each / stage.tensor, at % stage.tensor};
-  }
+  [[nodiscard]] static Position position(const PlanStage& stage, std::size_t i) noexcept;
 
-  void find_place() {
-    for (std::size_t s = 0; s < m_plan.stages.size(); ++s) {
-      const PlanStage& stage = m_plan.stages[s];
-      const auto found = std::find(stage.ranks.begin(), stage.ranks.end(), rank());
-      if (found == stage.ranks.end()) continue;
-      m_stage = s;
-      m_place = position(stage, static_cast<std::size_t>(found - stage.ranks.begin()));
-      for (int g = 0; g <= m_place.group; ++g)
-        m_samples = {m_samples.end, m_samples.end + stage.samples[static_cast<std::size_t>(g)]};
-    }
-  }
+  void find_place();
 
   /// Throws if the plan is invalid or has another number of ranks.
-  void check_ranks(int ranks) const {
-    std::size_t highest = 0;
-    for (const PlanStage& stage : m_plan.stages)
-      for (const Rank each : stage.ranks) highest = std::max(highest, +each);
-    const bool given = ranks > 0;
-    if (!given) ranks = static_cast<int>(std::min(highest, most_ranks)) + 1;
-    heddle::check(m_plan, m_plan.stages.empty() ? 0 : m_plan.stages.back().layers.last, ranks);
-    expects(ranks == size(), [&] {
-      return ErrorInfo{where, "the plan is for another number of ranks",
-                       text(given ? "PlannedMeshOptions::ranks is " : "the plan needs ", ranks,
-                            ", the communicator has ", size()),
-                       text("start it with mpiexec -n ", ranks,
-                            given ? ""
-                                  : text(", or set PlannedMeshOptions::ranks to ", size(),
-                                         " if the plan leaves out the last ranks"))};
-    });
-  }
+  void check_ranks(int ranks) const;
 
   /// Compares the plans of all ranks with that of rank 0.
-  void agree() const {
-    const std::uint64_t mine = hash(m_plan);
-    std::uint64_t first = mine;
-    check(MPI_Bcast(&first, 1, MPI_UINT64_T, 0, m_all.get()), where);
-    int differs = mine == first ? size() : static_cast<int>(+rank());
-    check(MPI_Allreduce(MPI_IN_PLACE, &differs, 1, MPI_INT, MPI_MIN, m_all.get()), where);
-    expects(differs == size(), [&] {
-      return ErrorInfo{where, "the ranks do not have the same plan",
-                       text("rank ", differs, " differs from rank 0"),
-                       "read the same file on every rank, or send rank 0's plan to the others"};
-    });
-  }
+  void agree() const;
 
   /// More ranks than any communicator has.
   static constexpr std::size_t most_ranks = std::numeric_limits<int>::max() - 1;
@@ -193,3 +119,7 @@ class PlannedMesh {
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/comm/planned_mesh.ipp>
+#endif

@@ -19,11 +19,11 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/comm/communicator.hpp>
-#include <heddle/comm/default_pack_gains.hpp>
 #include <heddle/comm/impl/strided_message.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/await.hpp>
@@ -58,14 +58,10 @@ namespace impl {
 
 /// Returns the table of the options, or the default without one. @throws the errors of
 /// expect_usable().
-[[nodiscard]] inline PathTable paths_of(const StridedOptions& options, const BoxMemory& memory) {
-  if (options.paths) {
-    expect_usable(*options.paths, memory, "heddle::StridedExchange");
-    return *options.paths;
-  }
-  if (memory.on_host) return PathTable(default_pack_gains());
-  return PathTable(memory.mpi_takes_it ? StridedPath::direct : StridedPath::staged);
-}
+[[nodiscard]] PathTable paths_of(const StridedOptions& options, const BoxMemory& memory);
+
+/// Returns the bytes of the blocks, for a message.
+[[nodiscard]] std::string bytes_listed(const std::vector<StridedBlock>& blocks);
 
 }  // namespace impl
 
@@ -107,7 +103,8 @@ class StridedExchange {
           return ErrorInfo{
               where,
               "the boxes that this rank sends to itself differ in size from those that it receives",
-              text("sends ", listed(m_own_sends), ", receives ", listed(m_own_receives))};
+              text("sends ", impl::bytes_listed(m_own_sends), ", receives ",
+                   impl::bytes_listed(m_own_receives))};
         });
     Bytes most = 0;
     for (const StridedBlock& block : m_own_sends) most = std::max(most, block.bytes());
@@ -235,13 +232,6 @@ class StridedExchange {
     bool open = false;
   };
 
-  [[nodiscard]] static std::string listed(const std::vector<StridedBlock>& blocks) {
-    std::string list;
-    for (const StridedBlock& block : blocks)
-      list += text(list.empty() ? "" : " + ", block.bytes(), " B");
-    return list.empty() ? "nothing" : list;
-  }
-
   /// Separates the boxes to other ranks from those to this rank.
   void sort(std::vector<StridedMove> moves, std::vector<Message>& messages,
             std::vector<StridedBlock>& own, const PathTable& paths) {
@@ -310,3 +300,7 @@ class StridedExchange {
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/comm/strided_exchange.ipp>
+#endif

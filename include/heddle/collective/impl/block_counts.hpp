@@ -7,11 +7,9 @@
 
 #include <cstddef>
 #include <limits>
-#include <numeric>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
@@ -27,24 +25,11 @@ class BlockCounts {
       : m_total(total), m_ranks(ranks), m_each(total / ranks), m_extra(total % ranks) {}
   /// Divides by `counts`, or evenly if it is empty. @throws contract_error if they do not fit.
   BlockCounts(const char* where, std::size_t total, std::size_t ranks,
-              const std::vector<std::size_t>& counts)
-      : BlockCounts(total, ranks) {
-    if (counts.empty()) return;
-    m_counts = counts;
-    const std::size_t sum = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-    expects(counts.size() == ranks && sum == total, [&] {
-      return ErrorInfo{where, "CallOptions::counts do not fit the ranks or the View",
-                       text(counts.size(), " counts, ", sum, " elements in all; ", ranks,
-                            " ranks, the view has ", total, " elements")};
-    });
-  }
+              const std::vector<std::size_t>& counts);
 
   /// Divides by `counts`, or into blocks of `each` if it is empty; for a rank that has one block.
   [[nodiscard]] static BlockCounts of_each(const char* where, std::size_t each, std::size_t ranks,
-                                           const std::vector<std::size_t>& counts) {
-    const std::size_t total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-    return {where, counts.empty() ? each * ranks : total, ranks, counts};
-  }
+                                           const std::vector<std::size_t>& counts);
 
   [[nodiscard]] std::size_t total() const noexcept { return m_total; }
   [[nodiscard]] std::size_t ranks() const noexcept { return m_ranks; }
@@ -52,30 +37,14 @@ class BlockCounts {
     if (!m_counts.empty()) return m_counts[rank];
     return m_each + (rank < m_extra ? 1 : 0);
   }
-  [[nodiscard]] std::size_t first(std::size_t rank) const {
-    if (m_counts.empty()) return rank * m_each + (rank < m_extra ? rank : m_extra);
-    return std::accumulate(m_counts.begin(), m_counts.begin() + static_cast<std::ptrdiff_t>(rank),
-                           std::size_t{0});
-  }
+  [[nodiscard]] std::size_t first(std::size_t rank) const;
   [[nodiscard]] bool even() const noexcept { return m_counts.empty() && m_extra == 0; }
 
   /// The bytes of every block.
-  [[nodiscard]] std::vector<Bytes> bytes(Bytes element) const {
-    std::vector<Bytes> all(m_ranks);
-    for (std::size_t r = 0; r < m_ranks; ++r) all[r] = count(r) * element;
-    return all;
-  }
+  [[nodiscard]] std::vector<Bytes> bytes(Bytes element) const;
   /// Makes mpi_counts() and mpi_firsts(), as MPI takes blocks that are not even, in units of
   /// `unit`.
-  void to_mpi(Bytes unit) {
-    m_mpi_counts.clear();
-    m_mpi_firsts.clear();
-    std::size_t begin = 0;
-    for (std::size_t r = 0; r < m_ranks; begin += count(r++)) {
-      m_mpi_counts.push_back(static_cast<int>(count(r) * unit));
-      m_mpi_firsts.push_back(static_cast<int>(begin * unit));
-    }
-  }
+  void to_mpi(Bytes unit);
   [[nodiscard]] const int* mpi_counts() const noexcept { return m_mpi_counts.data(); }
   [[nodiscard]] const int* mpi_firsts() const noexcept { return m_mpi_firsts.data(); }
 
@@ -95,3 +64,7 @@ class BlockCounts {
 
 }  // namespace impl
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/collective/impl/block_counts.ipp>
+#endif

@@ -5,9 +5,7 @@
 /// @file
 /// By whom a collective call is made, and how, where that is not said.
 
-#include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
@@ -16,10 +14,10 @@
 #include <heddle/collective/impl/performer.hpp>
 #include <heddle/collective/impl/shared_performer.hpp>
 #include <heddle/collective/reduction.hpp>
-#include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/shared_collective.hpp>
 #include <heddle/schedule/collective/collective.hpp>
@@ -28,45 +26,13 @@ namespace heddle::inline v0 {
 namespace impl {
 
 /// Returns our default algorithm if the caller names none: few rounds for few bytes.
-[[nodiscard]] inline schedule::Algorithm usual(schedule::Collective collective, Bytes bytes,
-                                               int ranks, Rank root) {
-  using enum schedule::Algorithm;
-  constexpr Bytes few_bytes = 16 << 10;
-  // A chain down which the whole goes uncut is slower than any tree, and than doubling.
-  const bool rooted =
-      collective == schedule::Collective::broadcast || collective == schedule::Collective::reduce;
-  const schedule::Algorithm much = rooted                          ? binomial_tree
-                                   : schedule::is_scan(collective) ? recursive_doubling
-                                                                   : ring;
-  for (const schedule::Algorithm each :
-       {bytes <= few_bytes ? recursive_doubling : much, binomial_tree, ring, direct, bruck})
-    if (schedule::applicable(collective, each, {.ranks = ranks, .root = root})) return each;
-  return direct;
-}
+[[nodiscard]] schedule::Algorithm usual(schedule::Collective collective, Bytes bytes, int ranks,
+                                        Rank root);
 
 /// Refuses a codec that keeps what the call does not, or changes what it only reads, and domains
 /// that are not of all `ranks`.
-inline void check_codec(const char* where, const CallOptions& options, std::size_t ranks,
-                        bool reads_only, bool keeps) {
-  const std::optional<Codec>& codec = options.codec;
-  const std::size_t domains = options.codec_domains.size();
-  expects(domains == 0 || domains == ranks, [&] {
-    return ErrorInfo{where, "CallOptions::codec_domains must be empty or have one number per rank",
-                     text(domains, " domains, ", ranks, " ranks")};
-  });
-  if (!codec) return;
-  expects(!codec->feedback || keeps, [&] {
-    return ErrorInfo{
-        where,
-        "error feedback needs a prepared call, which keeps the rounding errors between calls",
-        text("codec ", *codec), "call prepare_...(), or leave out Codec::feedback"};
-  });
-  expects(!codec->agree || !reads_only, [&] {
-    return ErrorInfo{where,
-                     "Codec::agree would change the input of this call, which may only be read",
-                     text("codec ", *codec), "leave out Codec::agree"};
-  });
-}
+void check_codec(const char* where, const CallOptions& options, std::size_t ranks, bool reads_only,
+                 bool keeps);
 
 /// Returns true if ranks of one host may read each other's memory in a call that blocks. The same
 /// on all ranks, which have the same key.
@@ -94,27 +60,12 @@ template <class Call>
 
 /// Returns true if an algorithm merges the ranks in their order, with root 0. Groups of ranks, or
 /// of groups below, that do not follow one another do not: their numbers are not sorted.
-[[nodiscard]] inline bool keeps_order(schedule::Algorithm algorithm,
-                                      const std::vector<schedule::GroupLevel>& levels) {
-  using enum schedule::Algorithm;
-  const auto keeps = [](schedule::Algorithm each) { return each == star || each == binomial_tree; };
-  return algorithm == hierarchical
-             ? std::ranges::all_of(levels,
-                                   [&](const schedule::GroupLevel& level) {
-                                     return keeps(level.algorithm) &&
-                                            std::ranges::is_sorted(level.groups);
-                                   })
-             : keeps(algorithm);
-}
+[[nodiscard]] bool keeps_order(schedule::Algorithm algorithm,
+                               const std::vector<schedule::GroupLevel>& levels);
 
 /// Makes the key of a call whose merge does not commute that of one by way of rank 0. Where another
 /// rank wants the result, or a part of it, all ranks get it.
-inline void merge_in_order(PerformerKey& key) {
-  using enum schedule::Collective;
-  if (key.collective == reduce_scatter || (key.collective == reduce && key.root != Rank{}))
-    key.collective = all_reduce;
-  key.root = {};
-}
+void merge_in_order(PerformerKey& key);
 
 /// Returns true if MPI can make a call as its options want it.
 template <class Call>
@@ -202,3 +153,7 @@ void decide(const Call& call, PerformerKey& key, bool blocking) {
 
 }  // namespace impl
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/collective/impl/decide.ipp>
+#endif

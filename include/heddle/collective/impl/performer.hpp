@@ -6,7 +6,6 @@
 /// Performers: the Schedules of a communicator's collectives, ready to run, kept from one call to
 /// the next.
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -26,14 +25,17 @@
 #include <heddle/comm/device_transport.hpp>
 #include <heddle/comm/gpu_aware.hpp>
 #include <heddle/comm/mpi_transport.hpp>
+#include <heddle/core/codec.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/slice.hpp>
 #include <heddle/memory/message_memory.hpp>
 #include <heddle/plan/collective_choice.hpp>
 #include <heddle/plan/cost_table.hpp>
 #include <heddle/schedule/collective/collective.hpp>
-#include <heddle/schedule/message_sizes.hpp>
-#include <heddle/schedule/pass/cast_at_cut.hpp>
+#include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -71,45 +73,22 @@ struct PerformerKey {
 };
 
 /// Returns the options of the Schedules for `key`.
-[[nodiscard]] inline schedule::CollectiveOptions options_of(const PerformerKey& key, int ranks) {
-  return {.ranks = ranks,
-          .bytes = key.bytes,
-          .blocks = key.blocks,
-          .type = key.type,
-          .element = key.element,
-          .chunks = key.chunks,
-          .root = key.root,
-          .levels = key.choice.levels,
-          .apart = key.apart};
-}
+[[nodiscard]] schedule::CollectiveOptions options_of(const PerformerKey& key, int ranks);
 
 /// The Schedule that serves them.
-[[nodiscard]] inline Schedule schedule_of(const PerformerKey& key, int ranks) {
-  const schedule::CollectiveOptions options = options_of(key, ranks);
-  const Schedule made = key.costs != nullptr
-                            ? to_schedule(key.choice, key.collective, options, key.costs->machine())
-                            : schedule::collective(key.collective, key.choice.algorithm, options);
-  if (!key.codec) return made;
-  const auto& domains = key.codec_domains;
-  return cast_at_cut(made, *key.codec, [&](Rank from, Rank to) {
-    return domains.empty() || domains[+from] != domains[+to];
-  });
-}
+[[nodiscard]] Schedule schedule_of(const PerformerKey& key, int ranks);
 
 /// Bytes that a buffer of what a codec loses takes in what a call keeps.
-[[nodiscard]] inline Bytes kept_bytes(const Schedule& schedule, const Buffer& buffer) {
-  constexpr Bytes line = 64;
-  return schedule[buffer.label] == role::residual ? (buffer.bytes + line - 1) / line * line : 0;
-}
+[[nodiscard]] Bytes kept_bytes(const Schedule& schedule, const Buffer& buffer);
 
 /// One rank's part of a collective's Schedule, with the memory that it needs of its own. Performs
 /// it again and again, one after another, in memory of the same sizes.
 class Performer {
  public:
-  explicit Performer(PerformerKey key) : m_key(std::move(key)) {}
+  explicit Performer(PerformerKey key);
   Performer(const Performer&) = delete;
   Performer& operator=(const Performer&) = delete;
-  virtual ~Performer() = default;
+  virtual ~Performer();
 
   /// Begins once more, in `memory`, with the messages in lanes from `lane` on; as the call's
   /// `options` say, but that nothing is recorded.
@@ -135,59 +114,26 @@ class Performer {
   std::size_t m_slot = none;
 };
 
-/// The one whose Views lie in `MemorySpace`.
+/// The one whose Views lie in `MemorySpace`. Not inline, so that heddle::compiled has that of the
+/// host.
 template <class MemorySpace>
 class PerformerIn final : public Performer {
   using Shifted = LaneShift<MpiTransport>;
   using Carrier = DeviceTransport<Shifted, MemorySpace>;
 
  public:
-  PerformerIn(PerformerKey key, MpiTransport& transport, const CallMemory& memory)
-      : Performer(std::move(key)),
-        m_shifted(transport),
-        m_carrier(m_shifted, device_path(this->key().path, memory::impl::on_host<MemorySpace>,
-                                         gpu_aware<MemorySpace>())),
-        m_memory(memory),
-        m_schedule(schedule_of(this->key(), transport.size())),
-        m_executor(slice(m_schedule, transport.rank(),
-                         [&](BufferId id, const Buffer& buffer) { return bind(id, buffer); }),
-                   m_carrier) {}
+  PerformerIn(PerformerKey key, MpiTransport& transport, const CallMemory& memory);
+  ~PerformerIn() override;
 
-  void begin(const CallMemory& memory, std::size_t lane, const ExecuteOptions& options) override {
-    for (const auto& [id, which] : m_bound)
-      if (m_memory[which] != memory[which]) m_executor.rebind(id, m_memory[which], memory[which]);
-    m_memory = memory;
-    m_shifted.shift(lane);
-    m_executor.options(options);
-    m_executor.begin();
-  }
-  bool advance(Handler handler) override { return m_executor.advance(handler); }
-  void finish(Handler handler) override { m_executor.finish(handler); }
-  void abort(const std::string& doing, const char* reason) noexcept override {
-    m_executor.abort(doing, reason);
-  }
+  void begin(const CallMemory& memory, std::size_t lane, const ExecuteOptions& options) override;
+  bool advance(Handler handler) override;
+  void finish(Handler handler) override;
+  void abort(const std::string& doing, const char* reason) noexcept override;
   [[nodiscard]] const Schedule& schedule() const noexcept override { return m_schedule; }
-  [[nodiscard]] Bytes scratch() const noexcept override {
-    Bytes bytes = 0;
-    for (const auto& view : m_scratch) bytes += view.size();
-    return bytes;
-  }
+  [[nodiscard]] Bytes scratch() const noexcept override;
 
  private:
-  std::byte* bind(BufferId id, const Buffer& buffer) {
-    if (buffer.transient) {
-      if (buffer.bytes == 0) return nullptr;
-      m_scratch.push_back(
-          memory::message_buffer<MemorySpace>("heddle::collective::scratch", buffer.bytes));
-      return m_scratch.back().data();
-    }
-    if (const Bytes bytes = kept_bytes(m_schedule, buffer); bytes != 0) {
-      m_bound.emplace_back(id, 2);
-      return m_memory[2] + std::exchange(m_kept, m_kept + bytes);
-    }
-    m_bound.emplace_back(id, m_schedule[buffer.label] == "output" ? 1 : 0);
-    return m_memory[m_bound.back().second];
-  }
+  std::byte* bind(BufferId id, const Buffer& buffer);
 
   Shifted m_shifted;
   Carrier m_carrier;
@@ -199,6 +145,71 @@ class PerformerIn final : public Performer {
   Executor<Carrier> m_executor;  // refers to those above
 };
 
+template <class MemorySpace>
+PerformerIn<MemorySpace>::PerformerIn(PerformerKey key, MpiTransport& transport,
+                                      const CallMemory& memory)
+    : Performer(std::move(key)),
+      m_shifted(transport),
+      m_carrier(m_shifted, device_path(this->key().path, memory::impl::on_host<MemorySpace>,
+                                       gpu_aware<MemorySpace>())),
+      m_memory(memory),
+      m_schedule(schedule_of(this->key(), transport.size())),
+      m_executor(slice(m_schedule, transport.rank(),
+                       [&](BufferId id, const Buffer& buffer) { return bind(id, buffer); }),
+                 m_carrier) {}
+
+template <class MemorySpace>
+PerformerIn<MemorySpace>::~PerformerIn() = default;
+
+template <class MemorySpace>
+void PerformerIn<MemorySpace>::begin(const CallMemory& memory, std::size_t lane,
+                                     const ExecuteOptions& options) {
+  for (const auto& [id, which] : m_bound)
+    if (m_memory[which] != memory[which]) m_executor.rebind(id, m_memory[which], memory[which]);
+  m_memory = memory;
+  m_shifted.shift(lane);
+  m_executor.options(options);
+  m_executor.begin();
+}
+
+template <class MemorySpace>
+bool PerformerIn<MemorySpace>::advance(Handler handler) {
+  return m_executor.advance(handler);
+}
+
+template <class MemorySpace>
+void PerformerIn<MemorySpace>::finish(Handler handler) {
+  m_executor.finish(handler);
+}
+
+template <class MemorySpace>
+void PerformerIn<MemorySpace>::abort(const std::string& doing, const char* reason) noexcept {
+  m_executor.abort(doing, reason);
+}
+
+template <class MemorySpace>
+Bytes PerformerIn<MemorySpace>::scratch() const noexcept {
+  Bytes bytes = 0;
+  for (const auto& view : m_scratch) bytes += view.size();
+  return bytes;
+}
+
+template <class MemorySpace>
+std::byte* PerformerIn<MemorySpace>::bind(BufferId id, const Buffer& buffer) {
+  if (buffer.transient) {
+    if (buffer.bytes == 0) return nullptr;
+    m_scratch.push_back(
+        memory::message_buffer<MemorySpace>("heddle::collective::scratch", buffer.bytes));
+    return m_scratch.back().data();
+  }
+  if (const Bytes bytes = kept_bytes(m_schedule, buffer); bytes != 0) {
+    m_bound.emplace_back(id, 2);
+    return m_memory[2] + std::exchange(m_kept, m_kept + bytes);
+  }
+  m_bound.emplace_back(id, m_schedule[buffer.label] == "output" ? 1 : 0);
+  return m_memory[m_bound.back().second];
+}
+
 /// Messages of a communicator's collectives, and the performers that use them. The k-th operation
 /// of a line has lanes of its own, k modulo the number of operations that may be under way: as all
 /// ranks start them in the same order, no message can meet one of another operation, whichever are
@@ -207,60 +218,33 @@ class CallLine {
  public:
   /// Collective over `comm`. So many operations may be under way at once. After an abort its
   /// messages wait no longer for a rank that does not answer than `watchdog` says, as calls do.
-  CallLine(MPI_Comm comm, std::size_t slots, Seconds watchdog)
-      : m_transport(comm, options(watchdog)), m_works(slots) {}
+  CallLine(MPI_Comm comm, std::size_t slots, Seconds watchdog);
 
   /// A performer for `key` that has begun, for `work`, which end() must be told the end of.
   template <class MemorySpace>
   Performer& begin(const PerformerKey& key, const CallMemory& memory, const ExecuteOptions& options,
                    Work* work) {
-    // The last is the latest, which is often wanted again.
-    const auto found = std::find_if(
-        m_performers.rbegin(), m_performers.rend(),
-        [&](const auto& performer) { return !performer->busy() && performer->key() == key; });
-    if (found == m_performers.rend()) {
-      forget();
+    if (!latest(key))
       m_performers.push_back(std::make_unique<PerformerIn<MemorySpace>>(key, m_transport, memory));
-    } else {
-      std::rotate(m_performers.rbegin(), found, found + 1);
-    }
     begin(*m_performers.back(), memory, options, work);
     return *m_performers.back();
   }
 
   /// Begins with one that nobody has.
   void begin(Performer& performer, const CallMemory& memory, const ExecuteOptions& options,
-             Work* work) {
-    const std::size_t slot = m_started++ % m_works.size();
-    if (m_works[slot] != nullptr) m_works[slot]->wait();
-    performer.slot(slot);
-    m_works[slot] = work;
-    ++m_under_way;
-    performer.begin(memory, slot * lanes, options);
-  }
+             Work* work);
 
   /// Ends the operation of `performer`.
-  void end(Performer& performer) noexcept {
-    m_works[performer.slot()] = nullptr;
-    performer.slot(Performer::none);
-    --m_under_way;
-  }
+  void end(Performer& performer) noexcept;
 
   /// Operations that are not over.
   [[nodiscard]] std::size_t under_way() const noexcept { return m_under_way; }
   /// Furthers all of them but `one`: a rank that waits for that may have to do its part of another
   /// before another rank can do its part of that.
-  void further(const Work* one) {
-    for (Work* const work : m_works)
-      if (work != nullptr && work != one) static_cast<void>(work->test());
-  }
+  void further(const Work* one);
 
  private:
-  [[nodiscard]] static MpiOptions options(Seconds watchdog) {
-    MpiOptions options;
-    if (watchdog > 0) options.patience = std::min(options.patience, watchdog);
-    return options;
-  }
+  [[nodiscard]] static MpiOptions options(Seconds watchdog);
 
   /// An operation's lanes; generators use fewer.
   static constexpr std::size_t lanes = 8;
@@ -268,20 +252,12 @@ class CallLine {
   static constexpr std::size_t most = 64;
   static constexpr Bytes most_scratch = Bytes{128} << 20;
 
+  /// Makes one for `key` that nobody has the latest. Where there is none, makes room for one more,
+  /// and returns false.
+  bool latest(const PerformerKey& key);
+
   /// Makes room for one more: those go that have not been used for longest.
-  void forget() {
-    Bytes scratch = 0;
-    for (const auto& performer : m_performers) scratch += performer->scratch();
-    for (auto it = m_performers.begin(); it != m_performers.end();) {
-      if (m_performers.size() < most && scratch <= most_scratch) return;
-      if ((*it)->busy()) {
-        ++it;
-        continue;
-      }
-      scratch -= (*it)->scratch();
-      it = m_performers.erase(it);
-    }
-  }
+  void forget();
 
   MpiTransport m_transport;
   std::vector<Work*> m_works;  ///< pending operations by slot
@@ -294,29 +270,21 @@ class CallLine {
 /// caller's thread advances, and some lines, each with its own transport, for progress threads.
 class CallLines {
  public:
-  explicit CallLines(MPI_Comm comm) : m_comm(comm) {}
+  explicit CallLines(MPI_Comm comm);
+  CallLines(const CallLines&) = delete;
+  CallLines& operator=(const CallLines&) = delete;
+  ~CallLines();
 
   /// Returns the choice of `costs`, which is looked up once for every size that recurs.
   [[nodiscard]] const CollectiveChoice& choose(const CostTable& costs, const CallSize& size,
-                                               bool library, bool shared) {
-    const auto [collective, bytes] = size;
-    Chosen& chosen =
-        m_chosen[(bytes / 8 + 7 * static_cast<std::size_t>(collective)) % m_chosen.size()];
-    if (chosen.costs != &costs || chosen.collective != collective || chosen.bytes != bytes ||
-        chosen.library != library || chosen.shared != shared)
-      chosen = {&costs,  collective, bytes,
-                library, shared,     costs.choose(collective, bytes, library, shared)};
-    return chosen.choice;
-  }
+                                               bool library, bool shared);
 
   /// Returns true if operations that the caller's thread furthers are under way.
   [[nodiscard]] bool under_way() const noexcept {
     return m_caller != nullptr && m_caller->under_way() != 0;
   }
   /// Furthers them.
-  void further() {
-    if (under_way()) m_caller->further(nullptr);
-  }
+  void further();
 
   /// Returns true if a Request of ours was ever begun: on all ranks alike, whoever knows it to be
   /// over.
@@ -330,13 +298,15 @@ class CallLines {
     auto& line = of_a_thread ? m_threads[m_started++ % m_threads.size()] : m_caller;
     if (line == nullptr) {
       meet();
-      line = std::make_unique<CallLine>(m_comm, of_a_thread ? 1 : concurrent, watchdog);
+      line = made(of_a_thread ? 1 : concurrent, watchdog);
     }
     return *line;
   }
 
  private:
   static constexpr std::size_t concurrent = 256;
+
+  [[nodiscard]] std::unique_ptr<CallLine> made(std::size_t slots, Seconds watchdog) const;
 
   struct Chosen {
     const CostTable* costs = nullptr;
@@ -357,3 +327,9 @@ class CallLines {
 
 }  // namespace impl
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/collective/impl/performer.ipp>
+#else
+extern template class heddle::v0::impl::PerformerIn<Kokkos::HostSpace>;
+#endif

@@ -24,6 +24,7 @@
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/device/done_at_once.hpp>
 #include <heddle/execute/clock.hpp>
@@ -54,13 +55,7 @@ template <class Call>
 }
 
 /// The key of the same call where memory cannot be shared.
-[[nodiscard]] inline PerformerKey by_messages(PerformerKey key, int ranks) {
-  if (!key.choice.shared) return key;
-  key.costs = nullptr;
-  key.usual = true;
-  key.choice = {.algorithm = usual(key.collective, key.bytes, ranks, key.root)};
-  return key;
-}
+[[nodiscard]] PerformerKey by_messages(PerformerKey key, int ranks);
 
 /// A call by a Schedule, under way. Of `Call&`, which it only refers to, it is one that blocks:
 /// nothing else is begun before it is over.
@@ -216,3 +211,7 @@ class ScheduledWork final : public Work {
 
 }  // namespace impl
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/collective/impl/scheduled_work.ipp>
+#endif

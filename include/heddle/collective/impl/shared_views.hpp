@@ -7,15 +7,13 @@
 /// place, see SharedView.
 
 #include <cstddef>
-#include <functional>
+#include <iosfwd>
 #include <memory>
-#include <ostream>
 #include <type_traits>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/shared_blocks.hpp>
 
@@ -27,9 +25,7 @@ struct PlaceInView {
   Bytes from;
 
   friend bool operator==(const PlaceInView&, const PlaceInView&) = default;
-  friend std::ostream& operator<<(std::ostream& out, const PlaceInView& place) {
-    return out << "number " << place.number << " from byte " << place.from;
-  }
+  friend std::ostream& operator<<(std::ostream& out, const PlaceInView& place);
 };
 static_assert(std::is_trivially_copyable_v<PlaceInView>, "ranks read each other's");
 
@@ -44,36 +40,19 @@ class SharedViews {
   [[nodiscard]] bool can_tell() const { return m_told.memory != nullptr; }
 
   /// Blocks of which this rank's has so many bytes.
-  void add(const SharedBlocks& blocks, Bytes bytes) {
-    std::erase_if(m_views, [](const View& view) { return view.memory.expired(); });
-    m_views.push_back({m_made++, blocks.of, bytes, blocks.memory});
-  }
+  void add(const SharedBlocks& blocks, Bytes bytes);
 
   /// Returns true if `mine`, in this rank's addresses, lies in a block of it.
   [[nodiscard]] bool hold(const std::byte* mine) const { return view_of(mine) != nullptr; }
   /// Returns the SharedView and the place of `mine`. hold(mine) must be true, here and below.
-  [[nodiscard]] PlaceInView place(const std::byte* mine) const {
-    const View& view = *view_of(mine);
-    return {view.number, static_cast<Bytes>(mine - view.of[+m_self])};
-  }
+  [[nodiscard]] PlaceInView place(const std::byte* mine) const;
   /// Tells the others that what this rank does now, it does from `mine` on: they look once they
   /// have seen it come, and until they have seen it go, so that nobody looks while it is written.
   void tell(const std::byte* mine) const { told(m_self) = place(mine); }
   /// Refuses to go on to the memory of `rank`, which this one has seen come, from another place.
-  void expect_same_place(Rank rank) const {
-    expects(told(rank) == told(m_self), [&] {
-      return ErrorInfo{text("heddle::SharedView, rank ", m_self),
-                       "the ranks pass different parts of SharedViews to one call",
-                       text("this one ", told(m_self), ", rank ", rank, " ", told(rank)),
-                       "pass the same part of the same SharedView on all ranks"};
-    });
-  }
+  void expect_same_place(Rank rank) const;
   /// The same place in the block of `rank`, in this rank's addresses.
-  [[nodiscard]] std::byte* at(Rank rank, std::byte* mine) const {
-    if (rank == m_self) return mine;
-    const View& view = *view_of(mine);
-    return view.of[+rank] + (mine - view.of[+m_self]);
-  }
+  [[nodiscard]] std::byte* at(Rank rank, std::byte* mine) const;
 
  private:
   struct View {
@@ -83,15 +62,7 @@ class SharedViews {
     std::weak_ptr<void> memory;
   };
 
-  [[nodiscard]] const View* view_of(const std::byte* mine) const {
-    for (const View& view : m_views) {
-      const std::byte* const begin = view.of[+m_self];
-      const std::less<> before;
-      if (!before(mine, begin) && before(mine, begin + view.bytes) && !view.memory.expired())
-        return &view;
-    }
-    return nullptr;
-  }
+  [[nodiscard]] const View* view_of(const std::byte* mine) const;
 
   [[nodiscard]] PlaceInView& told(Rank rank) const {
     return *reinterpret_cast<PlaceInView*>(m_told.of[+rank]);
@@ -104,3 +75,7 @@ class SharedViews {
 };
 
 }  // namespace heddle::inline v0::impl
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/collective/impl/shared_views.ipp>
+#endif

@@ -18,9 +18,8 @@
 #include <heddle/comm/gpu_aware.hpp>
 #include <heddle/comm/impl/host_memory.hpp>
 #include <heddle/comm/mpi_transport.hpp>
-#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/kernel/pack.hpp>
 #include <heddle/layout/path_table.hpp>
@@ -46,39 +45,11 @@ template <kernel::ExecutionSpace Exec, class Memory = typename Exec::memory_spac
 
 /// @throws contract_error, from `where`, for a table that has a path which needs pointers that MPI,
 /// or kernels, do not take: on all ranks that have it, whatever each of them sends.
-inline void expect_usable(const PathTable& paths, const BoxMemory& memory, const char* where) {
-  for (const PathTable::Entry& entry : paths.entries()) {
-    const StridedPath path = entry.path;
-    const auto refused = [&](const char* what) {
-      return ErrorInfo{where, what, text("the table has ", path),
-                       "measure the table with the MPI library and memory of this program"};
-    };
-    expects(
-        memory.mpi_takes_it || (path != StridedPath::datatype && path != StridedPath::direct),
-        [&] { return refused("this MPI does not accept pointers to the memory of the boxes"); });
-    expects(memory.kernels_reach_host || path != StridedPath::one_shot,
-            [&] { return refused("kernels cannot access the host memory of messages"); });
-  }
-}
+void expect_usable(const PathTable& paths, const BoxMemory& memory, const char* where);
 
 /// The path of one message of blocks of some bytes each, whose runs are as long as they are on
 /// average: a datatype only where MPI has one that packs in this order, and sends it in one piece.
-[[nodiscard]] inline StridedPath path_of(const std::vector<StridedBlock>& blocks,
-                                         const PathTable& paths) {
-  Bytes bytes = 0;
-  std::uint64_t runs = 0;
-  bool backwards = false;  // which some MPIs walk in another order
-  for (const StridedBlock& block : blocks) {
-    bytes += block.bytes();
-    runs += block.bytes() / block.run();
-    for (const StridedLoop& loop : block.loops()) backwards = backwards || loop.stride < 0;
-  }
-  const StridedPath path = paths.choose(bytes, bytes / runs);
-  const bool packs = path != StridedPath::datatype && !(path == StridedPath::direct && runs == 1);
-  if (packs) return path;  // one run is in one piece
-  return !backwards && bytes < MpiOptions{}.max_message ? StridedPath::datatype
-                                                        : StridedPath::direct;
-}
+[[nodiscard]] StridedPath path_of(const std::vector<StridedBlock>& blocks, const PathTable& paths);
 
 /// Boxes around an address that is said later, one after the other in a message, again and again;
 /// and where the message is in one piece. Move-only.
@@ -162,3 +133,7 @@ class StridedMessage {
 };
 
 }  // namespace heddle::inline v0::impl
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/comm/impl/strided_message.ipp>
+#endif

@@ -24,6 +24,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/await.hpp>
+#include <heddle/execute/clock.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/island/impl/gang_desk.hpp>
 #include <heddle/island/impl/gang_plan.hpp>

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of abort_channel.hpp.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <mpi.h>
+
+#include <heddle/comm/check.hpp>
+#include <heddle/comm/communicator.hpp>
+#include <heddle/comm/impl/abort_channel.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+
+namespace heddle::inline v0::impl {
+
+HEDDLE_FULL_INLINE AbortRecord::AbortRecord(const Abort& abort)
+    : rank(static_cast<std::int32_t>(abort.rank.value)) {
+  fill(action, sizeof action, abort.action);
+  fill(reason, sizeof reason, abort.reason);
+}
+
+HEDDLE_FULL_INLINE Abort AbortRecord::abort() const { return {Rank{rank}, action, reason}; }
+
+HEDDLE_FULL_INLINE void AbortRecord::fill(char* field, std::size_t size, std::string_view words) {
+  const std::size_t length = std::min(words.size(), size - 1);
+  std::memcpy(field, words.data(), length);
+  if (length < words.size()) std::memcpy(field + size - 4, "...", 3);
+}
+
+HEDDLE_FULL_INLINE AbortChannel::AbortChannel(MPI_Comm original)
+    : m_comm(original), m_released(static_cast<std::size_t>(m_comm.size())) {}
+
+HEDDLE_FULL_INLINE AbortChannel::~AbortChannel() {
+  if (!over() || !mpi_is_up()) return;
+  // Freeing is collective and the other ranks are on their ways out: one communicator is leaked,
+  // and the record too where it is not sent yet.
+  int sent = 1;
+  MPI_Testall(static_cast<int>(m_sends.size()), m_sends.data(), &sent, MPI_STATUSES_IGNORE);
+  if (sent == 0) static_cast<void>(m_record.release());
+  static_cast<void>(m_comm.release());
+}
+
+HEDDLE_FULL_INLINE void AbortChannel::tell(const Abort& abort) {
+  if (m_record) return;
+  m_record = std::make_unique<AbortRecord>(abort);
+  for (int peer = 0; peer < m_comm.size(); ++peer) {
+    if (Rank{peer} == m_comm.rank()) continue;
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Isend(m_record.get(), sizeof(AbortRecord), MPI_BYTE, peer, abort_tag, m_comm.get(),
+                    &request),
+          "heddle::MpiTransport::abort");
+    m_sends.push_back(request);
+  }
+}
+
+HEDDLE_FULL_INLINE const std::optional<Abort>& AbortChannel::heard() {
+  if (!m_heard && arrived(MPI_ANY_SOURCE, abort_tag)) {
+    AbortRecord record;
+    check(MPI_Recv(&record, sizeof record, MPI_BYTE, MPI_ANY_SOURCE, abort_tag, m_comm.get(),
+                   MPI_STATUS_IGNORE),
+          "heddle::MpiTransport::aborted");
+    m_heard = record.abort();
+  }
+  return m_heard;
+}
+
+HEDDLE_FULL_INLINE std::string AbortChannel::story() const {
+  const auto told = [](const Abort& abort) {
+    return text("rank ", abort.rank, " failed at ", abort.action, ": ", abort.reason);
+  };
+  if (m_heard) return told(*m_heard);
+  return m_record ? told(m_record->abort()) : std::string();
+}
+
+HEDDLE_FULL_INLINE void AbortChannel::release() {
+  if (m_has_released) return;
+  m_has_released = true;
+  for (int peer = 0; peer < m_comm.size(); ++peer) {
+    if (Rank{peer} == m_comm.rank()) continue;
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (MPI_Isend(nullptr, 0, MPI_BYTE, peer, release_tag, m_comm.get(), &request) == MPI_SUCCESS)
+      MPI_Request_free(&request);
+  }
+}
+
+HEDDLE_FULL_INLINE bool AbortChannel::released(Rank peer) {
+  if (peer == m_comm.rank()) return m_has_released;
+  const int source = static_cast<int>(peer.value);
+  if (m_released[+peer] == 0 && arrived(source, release_tag)) {
+    MPI_Recv(nullptr, 0, MPI_BYTE, source, release_tag, m_comm.get(), MPI_STATUS_IGNORE);
+    m_released[+peer] = 1;
+  }
+  return m_released[+peer] != 0;
+}
+
+HEDDLE_FULL_INLINE bool AbortChannel::arrived(int source, int tag) const {
+  int there = 0;
+  check(MPI_Iprobe(source, tag, m_comm.get(), &there, MPI_STATUS_IGNORE),
+        "heddle::MpiTransport::aborted");
+  return there != 0;
+}
+
+}  // namespace heddle::inline v0::impl

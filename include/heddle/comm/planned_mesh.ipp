@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of planned_mesh.hpp.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <ostream>
+#include <utility>
+#include <vector>
+
+#include <mpi.h>
+
+#include <heddle/comm/check.hpp>
+#include <heddle/comm/communicator.hpp>
+#include <heddle/comm/mpi_transport.hpp>
+#include <heddle/comm/planned_mesh.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/schedule/plan.hpp>
+
+namespace heddle::inline v0 {
+
+template <class Number>
+std::unique_ptr<Communicator> PlannedMesh::line(Number&& number) const {
+  int color = static_cast<int>(+rank()), key = 0;
+  if (m_stage) {
+    const PlanStage& stage = m_plan.stages[*m_stage];
+    const int mine = number(m_place);
+    for (std::size_t i = stage.ranks.size(); i-- > 0;) {
+      if (number(position(stage, i)) != mine) continue;
+      color = std::min(color, static_cast<int>(+stage.ranks[i]));
+      if (stage.ranks[i] == rank()) key = static_cast<int>(i);
+    }
+  }
+  return std::make_unique<Communicator>(m_all.split(color, key));
+}
+
+HEDDLE_FULL_INLINE PlannedMesh::PlannedMesh(MPI_Comm comm, Plan plan, PlannedMeshOptions options)
+    : m_plan(std::move(plan)), m_all(comm) {
+  agree();
+  check_ranks(options.ranks);
+  find_place();
+  // A line is named by its lowest rank, which is in no other line of this kind.
+  m_stage_ranks = line([](const Position&) { return 0; });
+  m_data = line([](const Position& at) { return at.tensor; });
+  m_tensor = line([&](const Position& at) { return at.sequence + degree() * at.group; });
+  m_sequence = line([&](const Position& at) { return at.tensor + degree() * at.group; });
+  m_transport = std::make_unique<MpiTransport>(m_all.get(), options.transport);
+}
+
+HEDDLE_FULL_INLINE std::ostream& operator<<(std::ostream& out, const PlannedMesh& places) {
+  out << places.m_all << ": ";
+  if (!places.m_stage) return out << "not in the plan";
+  return out << "stage " << *places.m_stage << ", group " << places.m_place.group << ", samples "
+             << places.m_samples.begin << '-' << places.m_samples.end - 1;
+}
+
+HEDDLE_FULL_INLINE PlannedMesh::Position PlannedMesh::position(const PlanStage& stage,
+                                                               std::size_t i) noexcept {
+  const int each = stage.tensor * stage.sequence, at = static_cast<int>(i);
+  return {at / each, at % each / stage.tensor, at % stage.tensor};
+}
+
+HEDDLE_FULL_INLINE void PlannedMesh::find_place() {
+  for (std::size_t s = 0; s < m_plan.stages.size(); ++s) {
+    const PlanStage& stage = m_plan.stages[s];
+    const auto found = std::find(stage.ranks.begin(), stage.ranks.end(), rank());
+    if (found == stage.ranks.end()) continue;
+    m_stage = s;
+    m_place = position(stage, static_cast<std::size_t>(found - stage.ranks.begin()));
+    for (int g = 0; g <= m_place.group; ++g)
+      m_samples = {m_samples.end, m_samples.end + stage.samples[static_cast<std::size_t>(g)]};
+  }
+}
+
+HEDDLE_FULL_INLINE void PlannedMesh::check_ranks(int ranks) const {
+  std::size_t highest = 0;
+  for (const PlanStage& stage : m_plan.stages)
+    for (const Rank each : stage.ranks) highest = std::max(highest, +each);
+  const bool given = ranks > 0;
+  if (!given) ranks = static_cast<int>(std::min(highest, most_ranks)) + 1;
+  heddle::check(m_plan, m_plan.stages.empty() ? 0 : m_plan.stages.back().layers.last, ranks);
+  expects(ranks == size(), [&] {
+    return ErrorInfo{where, "the plan is for another number of ranks",
+                     text(given ? "PlannedMeshOptions::ranks is " : "the plan needs ", ranks,
+                          ", the communicator has ", size()),
+                     text("start it with mpiexec -n ", ranks,
+                          given ? ""
+                                : text(", or set PlannedMeshOptions::ranks to ", size(),
+                                       " if the plan leaves out the last ranks"))};
+  });
+}
+
+HEDDLE_FULL_INLINE void PlannedMesh::agree() const {
+  const std::uint64_t mine = hash(m_plan);
+  std::uint64_t first = mine;
+  check(MPI_Bcast(&first, 1, MPI_UINT64_T, 0, m_all.get()), where);
+  int differs = mine == first ? size() : static_cast<int>(+rank());
+  check(MPI_Allreduce(MPI_IN_PLACE, &differs, 1, MPI_INT, MPI_MIN, m_all.get()), where);
+  expects(differs == size(), [&] {
+    return ErrorInfo{where, "the ranks do not have the same plan",
+                     text("rank ", differs, " differs from rank 0"),
+                     "read the same file on every rank, or send rank 0's plan to the others"};
+  });
+}
+
+}  // namespace heddle::inline v0
