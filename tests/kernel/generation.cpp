@@ -39,13 +39,14 @@ std::atomic<std::size_t> allocations{0};
 constexpr std::size_t longest_label = 80;
 }  // namespace
 
-void* operator new(std::size_t bytes) {
+// Not inline: g++ 12 would take `new` and free() for a mismatch.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   allocations += bytes > longest_label;
   if (void* const block = std::malloc(bytes == 0 ? 1 : bytes)) return block;
   throw std::bad_alloc();
 }
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete(void* block, std::size_t) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 
 namespace test_generation {
 
