@@ -100,6 +100,18 @@ Comparison peer_line(int slots) {
           "equal to the recurrence; 24 t; more", verdict(equal && even == 24 && together > 24)};
 }
 
+/// The line of packed tokens: linear layers take 75% of the time of a padded batch, and their rows
+/// are those of the tokens; attention takes what it took.
+Comparison packed_line() {
+  constexpr int longest = 128;
+  constexpr double linear = 0.75;
+  double rows = 0;
+  for (int length = 1; length <= longest; ++length) rows += length;
+  const double packed = linear * rows / (longest * longest) + (1 - linear);
+  return {"modelled latency of packed over padded tokens, lengths 1 to 128 equally often", "-37%",
+          hd::text(packed), "at most 0.65", verdict(packed <= 0.65)};
+}
+
 }  // namespace
 
 std::vector<Comparison> energon() {
@@ -113,9 +125,9 @@ std::vector<Comparison> energon() {
       {"the same with copies of 30 t, slots = 2, spread", "none",
        hd::text(pass_over_peer(30, 2), " t"), "120 t: 4 copies",
        verdict(pass_over_peer(30, 2) == 120)},
-      {"latency of tensor parallel inference, packed tokens", "-37%", "", "none",
-       "not reproducible: of EnergonAI the pipeline and its peer memory are here, not its tensor "
-       "parallel layers or its packed tokens"},
+      packed_line(),
+      {"latency of tensor parallel inference, packed tokens, as measured", "-37%", "", "none",
+       "not reproducible: no 8 devices were at hand"},
   };
 }
 
