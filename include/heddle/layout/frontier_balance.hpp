@@ -65,8 +65,9 @@ struct FrontierRun {
   /// Returns the sum over the launches of the largest number of edges of a worker. It is the time
   /// of the traversal if every worker has a core and follows one edge per unit of time.
   [[nodiscard]] std::int64_t critical_edges() const noexcept;
-  /// Returns critical_edges() over the sum of the launches' means of edges per worker. 1 if no
-  /// edge was followed.
+  /// Returns the mean of the launches' imbalances, weighted by their edges. It is the time that all
+  /// workers spend, waiting included, over the time in which they follow edges. 1 if no edge was
+  /// followed.
   [[nodiscard]] double imbalance() const noexcept;
 };
 

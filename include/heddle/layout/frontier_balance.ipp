@@ -81,11 +81,11 @@ HEDDLE_INLINE std::int64_t FrontierRun::critical_edges() const noexcept {
 }
 
 HEDDLE_INLINE double FrontierRun::imbalance() const noexcept {
-  double means = 0;
+  const std::int64_t followed = edges();
+  double spent = 0;
   for (const FrontierLoad& load : launches)
-    if (load.workers > 0)
-      means += static_cast<double>(load.edges) / static_cast<double>(load.workers);
-  return means == 0 ? 1 : static_cast<double>(critical_edges()) / means;
+    spent += static_cast<double>(load.most) * static_cast<double>(load.workers);
+  return followed == 0 ? 1 : spent / static_cast<double>(followed);
 }
 
 HEDDLE_INLINE EdgeShare decomposed_share(std::span<const std::int64_t> sums, std::int64_t worker,
@@ -137,8 +137,7 @@ HEDDLE_INLINE std::vector<std::vector<std::int64_t>> frontier_loads(
           frontier);
     case FrontierBalance::hierarchy: break;
   }
-  return impl::piece_loads(degrees,
-                           options.max_degree ? *options.max_degree : degree_limit(graph));
+  return impl::piece_loads(degrees, options.max_degree ? *options.max_degree : degree_limit(graph));
 }
 
 HEDDLE_INLINE FrontierLoad summed_load(std::span<const std::int64_t> edges_by_worker) {

@@ -139,8 +139,8 @@ HEDDLE_INLINE NodeParts split_nodes(const Graph& graph, std::int32_t max_degree)
     });
     const std::int32_t begin = graph.offsets[static_cast<std::size_t>(node)];
     for (std::size_t part = 0; part < count; ++part)
-      split.offsets.push_back(
-          begin + static_cast<std::int32_t>(even_share(degree, count, part).end()));
+      split.offsets.push_back(begin +
+                              static_cast<std::int32_t>(even_share(degree, count, part).end()));
     split.first.push_back(static_cast<std::int32_t>(parts));
   }
   return split;
