@@ -42,9 +42,9 @@ struct FrontierOptions {
 /// The active edges that the workers of one kernel launch have.
 struct FrontierLoad {
   std::int64_t workers = 0;  ///< number of workers
-  std::int64_t edges = 0;    ///< of all workers
-  std::int64_t least = 0;    ///< of the worker with the fewest
-  std::int64_t most = 0;     ///< of the worker with the most
+  std::int64_t edges = 0;    ///< number of edges of all workers
+  std::int64_t least = 0;    ///< number of edges of the worker with the fewest
+  std::int64_t most = 0;     ///< number of edges of the worker with the most
 
   /// Returns the largest number of edges of a worker over the mean. 1 if there are no edges.
   [[nodiscard]] double imbalance() const noexcept {
@@ -55,7 +55,7 @@ struct FrontierLoad {
   friend bool operator==(const FrontierLoad&, const FrontierLoad&) = default;
 };
 
-/// What a traversal of a graph did.
+/// A record of what a traversal of a graph did.
 struct FrontierRun {
   std::int64_t steps = 0;              ///< number of frontiers that were not empty
   std::vector<FrontierLoad> launches;  ///< the expanding kernels, in order
