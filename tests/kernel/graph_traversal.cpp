@@ -78,7 +78,7 @@ void check_all(const EdgeList& list, std::int32_t source, std::int64_t workers,
                    << list.edges.size() << " edges, source " << source);
     Traversal traversal(Exec{}, graph, options);
     REQUIRE(traversal.words() == heddle::graph_words(graph, options));
-    for (const bool weighted : {false, true, false}) {  // again: nothing is left of the last call
+    for (const bool weighted : {true, false}) {  // nothing is left of the first call
       const Reference& expected = weighted ? lengths : plain;
       const FrontierRun run =
           weighted ? traversal.shortest_paths(source) : traversal.breadth_first(source);
@@ -95,12 +95,12 @@ TEST_CASE("every policy computes the serial distances", "[graph]") {
   check_all(r_mat(9, 8, 1), 0, 64, 16);
   check_all(star(300), 0, 7, 10);
   check_all(star(300), 299, 7, 10);
-  check_all(road_grid(9, 20), 5, 16, 3);
+  check_all(road_grid(5, 9), 5, 16, 3);
 }
 
 TEST_CASE("random graphs with loops, parallel edges and zero weights", "[graph]") {
   std::uint64_t reached_all = 0, not_all = 0;
-  for (std::uint64_t seed = 0; seed < cases(40, 20'000); ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(12, 20'000); ++seed) {
     const EdgeList list = random_graph(seed, 40);
     const heddle::Random random(seed, "choice");
     const auto source =
@@ -138,6 +138,9 @@ TEST_CASE("a decomposition differs by one edge, and a worker for each node is fa
   const FrontierRun by_nodes = nodes.breadth_first(0);
   Traversal shares(Exec{}, graph, {.workers = 1024});
   const FrontierRun by_shares = shares.breadth_first(0);
+  const auto expected = serial_distances(list, 0, false);
+  REQUIRE(host_distances(nodes) == expected);
+  REQUIRE(host_distances(shares) == expected);
   REQUIRE(by_nodes.edges() == by_shares.edges());
   for (const FrontierLoad& load : by_shares.launches) REQUIRE(load.most - load.least <= 1);
   REQUIRE(by_nodes.imbalance() >= 5 * by_shares.imbalance());

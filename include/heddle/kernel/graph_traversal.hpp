@@ -42,6 +42,14 @@ class GraphTraversal {
   explicit GraphTraversal(const Exec& exec, const Graph& graph,
                           const FrontierOptions& options = {});
 
+  GraphTraversal(const GraphTraversal&) = delete;
+  GraphTraversal& operator=(const GraphTraversal&) = delete;
+  /// Moves the graph and the distances. The other traversal can only be assigned to or destroyed.
+  GraphTraversal(GraphTraversal&&) = default;
+  /// Moves the graph and the distances. The other traversal can only be assigned to or destroyed.
+  GraphTraversal& operator=(GraphTraversal&&) = default;
+  ~GraphTraversal() = default;
+
   /// Computes for each node the least number of edges of a path from `source`. Weights are ignored.
   /// It returns when the distances are complete.
   /// @throws contract_error if the graph has no node `source`.

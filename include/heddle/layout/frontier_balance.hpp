@@ -84,6 +84,8 @@ struct EdgeShare {
 /// and a binary search. The numbers of edges of two workers differ by at most 1. A share without
 /// edges begins nowhere: its position and its offset are 0.
 /// @param sums running sums of the degrees of the frontier's nodes, from 0 to all active edges
+/// @param worker the worker, from 0 on
+/// @param workers number of workers
 /// @throws contract_error if there is no sum, or if `worker` is not a worker.
 [[nodiscard]] EdgeShare decomposed_share(std::span<const std::int64_t> sums, std::int64_t worker,
                                          std::int64_t workers);

@@ -103,8 +103,7 @@ struct NodeParts {
 /// Returns the largest degree for split_nodes() by a histogram of the degrees. The histogram has
 /// `bins` bins of equal width from 0 to the largest degree, and a degree on the border of two bins
 /// belongs to the lower one. The result is the upper end of the bin with the most nodes, rounded
-/// up, and at least 1. If several bins have the most nodes, it is that of the lowest one. Most
-/// nodes then stay whole.
+/// up, and at least 1. If several bins have the most nodes, it is that of the lowest one.
 /// @throws contract_error if `bins` is below 1.
 [[nodiscard]] std::int32_t degree_limit(const Graph& graph, std::int32_t bins = 10);
 

@@ -98,6 +98,8 @@ struct EdgeRelaxation {
     const std::int32_t to = ends(edge);
     const std::int64_t length =
         start + (weights.extent(0) > 0 ? static_cast<std::int64_t>(weights(edge)) : 1);
+    // Distances only fall, so most edges need no more than a load.
+    if (length >= Kokkos::atomic_load(&distance(to))) return;
     if (length >= Kokkos::atomic_fetch_min(&distance(to), length)) return;
     if (Kokkos::atomic_exchange(&entered(to), step) != step)
       next(Kokkos::atomic_fetch_add(&count(0), 1)) = to;
