@@ -79,4 +79,14 @@ void gate_kernel_patterns() {
                        Kokkos::TeamPolicy<gate::Exec>(exec, 1, Kokkos::AUTO)
                            .set_scratch_size(0, Kokkos::PerTeam(512)),
                        RoundTrip{a});
+
+  const heddle::Graph graph;
+  for (const heddle::FrontierBalance balance :
+       {heddle::FrontierBalance::nodes, heddle::FrontierBalance::edges,
+        heddle::FrontierBalance::decomposition, heddle::FrontierBalance::splitting,
+        heddle::FrontierBalance::hierarchy}) {
+    hk::GraphTraversal<gate::Exec> traversal(exec, graph, {.balance = balance});
+    (void)traversal.breadth_first(0);
+    (void)traversal.shortest_paths(0);
+  }
 }

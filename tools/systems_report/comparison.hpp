@@ -58,6 +58,7 @@ std::vector<Comparison> flow_splitting();
 std::vector<Comparison> hybrid_balance();
 std::vector<Comparison> low_bandwidth();
 std::vector<Comparison> grad_sign();
+std::vector<Comparison> graph_balance();
 std::vector<Comparison> aiperf();
 std::vector<Comparison> pim_gpt();
 std::vector<Comparison> lpd();

@@ -75,6 +75,7 @@ constexpr System systems[] = {
     {"FlexSP", report::flexsp},
     {"DSP", report::dsp},
     {"hybrid CPU balance", report::hybrid_balance},
+    {"graph load balance", report::graph_balance},
     {"Multiverse", report::multiverse},
     {"ParallelPrompt", report::parallel_prompt},
     {"ParScale", report::parscale},

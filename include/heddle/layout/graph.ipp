@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of graph.hpp.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/layout/graph.hpp>
+#include <heddle/layout/share.hpp>
+
+namespace heddle::inline v0 {
+namespace impl {
+
+inline constexpr std::int64_t most_words = std::numeric_limits<std::int32_t>::max();
+
+inline void expect_node(const char* where, std::size_t edge, const char* verb, std::int32_t node,
+                        std::int32_t nodes) {
+  expects(node >= 0 && node < nodes, [&] {
+    return ErrorInfo{where, text("edge ", edge, " ", verb, " at node ", node),
+                     text("the graph has ", nodes, " nodes, and the first one is node 0"),
+                     "Number the nodes from 0, or give the number of all nodes"};
+  });
+}
+
+inline void expect_weight(const char* where, std::size_t edge, std::int32_t weight) {
+  expects(weight >= 0, [&] {
+    return ErrorInfo{where, text("edge ", edge, " has the weight ", weight),
+                     "shortest paths are defined for weights of at least 0 here",
+                     "Add a constant to all weights only if all paths have equally many edges"};
+  });
+}
+
+}  // namespace impl
+
+HEDDLE_INLINE std::int32_t Graph::max_degree() const {
+  std::int32_t most = 0;
+  for (std::int32_t node = 0; node < nodes(); ++node) most = std::max(most, degree(node));
+  return most;
+}
+
+HEDDLE_INLINE Graph make_graph(std::int32_t nodes, std::span<const GraphEdge> edges,
+                               EdgeWeights weights) {
+  constexpr const char* where = "heddle::make_graph";
+  expects(nodes >= 0 && nodes < impl::most_words, [&] {
+    return ErrorInfo{where, "the number of nodes is out of range",
+                     text("nodes = ", nodes, ", expected 0 to ", impl::most_words - 1)};
+  });
+  expects(edges.size() <= static_cast<std::size_t>(impl::most_words), [&] {
+    return ErrorInfo{where, "there are too many edges",
+                     text("edges = ", edges.size(), ", expected at most ", impl::most_words)};
+  });
+  const bool stored = weights == EdgeWeights::stored;
+  Graph graph;
+  graph.offsets.assign(static_cast<std::size_t>(nodes) + 1, 0);
+  for (std::size_t e = 0; e < edges.size(); ++e) {
+    impl::expect_node(where, e, "begins", edges[e].from, nodes);
+    impl::expect_node(where, e, "ends", edges[e].to, nodes);
+    if (stored) impl::expect_weight(where, e, edges[e].weight);
+    ++graph.offsets[static_cast<std::size_t>(edges[e].from) + 1];
+  }
+  for (std::size_t n = 1; n < graph.offsets.size(); ++n) graph.offsets[n] += graph.offsets[n - 1];
+  graph.ends.resize(edges.size());
+  if (stored) graph.weights.resize(edges.size());
+  std::vector<std::int32_t> next(graph.offsets.begin(), graph.offsets.end() - 1);
+  for (const GraphEdge& edge : edges) {
+    const auto at = static_cast<std::size_t>(next[static_cast<std::size_t>(edge.from)]++);
+    graph.ends[at] = edge.to;
+    if (stored) graph.weights[at] = edge.weight;
+  }
+  return graph;
+}
+
+HEDDLE_INLINE void check(const Graph& graph) {
+  constexpr const char* where = "heddle::Graph";
+  expects(!graph.offsets.empty() && graph.offsets.front() == 0 &&
+              graph.offsets.size() <= static_cast<std::size_t>(impl::most_words) &&
+              graph.offsets.back() == graph.edges(),
+          [&] {
+            return ErrorInfo{where, "the offsets do not lead from 0 to the number of edges",
+                             text("there are ", graph.offsets.size(), " offsets and ",
+                                  graph.ends.size(), " edges"),
+                             "Use make_graph()"};
+          });
+  for (std::size_t n = 1; n < graph.offsets.size(); ++n)
+    expects(graph.offsets[n] >= graph.offsets[n - 1], [&] {
+      return ErrorInfo{where, text("the offsets descend behind node ", n - 1),
+                       text(graph.offsets[n - 1], " is followed by ", graph.offsets[n]),
+                       "Use make_graph()"};
+    });
+  for (std::size_t e = 0; e < graph.ends.size(); ++e)
+    impl::expect_node(where, e, "ends", graph.ends[e], graph.nodes());
+  expects(graph.weights.empty() || graph.weights.size() == graph.ends.size(), [&] {
+    return ErrorInfo{where, "there are weights for some edges only",
+                     text(graph.weights.size(), " weights and ", graph.ends.size(), " edges"),
+                     "Give a weight for each edge, or none"};
+  });
+  for (std::size_t e = 0; e < graph.weights.size(); ++e)
+    impl::expect_weight(where, e, graph.weights[e]);
+}
+
+HEDDLE_INLINE std::int64_t csr_words(const Graph& graph) {
+  return graph.nodes() + 1 + graph.edges() * (graph.weighted() ? 2 : 1);
+}
+
+HEDDLE_INLINE std::int64_t coo_words(const Graph& graph) {
+  return graph.edges() * (graph.weighted() ? 3 : 2);
+}
+
+HEDDLE_INLINE NodeParts split_nodes(const Graph& graph, std::int32_t max_degree) {
+  constexpr const char* where = "heddle::split_nodes";
+  expects(max_degree >= 1, [&] {
+    return ErrorInfo{where, "a part of a node has no edges",
+                     text("max_degree = ", max_degree, ", expected at least 1"),
+                     "degree_limit() returns one"};
+  });
+  NodeParts split;
+  split.max_degree = max_degree;
+  split.first.reserve(graph.offsets.size());
+  std::int64_t parts = 0;
+  for (std::int32_t node = 0; node < graph.nodes(); ++node) {
+    const auto degree = static_cast<std::size_t>(graph.degree(node));
+    const auto most = static_cast<std::size_t>(max_degree);
+    const std::size_t count = std::max<std::size_t>(1, (degree + most - 1) / most);
+    parts += static_cast<std::int64_t>(count);
+    expects(parts <= impl::most_words, [&] {
+      return ErrorInfo{where, "there are too many parts",
+                       text("max_degree = ", max_degree, " makes more than ", impl::most_words,
+                            " parts of ", graph.nodes(), " nodes"),
+                       "Raise max_degree"};
+    });
+    const std::int32_t begin = graph.offsets[static_cast<std::size_t>(node)];
+    for (std::size_t part = 0; part < count; ++part)
+      split.offsets.push_back(begin +
+                              static_cast<std::int32_t>(even_share(degree, count, part).end()));
+    split.first.push_back(static_cast<std::int32_t>(parts));
+  }
+  return split;
+}
+
+HEDDLE_INLINE std::int32_t degree_limit(const Graph& graph, std::int32_t bins) {
+  expects(bins >= 1, [&] {
+    return ErrorInfo{"heddle::degree_limit", "the histogram has no bins",
+                     text("bins = ", bins, ", expected at least 1")};
+  });
+  const std::int64_t most = graph.max_degree();
+  if (most == 0) return 1;
+  std::vector<std::int64_t> nodes(static_cast<std::size_t>(bins), 0);
+  for (std::int32_t node = 0; node < graph.nodes(); ++node) {
+    const std::int64_t degree = graph.degree(node);
+    const std::int64_t bin = std::max<std::int64_t>(0, (degree * bins + most - 1) / most - 1);
+    ++nodes[static_cast<std::size_t>(bin)];
+  }
+  const auto fullest = std::max_element(nodes.begin(), nodes.end()) - nodes.begin();
+  return static_cast<std::int32_t>(((fullest + 1) * most + bins - 1) / bins);
+}
+
+}  // namespace heddle::inline v0
