@@ -10,8 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/execute/clock.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -22,7 +22,7 @@ class Work {
   Work() = default;
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
-  virtual ~Work() = default;
+  virtual ~Work();
   /// Makes progress. Returns true when the operation is complete, and in all later calls.
   virtual bool test() = 0;
   /// Returns when the operation is complete.
@@ -54,57 +54,26 @@ class [[nodiscard]] Request {
   /// Moves the call. `other` is left without a call.
   Request(Request&&) noexcept = default;
   /// Waits for the current call, then takes that of `other`.
-  Request& operator=(Request&& other) {
-    wait();
-    m_work = std::move(other.m_work);
-    m_in_vain_since = other.m_in_vain_since;
-    return *this;
-  }
+  Request& operator=(Request&& other);
   /// Waits for the call, as wait() does. Errors are told to the other ranks but not thrown. If an
   /// exception destroys the Request, it does not wait but tells the other ranks. It still waits for
   /// a call of the MPI library, which cannot be cancelled, and for a progress thread.
-  ~Request() {
-    if (m_work != nullptr && std::uncaught_exceptions() > m_exceptions) m_work->abandon();
-    try {
-      wait();
-    } catch (...) {  // wait() tells, a destructor cannot
-    }
-  }
+  ~Request();
 
   /// Makes progress, and returns true if the call is complete. If it has returned false for the
   /// watchdog's time, it waits like wait(), which the watchdog ends. @throws the errors of wait().
-  [[nodiscard]] bool test() {
-    if (m_work == nullptr || guarded([&] { return m_work->test(); })) {
-      m_work.reset();
-      return true;
-    }
-    const Seconds now = steady_seconds(), watchdog = m_work->watchdog();
-    if (!m_in_vain_since) m_in_vain_since = now;
-    if (watchdog <= 0 || now - *m_in_vain_since <= watchdog) return false;
-    wait();  // which says what is waited for
-    return true;
-  }
+  [[nodiscard]] bool test();
 
   /// Returns when the call is complete.
   /// @throws communication_error if another rank fails or does not take part within the watchdog's
   ///         time; the communicator cannot be used afterwards. Also throws the exceptions of the
   ///         reduction on this rank.
-  void wait() {
-    if (m_work != nullptr) guarded([&] { return m_work->wait(), true; });
-    m_work.reset();
-  }
+  void wait();
 
  private:
   /// Ends the call after an error, so that nothing waits for it again.
   template <class Call>
-  bool guarded(Call&& call) {
-    try {
-      return call();
-    } catch (...) {
-      m_work.reset();
-      throw;
-    }
-  }
+  bool guarded(Call&& call);
 
   std::unique_ptr<impl::Work> m_work;
   std::optional<Seconds> m_in_vain_since;  ///< when test() first returned false
@@ -112,3 +81,7 @@ class [[nodiscard]] Request {
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/collective/request.ipp>
+#endif

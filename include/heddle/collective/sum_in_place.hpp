@@ -20,8 +20,7 @@
 #include <heddle/collective/operations.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/idle.hpp>
 
@@ -30,17 +29,7 @@ namespace heddle::inline v0 {
 namespace impl {
 
 /// Returns MPI's datatype for elements that can be added. @throws contract_error for Scalar::byte.
-inline MPI_Datatype summable(Scalar type) {
-  switch (type) {
-    case Scalar::i32: return MPI_INT32_T;
-    case Scalar::i64: return MPI_INT64_T;
-    case Scalar::f32: return MPI_FLOAT;
-    case Scalar::f64: return MPI_DOUBLE;
-    default: break;
-  }
-  throw contract_error(
-      {"heddle::sum_in_place", "the elements cannot be added", text("type ", type)});
-}
+MPI_Datatype summable(Scalar type);
 
 /// Calls `sum(first, count)` for pieces of at most 2^30 elements, because MPI's counts are int.
 template <class SumPiece>
@@ -57,14 +46,7 @@ void in_pieces(std::size_t count, SumPiece&& sum) {
 /// must call it with the same count and type.
 ///
 /// @throws contract_error for Scalar::byte, communication_error if MPI reports an error.
-inline void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator& comm) {
-  const MPI_Datatype datatype = impl::summable(type);
-  impl::in_pieces(count, [&](std::size_t first, int length) {
-    check(MPI_Allreduce(MPI_IN_PLACE, static_cast<std::byte*>(data) + first * size_of(type), length,
-                        datatype, MPI_SUM, comm.get()),
-          "heddle::sum_in_place");
-  });
-}
+void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator& comm);
 
 /// Sums in place like the function above, and calls `poll()` repeatedly while the sum is in flight.
 /// If `poll()` throws, the sum is given up. A collective operation cannot be cancelled, so the sum
@@ -118,3 +100,7 @@ void all_reduce(const ExecutionSpace& space, const View& view, Sum, const Commun
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/collective/sum_in_place.ipp>
+#endif

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include <heddle/comm/communicator.hpp>
-#include <heddle/comm/impl/agreement.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
@@ -33,6 +33,12 @@ struct CollectiveCall {
   std::string name;         ///< "heddle::all_reduce"
   std::vector<Term> terms;  ///< {{"count", "17"}, {"type", "f64"}}
 };
+
+namespace impl {
+/// Compares the calls of the ranks of `comm`. All ranks take part.
+void compare(const Communicator& comm, const CollectiveCall& call, Seconds watchdog,
+             std::function<void()> further);
+}  // namespace impl
 
 /// At ContractLevel::communication, compares the calls that `describe()` returns on the ranks of
 /// `comm`. All ranks must take part. At any other level the function does nothing and does not call
@@ -57,10 +63,11 @@ void check_agreement(const Communicator& comm, Describe&& describe,
                      ContractLevel level = contract_level, Seconds watchdog = 120,
                      std::function<void()> further = {}) {
   if (level != ContractLevel::communication || comm.size() == 1) return;
-  const CollectiveCall call = describe();
-  std::string mine = call.name;
-  for (const CollectiveCall::Term& term : call.terms) mine += "\n" + term.name + " " + term.value;
-  impl::Agreement(comm, call.name, watchdog, std::move(further))(std::move(mine));
+  impl::compare(comm, describe(), watchdog, std::move(further));
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/comm/agreement.ipp>
+#endif

@@ -23,6 +23,7 @@
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/memory/message_memory.hpp>
@@ -134,42 +135,16 @@ class DeviceTransport {
   [[nodiscard]] int size() const noexcept { return m_inner->size(); }
 
   /// Starts a send. If it is staged, `data` may be written again when the call returns.
-  [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
-    if (bytes == 0 || impl::handed_over<MemorySpace>(m_path, data))
-      return Request(m_inner->send(peer, lane, data, bytes));
-    return through(bytes, [&](Slot& slot) {
-      copy(HostBytes(slot.block.data(), bytes), ConstDeviceBytes(data, bytes));
-      return m_inner->send(peer, lane, slot.block.data(), bytes);
-    });
-  }
+  [[nodiscard]] Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes);
 
   /// Starts a receive. The data are in place when `test` returns true.
-  [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
-    if (bytes == 0 || impl::handed_over<MemorySpace>(m_path, data))
-      return Request(m_inner->receive(peer, lane, data, bytes));
-    return through(bytes, [&](Slot& slot) {
-      slot.target = data;
-      return m_inner->receive(peer, lane, slot.block.data(), bytes);
-    });
-  }
+  [[nodiscard]] Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes);
 
   /// Returns true if the message is complete. Makes progress in all messages.
-  [[nodiscard]] bool test(Request& request) {
-    if (!m_inner->test(request.m_inner)) return false;
-    if (Slot* const slot = std::exchange(request.m_slot, nullptr)) {
-      m_free.push_back(slot);
-      if (slot->target != nullptr)
-        copy(DeviceBytes(slot->target, slot->bytes),
-             ConstHostBytes(slot->block.data(), slot->bytes));
-    }
-    return true;
-  }
+  [[nodiscard]] bool test(Request& request);
 
   /// Releases the memory of an unfinished message, after an abort.
-  void cancel(Request& request) {
-    m_inner->cancel(request.m_inner);
-    if (Slot* const slot = std::exchange(request.m_slot, nullptr)) m_free.push_back(slot);
-  }
+  void cancel(Request& request);
 
   /// Tells every other rank that this one has failed.
   void abort(const Abort& abort) { m_inner->abort(abort); }
@@ -234,6 +209,51 @@ class DeviceTransport {
   std::deque<Slot> m_slots;   ///< all slots; their addresses do not change
   std::vector<Slot*> m_free;  ///< slots without a message
 };
+
+// Not inline, so that a program that links heddle::compiled does not compile those of the host.
+template <Transport T, class MemorySpace>
+auto DeviceTransport<T, MemorySpace>::send(Rank peer, Lane lane, const std::byte* data, Bytes bytes)
+    -> Request {
+  if (bytes == 0 || impl::handed_over<MemorySpace>(m_path, data))
+    return Request(m_inner->send(peer, lane, data, bytes));
+  return through(bytes, [&](Slot& slot) {
+    copy(HostBytes(slot.block.data(), bytes), ConstDeviceBytes(data, bytes));
+    return m_inner->send(peer, lane, slot.block.data(), bytes);
+  });
+}
+
+template <Transport T, class MemorySpace>
+auto DeviceTransport<T, MemorySpace>::receive(Rank peer, Lane lane, std::byte* data, Bytes bytes)
+    -> Request {
+  if (bytes == 0 || impl::handed_over<MemorySpace>(m_path, data))
+    return Request(m_inner->receive(peer, lane, data, bytes));
+  return through(bytes, [&](Slot& slot) {
+    slot.target = data;
+    return m_inner->receive(peer, lane, slot.block.data(), bytes);
+  });
+}
+
+template <Transport T, class MemorySpace>
+bool DeviceTransport<T, MemorySpace>::test(Request& request) {
+  if (!m_inner->test(request.m_inner)) return false;
+  if (Slot* const slot = std::exchange(request.m_slot, nullptr)) {
+    m_free.push_back(slot);
+    if (slot->target != nullptr)
+      copy(DeviceBytes(slot->target, slot->bytes), ConstHostBytes(slot->block.data(), slot->bytes));
+  }
+  return true;
+}
+
+template <Transport T, class MemorySpace>
+void DeviceTransport<T, MemorySpace>::cancel(Request& request) {
+  m_inner->cancel(request.m_inner);
+  if (Slot* const slot = std::exchange(request.m_slot, nullptr)) m_free.push_back(slot);
+}
+
 static_assert(Transport<DeviceTransport<MpiTransport, Kokkos::HostSpace>>);
 
 }  // namespace heddle::inline v0
+
+#if !HEDDLE_FULL_HEADER_ONLY
+extern template class heddle::DeviceTransport<heddle::MpiTransport, Kokkos::HostSpace>;
+#endif
