@@ -102,12 +102,11 @@ struct Particles {
             const double d = std::sqrt(dot(image, image));
             if (alpha * d > 6) continue;
             add_to(field, image,
-                   (std::erfc(alpha * d) / d + 2 * alpha * std::numbers::inv_sqrtpi *
-                                                   std::exp(-alpha * alpha * d * d)) /
+                   (std::erfc(alpha * d) / d +
+                    2 * alpha * std::numbers::inv_sqrtpi * std::exp(-alpha * alpha * d * d)) /
                        (d * d));
           }
-      for (const Wave& wave : waves)
-        add_to(field, wave.k, wave.weight * std::sin(dot(wave.k, r)));
+      for (const Wave& wave : waves) add_to(field, wave.k, wave.weight * std::sin(dot(wave.k, r)));
       const double masses = particles.masses[i] * particles.masses[j];
       add_to(forces[i], field, masses);
       add_to(forces[j], field, -masses);

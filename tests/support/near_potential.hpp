@@ -40,7 +40,8 @@ class NearPotential {
 /// The terms x^a y^b z^c / (a! b! c!) of Taylor series up to a degree.
 class TaylorTerms {
  public:
-  explicit TaylorTerms(int degree) : m_degree(degree), m_side(static_cast<std::size_t>(degree) + 1) {
+  explicit TaylorTerms(int degree)
+      : m_degree(degree), m_side(static_cast<std::size_t>(degree) + 1) {
     m_number.assign(m_side * m_side * m_side, m_side * m_side * m_side);
     for (std::size_t total = 0; total < m_side; ++total)
       for (std::size_t a = 0; a <= total; ++a)

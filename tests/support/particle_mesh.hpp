@@ -90,9 +90,9 @@ class ParticleMesh {
           there[d] = (at[d] + step) % m_side;
           return mesh[number(there)].real();
         };
-        pull[number(at)][d] = -static_cast<double>(m_side) / 12 *
-                              (8 * (potential(1) - potential(m_side - 1)) -
-                               (potential(2) - potential(m_side - 2)));
+        pull[number(at)][d] =
+            -static_cast<double>(m_side) / 12 *
+            (8 * (potential(1) - potential(m_side - 1)) - (potential(2) - potential(m_side - 2)));
       }
     });
     std::vector<Vector3> forces(particles.size());

@@ -44,10 +44,10 @@ struct Splitting {
 /// The particles in the order of a curve, in pieces that have a tree each.
 struct Forest {
   struct Node {
-    Vector3 centre{};    ///< of mass
+    Vector3 centre{};  ///< of mass
     double mass = 0;
-    double radius = 0;   ///< the largest distance of a particle from the centre
-    CurveNode items;     ///< numbers in `order`, and of nodes of the forest
+    double radius = 0;  ///< the largest distance of a particle from the centre
+    CurveNode items;    ///< numbers in `order`, and of nodes of the forest
   };
 
   std::vector<std::size_t> order;  ///< the particles by their keys
@@ -76,8 +76,9 @@ struct Forest {
     for (int p = 0; p < pieces; ++p) {
       std::size_t last = first;
       while (last < sorted.size() && cut.owner(sorted[last]) == p) ++last;
-      add_tree(particles, CurveTree(std::span(sorted).subspan(first, last - first), 3, bits,
-                                    leaf_size), first);
+      add_tree(particles,
+               CurveTree(std::span(sorted).subspan(first, last - first), 3, bits, leaf_size),
+               first);
       first = last;
     }
   }
@@ -298,7 +299,8 @@ struct Gravity {
     return fork.map(
         std::views::iota(0, pieces + 1),
         [&](Fork&, int path) {
-          return path == 0 ? far_part() : near_part(forest.roots[static_cast<std::size_t>(path - 1)]);
+          return path == 0 ? far_part()
+                           : near_part(forest.roots[static_cast<std::size_t>(path - 1)]);
         },
         add);
   });

@@ -62,9 +62,7 @@ HEDDLE_INLINE CurveCut cut_curve(std::span<const std::uint64_t> keys,
   CurveCut pieces;
   for (std::size_t p = 0; p < shares.size(); ++p) {
     const auto at = static_cast<std::size_t>(boundaries[p]);
-    pieces.begins.push_back(at == 0               ? 0
-                            : at < places.size() ? places[at]
-                                                 : places.back() + 1);
+    pieces.begins.push_back(at == 0 ? 0 : at < places.size() ? places[at] : places.back() + 1);
   }
   return pieces;
 }

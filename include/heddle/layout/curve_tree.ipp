@@ -36,10 +36,9 @@ HEDDLE_INLINE CurveTree::CurveTree(std::span<const std::uint64_t> keys, int dime
   });
   for (std::size_t i = 0; i < keys.size(); ++i) {
     expects(i == 0 || keys[i - 1] <= keys[i], [&] {
-      return ErrorInfo{
-          where, "the keys are not sorted",
-          text("keys[", i - 1, "] = ", keys[i - 1], ", keys[", i, "] = ", keys[i]),
-          "sort the items by their keys"};
+      return ErrorInfo{where, "the keys are not sorted",
+                       text("keys[", i - 1, "] = ", keys[i - 1], ", keys[", i, "] = ", keys[i]),
+                       "sort the items by their keys"};
     });
     expects(keys[i] >> (dimensions * bits) == 0, [&] {
       return ErrorInfo{where, "the curve has no such key",
@@ -57,10 +56,10 @@ HEDDLE_INLINE CurveTree::CurveTree(std::span<const std::uint64_t> keys, int dime
     m_nodes[n].first_child = m_nodes.size();
     for (std::size_t at = node.first; at < node.last;) {
       const std::uint64_t digits = keys[at] >> shift;
-      const auto behind = std::partition_point(
-          keys.begin() + static_cast<std::ptrdiff_t>(at),
-          keys.begin() + static_cast<std::ptrdiff_t>(node.last),
-          [&](std::uint64_t key) { return key >> shift == digits; });
+      const auto behind =
+          std::partition_point(keys.begin() + static_cast<std::ptrdiff_t>(at),
+                               keys.begin() + static_cast<std::ptrdiff_t>(node.last),
+                               [&](std::uint64_t key) { return key >> shift == digits; });
       const auto last = static_cast<std::size_t>(behind - keys.begin());
       m_nodes.push_back({at, last, 0, 0});
       at = last;

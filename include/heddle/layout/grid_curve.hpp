@@ -28,7 +28,7 @@ enum class CurveKind : std::uint8_t {
 template <std::size_t D>
 requires(D == 2 || D == 3) class GridCurve {
  public:
-  using Cell = std::array<std::uint32_t, D>;  ///< coordinates of a cell, each below side()
+  using Cell = std::array<std::uint32_t, D>;         ///< coordinates of a cell, each below side()
   static constexpr int max_bits = D == 2 ? 31 : 21;  ///< so that a key has at most 63 bits
 
   /// Constructs the curve of this kind through a grid of 2^`bits` cells in each dimension.
