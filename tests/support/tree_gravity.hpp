@@ -259,6 +259,7 @@ struct Gravity {
   std::vector<double> work;        ///< near interactions by particle
   std::vector<double> piece_work;  ///< the same by piece
   std::uint64_t covered = 0;       ///< pairs of particles that the traversals covered
+  std::uint64_t far_pairs = 0;     ///< pairs of nodes that the trees approximated
 };
 
 /// Computes the forces on all particles: on one path of a fork the far part, on the others the near
@@ -277,7 +278,7 @@ struct Gravity {
     NearForces near(particles, forest, splitting);
     for (const std::size_t source : forest.roots) dual_traversal(target, source, near);
     near.finish();
-    Gravity part{near.fields(), near.work(), {}, near.covered};
+    Gravity part{near.fields(), near.work(), {}, near.covered, near.far_pairs};
     for (std::size_t i = 0; i < particles.size(); ++i)
       for (double& x : part.forces[i]) x *= particles.masses[i];
     part.piece_work.push_back(std::reduce(part.work.begin(), part.work.end()));
@@ -292,6 +293,7 @@ struct Gravity {
       }
       sum.piece_work.push_back(part.piece_work.front());
       sum.covered += part.covered;
+      sum.far_pairs += part.far_pairs;
     }
     return sum;
   };
