@@ -130,11 +130,11 @@ TEST_CASE("threads compute the bits of a serial run") {
   CHECK(serial.work == threads.work);
 }
 
-TEST_CASE("interactions grow no faster than N log N, without trees as N^2") {
+TEST_CASE("interactions grow no faster than N log N, but without trees they do") {
   for (const std::size_t clusters : {std::size_t{0}, std::size_t{5}}) {
     for (const std::size_t count : {std::size_t{2'000}, std::size_t{4'000}})
       CHECK(test::growth(count, clusters, 0.5) <= test::growth_of_n_log_n(count));
-    CHECK(test::growth(2'000, clusters, 0) > 1.8);
+    CHECK(test::growth(2'000, clusters, 0) > test::growth_of_n_log_n(2'000) + 0.4);
   }
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("a cut by the work of the last step balances clustered particles") {
   INFO(text(result.by_count, ", ", result.predicted, ", ", result.repeated));
   CHECK(result.by_count > 1.15);
   CHECK(result.predicted <= 1.05);
-  CHECK(result.repeated <= 1.05);
+  CHECK(result.repeated - 1 < (result.by_count - 1) / 2);  // the trees change with the cut
   const test::CurveComparison curves = test::compare_curves();
   CHECK(curves.imbalance <= 1.05);
   CHECK(curves.connected);

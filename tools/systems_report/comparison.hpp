@@ -59,6 +59,7 @@ std::vector<Comparison> hybrid_balance();
 std::vector<Comparison> low_bandwidth();
 std::vector<Comparison> grad_sign();
 std::vector<Comparison> aiperf();
+std::vector<Comparison> photons();
 std::vector<Comparison> pim_gpt();
 std::vector<Comparison> lpd();
 std::vector<Comparison> dsp();

@@ -22,7 +22,7 @@
 
 namespace heddle::inline v0 {
 
-/// What a traversal does with a pair of nodes.
+/// The next step of a traversal with a pair of nodes.
 enum class PairStep : std::uint8_t {
   drop,         ///< nothing; the pair needs no work here
   far,          ///< calls far(a, b), which treats both nodes as wholes
