@@ -91,10 +91,14 @@ TEST_CASE("far and near forces together are those of Ewald") {
         CHECK(errors.each_pair_once);
         CHECK(errors.net_force < 1e-10);
         CHECK((errors.far_pairs > 0) == tree);
-        // With the shorter cut, a particle on which the others' pulls nearly cancel may see what is
-        // dropped.
-        if (rs >= 1.25)
-          CHECK(10 * errors.within(tree ? 2 : 1) >= (cut == 6 ? 10 : 9) * errors.sets.size());
+        const double factor = tree ? 2 : 1;
+        if (rs >= 1.25) CHECK(worst.global <= factor * 0.005);
+        // With the shorter cut, a particle on which the others' pulls nearly cancel sees what is
+        // dropped, so the relative errors of single particles have no bar there.
+        if (rs >= 1.25 && cut == 6) {
+          CHECK(worst.rms <= factor * 0.015);
+          CHECK(worst.largest <= factor * 0.05);
+        }
         if (cut == 6) {
           CHECK(errors.mean_global() < last);
           last = errors.mean_global();
