@@ -36,7 +36,7 @@ std::string per_cent(double share) {
   return hd::text(static_cast<double>(hundredths) / 100, '%');
 }
 
-std::string errors_of(const ErrorsOfSets& errors) {
+std::string errors_text(const ErrorsOfSets& errors) {
   const hd::test::ForceErrors worst = errors.worst();
   return hd::text(per_cent(worst.global), ", ", per_cent(worst.rms), ", ", per_cent(worst.largest));
 }
@@ -47,7 +47,7 @@ ErrorsOfSets errors_for(const EwaldSets& sets, double rs, double cut, bool tree)
 }
 
 /// Returns the line of a setting with rs = 1.25 cells.
-Comparison accuracy(const ErrorsOfSets& errors, double cut, bool tree) {
+Comparison force_accuracy(const ErrorsOfSets& errors, double cut, bool tree) {
   const int factor = tree ? 2 : 1;
   const auto within = errors.within(factor);
   std::string bar = hd::text("global ", per_cent(factor * 0.005));
@@ -57,7 +57,7 @@ Comparison accuracy(const ErrorsOfSets& errors, double cut, bool tree) {
                    " sets of 64 particles, two meshes of 32^3, rs 1.25 cells, cut-off ", cut,
                    " rs, ", tree ? "tree of order 8 at theta 0.5" : "direct pairs"),
           "",
-          hd::text("worst global, rms, largest ", errors_of(errors), "; ", within, " of ",
+          hd::text("worst global, rms, largest ", errors_text(errors), "; ", within, " of ",
                    gravity_sets, " sets within all three bars of 6 rs"),
           bar + " in every set",
           verdict(cut == 6 ? within == gravity_sets : errors.worst().global <= factor * 0.005)};
@@ -70,8 +70,8 @@ void compare_forces(const EwaldSets& sets, bool tree, std::vector<Comparison>& l
     const ErrorsOfSets errors = errors_for(sets, rs, 6, tree);
     global.push_back(errors.mean_global());
     if (rs != 1.25) continue;
-    lines.push_back(accuracy(errors, 6, tree));
-    lines.push_back(accuracy(errors_for(sets, rs, 4.5, tree), 4.5, tree));
+    lines.push_back(force_accuracy(errors, 6, tree));
+    lines.push_back(force_accuracy(errors_for(sets, rs, 4.5, tree), 4.5, tree));
     lines.push_back(
         {hd::text("pairs that the traversals of 3 x 3 trees cover, and the sum of all "
                   "forces over the sum of their lengths, ",
@@ -102,7 +102,7 @@ std::vector<Comparison> photons() {
   const ErrorsOfSets one_mesh = sets.errors({.meshes = 1});
   lines.push_back({"with one mesh instead of two, rs 1.25 cells, cut-off 6 rs, direct pairs", "",
                    hd::text(one_mesh.within(1), " of ", gravity_sets,
-                            " sets within; worst global, rms, largest ", errors_of(one_mesh)),
+                            " sets within; worst global, rms, largest ", errors_text(one_mesh)),
                    "larger than with two", verdict(one_mesh.within(1) < gravity_sets)});
 
   std::string grown;
