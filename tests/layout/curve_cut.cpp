@@ -117,8 +117,10 @@ TEST_CASE("a tree over sorted keys divides its items by cubes") {
     const int bits = 1 + static_cast<int>(random.below(at++, 10));
     const std::size_t leaf_size = 1 + random.below(at++, 4);
     std::vector<std::uint64_t> keys(random.below(at++, 60));
-    for (std::uint64_t& key : keys)
-      key = random.below(at++, std::uint64_t{1} << (dimensions * bits)) >> random.below(at++, 6);
+    for (std::uint64_t& key : keys) {
+      const std::uint64_t shift = random.below(at++, 6);  // some keys become equal
+      key = random.below(at++, std::uint64_t{1} << (dimensions * bits)) >> shift;
+    }
     std::sort(keys.begin(), keys.end());
     const CurveTree tree(keys, dimensions, bits, leaf_size);
     REQUIRE(tree.nodes().front().first == 0);
