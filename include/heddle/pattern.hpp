@@ -6,6 +6,7 @@
 /// Everything of pattern/: work whose division or order is decided while it runs.
 
 #include <heddle/pattern/balance.hpp>
+#include <heddle/pattern/dual_traversal.hpp>
 #include <heddle/pattern/equations.hpp>
 #include <heddle/pattern/farm.hpp>
 #include <heddle/pattern/farm_decider.hpp>

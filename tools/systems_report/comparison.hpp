@@ -60,6 +60,7 @@ std::vector<Comparison> low_bandwidth();
 std::vector<Comparison> grad_sign();
 std::vector<Comparison> graph_balance();
 std::vector<Comparison> aiperf();
+std::vector<Comparison> photons();
 std::vector<Comparison> pim_gpt();
 std::vector<Comparison> lpd();
 std::vector<Comparison> dsp();

@@ -87,6 +87,7 @@ constexpr System systems[] = {
     {"PIM-GPT", report::pim_gpt},
     {"AIPerf", report::aiperf},
     {"GradSign", report::grad_sign},
+    {"PHoToNs", report::photons},
 };
 
 /// Prints one system; true where nothing falls short.

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// What the tests and the report of gravity by mesh, trees and pairs compute.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <heddle/layout/grid_curve.hpp>
+#include <heddle/pattern/dual_traversal.hpp>
+
+#include "support/curve_surface.hpp"
+#include "support/ewald.hpp"
+#include "support/tree_gravity.hpp"
+
+namespace heddle::test {
+
+/// Errors of gravity() against Ewald's sums over several sets of 64 random particles.
+struct ErrorsOfSets {
+  std::vector<ForceErrors> sets;
+  double net_force = 0;         ///< the largest
+  std::uint64_t far_pairs = 0;  ///< of all sets
+  bool each_pair_once = true;   ///< whether every traversal covered 64^2 pairs
+
+  /// Returns the largest of each error over all sets.
+  [[nodiscard]] ForceErrors worst() const {
+    ForceErrors most;
+    for (const ForceErrors& set : sets) {
+      most.global = std::max(most.global, set.global);
+      most.rms = std::max(most.rms, set.rms);
+      most.largest = std::max(most.largest, set.largest);
+    }
+    return most;
+  }
+  /// Returns the number of sets with errors of at most `factor` times 0.5% (global), 1.5% (rms) and
+  /// 5% (largest).
+  [[nodiscard]] std::size_t within(double factor) const {
+    return static_cast<std::size_t>(std::ranges::count_if(sets, [&](const ForceErrors& set) {
+      return set.global <= factor * 0.005 && set.rms <= factor * 0.015 &&
+             set.largest <= factor * 0.05;
+    }));
+  }
+  /// Returns the mean of the global errors.
+  [[nodiscard]] double mean_global() const {
+    double sum = 0;
+    for (const ForceErrors& set : sets) sum += set.global / static_cast<double>(sets.size());
+    return sum;
+  }
+};
+
+/// Sets of 64 random particles with their exact forces.
+class EwaldSets {
+ public:
+  explicit EwaldSets(std::uint64_t count) {
+    for (std::uint64_t seed = 1; seed <= count; ++seed) {
+      m_particles.push_back(random_particles(64, seed));
+      m_exact.push_back(ewald_forces(m_particles.back()));
+    }
+  }
+
+  /// Computes the forces in three pieces and compares them.
+  [[nodiscard]] ErrorsOfSets errors(const Splitting& splitting) const {
+    ErrorsOfSets errors;
+    for (std::size_t s = 0; s < m_particles.size(); ++s) {
+      const Particles& particles = m_particles[s];
+      const Gravity result =
+          gravity(particles, splitting, std::vector<double>(particles.size(), 1.0), 3);
+      errors.sets.push_back(force_errors(result.forces, m_exact[s]));
+      errors.net_force = std::max(errors.net_force, net_force(result.forces));
+      errors.far_pairs += result.far_pairs;
+      errors.each_pair_once =
+          errors.each_pair_once && result.covered == particles.size() * particles.size();
+    }
+    return errors;
+  }
+
+ private:
+  std::vector<Particles> m_particles;
+  std::vector<std::vector<Vector3>> m_exact;
+};
+
+/// The tree of the comparison with Ewald's sums. Leaves of one particle, so that nodes meet at all
+/// among so few.
+[[nodiscard]] inline Splitting with_tree(Splitting splitting) {
+  splitting.theta = 0.5;
+  splitting.order = 8;
+  splitting.leaf_size = 1;
+  return splitting;
+}
+
+/// Interactions of a near traversal of `count` particles: pairs of nodes and pairs of particles.
+[[nodiscard]] inline double near_interactions(std::size_t count, std::size_t clusters,
+                                              double theta) {
+  const Particles particles = random_particles(count, 7, clusters);
+  const Forest forest(particles, CurveKind::hilbert, std::vector<double>(count, 1.0), 1, 8);
+  const Splitting usual;
+  NearPairs pairs(forest, usual.cut * usual.rs / static_cast<double>(usual.mesh), theta);
+  dual_traversal(forest.roots[0], forest.roots[0], pairs);
+  return pairs.covered == count * count ? static_cast<double>(pairs.far_pairs + pairs.exact_pairs)
+                                        : -1;  // pairs were lost
+}
+
+/// Returns the exponent with which a count grows from `count` particles to 8 times as many: whole
+/// levels of an octree, so that its leaves are equally full.
+[[nodiscard]] inline double growth(std::size_t count, std::size_t clusters, double theta) {
+  return std::log(near_interactions(8 * count, clusters, theta) /
+                  near_interactions(count, clusters, theta)) /
+         std::log(8.0);
+}
+
+/// Returns the same exponent of N log N.
+[[nodiscard]] inline double growth_of_n_log_n(std::size_t count) {
+  const auto n = static_cast<double>(count);
+  return std::log(8 * n * std::log(8 * n) / (n * std::log(n))) / std::log(8.0);
+}
+
+/// Returns weights of the cells of a grid with 32^3 cells, by Morton keys: 1 and the number of
+/// particles in the cell.
+[[nodiscard]] inline std::vector<double> particle_weights(const Particles& particles) {
+  const GridCurve<3> morton(CurveKind::morton, 5);
+  std::vector<double> weights(morton.size(), 1.0);
+  for (const Vector3& at : particles.places) {
+    GridCurve<3>::Cell cell{};
+    for (std::size_t d = 0; d < 3; ++d) cell[d] = static_cast<std::uint32_t>(32 * at[d]);
+    weights[morton.key(cell)] += 1;
+  }
+  return weights;
+}
+
+/// Two curves through the same weighted grid, in the same numbers of pieces.
+struct CurveComparison {
+  double imbalance = 0;            ///< the largest of Hilbert's
+  bool connected = true;           ///< whether all of Hilbert's pieces are connected
+  std::size_t hilbert_ghosts = 0;  ///< sum over the numbers of pieces
+  std::size_t morton_ghosts = 0;
+  int fewer = 0;  ///< in how many of the cuts Hilbert's are fewer
+  int cuts = 0;
+};
+
+[[nodiscard]] inline CurveComparison compare_curves() {
+  CurveComparison both;
+  for (const std::size_t clusters : {std::size_t{0}, std::size_t{5}}) {
+    const auto weights = particle_weights(random_particles(60'000, 11, clusters));
+    for (const int pieces : {3, 5, 7, 23}) {
+      const CurvePieces hilbert = cut_grid<3>(CurveKind::hilbert, 5, weights, pieces);
+      const CurvePieces morton = cut_grid<3>(CurveKind::morton, 5, weights, pieces);
+      both.imbalance = std::max(both.imbalance, hilbert.imbalance);
+      both.connected = both.connected && hilbert.components == static_cast<std::size_t>(pieces);
+      both.hilbert_ghosts += hilbert.ghosts;
+      both.morton_ghosts += morton.ghosts;
+      both.fewer += hilbert.ghosts < morton.ghosts;
+      ++both.cuts;
+    }
+  }
+  return both;
+}
+
+/// How 7 pieces of clustered particles are balanced.
+struct Rebalanced {
+  double by_count = 0;   ///< work of the heaviest piece over the mean, equally many particles each
+  double predicted = 0;  ///< cut by the work of that run, with this work as weights
+  double repeated = 0;   ///< work that was then done, after two more cuts by the last work
+};
+
+[[nodiscard]] inline Rebalanced rebalance() {
+  constexpr int pieces = 7;
+  const Particles particles = random_particles(3'000, 3, 4);
+  const Splitting splitting{.theta = 0.5, .order = 2};
+  std::vector<double> weights(particles.size(), 1.0);
+  Rebalanced result;
+  for (int round = 0; round < 3; ++round) {
+    const Gravity run = gravity(particles, splitting, weights, pieces);
+    if (round == 0) {
+      result.by_count = imbalance(run.piece_work);
+      const Forest forest(particles, CurveKind::hilbert, run.work, pieces, splitting.leaf_size);
+      std::vector<double> work;
+      for (const std::size_t root : forest.roots) {
+        work.push_back(0);
+        const CurveNode& items = forest.nodes[root].items;
+        for (std::size_t i = items.first; i < items.last; ++i)
+          work.back() += run.work[forest.order[i]];
+      }
+      result.predicted = imbalance(work);
+    }
+    result.repeated = imbalance(run.piece_work);
+    weights = run.work;
+  }
+  return result;
+}
+
+}  // namespace heddle::test
