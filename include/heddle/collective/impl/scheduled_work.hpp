@@ -48,10 +48,8 @@ template <class Call>
 [[nodiscard]] Performer* in_shared_memory(const Call& call, const PerformerKey& key) {
   if (!shares(call, key)) return nullptr;
   const auto together = [&] { meet(call); };
-  PerformerKey shared = key;
-  shared.apart = false;
   return call.comm->template attached<SharedPlace>().line(together).find(
-      shared, call.memory(), call.options.execute.watchdog, call.options.shared_bytes, together);
+      key, call.memory(), call.options.execute.watchdog, call.options.shared_bytes, together);
 }
 
 /// The key of the same call where memory cannot be shared.

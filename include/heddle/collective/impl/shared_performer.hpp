@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <memory>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <mpi.h>
@@ -50,12 +49,11 @@ class SharedLine {
   /// than the host has. Where one is made, `meet()` comes first, which returns when all ranks have
   /// called it, and they wait for each other as long as `watchdog` says.
   template <class Meet>
-  Performer* find(PerformerKey key, const CallMemory& memory, Seconds watchdog, Bytes bound,
+  Performer* find(const PerformerKey& key, const CallMemory& memory, Seconds watchdog, Bytes bound,
                   Meet&& meet) {
-    key.path = {};
     if (!latest(key, bound)) {
       meet();
-      m_kept.push_back(make(std::move(key), memory, watchdog, bound));
+      make(key, memory, watchdog, bound);
     }
     return m_kept.back().performer.get();
   }
@@ -77,7 +75,7 @@ class SharedLine {
   bool latest(const PerformerKey& key, Bytes bound);
 
   /// Room for it make those that have not been used for longest.
-  Kept make(PerformerKey key, const CallMemory& memory, Seconds watchdog, Bytes bound);
+  void make(const PerformerKey& key, const CallMemory& memory, Seconds watchdog, Bytes bound);
 
   /// Performers that are kept, each with a window of its own.
   static constexpr std::size_t most = 32;
@@ -93,7 +91,10 @@ class SharedLine {
 /// The holder of a communicator's SharedLine, which may not exist yet.
 class SharedPlace {
  public:
-  explicit SharedPlace(MPI_Comm comm) : m_comm(comm) {}
+  explicit SharedPlace(MPI_Comm comm);
+  SharedPlace(const SharedPlace&) = delete;
+  SharedPlace& operator=(const SharedPlace&) = delete;
+  ~SharedPlace();
 
   /// Made after `meet()`, which returns when all ranks have called it, and with `options` for good.
   template <class Meet>

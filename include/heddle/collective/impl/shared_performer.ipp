@@ -165,8 +165,15 @@ HEDDLE_FULL_INLINE Schedule SharedLine::schedule_of(const PerformerKey& key) con
   return shared_schedule_of(key, m_transport.size(), m_transport.domains());
 }
 
+// The key of a call in memory that ranks share, which no path of messages tells apart.
+inline PerformerKey key_in_memory(PerformerKey key) {
+  key.path = {};
+  key.apart = false;
+  return key;
+}
+
 HEDDLE_FULL_INLINE bool SharedLine::latest(const PerformerKey& key, Bytes bound) {
-  const auto found = std::ranges::find(m_kept, key, &Kept::key);
+  const auto found = std::ranges::find(m_kept, key_in_memory(key), &Kept::key);
   if (found == m_kept.end()) return false;
   if (found->performer == nullptr && found->bound != bound) {
     m_kept.erase(found);
@@ -176,25 +183,30 @@ HEDDLE_FULL_INLINE bool SharedLine::latest(const PerformerKey& key, Bytes bound)
   return true;
 }
 
-HEDDLE_FULL_INLINE SharedLine::Kept SharedLine::make(PerformerKey key, const CallMemory& memory,
-                                                     Seconds watchdog, Bytes bound) {
-  Kept made{key, bound};
-  Schedule schedule = schedule_of(key);
+HEDDLE_FULL_INLINE void SharedLine::make(const PerformerKey& key, const CallMemory& memory,
+                                         Seconds watchdog, Bytes bound) {
+  Kept made{key_in_memory(key), bound};
+  Schedule schedule = schedule_of(made.key);
   const Bytes wanted = window_bytes(schedule);
   const auto too_many = [&] { return m_kept.size() == most || bytes() + wanted > bound; };
   while (!m_kept.empty() && wanted <= bound && too_many()) m_kept.erase(m_kept.begin());
   if (m_kept.size() == most) m_kept.erase(m_kept.begin());
-  if (wanted > bound) return made;
-  try {
-    made.performer = together(watchdog, [&] {
-      return std::make_unique<SharedPerformer>(std::move(key), std::move(schedule), m_transport,
-                                               m_views, memory);
-    });
-    made.bytes = wanted;
-  } catch (const out_of_memory&) {  // on all ranks
+  if (wanted <= bound) {
+    try {
+      made.performer = together(watchdog, [&] {
+        return std::make_unique<SharedPerformer>(made.key, std::move(schedule), m_transport,
+                                                 m_views, memory);
+      });
+      made.bytes = wanted;
+    } catch (const out_of_memory&) {  // on all ranks
+    }
   }
-  return made;
+  m_kept.push_back(std::move(made));
 }
+
+HEDDLE_FULL_INLINE SharedPlace::SharedPlace(MPI_Comm comm) : m_comm(comm) {}
+
+HEDDLE_FULL_INLINE SharedPlace::~SharedPlace() = default;
 
 HEDDLE_FULL_INLINE void SharedPlace::make(const SharedOptions& options) {
   m_line = std::make_unique<SharedLine>(m_comm, options);
