@@ -17,10 +17,12 @@
 #include <heddle/execute/expert_walk.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/local_updates.hpp>
+#include <heddle/execute/mailbox.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/recording.hpp>
 #include <heddle/execute/replanner.hpp>
 #include <heddle/execute/runner.hpp>
+#include <heddle/execute/sendable.hpp>
 #include <heddle/execute/shaped_transport.hpp>
 #include <heddle/execute/shared_blocks.hpp>
 #include <heddle/execute/shared_executor.hpp>
