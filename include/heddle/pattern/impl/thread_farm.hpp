@@ -85,7 +85,7 @@ class ThreadFarm {
   /// Returns the counts after all threads have ended, or throws what ended them.
   FarmReport end() {
     if (m_error) std::rethrow_exception(m_error);
-    return {m_decider.items(), m_failed, m_decider.attempts(), m_decider.late()};
+    return {m_decider.items(), m_failed, m_decider.attempts(), m_decider.late(), 0};
   }
 
  private:
