@@ -20,5 +20,6 @@
 #include <heddle/pattern/race.hpp>
 #include <heddle/pattern/rank_farm.hpp>
 #include <heddle/pattern/rank_farm_options.hpp>
+#include <heddle/pattern/rank_fixed_point.hpp>
 #include <heddle/pattern/sweep.hpp>
 #include <heddle/pattern/walker.hpp>

@@ -14,6 +14,7 @@
 #include <heddle/execute/sendable.hpp>
 #include <heddle/pattern/farm_decider.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
+#include <heddle/pattern/impl/equal_terms.hpp>
 #include <heddle/pattern/rank_farm_options.hpp>
 
 namespace heddle::inline v0::impl {
@@ -30,10 +31,6 @@ class FarmCall {
 
 /// Returns the options that all ranks must give alike, one a line.
 [[nodiscard]] std::string farm_terms(const RankFarmOptions& options);
-
-/// Compares the options of all ranks. @throws contract_error that names the first rank whose
-/// options differ from those of rank 0, and the option.
-void check_farm_terms(const std::vector<std::vector<std::byte>>& terms);
 
 /// Returns the options of the decider of a farm with so many worker ranks.
 /// @throws contract_error if `prefetch` is below 1.

@@ -67,7 +67,7 @@ class RankFarm {
     wait.watchdog = m_options.watchdog;
     const std::string mine = farm_terms(m_options);
     const auto bytes = std::as_bytes(std::span(mine.data(), mine.size()));
-    check_farm_terms(all_gather(m_transport, bytes, wait));
+    check_equal_terms("heddle::farm", all_gather(m_transport, bytes, wait));
     return decider_options(m_options, static_cast<int>(m_workers));
   }
 
