@@ -30,5 +30,6 @@
 #include <heddle/execute/stream.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/execute/thread_transport.hpp>
+#include <heddle/execute/trail.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/execute/wired_transport.hpp>

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -26,8 +27,11 @@
 #include <heddle/core/text.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/thread_transport.hpp>
+#include <heddle/execute/trail.hpp>
 #include <heddle/pattern/farm.hpp>
 #include <heddle/pattern/rank_farm.hpp>
+#include <heddle/schedule/timeline.hpp>
+#include <heddle/simulate/simulate.hpp>
 
 #include "support/complaint.hpp"
 
@@ -341,6 +345,47 @@ TEST_CASE("a farm inside a farm on the same ranks is a failed attempt") {
     REQUIRE(errors.size() == 2);
     for (const std::string& error : errors)
       CHECK_THAT(error, ContainsSubstring("inside a farm on the same ranks"));
+  }
+}
+
+TEST_CASE("the trail of a farm is priced within 1 %, and its head is no worker") {
+  const auto check = [](const Trail& trail, int workers, std::int64_t attempts) {
+    const Timeline timeline = trail.timeline("farm");
+    Timeline again;
+    simulate(timeline.schedule(), TimelineCosts(timeline), again);
+    CAPTURE(workers, timeline.makespan(), again.makespan());
+    CHECK(timeline.schedule().ranks() == workers);
+    CHECK(trail.events().size() == static_cast<std::size_t>(attempts));
+    CHECK(std::abs(again.makespan() - timeline.makespan()) <= 0.01 * timeline.makespan());
+    // Every attempt took at least 1 ms of its worker's time.
+    Seconds busy = 0;
+    for (const Seconds each : timeline.busy()) busy += each;
+    CHECK(busy >= 1e-3 * static_cast<double>(attempts));
+    CHECK(timeline.bubble_ratio() >= 0);
+  };
+  const auto wait = [](double item) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(1e-3 * (1 + std::fmod(item, 3))));
+    return item;
+  };
+  for (const int lag : {0, 2}) {
+    int next = 0;
+    const auto source = [&](std::span<const FarmOutcome<double>>) {
+      return next < 30 ? std::optional<double>(next++) : std::nullopt;
+    };
+    const auto sink = [](std::int64_t, FarmOutcome<double>&&) {};
+    Trail threads;
+    farm({.workers = 3, .lag = lag, .trail = &threads}, source, wait, sink);
+    check(threads, 3, 30);
+    next = 0;
+    std::vector<Trail> ranks(4);
+    run_threads(4, [&](ThreadTransport& transport) {
+      farm(transport, {.lag = lag, .prefetch = 2, .trail = &ranks[+transport.rank()]}, source, wait,
+           sink);
+    });
+    check(ranks[0], 3, 30);
+    CHECK(ranks[1].events().empty());
+    // With a lag of 2 at most two items are under way, so a third of the time is idle at least.
+    if (lag == 2) CHECK(threads.timeline().bubble_ratio() > 0.3);
   }
 }
 

@@ -19,6 +19,8 @@
 
 namespace heddle::inline v0 {
 
+class Trail;
+
 /// The options of a farm.
 struct FarmOptions {
   int workers = 1;               ///< number of workers, at least 1
@@ -32,6 +34,7 @@ struct FarmOptions {
   /// item i. The results are then the same for any number of workers. k = 1 is one after another.
   int lag = 0;
   Seconds lease = 0;  ///< a worker that is silent for so long loses its item to another; 0: never
+  Trail* trail = nullptr;  ///< if set, gets an event for each attempt
 };
 
 /// An attempt at an item.

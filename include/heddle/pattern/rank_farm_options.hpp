@@ -13,6 +13,8 @@
 
 namespace heddle::inline v0 {
 
+class Trail;
+
 /// The options of a farm over ranks. For the first eight see FarmOptions.
 struct RankFarmOptions {
   int attempts = 1;              ///< attempts at an item before it counts as failed, at least 1
@@ -26,6 +28,9 @@ struct RankFarmOptions {
   /// Items that a rank holds at a time, at least 1. With 2 a rank need not wait for rank 0 between
   /// items, but at the end an item may wait behind a long one.
   int prefetch = 1;
+  /// If set, gets an event for each attempt, on rank 0, in its steady_seconds(). The ranks that
+  /// work are the workers. All ranks set it or none.
+  Trail* trail = nullptr;
   std::string journal = {};  ///< path of the journal of finished items; empty: none
   /// How far a waiting rank gives up its core. It may differ between ranks.
   Idle idle = Idle::nap;

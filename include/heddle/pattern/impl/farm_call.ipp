@@ -41,7 +41,7 @@ HEDDLE_INLINE std::string farm_terms(const RankFarmOptions& options) {
               "\nseed = ", options.seed, "\nin_flight = ", options.in_flight,
               "\nordered = ", options.ordered, "\nlag = ", options.lag,
               "\nlease = ", exact_text(options.lease), "\nprefetch = ", options.prefetch,
-              "\njournal = ", options.journal, "\n");
+              "\ntrail = ", options.trail != nullptr, "\njournal = ", options.journal, "\n");
 }
 
 HEDDLE_INLINE FarmOptions decider_options(const RankFarmOptions& options, int workers) {

@@ -23,8 +23,11 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/exchange.hpp>
+#include <heddle/execute/executor.hpp>
 #include <heddle/execute/mailbox.hpp>
+#include <heddle/execute/recording.hpp>
 #include <heddle/execute/sendable.hpp>
+#include <heddle/execute/trail.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/pattern/farm_decider.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
@@ -55,20 +58,28 @@ class RankFarm {
         m_decider(agreed()),
         m_items(m_decider, options, source, sink),
         m_given(m_workers, 0),
-        m_done(m_workers, 0) {}
+        m_done(m_workers, 0),
+        m_idle(m_workers, false),
+        m_waited(m_workers * static_cast<std::size_t>(options.prefetch), false) {
+    if (options.trail != nullptr) m_clock_offset = clock_offset(transport, waits());
+  }
 
   FarmReport run() { return m_transport.rank() == Rank{0} ? lead() : serve(); }
 
  private:
   /// Returns the options of the decider, after all ranks have compared theirs.
   [[nodiscard]] FarmOptions agreed() const {
+    const std::string mine = farm_terms(m_options);
+    const auto bytes = std::as_bytes(std::span(mine.data(), mine.size()));
+    check_equal_terms("heddle::farm", all_gather(m_transport, bytes, waits()));
+    return decider_options(m_options, static_cast<int>(m_workers));
+  }
+
+  [[nodiscard]] ExecuteOptions waits() const {
     ExecuteOptions wait;
     wait.idle = m_options.idle;
     wait.watchdog = m_options.watchdog;
-    const std::string mine = farm_terms(m_options);
-    const auto bytes = std::as_bytes(std::span(mine.data(), mine.size()));
-    check_equal_terms("heddle::farm", all_gather(m_transport, bytes, wait));
-    return decider_options(m_options, static_cast<int>(m_workers));
+    return wait;
   }
 
   [[nodiscard]] MailboxOptions mailbox_options() const {
@@ -108,6 +119,9 @@ class RankFarm {
     const Given item = unpack<Given>(order);
     FarmOutcome<Result> outcome;
     outcome.attempts = task.attempt;
+    TrailEvent event;
+    event.item = task.item;
+    event.start = steady_seconds() + m_clock_offset;
     try {
       outcome.value = farm_work(m_work, item, task);
     } catch (const std::exception& error) {
@@ -115,8 +129,10 @@ class RankFarm {
     } catch (...) {
       outcome.error = "an exception that is no std::exception";
     }
+    event.end = steady_seconds() + m_clock_offset;
     MessageBytes reply;
     pack(reply, task.item);
+    if (m_options.trail != nullptr) pack(reply, event);
     put_outcome(reply, outcome);
     return reply;
   }
@@ -129,6 +145,7 @@ class RankFarm {
     Mailbox<T> mail(m_transport, peers, mailbox_options());
     try {
       m_items.open();
+      if (m_options.trail != nullptr) m_options.trail->expect_workers(static_cast<int>(m_workers));
       while (hand_out(mail)) take_in(mail);
       const FarmReport report = m_items.end();
       MessageBytes last;
@@ -174,6 +191,8 @@ class RankFarm {
         }
         if (next.answer == FarmDecider::Answer::end) return m_given != m_done;
         if (next.answer == FarmDecider::Answer::wait) {
+          for (std::size_t r = 0; r < m_workers; ++r)
+            if (m_given[r] == m_done[r]) m_idle[r] = true;
           m_until = next.until;
           return true;
         }
@@ -188,6 +207,8 @@ class RankFarm {
     pack(order, task.attempt);
     const MessageBytes& item = m_items.packed(task.item);
     put_raw(order, item.data(), item.size());
+    m_waited[+holder(rank, m_given[rank])] = m_idle[rank];
+    m_idle[rank] = false;
     ++m_given[rank];
     if (m_transport.size() > 1)
       mail.send(Rank{rank + 1}, std::move(order));
@@ -213,6 +234,12 @@ class RankFarm {
 
   void accept(std::size_t rank, std::span<const std::byte> reply) {
     const auto number = unpack<std::int64_t>(reply);
+    if (m_options.trail != nullptr) {
+      auto event = unpack<TrailEvent>(reply);
+      event.worker = Worker{rank};
+      event.waited = m_waited[+holder(rank, m_done[rank])];
+      m_options.trail->add(event);
+    }
     const bool succeeded = has_value(reply);
     const Seconds now = steady_seconds();
     const auto fate = m_decider.report(holder(rank, m_done[rank]), succeeded, now);
@@ -230,6 +257,9 @@ class RankFarm {
   FarmItems<Source, Sink, Given, Result> m_items;
   std::vector<std::uint64_t> m_given;  ///< by worker rank: items that were sent to it
   std::vector<std::uint64_t> m_done;   ///< by worker rank: items that it has answered
+  std::vector<bool> m_idle;            ///< by worker rank: it has nothing, and there was nothing
+  std::vector<bool> m_waited;          ///< by holder: its rank was idle before the item was sent
+  Seconds m_clock_offset = 0;          ///< to rank 0's steady clock, for the trail
   std::deque<MessageBytes> m_own;      ///< items of rank 0, if it is alone
   std::optional<Seconds> m_until;      ///< when the decider wants to be asked again
 };
