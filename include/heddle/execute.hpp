@@ -18,11 +18,13 @@
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/local_updates.hpp>
 #include <heddle/execute/mover.hpp>
+#include <heddle/execute/mailbox.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/recording.hpp>
 #include <heddle/execute/replanner.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/execute/shaped_mover.hpp>
+#include <heddle/execute/sendable.hpp>
 #include <heddle/execute/shaped_transport.hpp>
 #include <heddle/execute/shared_blocks.hpp>
 #include <heddle/execute/shared_executor.hpp>
@@ -32,5 +34,6 @@
 #include <heddle/execute/task.hpp>
 #include <heddle/execute/thread_mover.hpp>
 #include <heddle/execute/thread_transport.hpp>
+#include <heddle/execute/trail.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/execute/wired_transport.hpp>

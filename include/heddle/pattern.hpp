@@ -11,6 +11,7 @@
 #include <heddle/pattern/farm.hpp>
 #include <heddle/pattern/farm_decider.hpp>
 #include <heddle/pattern/farm_forecast.hpp>
+#include <heddle/pattern/farm_journal.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
 #include <heddle/pattern/farm_search.hpp>
 #include <heddle/pattern/fixed_point.hpp>
@@ -18,5 +19,8 @@
 #include <heddle/pattern/parallel_streams.hpp>
 #include <heddle/pattern/prompt_schema.hpp>
 #include <heddle/pattern/race.hpp>
+#include <heddle/pattern/rank_farm.hpp>
+#include <heddle/pattern/rank_farm_options.hpp>
+#include <heddle/pattern/rank_fixed_point.hpp>
 #include <heddle/pattern/sweep.hpp>
 #include <heddle/pattern/walker.hpp>

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <heddle/core.hpp>
+#include <heddle/execute/thread_transport.hpp>
 #include <heddle/pattern.hpp>
 
 #include "comparison.hpp"
@@ -62,6 +63,35 @@ bool is_the_loop(Rule rule) {
   return true;
 }
 
+/// The sweeps over ranks that are threads, against those on threads.
+struct OnRanks {
+  bool same = true;           ///< bits, sweeps and evaluations
+  std::int64_t received = 0;  ///< the most values that a rank got
+  int sweeps = 0;
+};
+
+OnRanks sweeps_on_ranks(Rule rule, int ranks) {
+  OnRanks result;
+  for (const hd::Sweep sweep :
+       {hd::Sweep::jacobi_gauss_seidel, hd::Sweep::gauss_seidel_jacobi, hd::Sweep::jacobi}) {
+    const auto expected =
+        hd::fixed_point(chain(rule), {.sweep = sweep, .threads = ranks, .block = 20});
+    std::vector<hd::FixedPoint<double>> all(static_cast<std::size_t>(ranks));
+    hd::run_threads(ranks, [&](hd::ThreadTransport& transport) {
+      all[+transport.rank()] =
+          hd::fixed_point(transport, chain(rule), {.sweep = sweep, .block = 20, .reach = 1});
+    });
+    result.sweeps = expected.sweeps;
+    result.received = 0;
+    for (const auto& x : all) {
+      result.same = result.same && x.values == expected.values && x.sweeps == expected.sweeps &&
+                    x.evaluations == expected.evaluations;
+      result.received = std::max(result.received, x.received);
+    }
+  }
+  return result;
+}
+
 /// Returns the number of sweeps after which all values are within 1e-10 of the loop's.
 int sweeps_until_near(Rule rule, hd::Sweep sweep) {
   const std::vector<double> expected = loop(rule);
@@ -83,10 +113,21 @@ std::vector<Comparison> fixed_point() {
   const int bits = hd::fixed_point(chain(contracting)).sweeps;
   const double gain = static_cast<double>(count) / bits;
   const int turbulent = hd::fixed_point(chain(chaotic)).sweeps;
+  const OnRanks tanh_on_ranks = sweeps_on_ranks(contracting, 4);
+  const OnRanks logistic_on_ranks = sweeps_on_ranks(chaotic, 4);
+  const OnRanks kinks_on_ranks = sweeps_on_ranks(non_smooth, 4);
+  const bool ranks_same = tanh_on_ranks.same && logistic_on_ranks.same && kinks_on_ranks.same;
   return {
       {"chains of 200 equations (contracting, chaotic, with kinks), four sweeps, 1 to 4 threads",
        "", same ? "the bits of a plain loop in at most 200 sweeps" : "other values", "equal",
        verdict(same)},
+      {"the same on 4 ranks against 4 threads, three sweeps", "",
+       ranks_same ? "the same bits, sweeps and evaluations" : "other values", "equal",
+       verdict(ranks_same)},
+      {"tanh(0.9 s + u) on 4 ranks: the most values that a rank gets in all Jacobi sweeps", "",
+       hd::text(tanh_on_ranks.received),
+       hd::text("at most one a sweep and one an equation: ", tanh_on_ranks.sweeps - 1 + count),
+       verdict(tanh_on_ranks.received <= tanh_on_ranks.sweeps - 1 + count)},
       {"tanh(0.9 s + u), 200 equations: sweeps until 1e-10, Jacobi", "", hd::text(near),
        "at most 65", verdict(near <= 65)},
       {"the same in blocks of 20, in order inside a block", "", hd::text(blocks),

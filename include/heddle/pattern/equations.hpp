@@ -18,17 +18,25 @@ namespace heddle::inline v0 {
 template <class Value>
 class ValuesBefore {
  public:
-  /// Refers to `last` below index `first`, and to `current` from there up to `size`.
-  ValuesBefore(const Value* last, const Value* current, int first, int size) noexcept
-      : m_last(last), m_current(current), m_first(first), m_size(size) {}
+  /// Refers to `last` below index `first`, and to `current` from there up to `size`. Values below
+  /// `lowest` are not known.
+  ValuesBefore(const Value* last, const Value* current, int first, int size,
+               int lowest = 0) noexcept
+      : m_last(last), m_current(current), m_first(first), m_size(size), m_lowest(lowest) {}
 
   /// Returns the number of values, which is the index of the equation.
   [[nodiscard]] int size() const noexcept { return m_size; }
 
   /// Returns value `i`.
-  /// @throws contract_error if `i` is not below size(): then the equations are no chain.
+  /// @throws contract_error if `i` is not below size(): then the equations are no chain. Also if it
+  ///         is farther back than the `reach` of fixed_point() over ranks.
   const Value& operator[](int i) const {
-    expects(i >= 0 && i < m_size, [&] {
+    expects(i >= m_lowest && i < m_size, [&] {
+      if (i >= 0 && i < m_lowest)
+        return ErrorInfo{
+            "heddle::fixed_point", "an equation reads farther back than options.reach",
+            text("equation ", m_size, " reads value ", i, ", reach = ", m_size - m_lowest),
+            "set reach to the largest distance, or to 0"};
       return ErrorInfo{"heddle::fixed_point", "an equation may only read the values before its own",
                        text("equation ", m_size, " reads value ", i),
                        "number the equations so that each reads lower ones"};
@@ -41,6 +49,7 @@ class ValuesBefore {
   const Value* m_current;
   int m_first;
   int m_size;
+  int m_lowest;
 };
 
 /// A chain of equations. Equation i computes value i as `rule(i, before)`, with the values 0 to

@@ -4,8 +4,8 @@
 
 /// @file
 /// FarmDecider: decides who works on which item of a farm. It has no clock, no threads and no
-/// messages: a driver tells it the time and what happened. The farm of threads and the farm in
-/// virtual time are two drivers.
+/// messages: a driver tells it the time and what happened. The farm of threads, the farm over ranks
+/// and the farm in virtual time are three drivers.
 
 #include <cstdint>
 #include <deque>
@@ -18,6 +18,8 @@
 #include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
+
+class Trail;
 
 /// The options of a farm.
 struct FarmOptions {
@@ -32,6 +34,7 @@ struct FarmOptions {
   /// item i. The results are then the same for any number of workers. k = 1 is one after another.
   int lag = 0;
   Seconds lease = 0;  ///< a worker that is silent for so long loses its item to another; 0: never
+  Trail* trail = nullptr;  ///< if set, gets an event for each attempt
 };
 
 /// An attempt at an item.
@@ -80,6 +83,23 @@ class FarmDecider {
   /// Notes that the source gave the item with the number items(), or that it has no more.
   void proposed(bool given);
 
+  /// Notes that the source gave the item with the number items(), and that its outcome is known
+  /// already: nobody works on it.
+  void known();
+
+  /// Notes that `worker` has begun its task only now, so that its lease begins now. It has no
+  /// effect if the worker has no task, or if the lease has ended already.
+  void renew(Worker worker, Seconds now);
+
+  /// Ends the leases that are over at the time `now`. next() does so too.
+  void end_leases(Seconds now);
+
+  /// Returns true if the lease of the worker's task has ended.
+  [[nodiscard]] bool is_silent(Worker worker) const {
+    const std::optional<Held>& held = m_held[+worker];
+    return held && held->expired;
+  }
+
   /// Notes that `worker` ended its task, with a result or with a failure.
   /// @throws contract_error if the worker has no task.
   Fate report(Worker worker, bool succeeded, Seconds now);
@@ -114,7 +134,6 @@ class FarmDecider {
 
   Item& item(std::int64_t number) { return m_open[static_cast<std::size_t>(number - m_base)]; }
   [[nodiscard]] bool may_propose() const;
-  void end_leases(Seconds now);
   Next give(Worker worker, std::int64_t number, Seconds now);
   void finish(std::int64_t number);
 

@@ -118,6 +118,18 @@ HEDDLE_INLINE void FarmDecider::proposed(bool given) {
   ++m_unfinished;
 }
 
+HEDDLE_INLINE void FarmDecider::known() {
+  m_proposing = false;
+  m_open.emplace_back();
+  ++m_unfinished;
+  finish(m_items++);
+}
+
+HEDDLE_INLINE void FarmDecider::renew(Worker worker, Seconds now) {
+  std::optional<Held>& held = m_held[+worker];
+  if (held && !held->expired) held->until = now + m_options.lease;
+}
+
 HEDDLE_INLINE void FarmDecider::finish(std::int64_t number) {
   item(number).finished = true;
   --m_unfinished;

@@ -25,6 +25,7 @@ struct FarmReport {
   std::int64_t failed = 0;    ///< items without a result
   std::int64_t attempts = 0;  ///< attempts that were begun
   std::int64_t late = 0;      ///< attempts of silent workers whose end came too late
+  std::int64_t known = 0;     ///< items whose outcome the journal had
 };
 
 }  // namespace heddle::inline v0

@@ -17,6 +17,18 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
+/// Checks the tolerance of fixed_point(). @throws contract_error if it is out of range.
+inline void check_tolerance(double tolerance) {
+  expects(std::isfinite(tolerance) && tolerance >= 0, [&] {
+    return ErrorInfo{"heddle::fixed_point", "the tolerance must be finite and not negative",
+                     text("tolerance = ", tolerance)};
+  });
+}
+
+}  // namespace impl
+
 /// Solves a chain of equations by sweeps on threads. After k sweeps of Sweep::jacobi at least the
 /// first k values are those of a plain loop, so n equations take at most n sweeps and n (n + 1) / 2
 /// evaluations. How many sweeps it takes depends on the equations: few if a value depends weakly on
@@ -40,10 +52,7 @@ template <class Value, class Rule>
                           ", most_sweeps = ", options.most_sweeps),
                      "use at least one thread, and no negative number"};
   });
-  expects(std::isfinite(options.tolerance) && options.tolerance >= 0, [&] {
-    return ErrorInfo{"heddle::fixed_point", "the tolerance must be finite and not negative",
-                     text("tolerance = ", options.tolerance)};
-  });
+  impl::check_tolerance(options.tolerance);
   return impl::FixedPointSolver<Equations<Value, Rule>>(equations, options).run();
 }
 

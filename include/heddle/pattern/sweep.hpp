@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <vector>
 
+#include <heddle/core/units.hpp>
+#include <heddle/execute/idle.hpp>
+
 namespace heddle::inline v0 {
 
 /// How a sweep computes the values. "The last sweep" is the start value before the first sweep.
@@ -30,6 +33,20 @@ struct FixedPointOptions {
   int most_sweeps = 0;  ///< sweeps after which the call returns what it has, or 0 for no limit
 };
 
+/// The options of fixed_point() over ranks. Each rank is one worker.
+struct RankFixedPointOptions {
+  Sweep sweep = Sweep::jacobi;  ///< how values are computed
+  /// Values of a block, for the two sweeps that have blocks; 0: as many blocks as ranks.
+  int block = 0;
+  double tolerance = 0;  ///< see FixedPointOptions
+  int most_sweeps = 0;   ///< sweeps after which the call returns what it has, or 0 for no limit
+  /// How many values before its own an equation reads at most: a rank gets only so many from the
+  /// ranks before it in each sweep. 0: all.
+  int reach = 0;
+  Idle idle = Idle::yield;  ///< how far a waiting rank gives up its core
+  Seconds watchdog = 120;   ///< the longest wait for another rank, in seconds; 0: no limit
+};
+
 /// The result of fixed_point().
 template <class Value>
 struct FixedPoint {
@@ -39,6 +56,7 @@ struct FixedPoint {
   std::int64_t longest_share = 0;  ///< sum over the sweeps of the most that one thread computed
   int exact = 0;                   ///< so many values from the first on are those of a plain loop
   bool converged = false;          ///< false: most_sweeps was reached
+  std::int64_t received = 0;       ///< values that this rank got from others between the sweeps
 };
 
 }  // namespace heddle::inline v0

@@ -102,7 +102,7 @@ class FixedPointSolver {
     return std::move(m_result);
   }
 
- private:
+ protected:
   /// The equations of a worker in a sweep, and what changed.
   struct Share {
     int first = 0;    ///< its first equation
@@ -114,15 +114,18 @@ class FixedPointSolver {
 
   static int ceil_of(int a, int b) { return (a + b - 1) / b; }
 
+  /// Returns the first equation of worker `w` in the next sweep. From sweep to sweep it does not
+  /// fall.
+  [[nodiscard]] int cut(std::size_t w) const {
+    const int first_task = m_exact / m_task;
+    const auto tasks = static_cast<std::int64_t>(ceil_of(m_end, m_task) - first_task);
+    const auto before = static_cast<std::int64_t>(w) * tasks / m_options.threads;
+    return std::min(m_end, std::max(m_exact, (first_task + static_cast<int>(before)) * m_task));
+  }
+
   /// Computes and compares the tasks of worker `w`.
   void compute(std::size_t w) {
     Share& share = m_workers[w];
-    const int first_task = m_exact / m_task;
-    const auto tasks = static_cast<std::int64_t>(ceil_of(m_end, m_task) - first_task);
-    const auto cut = [&](std::size_t worker) {
-      const auto before = static_cast<std::int64_t>(worker) * tasks / m_options.threads;
-      return std::min(m_end, std::max(m_exact, (first_task + static_cast<int>(before)) * m_task));
-    };
     share.first = cut(w);
     share.last = cut(w + 1);
     share.changed = m_end;
@@ -134,7 +137,8 @@ class FixedPointSolver {
         bool changed = false;
         for (int i = begin; i < end; ++i) {
           const auto at = static_cast<std::size_t>(i);
-          m_next[at] = m_system(i, {last.data(), m_next.data(), begin, i});
+          m_next[at] = m_system(i, {last.data(), m_next.data(), begin, i,
+                                    m_reach > 0 ? std::max(0, i - m_reach) : 0});
           changed = changed || !is_same(m_next[at], last[at]);
           if (m_options.tolerance > 0)
             share.largest = std::max(share.largest, distance_of(m_next[at], last[at]));
@@ -187,7 +191,7 @@ class FixedPointSolver {
   }
 
   const System& m_system;
-  const FixedPointOptions& m_options;
+  const FixedPointOptions m_options;
   FixedPoint<Value> m_result;
   std::vector<Value> m_next;
   std::vector<Share> m_workers;
@@ -195,6 +199,7 @@ class FixedPointSolver {
   int m_window = 1;  ///< equations of a window
   int m_end = 0;     ///< the end of the present window
   int m_exact = 0;   ///< the first equation that must be computed again
+  int m_reach = 0;   ///< values before its own that an equation may read, or 0 for all
   bool m_all_exact = true;
   bool m_done = false;
 };

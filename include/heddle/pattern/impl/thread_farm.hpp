@@ -22,6 +22,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
+#include <heddle/execute/trail.hpp>
 #include <heddle/pattern/farm_decider.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
 
@@ -68,7 +69,10 @@ class ThreadFarm {
 
  public:
   ThreadFarm(const FarmOptions& options, Source& source, Work& work, Sink& sink)
-      : m_options(options), m_decider(options), m_source(source), m_work(work), m_sink(sink) {}
+      : m_options(options), m_decider(options), m_source(source), m_work(work), m_sink(sink) {
+    if (options.trail != nullptr) options.trail->expect_workers(options.workers);
+    m_waited.resize(static_cast<std::size_t>(options.workers), false);
+  }
 
   /// Works as `worker` until nothing is left.
   void serve(Worker worker) {
@@ -85,7 +89,7 @@ class ThreadFarm {
   /// Returns the counts after all threads have ended, or throws what ended them.
   FarmReport end() {
     if (m_error) std::rethrow_exception(m_error);
-    return {m_decider.items(), m_failed, m_decider.attempts(), m_decider.late()};
+    return {m_decider.items(), m_failed, m_decider.attempts(), m_decider.late(), 0};
   }
 
  private:
@@ -115,7 +119,10 @@ class ThreadFarm {
     switch (next.answer) {
       case FarmDecider::Answer::work: perform(worker, next.task, lock); return true;
       case FarmDecider::Answer::propose: propose(lock); return true;
-      case FarmDecider::Answer::wait: wait(next.until, lock); return true;
+      case FarmDecider::Answer::wait:
+        m_waited[+worker] = true;
+        wait(next.until, lock);
+        return true;
       case FarmDecider::Answer::end: break;
     }
     return false;
@@ -158,6 +165,7 @@ class ThreadFarm {
     ++slot.users;
     FarmOutcome<Result> outcome;
     outcome.attempts = task.attempt;
+    const Seconds start = steady_seconds();
     try {
       const Unlocked unlocked(lock);
       outcome.value = farm_work(m_work, std::as_const(*slot.item), task);
@@ -168,7 +176,11 @@ class ThreadFarm {
     }
     --slot.users;
     const bool succeeded = outcome.value.has_value();
-    if (m_decider.report(worker, succeeded, steady_seconds()) == FarmDecider::Fate::finished) {
+    const Seconds end = steady_seconds();
+    if (m_options.trail != nullptr)
+      m_options.trail->add({worker, task.item, start, end, m_waited[+worker]});
+    m_waited[+worker] = false;
+    if (m_decider.report(worker, succeeded, end) == FarmDecider::Fate::finished) {
       slot.outcome = std::move(outcome);
       slot.finished = true;
       if (!succeeded) ++m_failed;
@@ -212,6 +224,7 @@ class ThreadFarm {
   std::int64_t m_next = 0;  ///< the next item for the sink, if ordered
   std::int64_t m_failed = 0;
   int m_waiting = 0;
+  std::vector<bool> m_waited;  ///< by worker: it had nothing to do before its task
   std::exception_ptr m_error;
 };
 

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Trail: what a loop decided while it ran, as a Schedule with its Timeline. So everything that
+/// draws, measures or prices a Schedule does so for a farm too.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/timeline.hpp>
+#include <heddle/simulate/costs.hpp>
+
+namespace heddle::inline v0 {
+
+/// One piece of work in a trail.
+struct TrailEvent {
+  Worker worker = {};     ///< who worked
+  std::int64_t item = 0;  ///< what on
+  Seconds start = 0;      ///< when it began, in steady_seconds()
+  Seconds end = 0;        ///< when it ended
+  /// True if there was nothing to do for the worker when it asked, so that the end of another
+  /// event let this one begin.
+  bool waited = false;
+};
+
+/// A list of events. Only the workers are in it, not a rank or thread that only gives work out.
+class Trail {
+ public:
+  /// Adds an event. The events of one worker must not overlap. One thread at a time calls it.
+  /// @throws contract_error if a time is not finite, or if the event ends before it starts.
+  void add(const TrailEvent& event);
+
+  /// Says that there are at least so many workers, of which some may never work.
+  void expect_workers(int workers) noexcept { m_workers = std::max(m_workers, workers); }
+
+  /// Removes all events and workers.
+  void clear() noexcept {
+    m_events.clear();
+    m_workers = 1;
+  }
+
+  /// Returns the events, in the order in which they were added.
+  [[nodiscard]] std::span<const TrailEvent> events() const noexcept { return m_events; }
+
+  /// Returns the times of the events, beginning at 0, and their Schedule. Workers are its ranks. An
+  /// event is an action of Kind::user with the number of its item. If time passes before it, an
+  /// action of Kind::group takes this time, which counts as idle: nothing was to do, or the work
+  /// was being given out. An action follows the one before it of its worker. If the worker had
+  /// waited, it also follows the event of any worker that ended last before it.
+  /// @throws contract_error if events of one worker overlap.
+  [[nodiscard]] Timeline timeline(const std::string& name = "trail") const;
+
+ private:
+  std::vector<TrailEvent> m_events;
+  int m_workers = 1;
+};
+
+/// The costs of a Schedule by the spans of a Timeline of it: the time from the start to the end of
+/// each action, and for a move the time to its arrival as latency. It models Costs.
+class TimelineCosts {
+ public:
+  using Time = Seconds;  ///< the type of costs
+
+  /// Takes the costs from a timeline.
+  explicit TimelineCosts(Timeline timeline) : m_timeline(std::move(timeline)) {}
+
+  /// Returns the time of an action that is not a move.
+  [[nodiscard]] Seconds time(const Schedule&, ActionId id) const {
+    return m_timeline[id].end - m_timeline[id].start;
+  }
+  /// Returns the time of a move.
+  [[nodiscard]] Transfer<Seconds> transfer(const Schedule&, ActionId id) const {
+    return {m_timeline[id].end - m_timeline[id].start, m_timeline[id].arrival - m_timeline[id].end};
+  }
+
+ private:
+  Timeline m_timeline;
+};
+static_assert(Costs<TimelineCosts>);
+
+}  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/execute/trail.ipp>
+#endif

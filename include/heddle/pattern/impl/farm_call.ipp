@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of farm_call.hpp.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/pattern/impl/equal_terms.hpp>
+#include <heddle/pattern/impl/farm_call.hpp>
+
+namespace heddle::inline v0::impl {
+
+// The transports of the farms that this thread is in.
+inline std::vector<const void*>& farm_transports() {
+  thread_local std::vector<const void*> transports;
+  return transports;
+}
+
+HEDDLE_INLINE FarmCall::FarmCall(const void* transport) {
+  std::vector<const void*>& open = farm_transports();
+  expects(std::find(open.begin(), open.end(), transport) == open.end(), [] {
+    return ErrorInfo{"heddle::farm", "a farm is called inside a farm on the same ranks",
+                     "the other ranks do not call it",
+                     "call the farm of threads inside, or farm over other ranks"};
+  });
+  open.push_back(transport);
+}
+
+HEDDLE_INLINE FarmCall::~FarmCall() { farm_transports().pop_back(); }
+
+HEDDLE_INLINE std::string farm_terms(const RankFarmOptions& options) {
+  return text("attempts = ", options.attempts, "\nbackoff = ", exact_text(options.backoff),
+              "\nlongest_backoff = ", exact_text(options.longest_backoff),
+              "\nseed = ", options.seed, "\nin_flight = ", options.in_flight,
+              "\nordered = ", options.ordered, "\nlag = ", options.lag,
+              "\nlease = ", exact_text(options.lease), "\nprefetch = ", options.prefetch,
+              "\ntrail = ", options.trail != nullptr, "\njournal = ", options.journal, "\n");
+}
+
+HEDDLE_INLINE FarmOptions decider_options(const RankFarmOptions& options, int workers) {
+  expects(options.prefetch >= 1, [&] {
+    return ErrorInfo{"heddle::farm", "prefetch must be at least 1",
+                     text("prefetch = ", options.prefetch)};
+  });
+  FarmOptions made;
+  made.workers = workers * options.prefetch;
+  made.attempts = options.attempts;
+  made.backoff = options.backoff;
+  made.longest_backoff = options.longest_backoff;
+  made.seed = options.seed;
+  made.in_flight = options.in_flight;
+  made.ordered = options.ordered;
+  made.lag = options.lag;
+  made.lease = options.lease;
+  return made;
+}
+
+}  // namespace heddle::inline v0::impl

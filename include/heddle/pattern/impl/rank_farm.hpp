@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// The ranks of a farm: rank 0 asks the decider and sends items, the others answer.
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/index.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/exchange.hpp>
+#include <heddle/execute/executor.hpp>
+#include <heddle/execute/mailbox.hpp>
+#include <heddle/execute/recording.hpp>
+#include <heddle/execute/sendable.hpp>
+#include <heddle/execute/trail.hpp>
+#include <heddle/execute/transport.hpp>
+#include <heddle/pattern/farm_decider.hpp>
+#include <heddle/pattern/farm_outcome.hpp>
+#include <heddle/pattern/impl/farm_call.hpp>
+#include <heddle/pattern/impl/farm_items.hpp>
+#include <heddle/pattern/impl/thread_farm.hpp>
+#include <heddle/pattern/rank_farm_options.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// One farm over ranks, as one of them sees it.
+template <class T, class Source, class Work, class Sink>
+class RankFarm {
+  using Given = typename FarmTypes<Source, Work>::Given;
+  using Result = typename FarmTypes<Source, Work>::Result;
+  static_assert(!std::is_void_v<Result>, "the work of heddle::farm() returns a result");
+  static_assert(is_sendable<Given> && is_sendable<Result>,
+                "the items and results of heddle::farm() over ranks are trivially copyable without "
+                "pointers, std::string, or std::vector of such; convert others in source and work");
+
+ public:
+  RankFarm(T& transport, const RankFarmOptions& options, Source& source, Work& work, Sink& sink)
+      : m_transport(transport),
+        m_options(options),
+        m_work(work),
+        m_call(&transport),
+        m_workers(static_cast<std::size_t>(std::max(transport.size() - 1, 1))),
+        m_decider(agreed()),
+        m_items(m_decider, options, source, sink),
+        m_given(m_workers, 0),
+        m_done(m_workers, 0),
+        m_idle(m_workers, false),
+        m_waited(m_workers * static_cast<std::size_t>(options.prefetch), false) {
+    if (options.trail != nullptr) m_clock_offset = clock_offset(transport, waits());
+  }
+
+  FarmReport run() { return m_transport.rank() == Rank{0} ? lead() : serve(); }
+
+ private:
+  /// Returns the options of the decider, after all ranks have compared theirs.
+  [[nodiscard]] FarmOptions agreed() const {
+    const std::string mine = farm_terms(m_options);
+    const auto bytes = std::as_bytes(std::span(mine.data(), mine.size()));
+    check_equal_terms("heddle::farm", all_gather(m_transport, bytes, waits()));
+    return decider_options(m_options, static_cast<int>(m_workers));
+  }
+
+  [[nodiscard]] ExecuteOptions waits() const {
+    ExecuteOptions wait;
+    wait.idle = m_options.idle;
+    wait.watchdog = m_options.watchdog;
+    return wait;
+  }
+
+  [[nodiscard]] MailboxOptions mailbox_options() const {
+    MailboxOptions options;
+    options.doing = "its farm";
+    options.idle = m_options.idle;
+    options.watchdog = m_options.watchdog;
+    return options;
+  }
+
+  // What every worker does.
+
+  FarmReport serve() {
+    const std::vector<Rank> head{Rank{0}};
+    Mailbox<T> mail(m_transport, head, mailbox_options());
+    for (;;) {
+      const Letter letter = mail.receive();
+      if (letter.last) {
+        mail.close();
+        std::span<const std::byte> bytes = letter.bytes;
+        return unpack<FarmReport>(bytes);
+      }
+      MessageBytes reply = answer(letter.bytes);
+      // A long letter needs this rank to be sent, and the next item may take long.
+      const bool is_long = reply.size() > Mailbox<T>::short_bytes;
+      mail.send(Rank{0}, std::move(reply));
+      if (is_long) mail.flush();
+    }
+  }
+
+  /// Works on an item, and returns the packed end of the attempt: its number, whether there is a
+  /// result, and the result or the error.
+  MessageBytes answer(std::span<const std::byte> order) {
+    FarmTask task;
+    task.item = unpack<std::int64_t>(order);
+    task.attempt = unpack<int>(order);
+    const Given item = unpack<Given>(order);
+    FarmOutcome<Result> outcome;
+    outcome.attempts = task.attempt;
+    TrailEvent event;
+    event.item = task.item;
+    event.start = steady_seconds() + m_clock_offset;
+    try {
+      outcome.value = farm_work(m_work, item, task);
+    } catch (const std::exception& error) {
+      outcome.error = error.what();
+    } catch (...) {
+      outcome.error = "an exception that is no std::exception";
+    }
+    event.end = steady_seconds() + m_clock_offset;
+    MessageBytes reply;
+    pack(reply, task.item);
+    if (m_options.trail != nullptr) pack(reply, event);
+    put_outcome(reply, outcome);
+    return reply;
+  }
+
+  // What rank 0 does.
+
+  FarmReport lead() {
+    std::vector<Rank> peers;
+    for (int r = 1; r < m_transport.size(); ++r) peers.push_back(Rank{r});
+    Mailbox<T> mail(m_transport, peers, mailbox_options());
+    try {
+      m_items.open();
+      if (m_options.trail != nullptr) m_options.trail->expect_workers(static_cast<int>(m_workers));
+      while (hand_out(mail)) take_in(mail);
+      const FarmReport report = m_items.end();
+      MessageBytes last;
+      pack(last, report);
+      for (const Rank peer : peers) mail.send_last(peer, last);
+      mail.close();
+      return report;
+    } catch (const std::exception& error) {
+      mail.give_up(error.what());
+      throw;
+    } catch (...) {
+      mail.give_up("an exception that is no std::exception");
+      throw;
+    }
+  }
+
+  /// The items that a rank holds are workers of the decider. They are used in turn, because a rank
+  /// answers in order.
+  [[nodiscard]] Worker holder(std::size_t rank, std::uint64_t number) const {
+    const auto prefetch = static_cast<std::uint64_t>(m_options.prefetch);
+    return Worker{rank * prefetch + number % prefetch};
+  }
+
+  [[nodiscard]] bool is_silent(std::size_t rank) const {
+    for (std::uint64_t n = m_done[rank]; n < m_given[rank]; ++n)
+      if (m_decider.is_silent(holder(rank, n))) return true;
+    return false;
+  }
+
+  /// Gives every rank what it may have: first one item each, then a second one. Returns false if
+  /// all is done and nobody holds an item.
+  bool hand_out(Mailbox<T>& mail) {
+    m_until.reset();
+    m_decider.end_leases(steady_seconds());
+    for (std::uint64_t held = 0; held < static_cast<std::uint64_t>(m_options.prefetch); ++held)
+      for (std::size_t rank = 0; rank < m_workers; ++rank) {
+        if (m_given[rank] - m_done[rank] != held || is_silent(rank)) continue;
+        const Worker worker = holder(rank, m_given[rank]);
+        FarmDecider::Next next = m_decider.next(worker, steady_seconds());
+        while (next.answer == FarmDecider::Answer::propose) {
+          m_items.propose();
+          next = m_decider.next(worker, steady_seconds());
+        }
+        if (next.answer == FarmDecider::Answer::end) return m_given != m_done;
+        if (next.answer == FarmDecider::Answer::wait) {
+          for (std::size_t r = 0; r < m_workers; ++r)
+            if (m_given[r] == m_done[r]) m_idle[r] = true;
+          m_until = next.until;
+          return true;
+        }
+        order(mail, rank, next.task);
+      }
+    return true;
+  }
+
+  void order(Mailbox<T>& mail, std::size_t rank, const FarmTask& task) {
+    MessageBytes order;
+    pack(order, task.item);
+    pack(order, task.attempt);
+    const MessageBytes& item = m_items.packed(task.item);
+    put_raw(order, item.data(), item.size());
+    m_waited[+holder(rank, m_given[rank])] = m_idle[rank];
+    m_idle[rank] = false;
+    ++m_given[rank];
+    if (m_transport.size() > 1)
+      mail.send(Rank{rank + 1}, std::move(order));
+    else
+      m_own.push_back(std::move(order));
+  }
+
+  /// Waits for an answer, or until the decider may have something new.
+  void take_in(Mailbox<T>& mail) {
+    if (!m_own.empty()) {
+      const MessageBytes order = std::exchange(m_own.front(), {});
+      m_own.pop_front();
+      return accept(0, answer(order));
+    }
+    if (m_transport.size() == 1) {
+      std::this_thread::sleep_for(
+          std::chrono::duration<double>(m_until ? *m_until - steady_seconds() : 0));
+      return;
+    }
+    const std::optional<Letter> letter = m_until ? mail.receive_until(*m_until) : mail.receive();
+    if (letter) accept(+letter->from - 1, letter->bytes);
+  }
+
+  void accept(std::size_t rank, std::span<const std::byte> reply) {
+    const auto number = unpack<std::int64_t>(reply);
+    if (m_options.trail != nullptr) {
+      auto event = unpack<TrailEvent>(reply);
+      event.worker = Worker{rank};
+      event.waited = m_waited[+holder(rank, m_done[rank])];
+      m_options.trail->add(event);
+    }
+    const bool succeeded = has_value(reply);
+    const Seconds now = steady_seconds();
+    const auto fate = m_decider.report(holder(rank, m_done[rank]), succeeded, now);
+    ++m_done[rank];
+    if (m_done[rank] < m_given[rank]) m_decider.renew(holder(rank, m_done[rank]), now);
+    if (fate == FarmDecider::Fate::finished) m_items.finish(number, reply);
+  }
+
+  T& m_transport;
+  const RankFarmOptions& m_options;
+  Work& m_work;
+  FarmCall m_call;
+  std::size_t m_workers;
+  FarmDecider m_decider;
+  FarmItems<Source, Sink, Given, Result> m_items;
+  std::vector<std::uint64_t> m_given;  ///< by worker rank: items that were sent to it
+  std::vector<std::uint64_t> m_done;   ///< by worker rank: items that it has answered
+  std::vector<bool> m_idle;            ///< by worker rank: it has nothing, and there was nothing
+  std::vector<bool> m_waited;          ///< by holder: its rank was idle before the item was sent
+  Seconds m_clock_offset = 0;          ///< to rank 0's steady clock, for the trail
+  std::deque<MessageBytes> m_own;      ///< items of rank 0, if it is alone
+  std::optional<Seconds> m_until;      ///< when the decider wants to be asked again
+};
+
+}  // namespace heddle::inline v0::impl

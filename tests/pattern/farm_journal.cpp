@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// Journals of farms: a run that is killed at any time continues with every item exactly once, and a
+// journal that is cut, damaged or of another farm is rejected with the wrong byte.
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <ios>
+#include <iterator>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/core/checkpoint.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/random.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/execute/thread_transport.hpp>
+#include <heddle/pattern/farm_journal.hpp>
+#include <heddle/pattern/rank_farm.hpp>
+
+#include "support/cases.hpp"
+#include "support/complaint.hpp"
+
+namespace test_farm_journal {
+
+using namespace heddle;
+using Catch::Matchers::ContainsSubstring;
+
+/// The path of a journal in a folder of its own, which is removed at the end.
+struct Path {
+  std::filesystem::path folder;
+  std::string name;
+  explicit Path(const char* test)
+      : folder(std::filesystem::temp_directory_path() /
+               text("heddle-journal-", test, "-", ::getpid())),
+        name((folder / "items.farm").string()) {
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directory(folder);
+  }
+  Path(const Path&) = delete;
+  Path& operator=(const Path&) = delete;
+  ~Path() { std::filesystem::remove_all(folder); }
+};
+
+std::string content_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void replace(const std::string& path, const std::string& content) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
+}
+
+/// A run of the same farm, and what came of it.
+struct Run {
+  std::atomic<int> works{0};
+  std::vector<int> delivered;  // by item
+  std::vector<std::string> outcomes;
+  FarmReport report;
+
+  /// `hook(number)` is called in the sink.
+  template <class Hook>
+  void operator()(const std::string& journal, int count, int ranks, Hook&& hook) {
+    delivered.assign(static_cast<std::size_t>(count), 0);
+    outcomes.assign(static_cast<std::size_t>(count), {});
+    int next = 0;
+    run_threads(ranks, [&](ThreadTransport& transport) {
+      const FarmReport counts = farm(
+          transport,
+          {.attempts = 2, .backoff = 1e-6, .ordered = false, .prefetch = 2, .journal = journal},
+          [&] { return next < count ? std::optional<std::string>(text(next++)) : std::nullopt; },
+          [&](const std::string& item, const FarmTask& task) {
+            if (task.item % 7 == 3) throw std::runtime_error("item " + item);
+            ++works;
+            return std::vector<std::string>{item, std::string(item.size() * 40, '.')};
+          },
+          [&](std::int64_t number, FarmOutcome<std::vector<std::string>>&& outcome) {
+            const auto at = static_cast<std::size_t>(number);
+            ++delivered[at];
+            outcomes[at] = outcome.value ? outcome.value->front() : outcome.error;
+            hook(number);
+          });
+      if (transport.rank() == Rank{0}) report = counts;
+    });
+  }
+  void operator()(const std::string& journal, int count, int ranks = 3) {
+    (*this)(journal, count, ranks, [](std::int64_t) {});
+  }
+
+  /// Returns true if the sink got every item once, with the outcome of a plain loop.
+  [[nodiscard]] bool is_whole() const {
+    for (std::size_t i = 0; i < delivered.size(); ++i)
+      if (delivered[i] != 1 || outcomes[i] != (i % 7 == 3 ? text("item ", i) : text(i)))
+        return false;
+    return true;
+  }
+};
+
+TEST_CASE("a farm that breaks continues from its journal") {
+  const Path path("continues");
+  Run broken;
+  CHECK_THROWS_AS(broken(path.name, 50, 3,
+                         [n = 0](std::int64_t) mutable {
+                           if (++n == 20) throw std::runtime_error("the sink broke");
+                         }),
+                  std::runtime_error);
+  // What is finished stays, however many ranks go on.
+  Run second;
+  second(path.name, 50, 4);
+  CHECK(second.is_whole());
+  CHECK(second.report.known >= 20);
+  CHECK(second.report.items == 50);
+  CHECK(second.report.failed == 7);
+  CHECK(second.works < 50 - 7);
+  // The source may have more now.
+  Run third;
+  third(path.name, 60, 1);
+  CHECK(third.is_whole());
+  CHECK(third.report.known == 50);
+  CHECK(third.works == 8);  // items 50 to 59 without items 52 and 59, which fail
+  // The file is a checkpoint with a field for each item and one for the farm.
+  const Checkpoint checkpoint = Checkpoint::load(path.name);
+  for (int i = 0; i < 60; ++i) CHECK(checkpoint.has(text(i)));
+  CHECK_FALSE(checkpoint.has("60"));
+}
+
+TEST_CASE("a farm that is killed at any time ends with every item exactly once") {
+  const Random random(5, "kills");
+  const std::uint64_t kills = test::cases(20, 100);
+  std::uint64_t continued = 0;
+  constexpr int count = 400;
+  for (std::uint64_t k = 0; k < kills; ++k) {
+    const Path path("killed");
+    const ::pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      Run run;
+      for (;;) run(path.name, count);  // a run that ends begins again, and finds all items
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(0.02 * random.uniform(k)));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    Run run;
+    run(path.name, count);
+    CAPTURE(k, run.report.known);
+    CHECK(killed);
+    CHECK(run.is_whole());
+    CHECK(run.report.items == count);
+    const std::int64_t failing = count / 7;  // 3, 10, .. 395: 57 items
+    CHECK(run.report.failed == failing);
+    if (run.report.known > 0 && run.report.known < count) ++continued;
+  }
+  CHECK(continued > 0);
+}
+
+TEST_CASE("every cut and every wrong byte of a journal is found") {
+  const Path path("damaged");
+  Run run;
+  run(path.name, 9);
+  const std::string whole = content_of(path.name);
+  const auto open = [&] {
+    return test::message_of<format_error>([&] {
+      Run again;
+      again(path.name, 9, 1);
+    });
+  };
+  for (std::size_t bytes = 0; bytes < whole.size(); bytes += 1 + bytes / 64) {
+    replace(path.name, whole.substr(0, bytes));
+    CAPTURE(bytes);
+    CHECK_THAT(open(), ContainsSubstring(bytes < 8 ? "byte 0" : text("at byte ", bytes)));
+  }
+  for (std::size_t at = 0; at < whole.size(); at += 1 + at / 64) {
+    std::string wrong = whole;
+    wrong[at] = static_cast<char>(wrong[at] ^ 0x20);
+    replace(path.name, wrong);
+    CAPTURE(at);
+    CHECK_THAT(open(), ContainsSubstring("at byte "));
+    CHECK(content_of(path.name) == wrong);  // a rejected journal is not changed
+  }
+  // Bytes that the head does not count are those of a process that was killed.
+  replace(path.name, whole + "half an item");
+  Run again;
+  again(path.name, 9);
+  CHECK(again.is_whole());
+  CHECK(again.report.known == 9);
+  CHECK(content_of(path.name) == whole);
+}
+
+TEST_CASE("a journal of another farm or another source is rejected") {
+  const Path path("other");
+  const auto run = [&](std::uint64_t seed, int first, int ranks) {
+    int next = first;
+    run_threads(ranks, [&](ThreadTransport& transport) {
+      farm(
+          transport, {.seed = seed, .journal = path.name},
+          [&] { return next < 8 ? std::optional<int>(next++) : std::nullopt; },
+          [](int item) { return item; }, [](std::int64_t, FarmOutcome<int>&&) {});
+    });
+  };
+  run(1, 0, 2);
+  const std::string before = content_of(path.name);
+  for (const int ranks : {1, 3}) {
+    CHECK_THAT(test::message_of<format_error>([&] { run(2, 0, ranks); }),
+               ContainsSubstring("of another farm at byte 28") && ContainsSubstring("seed = 2"));
+    CHECK_THAT(test::message_of<format_error>([&] { run(1, 1, ranks); }),
+               ContainsSubstring("has another item 0 at byte ") &&
+                   ContainsSubstring("the source gives other items"));
+  }
+  CHECK(content_of(path.name) == before);
+  {
+    const FarmJournal held(path.name, "attempts = 1, seed = 1, lag = 0, bytes of types = 4 to 4");
+    CHECK(held.size() == 8);
+    CHECK_THAT(test::message_of<format_error>([&] { run(1, 0, 2); }),
+               ContainsSubstring("is in use"));
+  }
+  run(1, 0, 2);
+  CHECK_THAT(test::message_of<format_error>([] { const FarmJournal no("/nowhere/j", "x"); }),
+             ContainsSubstring("/nowhere"));
+}
+
+}  // namespace test_farm_journal
