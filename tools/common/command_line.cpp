@@ -104,6 +104,14 @@ struct CommandLine::Parser {
   CLI::App* app = nullptr;
   std::vector<Command> commands = {};
 
+  /// The name of the program is `other` from now on.
+  void rename(const std::string& other) {
+    for (const Command& command : commands)
+      command.line->m_parser->name.replace(0, name.size(), other);
+    name = other;
+    app->name(other);
+  }
+
   /// The usage, and the line that names the page of the options.
   [[nodiscard]] std::string usage() const {
     std::string line = CLI::Formatter().make_usage(app, name);
@@ -192,6 +200,9 @@ std::optional<std::string> CommandLine::parse(int argc, const char* const* argv)
       if (command.line->m_parser->app->parsed()) return *command.line;
     return *this;
   };
+  // As packages install it.
+  const std::string installed = "heddle-" + m_parser->name;
+  if (argc > 0 && text('/', argv[0]).ends_with('/' + installed)) m_parser->rename(installed);
   try {
     m_parser->app->parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

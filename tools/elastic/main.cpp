@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // links: heddle::core
+// package: core
 
 /// @file
 /// The program `elastic`: starts a job on ranks, and when it fails starts it again on fewer ranks,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 2
+// package: full
 
 /// @file
 /// The program `measure`: times collectives, or strided messages, on the ranks that it is started

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // links: heddle::core
+// package: core
 
 /// @file
 /// The program `memory`: what a run took and gave back, which composition of resources would have

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // links: heddle::json
+// package: core
 
 /// @file
 /// The program `plan`: searches, shows, checks and compares plans that divide a model over unequal

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // links: heddle::core
+// package: core
 
 /// @file
 /// The program `race`: predicts from the run times of one random search how much faster a race of

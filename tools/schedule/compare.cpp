@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include <heddle/core/file.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
 
 #include "../common/columns.hpp"
 #include "commands.hpp"
 #include "settings.hpp"
+#include "terminal.hpp"
 
 namespace tool {
 
@@ -20,7 +22,17 @@ using namespace heddle;
 
 namespace {
 
+/// "4 3 2 1", of all ranks.
+std::string all_of(const std::vector<double>& values) {
+  std::string all;
+  for (const double value : values) all += text(all.empty() ? "" : " ", exact(value));
+  return all;
+}
+
 void compare(const CommandLine& command, const Settings& s) {
+  // The table of the file has all digits, and all ranks.
+  std::string csv =
+      "schedule,makespan,bubble ratio,live activations,messages,bytes sent,most bytes kept\n";
   std::vector<std::vector<std::string>> rows = {
       {"schedule", "makespan", "bubble", "live activations", "messages"}};
   const bool sized = s.sized();
@@ -28,6 +40,10 @@ void compare(const CommandLine& command, const Settings& s) {
   const std::vector<Orders> all = named_orders(command, s);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Priced priced = price(all[i], s);
+    csv += text(s.names[i], ',', exact(priced.timeline.makespan()), ',',
+                exact(priced.timeline.bubble_ratio()), ',', all_of(priced.activations), ',',
+                priced.messages, ',', priced.messages * s.activation, ',',
+                most_bytes(priced.timeline), '\n');
     auto& row = rows.emplace_back(std::vector<std::string>{
         s.names[i], number(priced.timeline.makespan()), percent(priced.timeline.bubble_ratio()),
         of_ranks(priced.activations), text(priced.messages)});
@@ -36,6 +52,7 @@ void compare(const CommandLine& command, const Settings& s) {
     row.push_back(text(most_bytes(priced.timeline)));
   }
   print_columns(rows);
+  if (!s.csv.empty()) write_file(s.csv, csv);
 }
 
 }  // namespace
@@ -59,6 +76,7 @@ void add_compare(CommandLine& program) {
   command.add_argument("NAME", &settings->names, "of the schedules, see schedule list");
   add_shape(command, *settings);
   add_prices(command, *settings);
+  command.add_option("csv", &settings->csv, "a file for the table, with all digits");
 }
 
 }  // namespace tool

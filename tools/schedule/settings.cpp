@@ -50,6 +50,7 @@ void add_prices(CommandLine& command, Settings& s) {
 
 void add_pictures(CommandLine& command, Settings& s) {
   command.add_option("columns", &s.columns, "width of the drawing in the terminal");
+  command.add_flag("live", s.live, "the chart of live activations over time, too");
   command.add_option("svg", &s.svg, "a file for the picture");
   command.add_option("perfetto", &s.perfetto, "a file for ui.perfetto.dev");
   command.add_option("dot", &s.dot, "a file for Graphviz");
@@ -58,6 +59,11 @@ void add_pictures(CommandLine& command, Settings& s) {
                      "cannot run");
   command.add_flag("transfers", s.transfers,
                    "the csv file has sends, receives, UNSHARD, RESHARD and REDUCE_GRAD, too");
+}
+
+void add_open(CommandLine& command, Settings& s) {
+  command.add_flag("open", s.open,
+                   "writes a page that leads to the explorer with this schedule, and opens it");
 }
 
 void add_dialect(CommandLine& command, Settings& s) {

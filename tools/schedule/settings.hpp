@@ -24,6 +24,8 @@ struct Settings : Prices {
   bool vertical_sync = false;
   int branches = 1;
   bool transfers = false;
+  bool live = false;  ///< a chart of live activations
+  bool open = false;  ///< the explorer's page
   int columns = 100;  ///< of the drawing in the terminal
   std::string svg = {}, perfetto = {}, dot = {}, csv = {};
 };
@@ -34,6 +36,8 @@ void add_shape(CommandLine& command, Settings& s);
 void add_prices(CommandLine& command, Settings& s);
 /// The files to write, and how wide the drawing is.
 void add_pictures(CommandLine& command, Settings& s);
+/// The page of the explorer, for a schedule that has a name.
+void add_open(CommandLine& command, Settings& s);
 /// How a schedule file is to be read.
 void add_dialect(CommandLine& command, Settings& s);
 

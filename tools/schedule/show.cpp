@@ -15,6 +15,7 @@
 
 #include "commands.hpp"
 #include "settings.hpp"
+#include "terminal.hpp"
 #include "torch.hpp"
 
 namespace tool {
@@ -27,8 +28,9 @@ namespace {
 void draw(const schedule::LoweredOrders& lowered, const Settings& s) {
   const Priced priced = price(lowered.orders, s);
   // What the command line calls 1 is no second.
-  std::cout << to_grid(priced.schedule, s.columns) << '\n'
-            << to_grid(priced.timeline, s.columns, "");
+  std::cout << in_colours(to_grid(priced.schedule, s.columns)) << '\n'
+            << in_colours(to_grid(priced.timeline, s.columns, ""));
+  if (s.live) std::cout << '\n' << live_chart(priced, s.columns) << '\n';
   std::cout << text("live activations of the ranks: ", of_ranks(priced.activations), "; ",
                     priced.messages, " messages\n");
   const bool sized = s.sized();
@@ -78,15 +80,20 @@ void check(const CommandLine& command, const std::string& name, const Settings& 
 void add_show(CommandLine& program) {
   const auto settings = std::make_shared<Settings>();
   settings->names.resize(1);
-  CommandLine& command = program.add_command("show", "Draws a schedule of the list.",
-                                             [settings](const CommandLine& line) {
-                                               check_values(line, *settings);
-                                               draw({named_orders(line, *settings)[0]}, *settings);
-                                             });
+  CommandLine& command = program.add_command(
+      "show", "Draws a schedule of the list.", [settings](const CommandLine& line) {
+        check_values(line, *settings);
+        const Orders orders = named_orders(line, *settings)[0];
+        std::string url;
+        if (settings->open) url = explorer_url(line, *settings);
+        draw({orders}, *settings);
+        if (settings->open) open_page(settings->names[0], url);
+      });
   command.add_argument("NAME", &settings->names[0], "of the schedule, see schedule list");
   add_shape(command, *settings);
   add_prices(command, *settings);
   add_pictures(command, *settings);
+  add_open(command, *settings);
 }
 
 void add_check(CommandLine& program) {

@@ -221,6 +221,54 @@ expect 2 "--vertical-sync is about updates among the orders, and there are none"
 expect 1 "a model needs at least one branch" check a.csv --branches 0
 expect 0 "most bytes kept" compare 1f1b chimera --parameters 1000
 
+# The chart has a character for each unit of time here: 1F1B, F = 1 and B = 2, on 4 ranks. Rank r has
+# at most 4 - r live activations, from its first forward, at r, to its last backward, which ends at 33 - 2r.
+"$program" show 1f1b --live --columns 33 > shown
+holds shown "rank 0  123444444444444444444444333222111  most 4"
+holds shown "rank 3  000111111111111111111111111000000  most 1"
+"$program" show gpipe --microbatches 40 --ranks 1 --live --columns 40 > shown
+holds shown "rank 0  "
+grep -qE '^rank 0  [0-9a-z]+\++[0-9a-z]+  most 40$' shown || { failures=$((failures + 1)); echo "FAILED: the chart of 40 lives"; }
+[[ $("$program" show gpipe) != *"over time"* ]] || { failures=$((failures + 1)); echo "FAILED: a chart that nobody wants"; }
+
+# The file of a comparison has the numbers of the table, with all digits and all ranks.
+expect 0 "gpipe" compare gpipe 1f1b --F 0.1 --activation 10 --csv table.csv
+holds table.csv "schedule,makespan,bubble ratio,live activations,messages,bytes sent,most bytes kept"
+holds table.csv "gpipe,23.1,0.2727272727272"
+holds table.csv ",4 3 2 1,48,480,60"
+expect 0 "1 to 16" compare 1f1b --ranks 16 --microbatches 32 --csv table.csv
+holds table.csv ",16 15 14 13 12 11 10 9 8 7 6 5 4 3 2 1,"
+expect 1 "cannot write 'nowhere/table.csv'" compare gpipe --csv nowhere/table.csv
+
+# The page of the explorer: written, and opened where there is a desktop, whose browser is a script here.
+export TMPDIR=$folder/pages
+mkdir pages desktop
+touch "an explorer.html"
+printf '#!/bin/sh\necho "$1" > "%s/opened"\n' "$folder" > desktop/xdg-open
+chmod +x desktop/xdg-open
+unset DISPLAY WAYLAND_DISPLAY
+export HEDDLE_EXPLORER="an explorer.html"
+page=pages/heddle-kfkb-$(id -u).html
+expect 0 "open $folder/$page in a browser" show kfkb --open --ranks 3 --F 0.1 --group 4
+holds "$page" "url=file://$folder/an%20explorer.html#schedules=kfkb&amp;ranks=3&amp;group=4&amp;F=0.1\""
+[[ ! -e opened ]] || { failures=$((failures + 1)); echo "FAILED: opened without a desktop"; }
+DISPLAY=:1 PATH=$folder/desktop:$PATH expect 0 "opened $folder/$page" show kfkb --open
+[[ $(cat opened) == "$folder/$page" ]] || { failures=$((failures + 1)); echo "FAILED: opens $(cat opened)"; }
+HEDDLE_EXPLORER=none.html expect 1 "HEDDLE_EXPLORER names 'none.html', which does not exist" show gpipe --open
+wrong "--open shows one time for all stages" show 1f1b --ranks 2 --F 1,3 --open
+unset HEDDLE_EXPLORER TMPDIR
+
+# Colours for a terminal alone, unless NO_COLOR is set; without them the text is the same.
+if command -v script > colours; then
+  on_terminal() { TERM=xterm script -qec "$program show 1f1b" typescript < /dev/null | tr -d '\r'; }
+  "$program" show 1f1b > shown
+  on_terminal > coloured
+  holds coloured $'\e[94m3F0\e[0m \e[35m3B0\e[0m'
+  sed 's/\x1b\[[0-9]*m//g' coloured | diff - shown || { failures=$((failures + 1)); echo "FAILED: coloured is another text"; }
+  NO_COLOR=1 on_terminal | diff - shown || { failures=$((failures + 1)); echo "FAILED: colours despite NO_COLOR"; }
+  ! grep -q $'\e' shown || { failures=$((failures + 1)); echo "FAILED: colours in a file"; }
+fi
+
 "$program" gallery gallery
 if ! diff -rq gallery/gallery.md "$docs/gallery.md" ||
    ! diff -rq gallery/pictures/gallery "$docs/pictures/gallery"; then
