@@ -14,6 +14,7 @@
 #include <mpi.h>
 
 #include <heddle/comm/environment.hpp>
+#include <heddle/core/error.hpp>
 
 namespace {
 

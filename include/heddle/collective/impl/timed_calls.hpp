@@ -124,6 +124,9 @@ class TimedCalls {
   Memory m_out;
 };
 
+/// The least value that nine tenths of `sample` do not exceed.
+[[nodiscard]] double nine_tenths(std::vector<double> sample);
+
 /// Times of `calls`, which take turns. Of the first one the median of the slowest rank's; of every
 /// other one what it takes at most in nine rounds of ten, compared with the first one of the same
 /// round. So one that is not clearly faster is not taken for faster, however much times vary. The

@@ -22,8 +22,7 @@
 
 namespace heddle::inline v0::impl {
 
-// The least value that nine tenths of `sample` do not exceed.
-inline double nine_tenths(std::vector<double> sample) {
+HEDDLE_FULL_INLINE double nine_tenths(std::vector<double> sample) {
   const auto last = sample.begin() + static_cast<std::ptrdiff_t>((9 * sample.size() + 9) / 10 - 1);
   std::nth_element(sample.begin(), last, sample.end());
   return *last;
