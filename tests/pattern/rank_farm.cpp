@@ -33,6 +33,7 @@
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/simulate.hpp>
 
+#include "support/cases.hpp"
 #include "support/complaint.hpp"
 
 namespace test_rank_farm {
@@ -220,13 +221,12 @@ TEST_CASE("a silent rank's items go to others, and its late answers are dropped"
   CHECK(delivered == expected);
   for (const FarmReport& report : reports) {
     CHECK(report.late >= 1);
-    CHECK(report.late <= 2);
     CHECK(report.attempts == 20 + report.late);
   }
 }
 
 TEST_CASE("random slow and throwing workers lose nothing and give nothing twice") {
-  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(12, 300); ++seed) {
     const Random random(seed, "troubles");
     constexpr int count = 80;
     std::vector<int> times(count, 0);

@@ -32,6 +32,7 @@
 #include <heddle/pattern/farm_decider.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
 #include <heddle/pattern/impl/farm_call.hpp>
+#include <heddle/pattern/impl/farm_holders.hpp>
 #include <heddle/pattern/impl/farm_items.hpp>
 #include <heddle/pattern/impl/thread_farm.hpp>
 #include <heddle/pattern/rank_farm_options.hpp>
@@ -57,10 +58,7 @@ class RankFarm {
         m_workers(static_cast<std::size_t>(std::max(transport.size() - 1, 1))),
         m_decider(agreed()),
         m_items(m_decider, options, source, sink),
-        m_given(m_workers, 0),
-        m_done(m_workers, 0),
-        m_idle(m_workers, false),
-        m_waited(m_workers * static_cast<std::size_t>(options.prefetch), false) {
+        m_holders(m_workers, options.prefetch) {
     if (options.trail != nullptr) m_clock_offset = clock_offset(transport, waits());
   }
 
@@ -162,19 +160,6 @@ class RankFarm {
     }
   }
 
-  /// The items that a rank holds are workers of the decider. They are used in turn, because a rank
-  /// answers in order.
-  [[nodiscard]] Worker holder(std::size_t rank, std::uint64_t number) const {
-    const auto prefetch = static_cast<std::uint64_t>(m_options.prefetch);
-    return Worker{rank * prefetch + number % prefetch};
-  }
-
-  [[nodiscard]] bool is_silent(std::size_t rank) const {
-    for (std::uint64_t n = m_done[rank]; n < m_given[rank]; ++n)
-      if (m_decider.is_silent(holder(rank, n))) return true;
-    return false;
-  }
-
   /// Gives every rank what it may have: first one item each, then a second one. Returns false if
   /// all is done and nobody holds an item.
   bool hand_out(Mailbox<T>& mail) {
@@ -182,17 +167,16 @@ class RankFarm {
     m_decider.end_leases(steady_seconds());
     for (std::uint64_t held = 0; held < static_cast<std::uint64_t>(m_options.prefetch); ++held)
       for (std::size_t rank = 0; rank < m_workers; ++rank) {
-        if (m_given[rank] - m_done[rank] != held || is_silent(rank)) continue;
-        const Worker worker = holder(rank, m_given[rank]);
+        if (m_holders.held(rank) != held || m_holders.is_silent(rank, m_decider)) continue;
+        const Worker worker = m_holders.next(rank);
         FarmDecider::Next next = m_decider.next(worker, steady_seconds());
         while (next.answer == FarmDecider::Answer::propose) {
           m_items.propose();
           next = m_decider.next(worker, steady_seconds());
         }
-        if (next.answer == FarmDecider::Answer::end) return m_given != m_done;
+        if (next.answer == FarmDecider::Answer::end) return m_holders.any();
         if (next.answer == FarmDecider::Answer::wait) {
-          for (std::size_t r = 0; r < m_workers; ++r)
-            if (m_given[r] == m_done[r]) m_idle[r] = true;
+          m_holders.note_idle();
           m_until = next.until;
           return true;
         }
@@ -207,9 +191,7 @@ class RankFarm {
     pack(order, task.attempt);
     const MessageBytes& item = m_items.packed(task.item);
     put_raw(order, item.data(), item.size());
-    m_waited[+holder(rank, m_given[rank])] = m_idle[rank];
-    m_idle[rank] = false;
-    ++m_given[rank];
+    m_holders.give(rank);
     if (m_transport.size() > 1)
       mail.send(Rank{rank + 1}, std::move(order));
     else
@@ -234,17 +216,15 @@ class RankFarm {
 
   void accept(std::size_t rank, std::span<const std::byte> reply) {
     const auto number = unpack<std::int64_t>(reply);
-    if (m_options.trail != nullptr) {
-      auto event = unpack<TrailEvent>(reply);
-      event.worker = Worker{rank};
-      event.waited = m_waited[+holder(rank, m_done[rank])];
-      m_options.trail->add(event);
-    }
-    const bool succeeded = has_value(reply);
+    TrailEvent event;
+    if (m_options.trail != nullptr) event = unpack<TrailEvent>(reply);
     const Seconds now = steady_seconds();
-    const auto fate = m_decider.report(holder(rank, m_done[rank]), succeeded, now);
-    ++m_done[rank];
-    if (m_done[rank] < m_given[rank]) m_decider.renew(holder(rank, m_done[rank]), now);
+    const auto fate = m_decider.report(m_holders.front(rank), has_value(reply), now);
+    event.worker = Worker{rank};
+    event.waited = m_holders.end(rank);
+    if (m_options.trail != nullptr) m_options.trail->add(event);
+    // The rank begins the next item that it holds only now.
+    if (m_holders.held(rank) > 0) m_decider.renew(m_holders.front(rank), now);
     if (fate == FarmDecider::Fate::finished) m_items.finish(number, reply);
   }
 
@@ -255,13 +235,10 @@ class RankFarm {
   std::size_t m_workers;
   FarmDecider m_decider;
   FarmItems<Source, Sink, Given, Result> m_items;
-  std::vector<std::uint64_t> m_given;  ///< by worker rank: items that were sent to it
-  std::vector<std::uint64_t> m_done;   ///< by worker rank: items that it has answered
-  std::vector<bool> m_idle;            ///< by worker rank: it has nothing, and there was nothing
-  std::vector<bool> m_waited;          ///< by holder: its rank was idle before the item was sent
-  Seconds m_clock_offset = 0;          ///< to rank 0's steady clock, for the trail
-  std::deque<MessageBytes> m_own;      ///< items of rank 0, if it is alone
-  std::optional<Seconds> m_until;      ///< when the decider wants to be asked again
+  FarmHolders m_holders;
+  Seconds m_clock_offset = 0;      ///< to rank 0's steady clock, for the trail
+  std::deque<MessageBytes> m_own;  ///< items of rank 0, if it is alone
+  std::optional<Seconds> m_until;  ///< when the decider wants to be asked again
 };
 
 }  // namespace heddle::inline v0::impl
