@@ -20,9 +20,9 @@ root=$work/root/usr
 failures=0
 fail() { failures=$((failures + 1)); echo "FAILED: $*"; }
 
-# Released packages are compressed better, which takes longer.
+# Released packages are compressed, which takes longer.
 (cd "$build" && cpack -G DEB -B "$work/packages" -D "CPACK_COMPONENTS_ALL=${components// /;}" \
-   -D CPACK_DEBIAN_COMPRESSION_TYPE=gzip) > "$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+   -D CPACK_DEBIAN_COMPRESSION_TYPE=none) > "$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 for component in $components; do
   package=$(echo "$work"/packages/heddle-"$component"_*.deb)
   [[ -e $package ]] || { fail "there is no package heddle-$component"; continue; }
