@@ -55,6 +55,7 @@ struct PlacedBranches {
 /// the branches has a smaller makespan. Workers without branches so far count as alike.
 /// @param graph forwards only; edges at a backward pass are not used
 /// @param costs prices the stages and the messages, as in simulate()
+/// @param options the workers, the outputs and the steps of the search
 /// @throws contract_error if there are no workers or stages, if the sizes are not one for each
 ///         stage, or if the graph has a cycle or an edge to no stage.
 template <Costs C>
