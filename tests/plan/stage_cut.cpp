@@ -23,15 +23,15 @@ namespace test_stage_cut {
 
 using namespace heddle;
 using plan::StageCut;
-using plan::StageGraph;
+using plan::OperationGraph;
 using test::AllOrders;
 
-void add_edge(StageGraph& graph, std::size_t from, std::size_t to, double bytes) {
+void add_edge(OperationGraph& graph, std::size_t from, std::size_t to, double bytes) {
   graph.orders.push_back({from, to});
   graph.data.push_back({{from, to}, bytes});
 }
 
-bool is_balanced(const StageGraph& graph, const StageCut& cut, int stages, double tolerance) {
+bool is_balanced(const OperationGraph& graph, const StageCut& cut, int stages, double tolerance) {
   std::vector<double> work(static_cast<std::size_t>(stages));
   double total = 0;
   for (std::size_t v = 0; v < graph.work.size(); ++v) {
@@ -44,7 +44,7 @@ bool is_balanced(const StageGraph& graph, const StageCut& cut, int stages, doubl
 TEST_CASE("no linear order of two branches has a cut with fewer bytes") {
   // A root, two branches of three, and a sink. The branches send 10 inside; in the order in which
   // they are interleaved, every middle cut has two of these messages.
-  StageGraph graph{.work = std::vector<double>(8, 1)};
+  OperationGraph graph{.work = std::vector<double>(8, 1)};
   for (const std::size_t first : {std::size_t{1}, std::size_t{4}}) {
     add_edge(graph, 0, first, 1);
     add_edge(graph, first, first + 1, 10);
@@ -71,10 +71,10 @@ TEST_CASE("no linear order of a random graph has a cut with fewer bytes") {
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::size_t n = 3 + i % 5;
     const int stages = 2 + static_cast<int>(i % 2);
-    StageGraph graph;
+    OperationGraph graph;
     for (std::size_t v = 0; v < n; ++v) graph.work.push_back(static_cast<double>(1 + random() % 3));
     for (std::size_t v = 1; v < n; ++v) {
-      StageGraph::Data data{{v}, static_cast<double>(1 + random() % 9)};
+      OperationGraph::Data data{{v}, static_cast<double>(1 + random() % 9)};
       for (std::size_t u = 0; u < v; ++u)
         if (random() % 3 == 0) {
           add_edge(graph, u, v, static_cast<double>(1 + random() % 9));
@@ -100,7 +100,7 @@ TEST_CASE("no linear order of a random graph has a cut with fewer bytes") {
     if (lines.stages.empty()) continue;
     CHECK(lines.bytes >= cut.bytes - 1e-9);
     CHECK(is_balanced(graph, lines, stages, tolerance));
-    for (const StageGraph::Order& order : graph.orders)
+    for (const OperationGraph::Order& order : graph.orders)
       CHECK(lines.stages[order.first] <= lines.stages[order.last]);
   }
   CHECK(cut_some > count / 2);
@@ -110,7 +110,7 @@ TEST_CASE("no linear order of a random graph has a cut with fewer bytes") {
 TEST_CASE("data without an order may go back, and costs the same") {
   // A chain forward and a chain back, as in training: 0 -> 1 -> 2, 2 -> 3 -> 4 -> 5 with 3 beside
   // 2, 4 beside 1 and 5 beside 0, which share 10. The backward orders are turned.
-  StageGraph graph{.work = {1, 1, 1, 1, 1, 1}};
+  OperationGraph graph{.work = {1, 1, 1, 1, 1, 1}};
   add_edge(graph, 0, 1, 1);
   add_edge(graph, 1, 2, 1);
   graph.orders.insert(graph.orders.end(), {{4, 3}, {5, 4}});

@@ -68,8 +68,8 @@ Comparison known(const char* what, const TensorProgram& program,
 }
 
 /// Returns the operations of a forward program and its intermediates as a graph.
-hd::plan::StageGraph graph_of(const TensorProgram& program) {
-  hd::plan::StageGraph graph;
+hd::plan::OperationGraph graph_of(const TensorProgram& program) {
+  hd::plan::OperationGraph graph;
   for (const hd::plan::Operation& operation : program.operations)
     graph.work.push_back(program.flops(operation));
   for (std::size_t from = 0; from < program.operations.size(); ++from)

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// StageGraph: operations and their messages as a graph, and cut_stages(), which divides it into
-/// stages of a pipeline without putting it into a line first.
+/// OperationGraph: operations and their messages as a graph, and cut_stages(), which divides it
+/// into stages of a pipeline without putting it into a line first.
 
 #include <cstddef>
 #include <vector>
@@ -14,7 +14,7 @@
 namespace heddle::inline v0::plan {
 
 /// A graph of vertices that are divided over stages.
-struct StageGraph {
+struct OperationGraph {
   /// Two vertices in order: `last` is in the stage of `first` or in a later one.
   struct Order {
     std::size_t first = 0;  ///< a vertex
@@ -60,7 +60,7 @@ struct StageCut {
 /// several linear orders is taken, cut by dynamic programming; `optimal` is false then.
 /// @throws contract_error if `stages` < 1, if a vertex does not exist, or if the orders have a
 ///         cycle.
-[[nodiscard]] StageCut cut_stages(const StageGraph& graph, int stages,
+[[nodiscard]] StageCut cut_stages(const OperationGraph& graph, int stages,
                                   const StageCutOptions& options = {});
 
 }  // namespace heddle::inline v0::plan

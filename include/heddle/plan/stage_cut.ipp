@@ -23,7 +23,7 @@ namespace heddle::inline v0::plan {
 namespace impl {
 
 /// Returns the most work of a stage.
-inline double stage_work(const StageGraph& graph, int stages, double tolerance) {
+inline double stage_work(const OperationGraph& graph, int stages, double tolerance) {
   double total = 0;
   for (const double work : graph.work) total += work;
   return (1 + tolerance) * total / stages * (1 + 1e-12);
@@ -31,11 +31,12 @@ inline double stage_work(const StageGraph& graph, int stages, double tolerance) 
 
 /// Returns an order of the vertices. Of those that can come next, it takes the latest that became
 /// ready if `deep`, which follows one branch to its end, and the first one otherwise.
-inline std::vector<std::size_t> linear_order(const StageGraph& graph, bool deep, bool reversed) {
+inline std::vector<std::size_t> linear_order(const OperationGraph& graph, bool deep,
+                                             bool reversed) {
   const std::size_t n = graph.work.size();
   std::vector<std::vector<std::size_t>> next(n);
   std::vector<std::size_t> missing(n);
-  for (const StageGraph::Order& order : graph.orders) {
+  for (const OperationGraph::Order& order : graph.orders) {
     next[order.first].push_back(order.last);
     ++missing[order.last];
   }
@@ -57,14 +58,14 @@ inline std::vector<std::size_t> linear_order(const StageGraph& graph, bool deep,
 
 /// Returns the balanced division of a linear order with the fewest bytes. The bytes of a cut are
 /// those of the data that have vertices on both sides of it.
-inline std::vector<int> cut_order(const StageGraph& graph, const std::vector<std::size_t>& order,
-                                  int stages, double most) {
+inline std::vector<int> cut_order(const OperationGraph& graph,
+                                  const std::vector<std::size_t>& order, int stages, double most) {
   const std::size_t n = order.size();
   std::vector<std::size_t> position(n);
   for (std::size_t i = 0; i < n; ++i) position[order[i]] = i;
   std::vector<double> bytes(n + 1), before(n + 1);
   for (std::size_t i = 0; i < n; ++i) before[i + 1] = before[i] + graph.work[order[i]];
-  for (const StageGraph::Data& data : graph.data) {
+  for (const OperationGraph::Data& data : graph.data) {
     std::size_t first = n, last = 0;
     for (const std::size_t v : data.vertices) {
       first = std::min(first, position[v]);
@@ -98,7 +99,7 @@ inline std::vector<int> cut_order(const StageGraph& graph, const std::vector<std
 }
 
 /// Solves the integer program of a division. Returns how its search ended.
-inline Outcome cut_exactly(const StageGraph& graph, int stages, double most,
+inline Outcome cut_exactly(const OperationGraph& graph, int stages, double most,
                            const StageCutOptions& options, StageCut& cut) {
   LinearProgram<double> program;
   std::vector<std::size_t> whole;
@@ -106,7 +107,7 @@ inline Outcome cut_exactly(const StageGraph& graph, int stages, double most,
   const auto cuts = static_cast<std::size_t>(stages - 1);
   std::vector<std::vector<std::size_t>> later(n);  // by vertex and cut
   double largest = 0;
-  for (const StageGraph::Data& data : graph.data) largest = std::max(largest, data.bytes);
+  for (const OperationGraph::Data& data : graph.data) largest = std::max(largest, data.bytes);
   if (largest <= 0) largest = 1;
   for (std::size_t v = 0; v < n; ++v)
     for (std::size_t k = 0; k < cuts; ++k) {
@@ -117,10 +118,10 @@ inline Outcome cut_exactly(const StageGraph& graph, int stages, double most,
                                0);
     }
   for (std::size_t k = 0; k < cuts; ++k) {
-    for (const StageGraph::Order& order : graph.orders)
+    for (const OperationGraph::Order& order : graph.orders)
       program.add_constraint({}, {{later[order.first][k], 1.0}, {later[order.last][k], -1.0}},
                              Relation::at_most, 0);
-    for (const StageGraph::Data& data : graph.data) {
+    for (const OperationGraph::Data& data : graph.data) {
       if (data.vertices.size() < 2 || data.bytes <= 0) continue;
       if (data.vertices.size() == 2) {  // |a - b|
         const std::size_t a = later[data.vertices[0]][k], b = later[data.vertices[1]][k];
@@ -163,7 +164,7 @@ inline Outcome cut_exactly(const StageGraph& graph, int stages, double most,
 
 }  // namespace impl
 
-HEDDLE_INLINE double StageGraph::bytes(const std::vector<int>& stages) const {
+HEDDLE_INLINE double OperationGraph::bytes(const std::vector<int>& stages) const {
   double sum = 0;
   for (const Data& each : data) {
     if (each.vertices.empty()) continue;
@@ -177,7 +178,7 @@ HEDDLE_INLINE double StageGraph::bytes(const std::vector<int>& stages) const {
   return sum;
 }
 
-HEDDLE_INLINE StageCut cut_stages(const StageGraph& graph, int stages,
+HEDDLE_INLINE StageCut cut_stages(const OperationGraph& graph, int stages,
                                   const StageCutOptions& options) {
   constexpr const char* where = "heddle::plan::cut_stages";
   const std::size_t n = graph.work.size();
@@ -189,11 +190,11 @@ HEDDLE_INLINE StageCut cut_stages(const StageGraph& graph, int stages,
       return ErrorInfo{where, "there is no such vertex", text("vertex ", v, " of ", n)};
     });
   };
-  for (const StageGraph::Order& order : graph.orders) {
+  for (const OperationGraph::Order& order : graph.orders) {
     exists(order.first);
     exists(order.last);
   }
-  for (const StageGraph::Data& data : graph.data) std::ranges::for_each(data.vertices, exists);
+  for (const OperationGraph::Data& data : graph.data) std::ranges::for_each(data.vertices, exists);
   std::vector<std::vector<std::size_t>> orders;
   for (const bool deep : {false, true})
     for (const bool reversed : {false, true})

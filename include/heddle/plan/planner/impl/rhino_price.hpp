@@ -123,8 +123,8 @@ inline std::vector<bool> forward_operations(const ProgramUses& uses) {
 
 /// Returns the graph of the operations for cut_stages(). Backward operations are in the order of
 /// the forward ones, turned around.
-inline StageGraph stage_graph(const ProgramUses& uses) {
-  StageGraph graph{.work = uses.flops};
+inline OperationGraph stage_graph(const ProgramUses& uses) {
+  OperationGraph graph{.work = uses.flops};
   const std::vector<bool> forward = forward_operations(uses);
   for (std::size_t o = 0; o < forward.size(); ++o)
     for (const std::size_t tensor : uses.inputs[o]) {
@@ -137,7 +137,7 @@ inline StageGraph stage_graph(const ProgramUses& uses) {
     }
   for (std::size_t t = 0; t < uses.bytes.size(); ++t) {
     if (uses.program->tensors[t].role == TensorRole::input) continue;
-    StageGraph::Data data{.vertices = {}, .bytes = uses.bytes[t]};
+    OperationGraph::Data data{.vertices = {}, .bytes = uses.bytes[t]};
     if (uses.producer[t] != ProgramUses::none) data.vertices.push_back(uses.producer[t]);
     for (const ProgramUses::Reader& reader : uses.readers[t])
       if (std::ranges::find(data.vertices, reader.operation) == data.vertices.end())
