@@ -226,9 +226,10 @@ TEST_CASE("prefetch_window() over a file takes what it is simulated to take") {
     REQUIRE(list[weights].tier == schedule::window::slow);
     const Seconds expected =
         simulate(list, {.forward = compute}, Machine::uniform(1, device, {})).makespan();
-    const Seconds longer = uses * std::max(1.5 * load, compute);
+    // The longer of all loads and all computations, and the load of one MLP.
+    const Seconds most = 1.1 * uses * std::max(1.5 * load, compute) + 2 * load;
     Seconds fastest = std::numeric_limits<Seconds>::infinity();
-    for (int round = 0; round < 20 && fastest > 1.1 * expected; ++round) {
+    for (int round = 0; round < 20 && fastest > std::min(most, 1.1 * expected); ++round) {
       ThreadMover thread;
       thread.attach(weights, {.path = file.path(), .bytes = list[weights].bytes});
       ShapedMover mover(thread, mover_shape_of(device));
@@ -264,7 +265,7 @@ TEST_CASE("prefetch_window() over a file takes what it is simulated to take") {
     INFO("window " << window << ": predicted " << expected << " s, executed " << fastest << " s");
     CHECK(fastest >= 0.97 * expected);
     CHECK(fastest <= 1.1 * expected);
-    CHECK(fastest <= 1.1 * longer + load);
+    CHECK(fastest <= most);
   }
 }
 
