@@ -111,14 +111,14 @@ TEST_CASE("a step waits for the tokens of the same group only") {
 
 TEST_CASE("four groups on four stages give the tokens of almost four") {
   constexpr int steps = 20;
-  constexpr double wait = 0.005;
+  constexpr double wait = 0.015;
   // A token of one group passes 4 stages, one after another.
   const Seconds one = 4 * steps * wait;
   CHECK(time_of(4, 4, 1, steps, wait) >= one);
   Seconds four = time_of(4, 4, 4, steps, wait);
   CHECK(4 * one / four <= 4);
   // Other programs can only make a run longer.
-  for (int run = 0; run < 12 && 4 * one / four < 3.4; ++run)
+  for (int run = 0; run < 20 && 4 * one / four < 3.4; ++run)
     four = std::min(four, time_of(4, 4, 4, steps, wait));
   INFO("one group " << one << " s, four groups " << four << " s");
   CHECK(4 * one / four >= 3.4);
