@@ -195,7 +195,7 @@ HEDDLE_FULL_INLINE void SharedTransport::free_unused() {
   for (const auto& window : m_windows) unused.push_back(window.use_count() == 1 ? 1 : 0);
   unused = together(m_domain, MPI_MIN, std::move(unused));
   // To free one is to wait for all ranks, without a watchdog: not before all have come here.
-  // Those that gave up to wait for this one have put in what they had above.
+  // Other ranks that no longer wait for this one have added their part above.
   if (std::ranges::count(unused, Bytes{1}) > 1)
     static_cast<void>(together(m_domain, MPI_MIN, {Bytes{1}}));
   std::vector<std::shared_ptr<Window>> kept;

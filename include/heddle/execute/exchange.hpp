@@ -3,18 +3,23 @@
 #pragma once
 
 /// @file
-/// all_gather() over any transport, for the small exchanges in which ranks agree before and after a
-/// run.
+/// all_gather() and all_to_all() over any transport, for exchanges that no Schedule describes: those
+/// in which ranks agree before and after a run, and rows whose number only the data knows.
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/execute/await.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/transport.hpp>
@@ -67,6 +72,54 @@ template <Transport T>
   exchange([&](std::uint32_t r) { return all[r].data(); },
            [&](std::uint32_t r) { return sizes[r]; });
   return all;
+}
+
+/// Sends the bytes `blocks[r]` to rank r, for every rank, and returns the blocks of all ranks for
+/// this one. A rank first sends the size of each block, and then the blocks that are not empty. All
+/// ranks must call it.
+/// @throws contract_error if there is not one block for each rank; communication_error as
+///         finish().
+template <Transport T>
+[[nodiscard]] std::vector<std::vector<std::byte>> all_to_all(
+    T& transport, const std::vector<std::vector<std::byte>>& blocks,
+    const ExecuteOptions& options = {}) {
+  const auto ranks = static_cast<std::uint32_t>(transport.size());
+  const std::uint32_t self = transport.rank().value;
+  expects(blocks.size() == ranks, [&] {
+    return ErrorInfo{"heddle::all_to_all", "there must be one block for each rank",
+                     text(blocks.size(), " blocks, ", ranks, " ranks")};
+  });
+  std::vector<std::vector<std::byte>> received(ranks);
+  received[self] = blocks[self];
+  std::vector<Bytes> outgoing(ranks), incoming(ranks);
+  for (std::uint32_t r = 0; r < ranks; ++r) outgoing[r] = blocks[r].size();
+  std::vector<typename T::Request> requests;
+  try {
+    for (std::uint32_t r = 0; r < ranks; ++r) {
+      if (r == self) continue;
+      requests.push_back(transport.receive(
+          Rank{r}, control_lane, reinterpret_cast<std::byte*>(&incoming[r]), sizeof(Bytes)));
+      requests.push_back(transport.send(
+          Rank{r}, control_lane, reinterpret_cast<const std::byte*>(&outgoing[r]), sizeof(Bytes)));
+    }
+    for (auto& request : requests) finish(transport, request, "all_to_all", options);
+    requests.clear();
+    for (std::uint32_t r = 0; r < ranks; ++r) {
+      if (r == self) continue;
+      received[r].resize(incoming[r]);
+      if (incoming[r] > 0)
+        requests.push_back(
+            transport.receive(Rank{r}, control_lane, received[r].data(), incoming[r]));
+      if (outgoing[r] > 0)
+        requests.push_back(transport.send(Rank{r}, control_lane, blocks[r].data(), outgoing[r]));
+    }
+    for (auto& request : requests) finish(transport, request, "all_to_all", options);
+  } catch (const std::exception& error) {
+    if (!transport.aborted()) transport.abort({transport.rank(), "all_to_all", error.what()});
+    for (auto& request : requests) transport.cancel(request);
+    throw;
+  }
+  return received;
 }
 
 /// Returns the values `mine` of every rank, by rank, on every rank. Their type is trivially

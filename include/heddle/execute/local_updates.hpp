@@ -48,10 +48,9 @@ inline constexpr OuterUpdate plain_average{.momentum = 0,
 ///     hd::LocalUpdates<double> model(start, [&](std::span<double> parameters, std::int64_t step) {
 ///       ...  // one step of an optimiser on the data of this rank
 ///     });
-///     hd::Runner train(model, hd::schedule::local_steps({.ranks = 4, .steps = 12, .bytes = n *
-///     8}),
-///                      mesh);
-///     for (int round = 0; round < 100; ++round) train.step();
+///     const auto round = hd::schedule::local_steps({.ranks = 4, .steps = 12, .bytes = n * 8});
+///     hd::Runner train(model, round, transport);
+///     for (int i = 0; i < 100; ++i) train.step();
 ///     use(model.shared());
 ///
 /// With the average a of the parameters the outer update is

@@ -21,7 +21,7 @@
 namespace heddle::inline v0 {
 
 HEDDLE_INLINE int CurveCut::owner(std::uint64_t key) const noexcept {
-  // Of several pieces that begin at the same key, all but the last are empty.
+  // Several pieces may begin at the same key; all but the last of them are empty.
   const auto behind = std::upper_bound(begins.begin(), begins.end(), key);
   return static_cast<int>(behind - begins.begin()) - 1;
 }

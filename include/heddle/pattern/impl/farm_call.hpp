@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// What the ranks of a farm check before it begins, and the form of an outcome in messages.
+/// The options that the ranks of a farm compare before it begins, and the form of an outcome in
+/// messages.
 
 #include <cstddef>
 #include <span>

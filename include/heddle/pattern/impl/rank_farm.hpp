@@ -88,7 +88,7 @@ class RankFarm {
     return options;
   }
 
-  // What every worker does.
+  // The part of every worker.
 
   FarmReport serve() {
     const std::vector<Rank> head{Rank{0}};
@@ -135,7 +135,7 @@ class RankFarm {
     return reply;
   }
 
-  // What rank 0 does.
+  // The part of rank 0.
 
   FarmReport lead() {
     std::vector<Rank> peers;
