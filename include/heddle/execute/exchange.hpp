@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// all_gather() and all_to_all() over any transport, for exchanges that no Schedule describes: those
-/// in which ranks agree before and after a run, and rows whose number only the data knows.
+/// all_gather() and all_to_all() over any transport, for exchanges that no Schedule describes:
+/// those in which ranks agree before and after a run, and rows whose number only the data knows.
 
 #include <cstddef>
 #include <cstdint>
