@@ -9,6 +9,7 @@ target_compile_options(heddle_own INTERFACE -Wall -Wextra -Wpedantic -Wshadow)
 if(HEDDLE_WERROR)
   target_compile_options(heddle_own INTERFACE -Werror)
 endif()
+target_compile_options(heddle_own INTERFACE ${HEDDLE_PROGRAM_FLAGS})
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # False alarms of optimised builds, mended in g++ 13: on `"text" + std::string`, and on the counts
   # of references that Kokkos' Serial keeps.
@@ -28,11 +29,12 @@ target_include_directories(heddle_own INTERFACE "${HEDDLE_SOURCE_DIR}/examples/c
 
 # The environment of every test program: one thread a rank and no binding, since ranks share cores;
 # root and more ranks than cores allowed, and a waiting rank gives its core away. Open MPI 4 and 5
-# read the first and second set; the other MPIs need nothing.
+# read the first and second set; the other MPIs need nothing. All ranks are on this machine: ob1, with
+# shared memory, is what Open MPI takes in the end, after 0.2 s of looking for network cards.
 set(HEDDLE_MPI_ENVIRONMENT
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
-    OMPI_MCA_hwloc_base_binding_policy=none
+    OMPI_MCA_pml=ob1 OMPI_MCA_hwloc_base_binding_policy=none
     PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_default_binding_policy=none
     OMP_NUM_THREADS=1 HEDDLE_ATHREAD_HOST_THREADS=1 OMP_PROC_BIND=false KOKKOS_DISABLE_WARNINGS=true
     # MPI libraries keep memory until the process ends; leaks are looked for where no MPI runs.
@@ -50,13 +52,13 @@ if(TARGET heddle::heddle)
 endif()
 
 # heddle_own_executable(TARGET [HEADER_ONLY] SOURCES a.cpp ... LINK libraries ...)
-# Programs link heddle::core_compiled, except those that are about headers. The ones that link
-# heddle::heddle link heddle::compiled, and get the GPT too, should they name it.
+# Programs link heddle::core_compiled, except those that are about headers, and all without Kokkos if it
+# is not built. The ones that link heddle::heddle link heddle::compiled, and get the GPT too, should they name it.
 function(heddle_own_executable target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "HEADER_ONLY" "" "SOURCES;LINK")
   add_executable(${target} ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE ${arg_LINK} heddle_own)
-  if(arg_HEADER_ONLY)
+  if(arg_HEADER_ONLY OR NOT (HEDDLE_COMPILED OR TARGET heddle_gpt))
     return()
   endif()
   target_link_libraries(${target} PRIVATE heddle::core_compiled)
@@ -118,6 +120,12 @@ function(heddle_join result name together)
     list(APPEND units "${unit}")
   endwhile()
   set(${result} "${units}" PARENT_SCOPE)
+endfunction()
+
+# What a test on `ranks` ranks counts as beside others: ranks wait for each other half of the time.
+function(heddle_mpi_processors result ranks)
+  math(EXPR processors "(${ranks} + 1) / 2")
+  set(${result} ${processors} PARENT_SCOPE)
 endfunction()
 
 # The command line that starts `program` on `ranks` ranks.
