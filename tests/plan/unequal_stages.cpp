@@ -88,8 +88,7 @@ TEST_CASE("rounds of equal stages take as long as ZB-H1, within the activations 
 }
 
 TEST_CASE("rounds do not apply to two stages on a rank, to whole backwards and without room") {
-  const StageCosts unit{
-      .forward = 1, .backward_input = 1, .backward_weight = 1, .backward = 2};
+  const StageCosts unit{.forward = 1, .backward_input = 1, .backward_weight = 1, .backward = 2};
   CHECK(least_of_rounds(schedule::v_min_orders(2, 4), unit, 4) == 0);
   CHECK(least_of_rounds(schedule::one_f_one_b_orders(3, 4), unit, 3) == 0);
   CHECK(least_of_rounds(schedule::zb_h1_orders(2, 4), unit, 2, {3, 1}) == 0);

@@ -20,7 +20,7 @@ namespace heddle::inline v0::plan::impl {
 struct RoundSwitches {
   bool warm_up_may_idle = false;  ///< stop the forwards of the warm-up before they delay an I
   bool waits_for_input = false;   ///< leave a forward out if the rank's next I is close
-  bool fills_slack = false;       ///< let a W delay other work even on a rank with idle time to spare
+  bool fills_slack = false;       ///< let a W delay other work even if the rank may idle
 
   /// Returns the switches in words.
   [[nodiscard]] std::string describe() const;

@@ -134,8 +134,7 @@ class Rounds {
       back = std::max(end, arrives) + price(rank, input, 0);
     }
     for (std::size_t rank = 1; rank < ranks; ++rank)
-      while (ahead[rank] > 0 && ahead[rank] >= ahead[rank - 1] &&
-             1 + ahead[rank] < m_items.size())
+      while (ahead[rank] > 0 && ahead[rank] >= ahead[rank - 1] && 1 + ahead[rank] < m_items.size())
         --ahead[rank];
     for (std::size_t rank = 0; rank < ranks; ++rank)
       for (std::size_t i = 0; i < ahead[rank]; ++i)
@@ -165,8 +164,7 @@ class Rounds {
 
   bool forwards() {
     std::vector<char> wanted;
-    for (std::size_t rank = 0; rank < m_ranks.size(); ++rank)
-      wanted.push_back(wants_forward(rank));
+    for (std::size_t rank = 0; rank < m_ranks.size(); ++rank) wanted.push_back(wants_forward(rank));
     for (std::size_t rank = m_ranks.size() - 1; rank-- > 0;)
       wanted[rank] = wanted[rank] && wanted[rank + 1];
     for (std::size_t rank = 0; rank < m_ranks.size(); ++rank) {
