@@ -10,6 +10,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <heddle/plan/coordinate.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 
@@ -67,6 +68,27 @@ TEST_CASE("V-min keeps no more and idles no longer than its authors' but in one 
   const Schedule exception = schedule::v_min({.ranks = 3, .microbatches = 3});
   CHECK(bubble(exception, 3, {1, 1, 2}) == 5);
   CHECK(bubble(exception, 3, {1, 1, 1}) == 5);
+}
+
+// The orders of the generators do not depend on the costs, and coordinate() knows them.
+TEST_CASE("coordinate() idles no longer than V-min's authors for P = 2-4, in their memory") {
+  int shapes = 0;
+  for (const test::VShape& shape : test::v_min_of_its_authors) {
+    if (shape.ranks > 4 || shape.microbatches > 2 * shape.ranks) continue;
+    ++shapes;
+    for (std::size_t i = 0; i < test::v_costs.size(); ++i) {
+      const auto [forward, input, weight] = test::v_costs[i];
+      const auto found = plan::coordinate(
+          schedule::v_min_orders(shape.ranks, shape.microbatches),
+          BasicStageCosts<std::int64_t>{
+              .forward = forward, .backward_input = input, .backward_weight = weight},
+          {.cap = shape.live});
+      INFO(found.orders.name << ", costs " << i << ", " << found.rule);
+      CHECK(found.extra == 0);
+      CHECK(bubble(weave(found.orders), shape.microbatches, test::v_costs[i]) <= shape.bubbles[i]);
+    }
+  }
+  CHECK(shapes == 6);
 }
 
 TEST_CASE("V-half of few microbatches: 19 for P=2 M=3, 41 for P=4 M=6") {
