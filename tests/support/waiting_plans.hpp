@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <span>
@@ -115,6 +116,18 @@ inline void execute_on_threads(WaitingPlan& each) {
   each = std::move(of_ranks.front());
 }
 
+/// Executes a step of each plan in turns, at most `rounds` times, until all errors are at most
+/// `bound`. Other programs make a step longer, and nothing makes it shorter.
+inline void execute_on_threads(std::span<WaitingPlan> plans, int rounds, double bound) {
+  for (int round = 0; round < rounds; ++round) {
+    for (WaitingPlan& each : plans) execute_on_threads(each);
+    if (std::ranges::all_of(plans, [&](const WaitingPlan& each) {
+          return std::abs(each.error()) <= bound;
+        }))
+      return;
+  }
+}
+
 /// Two pairs of ranks with a slow line of `bandwidth` bytes per second in each direction. If
 /// `one_line`, all messages between the pairs share it. Otherwise every two ranks have their own.
 [[nodiscard]] inline Machine two_pairs(double bandwidth, Seconds latency, bool one_line) {
@@ -134,15 +147,15 @@ inline void execute_on_threads(WaitingPlan& each) {
 }
 
 /// Returns a model of four layers with `gradient` bytes of weights in two of them. Two layers take
-/// 5 ms in a forward of one sample, and 10 ms in a backward. A sample has 2 kB between layers.
-[[nodiscard]] inline Profile waits_with_gradients(Bytes gradient) {
-  constexpr Seconds forward = 2.5e-3;
+/// `forward` for one sample, and twice as long in a backward. A sample has 2 kB between layers.
+[[nodiscard]] inline Profile waits_with_gradients(Bytes gradient, Seconds forward) {
+  const Seconds layer_forward = forward / 2;
   const ProfiledLayer layer{
       .name = "layer",
       .output = 2000,
       .saved = 2000,
       .parameters = gradient / 2,
-      .measured = {{.device = "waits", .samples = 1, .times = {forward, forward, forward, 0}}}};
+      .measured = {{.device = "waits", .samples = 1, .times = {layer_forward, layer_forward, layer_forward, 0}}}};
   return {.model = "waits",
           .input = 2000,
           .layers = std::vector<ProfiledLayer>(4, layer),
@@ -150,10 +163,11 @@ inline void execute_on_threads(WaitingPlan& each) {
 }
 
 /// Returns Holmes' plan for two_pairs(), and the same plan with ranks 1 and 2 exchanged, so that its
-/// data groups span the slow line. A step has 8 microbatches of two samples.
+/// data groups span the slow line. A step has 8 microbatches of two samples. See
+/// waits_with_gradients().
 [[nodiscard]] inline std::array<WaitingPlan, 2> holmes_and_rival(const Machine& machine,
-                                                                 Bytes gradient) {
-  const Profile profile = waits_with_gradients(gradient);
+                                                                 Bytes gradient, Seconds forward) {
+  const Profile profile = waits_with_gradients(gradient, forward);
   const plan::PlanProblem problem(profile, machine, {.batch = 16, .microbatches = {8}});
   const plan::FoundPlan found = plan::Holmes{}.search(problem);
   expects(found.plan.has_value(),
@@ -162,8 +176,8 @@ inline void execute_on_threads(WaitingPlan& each) {
   for (PlanStage& stage : rival.stages)
     for (Rank& rank : stage.ranks)
       if (rank == Rank{1} || rank == Rank{2}) rank = rank == Rank{1} ? Rank{2} : Rank{1};
-  return {waiting_plan("groups within pairs", *found.plan, profile, machine),
-          waiting_plan("groups over the slow line", rival, profile, machine)};
+  return {waiting_plan("Holmes", *found.plan, profile, machine),
+          waiting_plan("groups_over_the_slow_line", rival, profile, machine)};
 }
 
 }  // namespace heddle::test
