@@ -29,8 +29,8 @@
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/execute/shaped_transport.hpp>
-#include <heddle/execute/thread_transport.hpp>
 #include <heddle/execute/task.hpp>
+#include <heddle/execute/thread_transport.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/found_plan.hpp>
@@ -69,8 +69,8 @@ struct WaitingPlan {
 /// Returns a plan with its schedule, in which rings sum the gradients, and its prediction.
 [[nodiscard]] inline WaitingPlan waiting_plan(std::string name, const Plan& plan,
                                               const Profile& profile, const Machine& machine) {
-  const Schedule made = expand(plan::schedule(plan, profile, {.ranks = machine.ranks()}),
-                               schedule::CollectiveForm{});
+  const Schedule made =
+      expand(plan::schedule(plan, profile, {.ranks = machine.ranks()}), schedule::CollectiveForm{});
   const plan::RankCosts costs = plan::costs(plan, profile, machine);
   const Timeline timeline = simulate(made, costs);
   return {std::move(name), plan, made, costs, timeline, timeline.makespan()};
@@ -84,7 +84,8 @@ void execute_waits(WaitingPlan& each, T& transport) {
   const ExecuteOptions nap{.idle = Idle::nap};
   const auto latest = [&](Seconds mine) {
     Seconds result = 0;
-    for (const auto& of_rank : all_gather_values(transport, std::span(&std::as_const(mine), 1), nap))
+    for (const auto& of_rank :
+         all_gather_values(transport, std::span(&std::as_const(mine), 1), nap))
       result = std::max(result, of_rank.front());
     return result;
   };
@@ -121,9 +122,8 @@ inline void execute_on_threads(WaitingPlan& each) {
 inline void execute_on_threads(std::span<WaitingPlan> plans, int rounds, double bound) {
   for (int round = 0; round < rounds; ++round) {
     for (WaitingPlan& each : plans) execute_on_threads(each);
-    if (std::ranges::all_of(plans, [&](const WaitingPlan& each) {
-          return std::abs(each.error()) <= bound;
-        }))
+    if (std::ranges::all_of(
+            plans, [&](const WaitingPlan& each) { return std::abs(each.error()) <= bound; }))
       return;
   }
 }
@@ -155,23 +155,26 @@ inline void execute_on_threads(std::span<WaitingPlan> plans, int rounds, double 
       .output = 2000,
       .saved = 2000,
       .parameters = gradient / 2,
-      .measured = {{.device = "waits", .samples = 1, .times = {layer_forward, layer_forward, layer_forward, 0}}}};
+      .measured = {{.device = "waits",
+                    .samples = 1,
+                    .times = {layer_forward, layer_forward, layer_forward, 0}}}};
   return {.model = "waits",
           .input = 2000,
           .layers = std::vector<ProfiledLayer>(4, layer),
           .reference = "waits"};
 }
 
-/// Returns Holmes' plan for two_pairs(), and the same plan with ranks 1 and 2 exchanged, so that its
-/// data groups span the slow line. A step has 8 microbatches of two samples. See
-/// waits_with_gradients().
+/// Returns Holmes' plan for two_pairs(), and the same plan with ranks 1 and 2 exchanged, so that
+/// its data groups span the slow line. A step has 8 microbatches of two samples. The other
+/// arguments are those of waits_with_gradients().
 [[nodiscard]] inline std::array<WaitingPlan, 2> holmes_and_rival(const Machine& machine,
                                                                  Bytes gradient, Seconds forward) {
   const Profile profile = waits_with_gradients(gradient, forward);
   const plan::PlanProblem problem(profile, machine, {.batch = 16, .microbatches = {8}});
   const plan::FoundPlan found = plan::Holmes{}.search(problem);
-  expects(found.plan.has_value(),
-          [&] { return ErrorInfo{"holmes_and_rival", "there is no plan", found.infeasible}; });
+  expects(found.plan.has_value(), [&] {
+    return ErrorInfo{"holmes_and_rival", "there is no plan", found.infeasible};
+  });
   Plan rival = *found.plan;
   for (PlanStage& stage : rival.stages)
     for (Rank& rank : stage.ranks)

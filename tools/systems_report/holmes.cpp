@@ -65,15 +65,15 @@ std::vector<Comparison> holmes() {
   hd::test::execute_on_threads(plans, 10, 0.05);
   const auto& [within, over] = plans;
   const double gain = over.fastest / within.fastest;
-  lines.push_back({"executed: groups within two fast pairs of ranks that links of 20 Mbit/s join, "
-                   "over groups that span these links",
-                   "", hd::text(gain, "x, predicted ", over.predicted / within.predicted, "x"),
-                   "at least 1.5x", verdict(gain >= 1.5)});
   lines.push_back(
-      {"the same, measured over predicted step: within pairs, over slow links", "",
-       hd::text(within.fastest / within.predicted, ", ", over.fastest / over.predicted),
-       "within 10 %",
-       verdict(std::abs(within.error()) <= 0.1 && std::abs(over.error()) <= 0.1)});
+      {"executed: groups within two fast pairs of ranks that links of 20 Mbit/s join, "
+       "over groups that span these links",
+       "", hd::text(gain, "x, predicted ", over.predicted / within.predicted, "x"), "at least 1.5x",
+       verdict(gain >= 1.5)});
+  lines.push_back({"the same, measured over predicted step: within pairs, over slow links", "",
+                   hd::text(within.fastest / within.predicted, ", ", over.fastest / over.predicted),
+                   "within 10 %",
+                   verdict(std::abs(within.error()) <= 0.1 && std::abs(over.error()) <= 0.1)});
   lines.push_back({"the same over MPI in an emulated network", "", "", "at least 1.5x, within 10 %",
                    "skipped: scripts/test -R comm.network.groups, with HEDDLE_NETLAB naming the "
                    "script of a network"});

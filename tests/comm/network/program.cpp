@@ -7,9 +7,10 @@
 /// or what a ShapedTransport makes of a faster one. Rank 0 prints a line for each: the name,
 /// seconds measured, seconds predicted by simulate().
 ///
-/// program groups RATE BYTES FORWARD: Holmes' plan for two nodes of two ranks behind lines of that rate
-/// (Mbit/s), with stages that wait FORWARD ms for a sample, and twice as long backward, and have
-/// gradients of so many bytes. And its rival, whose data groups span the nodes. Rank 0 prints the same line for each.
+/// program groups RATE BYTES FORWARD: Holmes' plan for two nodes of two ranks behind lines of that
+/// rate (Mbit/s), with stages that wait FORWARD ms for a sample, and twice as long backward, and
+/// that have gradients of so many bytes. And its rival, whose data groups span the nodes. Rank 0
+/// prints the same line for each.
 
 #include <algorithm>
 #include <cmath>
