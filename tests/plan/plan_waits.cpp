@@ -7,29 +7,25 @@
 // alone: yes
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
-#include <limits>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <heddle/execute.hpp>
 #include <heddle/plan.hpp>
-#include <heddle/schedule.hpp>
-#include <heddle/simulate.hpp>
 #include <heddle/trace.hpp>
+
+#include "support/waiting_plans.hpp"
 
 namespace test_plan_waits {
 
 using namespace heddle;
+using namespace heddle::test;
 
 namespace {
 
@@ -69,67 +65,19 @@ Plan stages_of(const std::vector<int>& counts) {
   return plan;
 }
 
-struct Case {
-  std::string name;
-  Plan plan;
-  Schedule schedule;
-  plan::RankCosts costs;
-  Timeline timeline;
-  Seconds predicted = 0;
-  Timeline measured = {};  ///< of the fastest run
-  Seconds fastest = std::numeric_limits<Seconds>::infinity();
-
-  [[nodiscard]] double error() const { return fastest / predicted - 1; }
-};
-
-/// Runs one step on four threads; notes its time if no other run was faster. A wait ends at a time
-/// that counts from the end of the wait before, so that late wake-ups do not add up.
-void run(Case& each) {
-  std::array<Seconds, 4> took{};
-  Timeline measured;
-  run_threads(4, [&](ThreadTransport& threads) {
-    ShapedTransport transport(threads, shape_of(each.costs.machine()));
-    Seconds due = 0;
-    const auto model = [&](const Task& task) {
-      if (task.kind() == Kind::combine) return combine_on_host(task);
-      const Seconds wait = each.costs.time(task.schedule(), task.id());
-      if (wait == 0) return;
-      const Seconds now = steady_seconds();
-      due = (now - due < 2e-3 ? due : now) + wait;
-      std::this_thread::sleep_for(std::chrono::duration<double>(due - now));
-    };
-    Runner runner(model, each.schedule, transport,
-                  {.execute = {.idle = Idle::nap, .record = true}});
-    (void)all_gather(transport, {});
-    const Seconds start = steady_seconds();
-    runner.step();
-    took[+transport.rank()] = steady_seconds() - start;
-    const Timeline timeline = runner.timeline();
-    if (transport.rank() == 0) measured = timeline;
-  });
-  const Seconds longest = std::ranges::max(took);
-  if (longest >= each.fastest) return;
-  each.fastest = longest;
-  each.measured = std::move(measured);
-}
-
 }  // namespace
 
 TEST_CASE("plans for unequal ranks take what simulate() predicts") {
   const Profile profile = waits();
   const Machine machine = machine_of(4);
-  std::vector<Case> cases;
+  std::vector<WaitingPlan> cases;
   const auto add = [&](std::string name, const Plan& plan) {
-    for (Case& each : cases)
+    for (WaitingPlan& each : cases)
       if (each.plan == plan) {
         each.name += ", " + name;
         return;
       }
-    const Schedule made =
-        expand(plan::schedule(plan, profile, {.ranks = 4}), schedule::CollectiveForm{});
-    const plan::RankCosts costs = plan::costs(plan, profile, machine);
-    const Timeline timeline = simulate(made, costs);
-    cases.push_back({std::move(name), plan, made, costs, timeline, timeline.makespan()});
+    cases.push_back(waiting_plan(std::move(name), plan, profile, machine));
   };
   const plan::PlanOptions options{.batch = microbatches * samples, .microbatches = {microbatches}};
   const plan::PlanSearch found = plan::search(profile, machine, options);
@@ -153,14 +101,14 @@ TEST_CASE("plans for unequal ranks take what simulate() predicts") {
   // in turns until the fastest ones are near their predictions.
   for (int round = 0; round < 20; ++round) {
     bool near = round >= 1;
-    for (Case& each : cases) {
+    for (WaitingPlan& each : cases) {
       if (round >= 1 && each.error() <= 0.03) continue;
-      run(each);
+      execute_on_threads(each);
       near = near && each.error() <= 0.05;
     }
     if (near) break;
   }
-  for (const Case& each : cases) {
+  for (const WaitingPlan& each : cases) {
     std::cout << each.name << ": predicted " << each.predicted << " s, executed " << each.fastest
               << " s\n";
     INFO(each.name << ": " << each.plan << "predicted " << each.predicted << " s, executed "
@@ -171,11 +119,11 @@ TEST_CASE("plans for unequal ranks take what simulate() predicts") {
     CHECK(std::abs(error.step()) <= 0.05);
     for (const trace::StageError& stage : error.stages)
       CHECK(std::abs(stage.errors.median) <= 0.05);
-    for (const Case& other : cases)
+    for (const WaitingPlan& other : cases)
       if (each.predicted > 1.1 * other.predicted) CHECK(each.fastest > other.fastest);
   }
   const auto time_of = [&](const Plan& plan) {
-    return std::ranges::find(cases, plan, &Case::plan)->fastest;
+    return std::ranges::find(cases, plan, &WaitingPlan::plan)->fastest;
   };
   CHECK(time_of(equal) / time_of(best) >= 1.5);
   CHECK(time_of(fast_only) / time_of(best) >= 1.15);
@@ -189,19 +137,15 @@ TEST_CASE("shares by speed are faster than equal shares, as predicted") {
                                 .ranks = {Rank{0}, Rank{1}, Rank{2}, Rank{3}},
                                 .samples = std::move(of_ranks)}},
                     .microbatches = microbatches};
-    const Schedule made =
-        expand(plan::schedule(plan, profile, {.ranks = 4}), schedule::CollectiveForm{});
-    const plan::RankCosts costs = plan::costs(plan, profile, machine);
-    const Timeline timeline = simulate(made, costs);
-    return Case{"shares", plan, made, costs, timeline, timeline.makespan()};
+    return waiting_plan("shares", plan, profile, machine);
   };
-  Case equal = shares({7, 7, 7, 7}), by_speed = shares({10, 10, 4, 4});
+  WaitingPlan equal = shares({7, 7, 7, 7}), by_speed = shares({10, 10, 4, 4});
   for (int round = 0; round < 20; ++round) {
-    run(equal);
-    run(by_speed);
+    execute_on_threads(equal);
+    execute_on_threads(by_speed);
     if (std::abs(equal.error()) <= 0.04 && std::abs(by_speed.error()) <= 0.04) break;
   }
-  for (const Case* each : {&equal, &by_speed}) {
+  for (const WaitingPlan* each : {&equal, &by_speed}) {
     std::cout << "shares";
     for (const std::int64_t of_rank : each->plan.stages[0].samples) std::cout << ' ' << of_rank;
     std::cout << ": predicted " << each->predicted << " s, executed " << each->fastest << " s\n";

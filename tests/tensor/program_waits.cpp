@@ -122,6 +122,7 @@ TEST_CASE("HAP's shares gain over equal shares where ranks wait", "[tensor][hap]
   CHECK(took_even / took >= 1.25);
   CHECK(took >= best.price.time() * 0.95);
   CHECK(took <= best.price.time() * 1.05);
+  CHECK(took_even >= even.price.time() * 0.95);
   CHECK(took_even <= even.price.time() * 1.05);
 }
 

@@ -22,8 +22,6 @@ void add_check(CommandLine& program);
 void add_compare(CommandLine& program);
 /// PROGRAM|PROFILE MACHINE: says why a planner decides as it does.
 void add_explain(CommandLine& program);
-/// PROGRAM MACHINE: divides the tensors of a program among ranks.
-void add_shard(CommandLine& program);
 
 /// Returns the names of the planners, and what they are.
 [[nodiscard]] std::string planner_list();

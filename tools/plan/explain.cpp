@@ -29,7 +29,7 @@ namespace {
 /// What the command is told.
 struct Settings {
   std::string model = {}, machine = {}, planner = {}, dimension = {};
-  double flops = 1e12;
+  double flops = 1e12, state = plan::HapOptions{}.state_per_parameter;
   std::uint64_t batch = 0, level = 1, microbatches = 8;
   bool all = false;
 };
@@ -83,15 +83,34 @@ void explain_rhino(const plan::TensorProgram& program, const Machine& machine, c
   print_columns(rows);
 }
 
-/// Prints what HAP chose, and the dual prices of its linear program.
+/// Prints HAP's instructions with their times, the blocks of the ranks, and the dual prices of its
+/// linear program.
 void explain_hap(const plan::TensorProgram& program, const Machine& machine, const Settings& s) {
-  const plan::HapOptions options{.flops = s.flops};
+  const plan::HapOptions options{.flops = s.flops, .state_per_parameter = s.state};
   const plan::HapResult found = plan::hap(program, machine, options);
-  std::cout << found << '\n';
+  std::vector<std::vector<std::string>> rows = {{"instruction", "tensor", "form", "time"}};
+  for (std::size_t i = 0; i < found.program.instructions.size(); ++i) {
+    const plan::ShardInstruction& now = found.program.instructions[i];
+    rows.push_back(
+        {text(now.kind), now.tensor, text(now.to), seconds(found.price.instructions[i])});
+  }
+  print_columns(rows);
+  rows = {{"", "dimension", "indices of each rank"}};
+  for (std::size_t d = 0; d < program.dimensions.size(); ++d) {
+    std::string blocks;
+    for (const std::int64_t block : found.program.blocks[d]) blocks += text(block, ' ');
+    if (!blocks.empty()) rows.push_back({"", program.dimensions[d].name, blocks});
+  }
+  std::cout << '\n';
+  print_columns(rows);
+  std::cout << "\ntime " << found.price.time() << " s, computation " << found.price.computation
+            << " s, communication " << found.price.communication << " s, at most "
+            << found.price.peak << " bytes a rank, " << found.candidates << " property sets in "
+            << found.rounds << " searches\n\n";
   const plan::RatioProblem<double> problem =
       plan::hap_ratios(program, found.program, machine, found.groups, found.shares, options);
   const plan::RatioSolution<double> shares = plan::solve_ratios(problem);
-  std::vector<std::vector<std::string>> rows = {{"limit", "bytes", "seconds gained by a GB more"}};
+  rows = {{"limit", "bytes", "seconds gained by a GB more"}};
   for (std::size_t l = 0; l < problem.limits.size(); ++l)
     rows.push_back({problem.limits[l].name, text(problem.limits[l].bound),
                     text(std::max(0.0, -shares.prices[l] * 1e9))});
@@ -164,6 +183,8 @@ void add_explain(CommandLine& program) {
   command.add_option("planner", &s->planner,
                      "for a program Rhino (usual) or HAP; for a profile one of the planners");
   command.add_option("flops", &s->flops, "for a program: flops per second of a device of speed 1");
+  command.add_option("state", &s->state,
+                     "for HAP: bytes that a rank keeps for each byte of its parameters");
   command.add_option("level", &s->level, "for Rhino: the effort, 1 or 2");
   command.add_option("samples", &s->dimension,
                      "for Rhino: the dimension of samples, to try pipelines");

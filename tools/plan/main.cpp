@@ -18,7 +18,6 @@ int main(int argc, char** argv) {
   tool::add_check(program);
   tool::add_compare(program);
   tool::add_explain(program);
-  tool::add_shard(program);
   program.set_note(tool::planner_list);
   return program.run(argc, argv);
 }

@@ -57,12 +57,12 @@ expect 0 "Usage: plan" --help
 expect 0 "search " --help
 expect 0 "Planners:" --help
 expect 0 "plan (Heddle) " --version
-for page in "search --help" "show --help" "check --help" "compare --help" "shard --help" "explain --help"; do
+for page in "search --help" "show --help" "check --help" "compare --help" "explain --help"; do
   # shellcheck disable=SC2086
   expect 0 "Usage: plan ${page%% *}" $page
 done
 expect 0 "--batch NUMBER" search --help
-wrong "a command is missing; there are search, show, check, compare, explain, shard"
+wrong "a command is missing; there are search, show, check, compare, explain"
 wrong "no command 'serch'; did you mean 'search'?" serch
 wrong "no option '--bach'; did you mean '--batch'?" search profile.json machine.json --bach 4
 wrong "PROFILE is required" search
@@ -139,13 +139,14 @@ cat > program.json << END
               {"name": "y", "dims": ["b", "o"], "role": "output"}],
   "operations": [{"kind": "matmul", "inputs": ["x", "w"], "output": "y"}]}}
 END
-expect 0 "b          4 4 2 2" shard program.json machine.json --flops 1
-expect 0 "time 128 s, computation 128 s, communication 0 s" shard program.json machine.json --flops 1
+expect 0 "b          4 4 2 2" explain program.json machine.json --planner HAP --flops 1
+expect 0 "time 128 s, computation 128 s, communication 0 s" \
+       explain program.json machine.json --planner HAP --flops 1
 sed 's/12e6/100/g' machine.json > small.json
-expect 1 "largest tensor is 'x' with 48 bytes" shard program.json small.json --flops 1
+expect 1 "largest tensor is 'x' with 48 bytes" explain program.json small.json --planner HAP --flops 1
 sed 's/"x", "w"/"x", "v"/' program.json > undefined.json
-expect 1 "tensor 'v' is undefined" shard undefined.json machine.json
-wrong "MACHINE is required" shard program.json
+expect 1 "tensor 'v' is undefined" explain undefined.json machine.json --planner HAP
+wrong "MACHINE is required" explain program.json
 
 # A linear layer of few samples and many weights: its output is divided, and no message is needed.
 cat > layer.json << END
