@@ -30,6 +30,7 @@
 #include <heddle/execute/shared_executor.hpp>
 #include <heddle/execute/slice.hpp>
 #include <heddle/execute/split_mover.hpp>
+#include <heddle/execute/step_sizes.hpp>
 #include <heddle/execute/stream.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/execute/thread_mover.hpp>

@@ -48,6 +48,9 @@ namespace heddle::inline v0 {
 ///   memory;
 /// - `carrier(transport, options) -> Transport`: returns the transport of messages between such
 ///   memory. Without it the transport of the place carries them;
+/// - `used_bytes(action, buffer, part) -> Bytes`: returns how much of a part the step uses that
+///   begin_step has begun, the same on every rank, see UsedBytes. Messages, moves and tasks then
+///   have so many bytes;
 /// - `begin_step(arguments...)` and `end_step(transport, options) -> result`: called around every
 ///   step.
 ///
@@ -101,6 +104,12 @@ concept Prepares = requires(M& model, Schedule schedule, P& place, const Execute
 template <class M, class... Arguments>
 concept BeginsSteps = requires(M& model, Arguments&&... arguments) {
   model.begin_step(std::forward<Arguments>(arguments)...);
+};
+/// A model whose steps use a part of the buffers.
+template <class M>
+concept SizesSteps =
+    requires(M& model, const Action& action, const Buffer& buffer, std::uint32_t part) {
+  { model.used_bytes(action, buffer, part) } -> std::convertible_to<Bytes>;
 };
 /// A model that has a result at the end of a step.
 template <class M, class T>
@@ -202,6 +211,16 @@ class Runner {
       static_assert(
           sizeof...(Arguments) == 0 && !requires { &ModelType::begin_step; },
           "heddle::Runner::step: the model has no begin_step for these arguments");
+    if constexpr (impl::SizesSteps<ModelType>)
+      told("the sizes of the step", [&] {
+        m_executor->sizes([&](const Action& action, const Buffer& buffer, std::uint32_t part) {
+          return m_model.used_bytes(action, buffer, part);
+        });
+      });
+    else
+      static_assert(
+          !requires { &ModelType::used_bytes; },
+          "heddle::Runner: the model's used_bytes takes (action, buffer, part) and returns Bytes");
     m_executor->step(m_model);
     if (m_profiles && !m_executor->stamps().empty())
       m_samples.add(m_executor->program(), m_executor->stamps());
