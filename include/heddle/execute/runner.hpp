@@ -25,10 +25,12 @@
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/executor.hpp>
+#include <heddle/execute/fit_memory.hpp>
 #include <heddle/execute/impl/shared_storage.hpp>
 #include <heddle/execute/recording.hpp>
 #include <heddle/execute/shared_blocks.hpp>
 #include <heddle/execute/slice.hpp>
+#include <heddle/machine/machine.hpp>
 #include <heddle/schedule/fold.hpp>
 #include <heddle/schedule/hash.hpp>
 #include <heddle/schedule/schedule.hpp>
@@ -134,6 +136,9 @@ struct RunOptions {
   ExecuteOptions execute = {};  ///< the options of the executor
   bool fold = true;             ///< bounded storage, see fold_to_min_slots()
   std::uint32_t slack = 1;      ///< slots beyond the minimum, for buffers of messages
+  /// The machine on which it runs. If it is given, buffers of uneven parts are folded, too (see
+  /// fold_uneven()), and the constructor checks that all buffers fit in the machine's memories.
+  std::optional<Machine> machine = {};
 };
 
 /// Runs a Schedule with a model. There is one object per rank. All ranks construct it and call its
@@ -150,6 +155,8 @@ class Runner {
 
  public:
   /// Prepares the schedule and allocates its buffers.
+  /// @throws infeasible on every rank, before anything is allocated, if a machine is given and has
+  ///         too little memory; see expect_fits().
   /// @throws contract_error if the schedule has another number of ranks or other domains of memory
   ///         than the place, if the ranks do not have the same schedule, or if another rank touches
   ///         a buffer that the model holds. Errors of the model are thrown as they are; the other
@@ -197,7 +204,9 @@ class Runner {
                             transport.size())};
     });
     if (options.fold) schedule = fold_to_min_slots(schedule, options.slack);
+    if (options.fold && options.machine) schedule = fold_uneven(std::move(schedule));
     agree(schedule, transport, options.execute);
+    if (options.machine) expect_fits(schedule, *options.machine);
     return schedule;
   }
 
