@@ -3,8 +3,8 @@
 
 // Continues texts with a byte-level GPT whose keys and values are kept, over the stages of a
 // pipeline and ranks that divide every layer, for requests that are divided among replicas. With
-// --tiers the weights of the blocks are in a file. --check compares the texts with those of one rank
-// that computes every position again for every token.
+// --tiers the weights of the blocks are in a file. --check compares the texts with those of one
+// rank that computes every position again for every token.
 //
 //   mpiexec -n 4 example_10_train_gpt --pipe 4 --steps 500 --save model.ckpt
 //   mpiexec -n 2 example_25_generate --load model.ckpt --pipe 2 --prompts prompts.txt --check
@@ -23,6 +23,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -120,8 +121,7 @@ Result gathered(const Generator& generator, hd::DeviceMesh& mesh) {
 
 /// Writes the file of the weights on the first rank, unless it is there. All ranks call it.
 template <class Real>
-void write_if_absent(const GptTiers& tiers, const GptWeights<Real>& weights,
-                     hd::DeviceMesh& mesh) {
+void write_if_absent(const GptTiers& tiers, const GptWeights<Real>& weights, hd::DeviceMesh& mesh) {
   std::string error;
   if (mesh.rank() == 0 && !std::filesystem::exists(tiers.file)) {
     try {
@@ -132,10 +132,11 @@ void write_if_absent(const GptTiers& tiers, const GptWeights<Real>& weights,
   }
   const auto all = hd::all_gather(mesh.transport(), std::as_bytes(std::span(error)));
   if (!all[0].empty())
-    throw hd::format_error({"tiers",
-                            std::string(reinterpret_cast<const char*>(all[0].data()), all[0].size()),
-                            {},
-                            "name a file that the first rank can write"});
+    throw hd::format_error(
+        {"tiers",
+         std::string(reinterpret_cast<const char*>(all[0].data()), all[0].size()),
+         {},
+         "name a file that the first rank can write"});
 }
 
 template <class Real>
@@ -144,8 +145,7 @@ void generate(const Settings& s) {
       s.tiers.empty() ? std::nullopt : std::optional(read_tiers(s.tiers));
   hd::expects(!tiers || s.serving.stages == 1, [&] {
     return hd::ErrorInfo{"command line", "--tiers needs a pipeline of one stage",
-                         hd::text("--pipe ", s.serving.stages),
-                         "divide the layers with --tensor"};
+                         hd::text("--pipe ", s.serving.stages), "divide the layers with --tensor"};
   });
   const GptWeights<Real> weights = s.load.empty()
                                        ? first_weights<Real>(s.model, s.serving.sampling.seed)
@@ -181,14 +181,17 @@ void generate(const Settings& s) {
     hd::tier::Store store({.file = tiers->file,
                            .model = store_model(weights, static_cast<std::size_t>(s.tensor)),
                            .shape = {.bandwidth = tiers->bandwidth}});
-    GptWindow<Real> window(generator, store,
-                           {.window = s.window,
-                            .memory = tiers->memory,
-                            .part = {line.size(), line.rank()}});
+    GptWindow<Real> window(
+        generator, store,
+        {.window = s.window, .memory = tiers->memory, .part = {line.size(), line.rank()}});
     hd::Runner run(window, window.schedule(), transport, window.options());
     const auto begin = Clock::now();
-    run.step();
-    run.drain();
+    try {
+      run.step();
+      run.drain();
+    } catch (const hd::format_error& error) {  // this rank alone has met it
+      throw std::runtime_error(hd::text("rank ", mesh.rank(), ": ", error.what()));
+    }
     time = Clock::now() - begin;
     memory = hd::text("weights: ", window.slot_bytes(), " bytes in memory, ",
                       store.counters().bytes_read, " bytes read from ", tiers->file, "\n");
@@ -210,8 +213,7 @@ void generate(const Settings& s) {
   std::cout << "---\nrows: " << result.rows << " for " << tokens << " tokens\n"
             << "cache of a rank: at most " << decoder.cache().peak_blocks() << " blocks of "
             << decoder.cache().block_bytes() << " bytes\n"
-            << memory
-            << "speed: " << tokens / time.count() << " tokens/s\n";
+            << memory << "speed: " << tokens / time.count() << " tokens/s\n";
   if (!s.check) return;
 
   GptConfig alone = model;
@@ -272,7 +274,9 @@ int main(int argc, char** argv) {
     if (!options.parse(argc, argv)) {
       if (rank == 0) std::cout << options.help();
     } else if (s.tiers.empty() && std::ranges::count(options.given(), "window") > 0) {
-      throw hd::contract_error({"command line", "--window has no tiers", {},
+      throw hd::contract_error({"command line",
+                                "--window has no tiers",
+                                {},
                                 "give --tiers \"memory 8MB, file weights.tier\" as well"});
     } else if (s.precision == "double") {
       generate<double>(s);
@@ -287,7 +291,8 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     // What is wrong on all ranks is said once.
     const bool shared = dynamic_cast<const hd::contract_error*>(&error) != nullptr ||
-                        dynamic_cast<const hd::format_error*>(&error) != nullptr;
+                        dynamic_cast<const hd::format_error*>(&error) != nullptr ||
+                        dynamic_cast<const hd::infeasible*>(&error) != nullptr;
     if (rank == 0 || !shared) std::cerr << "generate: " << error.what() << '\n';
     return shared ? 2 : 1;
   }

@@ -157,7 +157,7 @@ struct GptTable {
   std::vector<GptTensor> tensors;
   std::vector<GptBlockOffsets> blocks;
   std::size_t token_table = 0, position_table = 0;  // valid on the stage with block 0
-  std::size_t blocks_end = 0;                         ///< the end of the parameters of all blocks
+  std::size_t blocks_end = 0;                       ///< the end of the parameters of all blocks
   std::size_t norm_scale = 0, norm_shift = 0, vocabulary_weight = 0, vocabulary_bias = 0;  // last
   std::size_t size = 0;
 

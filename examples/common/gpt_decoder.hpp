@@ -76,8 +76,8 @@ class GptDecoder {
                const Real* input, Real* output);
 
   /// The same step in pieces, for weights that are elsewhere: begin_step(), then compute_half() for
-  /// every half of the table in order, with its parameters, then end_step(). A half is complete when
-  /// its call returns.
+  /// every half of the table in order, with its parameters, then end_step(). A half is complete
+  /// when its call returns.
   void begin_step(std::span<const GptSegment> segments, std::span<const std::uint8_t> tokens,
                   const Real* input, Real* output);
   void compute_half(std::size_t half, Real* weights);

@@ -72,10 +72,10 @@ GptDecoder<Real, Space>::GptDecoder(const GptConfig& config, int first, int last
       m_table(config, first, last, {line.size(), line.rank()}),
       m_shape(config, line, heddle::SequenceLine<Real, execution_space>(),
               {1, static_cast<std::int64_t>(sizes.rows), {}, {}}, true),
-      m_parameters("heddle::gpt::parameters",
-                   m_table.size - (weights == GptWeightsOf::whole
-                                       ? 0
-                                       : m_table.blocks_end - m_table.half(0).first)),
+      m_parameters(
+          "heddle::gpt::parameters",
+          m_table.size -
+              (weights == GptWeightsOf::whole ? 0 : m_table.blocks_end - m_table.half(0).first)),
       m_cache({m_table.blocks.size(), m_shape.attention.heads.kv_columns(), sizes.block,
                sizes.all_blocks(), sizes.slots(), sizes.blocks_of(sizes.context)}),
       m_tokens("heddle::gpt::tokens", sizes.rows),
@@ -108,13 +108,11 @@ void GptDecoder<Real, Space>::take_part(std::span<const Real> parameters, const 
                              "gather the parameters of all stages"};
   });
   const auto host = heddle::host_mirror(m_parameters);
-  for_each_owned(m_table, {0, m_table.size}, whole,
-                 [&](std::size_t at, std::size_t place) {
-                   const bool of_block = m_table.half(0).first <= at && at < m_table.blocks_end;
-                   if (m_keeps == GptWeightsOf::whole || !of_block)
-                     host(static_cast<std::size_t>(kept(at) - m_parameters.data())) =
-                         parameters[place];
-                 });
+  for_each_owned(m_table, {0, m_table.size}, whole, [&](std::size_t at, std::size_t place) {
+    const bool of_block = m_table.half(0).first <= at && at < m_table.blocks_end;
+    if (m_keeps == GptWeightsOf::whole || !of_block)
+      host(static_cast<std::size_t>(kept(at) - m_parameters.data())) = parameters[place];
+  });
   Kokkos::deep_copy(m_exec, m_parameters, host);
   m_exec.fence("heddle::gpt::parameters");
 }
@@ -225,7 +223,8 @@ void GptDecoder<Real, Space>::forward(std::span<const GptSegment> segments,
                                       std::span<const std::uint8_t> tokens, const Real* input,
                                       Real* output) {
   heddle::expects(m_keeps == GptWeightsOf::whole, [] {
-    return heddle::ErrorInfo{"GptDecoder::forward", "the decoder does not keep its blocks",
+    return heddle::ErrorInfo{"GptDecoder::forward",
+                             "the decoder does not keep its blocks",
                              {},
                              "call compute_half() with the weights of every half"};
   });

@@ -44,9 +44,9 @@ namespace examples {
 /// Options of a GptGenerator.
 struct GptServing {
   GptSampling sampling = {};
-  GptBatchSizes sizes = {};  ///< the context is that of the model
-  int stages = 1;            ///< ranks of the pipeline
-  int stage = 0;             ///< this rank's place
+  GptBatchSizes sizes = {};                    ///< the context is that of the model
+  int stages = 1;                              ///< ranks of the pipeline
+  int stage = 0;                               ///< this rank's place
   GptWeightsOf weights = GptWeightsOf::whole;  ///< ends: a GptWindow has the blocks
 };
 
@@ -114,9 +114,7 @@ class GptGenerator {
     const auto segments = compose_front(m);
     m_decoder.begin_step(segments, m_batcher.tokens(m), nullptr, nullptr);
   }
-  void compute_half(std::size_t half, Real* weights) {
-    m_decoder.compute_half(half, weights);
-  }
+  void compute_half(std::size_t half, Real* weights) { m_decoder.compute_half(half, weights); }
   void end_group(std::uint32_t m) {
     m_decoder.end_step();
     m_busy = m_batcher.busy();

@@ -50,8 +50,8 @@ namespace impl {
   const struct {
     std::string_view name;
     double bytes;
-  } units[] = {{"B", 1},     {"kB", 1e3},      {"KB", 1e3},          {"MB", 1e6},
-               {"GB", 1e9},  {"KiB", 1024},    {"MiB", 1024 * 1024}, {"GiB", 1024. * 1024 * 1024}};
+  } units[] = {{"B", 1},    {"kB", 1e3},   {"KB", 1e3},          {"MB", 1e6},
+               {"GB", 1e9}, {"KiB", 1024}, {"MiB", 1024 * 1024}, {"GiB", 1024. * 1024 * 1024}};
   for (const auto& each : units)
     if (unit == each.name) return value * each.bytes;
   fail_tiers("no unit of bytes", piece);

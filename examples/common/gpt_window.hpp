@@ -58,7 +58,8 @@ class GptWindow {
   ///         prefetch_window(), such as infeasible if the window is larger than the memory.
   GptWindow(Generator& generator, heddle::tier::Objects& tier, const GptWindowOptions& options)
       : m_generator(&generator), m_schedule(make(generator, tier, options)) {
-    m_mover.attach(heddle::BufferId{0}, heddle::tier::reader_of(tier, ids(generator, tier, options)));
+    m_mover.attach(heddle::BufferId{0},
+                   heddle::tier::reader_of(tier, ids(generator, tier, options)));
   }
 
   /// Returns the Schedule of all passes.
@@ -115,7 +116,9 @@ class GptWindow {
     });
     const std::size_t passes = generator.steps() * generator.groups();
     heddle::expects(passes > 0, [] {
-      return heddle::ErrorInfo{"GptWindow", "there is nothing to generate", {},
+      return heddle::ErrorInfo{"GptWindow",
+                               "there is nothing to generate",
+                               {},
                                "submit all requests before the window is made"};
     });
     return heddle::schedule::prefetch_window(

@@ -90,9 +90,9 @@ struct Case {
 
 /// The layers that the passes of a Schedule take until the end of each, as simulated.
 std::vector<double> simulated_ends(const Schedule& list, double copy) {
-  const auto timeline = simulate(
-      list, StageCosts{.forward = 1, .per_byte = copy / static_cast<double>(layer_bytes)},
-      Sending::rendezvous);
+  const auto timeline =
+      simulate(list, StageCosts{.forward = 1, .per_byte = copy / static_cast<double>(layer_bytes)},
+               Sending::rendezvous);
   std::vector<double> ends;
   for (std::size_t i = 0; i < list.size(); ++i)
     if (list[ActionId{i}].kind == Kind::forward &&
@@ -101,8 +101,9 @@ std::vector<double> simulated_ends(const Schedule& list, double copy) {
   return ends;
 }
 
-/// Returns the layers that a pass takes in steady state, from the begin of the run. So a late wake-up
-/// makes it longer, and nothing makes it shorter. Returns 0 if a layer read the weights of another.
+/// Returns the layers that a pass takes in steady state, from the begin of the run. So a late
+/// wake-up makes it longer, and nothing makes it shorter. Returns 0 if a layer read the weights of
+/// another one.
 double pass_time(const Case& each) {
   constexpr std::size_t passes = 4;
   Orders orders{.name = "layers", .ranks = {{}, {}}, .graph = StageGraph::chain(layers)};
@@ -140,9 +141,9 @@ double pass_time(const Case& each) {
       std::this_thread::sleep_for(std::chrono::duration<double>(due - now));
       end = steady_seconds();
     };
-    Executor executor(slice(list, threads.rank(),
-                            [&](BufferId id, const Buffer&) { return memory[+id].data(); }),
-                      transport, {.idle = Idle::nap});
+    Executor executor(
+        slice(list, threads.rank(), [&](BufferId id, const Buffer&) { return memory[+id].data(); }),
+        transport, {.idle = Idle::nap});
     if (threads.rank() == 0) start = steady_seconds();
     executor.step(model);
     executor.drain();

@@ -85,10 +85,9 @@ Schedule chain(int ranks) {
       builder.add({.kind = Kind::forward, .queue = builder.local(Rank{r}), .item = Item{m}},
                   {schedule::read(in[r], m), schedule::write(out[r], m)});
       if (r + 1 < in.size())
-        builder.add({.kind = Kind::move,
-                     .queue = builder.queue(Rank{r}, Rank{r + 1}),
-                     .item = Item{m}},
-                    {schedule::read(out[r], m), schedule::write(in[r + 1], m)});
+        builder.add(
+            {.kind = Kind::move, .queue = builder.queue(Rank{r}, Rank{r + 1}), .item = Item{m}},
+            {schedule::read(out[r], m), schedule::write(in[r + 1], m)});
     }
   return std::move(builder).build();
 }
@@ -190,9 +189,8 @@ TEST_CASE("a sum over ranks carries the used words of its blocks") {
                         room.emplace_back(buffer.bytes / sizeof(Word)).data());
                   }),
             counting);
-        executor.sizes([&](const Action&, const Buffer&, std::uint32_t) {
-          return used * sizeof(Word);
-        });
+        executor.sizes(
+            [&](const Action&, const Buffer&, std::uint32_t) { return used * sizeof(Word); });
         const auto sum = [](const Task& task) { combine_on_host(task); };
         executor.step(sum);
         executor.drain();
@@ -213,8 +211,8 @@ TEST_CASE("a move between tiers brings the used bytes, and an empty function the
   Builder builder("move", 1);
   const BufferId far = builder.add_buffer(
       {.label = builder.label("far"), .tier = Tier{1}, .transient = false, .bytes = 64});
-  const BufferId near = builder.add_buffer(
-      {.label = builder.label("near"), .transient = false, .bytes = 64});
+  const BufferId near =
+      builder.add_buffer({.label = builder.label("near"), .transient = false, .bytes = 64});
   builder.add({.kind = Kind::move, .queue = builder.local(Rank{0}, Lane{1})},
               {schedule::read(far), schedule::write(near)});
   builder.add({.kind = Kind::forward, .queue = builder.local(Rank{0})}, {schedule::read(near)});
@@ -224,11 +222,10 @@ TEST_CASE("a move between tiers brings the used bytes, and an empty function the
   ThreadMover mover;
   std::vector<std::array<Bytes, 3>> results;  // wanted, seen by the handler, moved
   run_threads(1, [&](ThreadTransport& transport) {
-    Executor executor(slice(list, Rank{0},
-                            [&](BufferId id, const Buffer&) {
-                              return id == far ? from.data() : to.data();
-                            }),
-                      transport, {.mover = mover});
+    Executor executor(
+        slice(list, Rank{0},
+              [&](BufferId id, const Buffer&) { return id == far ? from.data() : to.data(); }),
+        transport, {.mover = mover});
     Bytes seen = 0;
     const auto model = [&](const Task& task) { seen = task.uses()[0].bytes; };
     for (const Bytes used : {Bytes{24}, Bytes{0}, Bytes{64}}) {
@@ -238,8 +235,7 @@ TEST_CASE("a move between tiers brings the used bytes, and an empty function the
       });
       executor.step(model);
       executor.drain();
-      results.push_back(
-          {used, seen, static_cast<Bytes>(std::ranges::count(to, std::byte{1}))});
+      results.push_back({used, seen, static_cast<Bytes>(std::ranges::count(to, std::byte{1}))});
     }
   });
   REQUIRE(results.size() == 3);
@@ -268,8 +264,7 @@ TEST_CASE("sizes that cannot be are refused, and the program stays as it was") {
   builder.add({.kind = Kind::forward, .queue = builder.local(Rank{1})}, {schedule::read(b, 1, 3)});
   const Schedule list = std::move(builder).build();
   std::array<std::byte, 128> memory{};
-  Program program =
-      slice(list, Rank{1}, [&](BufferId, const Buffer&) { return memory.data(); });
+  Program program = slice(list, Rank{1}, [&](BufferId, const Buffer&) { return memory.data(); });
   const auto sizes = [&] {
     std::vector<Bytes> all;
     for (const BoundUse& use : program.uses) all.push_back(use.bytes);
@@ -294,8 +289,8 @@ TEST_CASE("sizes that cannot be are refused, and the program stays as it was") {
                                    "bytes); make the buffers for the largest step"));
   CHECK_THAT(refused({12, 32, 12, 0, 12}), ContainsSubstring("a fraction of a value ('a'"));
   CHECK_THAT(refused({16, 32, 24, 0, 24}),
-             ContainsSubstring("0SEND_F3") && ContainsSubstring("have different sizes ('b' of stage 0: "
-                                                             "24 of 16 bytes)"));
+             ContainsSubstring("0SEND_F3") &&
+                 ContainsSubstring("have different sizes ('b' of stage 0: 24 of 16 bytes)"));
   CHECK_THAT(refused({16, 32, 16, 0, 8}),
              ContainsSubstring("COMBINE") && ContainsSubstring("have different sizes ('c'"));
   CHECK_THAT(refused({16, 32, 16, 8, 16}),

@@ -201,8 +201,7 @@ class Executor {
   ///         other ranks are not told.
   void sizes(const UsedBytes& used) {
     expects(!unfinished(), [&] {
-      return ErrorInfo{
-          place(), "sizes change between steps only", {}, "call finish() first"};
+      return ErrorInfo{place(), "sizes change between steps only", {}, "call finish() first"};
     });
     use_bytes(m_program, used);
   }

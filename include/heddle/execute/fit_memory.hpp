@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// fit_memory(): compares the buffers that a Runner allocates with the memories of a Machine, before
-/// it allocates them.
+/// fit_memory(): compares the buffers that a Runner allocates with the memories of a Machine,
+/// before it allocates them.
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/machine/machine.hpp>

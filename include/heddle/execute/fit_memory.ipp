@@ -46,10 +46,10 @@ HEDDLE_INLINE Schedule fold_uneven(Schedule schedule) {
 }
 
 HEDDLE_INLINE void expect_fits(const Schedule& schedule, const Machine& machine) {
-  check_capacity(simulate(schedule, StageCosts{.forward = 1, .backward_input = 1,
-                                               .backward_weight = 1},
-                          machine),
-                 machine);
+  check_capacity(
+      simulate(schedule, StageCosts{.forward = 1, .backward_input = 1, .backward_weight = 1},
+               machine),
+      machine);
   std::vector<std::vector<Bytes>> needed(static_cast<std::size_t>(schedule.ranks()));
   for (const Buffer& buffer : schedule.buffers()) {
     std::vector<Bytes>& tiers = needed[+buffer.rank];

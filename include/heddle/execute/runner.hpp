@@ -109,8 +109,8 @@ concept BeginsSteps = requires(M& model, Arguments&&... arguments) {
 };
 /// A model whose steps use a part of the buffers.
 template <class M>
-concept SizesSteps =
-    requires(M& model, const Action& action, const Buffer& buffer, std::uint32_t part) {
+concept SizesSteps = requires(M& model, const Action& action, const Buffer& buffer,
+                              std::uint32_t part) {
   { model.used_bytes(action, buffer, part) } -> std::convertible_to<Bytes>;
 };
 /// A model that has a result at the end of a step.

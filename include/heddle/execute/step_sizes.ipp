@@ -35,8 +35,7 @@ inline void expect_size(bool good, const Schedule& schedule, ActionId id, const 
 }
 
 // Returns the bytes of one use in a step.
-inline Bytes used_by(const Schedule& schedule, ActionId id, const Use& use,
-                     const UsedBytes& used) {
+inline Bytes used_by(const Schedule& schedule, ActionId id, const Use& use, const UsedBytes& used) {
   const Buffer& buffer = schedule[use.buffer];
   Bytes sum = 0;
   bool full = true;
@@ -50,9 +49,8 @@ inline Bytes used_by(const Schedule& schedule, ActionId id, const Use& use,
     expect_size(buffer.block == 0 || bytes == capacity, schedule, id, use,
                 "a part with scales is not full", bytes, capacity,
                 "use all of it, or cast without scales");
-    expect_size(full || bytes == 0, schedule, id, use,
-                "the used bytes of several parts have gaps", bytes, capacity,
-                "fill all parts of an action but the last, or use one part");
+    expect_size(full || bytes == 0, schedule, id, use, "the used bytes of several parts have gaps",
+                bytes, capacity, "fill all parts of an action but the last, or use one part");
     full = full && bytes == capacity;
     sum += bytes;
   }
@@ -77,8 +75,7 @@ HEDDLE_INLINE void use_bytes(Program& program, const UsedBytes& used) {
       const Bytes from = bytes_of(step.action, uses[0]), to = bytes_of(step.action, uses[1]);
       impl::expect_size(from == to, schedule, step.action, uses[1],
                         "the two ends of a move, or the two terms of a sum, have different sizes",
-                        to, from,
-                        "return the same size for both buffers");
+                        to, from, "return the same size for both buffers");
     }
     for (std::size_t u = 0; u < uses.size(); ++u) {
       if (step.moves() && u != (step.does == Step::Does::send ? 0 : 1)) continue;

@@ -46,11 +46,11 @@ struct MoverFile;
 
 /// One move, in a slot of its mover that is reused.
 struct ThreadMove {
-  const std::byte* source = nullptr;      ///< null if the move reads a file or calls a function
-  std::byte* target = nullptr;            ///< null if the move writes the file
-  std::shared_ptr<const MoverFile> file;  ///< null if no end is in a file
+  const std::byte* source = nullptr;          ///< null if the move reads a file or calls a function
+  std::byte* target = nullptr;                ///< null if the move writes the file
+  std::shared_ptr<const MoverFile> file;      ///< null if no end is in a file
   std::shared_ptr<const BytesReader> reader;  ///< null unless a function reads the source
-  Bytes offset = 0;                       ///< in the file
+  Bytes offset = 0;                           ///< in the file
   Bytes bytes = 0;
   std::atomic<bool> cancelled{false};
   std::atomic<bool> over{false};
@@ -60,8 +60,8 @@ struct ThreadMove {
 }  // namespace impl
 
 /// A mover whose thread performs one move after another, in the order of their starts, whatever
-/// their lanes. A move copies from memory to memory, reads from a file, writes to a file, or calls a
-/// function that reads. It models Mover. One thread uses it, usually that of one rank:
+/// their lanes. A move copies from memory to memory, reads from a file, writes to a file, or calls
+/// a function that reads. It models Mover. One thread uses it, usually that of one rank:
 ///
 ///     ThreadMover mover;
 ///     mover.attach(weights, {.path = "weights.tier", .bytes = size});

@@ -20,9 +20,9 @@ namespace heddle::inline v0::tier {
 /// @throws contract_error if there is no such object.
 [[nodiscard]] std::vector<Bytes> sizes_of(const Objects& tier, std::span<const ObjectId> ids);
 
-/// Returns a function that reads a buffer whose parts are these objects, in this order. The function
-/// copies the bytes from an offset of the buffer on. Both ends of a read lie between objects, as
-/// those of a move of whole parts do. The tier must outlive the function.
+/// Returns a function that reads a buffer whose parts are these objects, in this order. The
+/// function copies the bytes from an offset of the buffer on. Both ends of a read lie between
+/// objects, as those of a move of whole parts do. The tier must outlive the function.
 ///
 ///     mover.attach(weights, tier::reader_of(store, layers));  // mover: a ThreadMover
 ///

@@ -35,7 +35,8 @@ HEDDLE_INLINE std::function<void(Bytes, std::span<std::byte>)> reader_of(
   return [&tier, ids = std::vector<ObjectId>(ids.begin(), ids.end()), ends = std::move(ends)](
              Bytes offset, std::span<std::byte> to) {
     const auto place = [&](Bytes at) {
-      const auto found = static_cast<std::size_t>(std::ranges::upper_bound(ends, at) - ends.begin());
+      const auto found =
+          static_cast<std::size_t>(std::ranges::upper_bound(ends, at) - ends.begin());
       expects(at == (found == 0 ? 0 : ends[found - 1]), [&] {
         return ErrorInfo{
             "heddle::tier::reader_of", "a read begins or ends within an object",
