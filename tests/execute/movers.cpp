@@ -346,7 +346,7 @@ TEST_CASE("a function reads a buffer: the objects of a store, one for each move"
   reads(3 * bytes, std::span(room).first(2 * bytes));  // experts 0 and 2
   CHECK(std::memcmp(room.data() + bytes, test::expert_weights(2, bytes / 4).data(), bytes) == 0);
   CHECK_THAT(test::message_of<contract_error>([&] { reads(8, std::span(room).first(bytes)); }),
-             ContainsSubstring("lies in 'expert 3'"));
+             ContainsSubstring("byte 8 lies in 'expert 3'"));
   CHECK_THAT(test::message_of<contract_error>([&] { reads(0, std::span(room).first(8)); }),
              ContainsSubstring("byte 8 lies in 'expert 3'"));
   CHECK_THAT(test::message_of<contract_error>([&] { reads(5 * bytes, std::span(room)); }),

@@ -47,8 +47,8 @@ HEDDLE_INLINE std::function<void(Bytes, std::span<std::byte>)> reader_of(
       });
       return found;
     };
-    const std::size_t last = place(offset + to.size());
-    for (std::size_t i = place(offset); i < last; ++i) {
+    const std::size_t first = place(offset), last = place(offset + to.size());
+    for (std::size_t i = first; i < last; ++i) {
       const Bytes bytes = tier.object(ids[i]).bytes;
       tier.read(ids[i], to.first(bytes));
       to = to.subspan(bytes);
