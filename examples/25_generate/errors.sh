@@ -38,5 +38,24 @@ refuses "top-k must be at least 1" --top-k 0
 refuses "top-p must lie in (0, 1]" --top-p 1.5
 refuses "no token is asked for" --tokens 0
 refuses "the mesh does not fit the ranks" --tensor 2
-refuses "no option '--window'" --window 3
+refuses "--tiers needs a pipeline of one stage" --tiers "file $folder/w.tier"
+refuses "the mesh does not fit the ranks" --data 2
+refuses "--window has no tiers" --window 3
+
+tiers="memory 8MB, file $folder/w.tier 200MB/s"
+divided=(--pipe 1 --tensor 2 --precision double)
+refuses "the window must hold at least one object" "${divided[@]}" --tiers "$tiers" --window 0
+refuses "is larger than the fast tier" "${divided[@]}" --tiers "memory 1kB, file $folder/w.tier"
+refuses "the largest window that fits is 6" "${divided[@]}" --window 8 \
+  --tiers "memory 700kB, file $folder/w.tier"
+refuses "of another model" "${divided[@]}" --seed 7 --tiers "$tiers"
+refuses "no such tier ('tape x')" "${divided[@]}" --tiers "tape x"
+refuses "no unit of bytes ('8parsec')" "${divided[@]}" --tiers "memory 8parsec, file w"
+refuses "there is no tier 'file'" "${divided[@]}" --tiers "memory 8MB"
+refuses "cannot" "${divided[@]}" --tiers "file $folder/none/w.tier"
+(until [[ -e $folder/slow.tier ]]; do sleep 0.1; done; sleep 1
+ truncate -c -s 300000 "$folder/slow.tier") &
+refuses "object 'block" "${divided[@]}" --tokens 60 --tiers "file $folder/slow.tier 2MB/s"
+truncate -s 300000 "$folder/w.tier"
+refuses "$folder/w.tier" "${divided[@]}" --tiers "$tiers"
 exit $((failures > 0))

@@ -2,19 +2,28 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 // Continues texts with a byte-level GPT whose keys and values are kept, over the stages of a
-// pipeline and ranks that divide every layer; --check compares the texts with those of one rank
-// that computes every position again for every token.
+// pipeline and ranks that divide every layer, for requests that are divided among replicas. With
+// --tiers the weights of the blocks are in a file. --check compares the texts with those of one
+// rank that computes every position again for every token.
 //
 //   mpiexec -n 4 example_10_train_gpt --pipe 4 --steps 500 --save model.ckpt
 //   mpiexec -n 2 example_25_generate --load model.ckpt --pipe 2 --prompts prompts.txt --check
+//   mpiexec -n 2 example_25_generate --load model.ckpt --tensor 2 --window 3
+//       --tiers "memory 8MB, file weights.tier 200MB/s"
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
+#include <optional>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,11 +31,15 @@
 #include <heddle/comm/device_mesh.hpp>
 #include <heddle/comm/environment.hpp>
 #include <heddle/comm/mpi_transport.hpp>
+#include <heddle/execute/exchange.hpp>
 #include <heddle/execute/runner.hpp>
+#include <heddle/tier/store.hpp>
 
 #include "gpt.hpp"
 #include "gpt_generate.hpp"
+#include "gpt_tiers.hpp"
 #include "gpt_weights.hpp"
+#include "gpt_window.hpp"
 #include "host_copy.hpp"
 #include "options.hpp"
 
@@ -40,7 +53,9 @@ struct Settings {
   GptConfig model;  ///< without a checkpoint
   GptServing serving;
   int tokens = 48;
-  int tensor = 1;
+  int data = 1, tensor = 1;
+  std::string tiers;
+  int window = 2;
   bool check = false;
 };
 
@@ -67,13 +82,77 @@ std::string printable(const std::string& text) {
   return shown;
 }
 
+/// The texts of all replicas, and what they computed.
+struct Result {
+  std::map<std::uint32_t, std::string> texts = {};
+  std::size_t rows = 0;
+};
+
+/// Gathers the texts of the replicas: the number, the length and the bytes of each.
+template <class Generator>
+Result gathered(const Generator& generator, hd::DeviceMesh& mesh) {
+  std::vector<std::byte> own;
+  const auto put = [&](const auto* data, std::size_t count) {
+    const auto bytes = std::as_bytes(std::span(data, count));
+    own.insert(own.end(), bytes.begin(), bytes.end());
+  };
+  const std::uint64_t rows = generator.decoder().counts().rows;
+  put(&rows, 1);
+  for (const auto& [number, text] : generator.texts()) {
+    const std::uint64_t head[] = {number, text.size()};
+    put(head, 2);
+    put(text.data(), text.size());
+  }
+  Result result;
+  hd::MpiTransport replicas(mesh["data"].get());
+  for (const auto& bytes : hd::all_gather(replicas, own)) {
+    const auto number_at = [&](std::size_t place) {
+      std::uint64_t number = 0;
+      std::memcpy(&number, bytes.data() + place, sizeof(number));
+      return number;
+    };
+    result.rows += number_at(0);
+    for (std::size_t at = 8; at < bytes.size(); at += 16 + number_at(at + 8))
+      result.texts[static_cast<std::uint32_t>(number_at(at))] = {
+          reinterpret_cast<const char*>(bytes.data()) + at + 16, number_at(at + 8)};
+  }
+  return result;
+}
+
+/// Writes the file of the weights on the first rank, unless it is there. All ranks call it.
+template <class Real>
+void write_if_absent(const GptTiers& tiers, const GptWeights<Real>& weights, hd::DeviceMesh& mesh) {
+  std::string error;
+  if (mesh.rank() == 0 && !std::filesystem::exists(tiers.file)) {
+    try {
+      write_halves(tiers.file, weights, static_cast<std::size_t>(mesh["tensor"].size()));
+    } catch (const hd::format_error& failure) {
+      error = failure.what();
+    }
+  }
+  const auto all = hd::all_gather(mesh.transport(), std::as_bytes(std::span(error)));
+  if (!all[0].empty())
+    throw hd::format_error(
+        {"tiers",
+         std::string(reinterpret_cast<const char*>(all[0].data()), all[0].size()),
+         {},
+         "name a file that the first rank can write"});
+}
+
 template <class Real>
 void generate(const Settings& s) {
+  const std::optional<GptTiers> tiers =
+      s.tiers.empty() ? std::nullopt : std::optional(read_tiers(s.tiers));
+  hd::expects(!tiers || s.serving.stages == 1, [&] {
+    return hd::ErrorInfo{"command line", "--tiers needs a pipeline of one stage",
+                         hd::text("--pipe ", s.serving.stages), "divide the layers with --tensor"};
+  });
   const GptWeights<Real> weights = s.load.empty()
                                        ? first_weights<Real>(s.model, s.serving.sampling.seed)
                                        : load_weights<Real>(s.load);
   const GptConfig& model = weights.config;
-  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", s.serving.stages}, {"tensor", s.tensor}});
+  hd::DeviceMesh mesh(MPI_COMM_WORLD,
+                      {{"data", s.data}, {"pipe", s.serving.stages}, {"tensor", s.tensor}});
   const bool speaks = mesh.rank() == 0;
   GptServing serving = s.serving;
   serving.stage = mesh.coordinate("pipe");
@@ -82,30 +161,59 @@ void generate(const Settings& s) {
   if (s.check) serving.sizes.keep = static_cast<std::uint32_t>(model.context);
 
   const typename GptGenerator<Real>::Line line(mesh["tensor"], hd::RowForm::whole);
+  if (tiers) serving.weights = GptWeightsOf::ends;
   GptGenerator<Real> generator(model, serving, weights.values, line);
   hd::MpiTransport transport(mesh["pipe"].get());
-  hd::Runner run(generator, generator.schedule(), transport);
 
   const std::vector<std::string> prompts = read_prompts(s.prompts);
-  for (std::size_t i = 0; i < prompts.size(); ++i)
+  // Every replica has the requests of its turn. A draw depends on the number of the request, so the
+  // texts are those of one replica.
+  const auto replicas = static_cast<std::size_t>(s.data);
+  for (auto i = static_cast<std::size_t>(mesh.coordinate("data")); i < prompts.size();
+       i += replicas)
     generator.submit(
         {.number = static_cast<std::uint32_t>(i), .prompt = prompts[i], .tokens = s.tokens});
   using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  while (generator.busy()) run.step();
-  run.drain();
-  const std::chrono::duration<double> time = Clock::now() - begin;
+  std::chrono::duration<double> time{};
+  std::string memory;
+  if (tiers) {
+    write_if_absent(*tiers, weights, mesh);
+    hd::tier::Store store({.file = tiers->file,
+                           .model = store_model(weights, static_cast<std::size_t>(s.tensor)),
+                           .shape = {.bandwidth = tiers->bandwidth}});
+    GptWindow<Real> window(
+        generator, store,
+        {.window = s.window, .memory = tiers->memory, .part = {line.size(), line.rank()}});
+    hd::Runner run(window, window.schedule(), transport, window.options());
+    const auto begin = Clock::now();
+    try {
+      run.step();
+      run.drain();
+    } catch (const hd::format_error& error) {  // this rank alone has met it
+      throw std::runtime_error(hd::text("rank ", mesh.rank(), ": ", error.what()));
+    }
+    time = Clock::now() - begin;
+    memory = hd::text("weights: ", window.slot_bytes(), " bytes in memory, ",
+                      store.counters().bytes_read, " bytes read from ", tiers->file, "\n");
+  } else {
+    hd::Runner run(generator, generator.schedule(), transport);
+    const auto begin = Clock::now();
+    while (generator.busy()) run.step();
+    run.drain();
+    time = Clock::now() - begin;
+  }
+  const Result result = gathered(generator, mesh);
   if (!speaks) return;
 
   std::cout << "mesh: " << mesh.shape() << '\n';
-  for (const auto& [number, text] : generator.texts())
+  for (const auto& [number, text] : result.texts)
     std::cout << "--- request " << number << ":\n" << printable(text) << '\n';
   const auto& decoder = generator.decoder();
   const double tokens = static_cast<double>(s.tokens) * static_cast<double>(prompts.size());
-  std::cout << "---\nrows: " << decoder.counts().rows << " for " << tokens << " tokens\n"
+  std::cout << "---\nrows: " << result.rows << " for " << tokens << " tokens\n"
             << "cache of a rank: at most " << decoder.cache().peak_blocks() << " blocks of "
             << decoder.cache().block_bytes() << " bytes\n"
-            << "speed: " << tokens / time.count() << " tokens/s\n";
+            << memory << "speed: " << tokens / time.count() << " tokens/s\n";
   if (!s.check) return;
 
   GptConfig alone = model;
@@ -118,7 +226,8 @@ void generate(const Settings& s) {
     const std::string expected =
         prompts[i] +
         whole.generate(prompts[i], static_cast<std::size_t>(s.tokens), serving.sampling, i);
-    hd::expects(generator.text(i) == expected, [&] {
+    const std::string& text = result.texts.at(i);
+    hd::expects(text == expected, [&] {
       return hd::ErrorInfo{"check", "a text is not that of one rank without a cache",
                            hd::text("request ", i, ": '", printable(expected), "'"),
                            "with float, two tokens may be almost equally likely: try double"};
@@ -141,7 +250,7 @@ int main(int argc, char** argv) {
     GptBatchSizes& sizes = s.serving.sizes;
     sampling.temperature = 0.7;
     sizes.groups = 0;
-    Options options("Continues texts with a GPT over --pipe x --tensor ranks.");
+    Options options("Continues texts with a GPT over --data x --pipe x --tensor ranks.");
     options.add("load", s.load, "checkpoint of train_gpt; none: a model that has learned nothing");
     options.add("prompts", s.prompts, "file with a prompt on each line; none: five beginnings");
     options.add("tokens", s.tokens, "tokens to generate for each prompt");
@@ -149,16 +258,26 @@ int main(int argc, char** argv) {
     options.add("top-k", sampling.top_k, "tokens that may be drawn");
     options.add("top-p", sampling.top_p, "share of the probability that may be drawn");
     options.add("seed", sampling.seed, "of the draws, and of a model that has learned nothing");
+    options.add("data", s.data, "replicas that divide the requests");
     options.add("pipe", s.serving.stages, "pipeline stages");
     options.add("tensor", s.tensor, "ranks that divide every layer of a stage");
     options.add("groups", sizes.groups, "batches in flight; 0: as many as stages");
     options.add("requests", sizes.requests, "requests of a batch at once");
     options.add("rows", sizes.rows, "rows of a batch in a step");
     options.add("block", sizes.block, "tokens of a block of the cache");
+    options.add("tiers", s.tiers,
+                "where weights are, as \"memory 8MB, file weights.tier 200MB/s\"; none: all in "
+                "memory");
+    options.add("window", s.window, "halves of blocks in memory at once, with --tiers");
     options.add("precision", s.precision, "float or double");
     options.flag("check", s.check, "compare with one rank that keeps nothing");
     if (!options.parse(argc, argv)) {
       if (rank == 0) std::cout << options.help();
+    } else if (s.tiers.empty() && std::ranges::count(options.given(), "window") > 0) {
+      throw hd::contract_error({"command line",
+                                "--window has no tiers",
+                                {},
+                                "give --tiers \"memory 8MB, file weights.tier\" as well"});
     } else if (s.precision == "double") {
       generate<double>(s);
     } else if (s.precision == "float") {
@@ -172,7 +291,8 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     // What is wrong on all ranks is said once.
     const bool shared = dynamic_cast<const hd::contract_error*>(&error) != nullptr ||
-                        dynamic_cast<const hd::format_error*>(&error) != nullptr;
+                        dynamic_cast<const hd::format_error*>(&error) != nullptr ||
+                        dynamic_cast<const hd::infeasible*>(&error) != nullptr;
     if (rank == 0 || !shared) std::cerr << "generate: " << error.what() << '\n';
     return shared ? 2 : 1;
   }

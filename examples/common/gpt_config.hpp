@@ -157,6 +157,7 @@ struct GptTable {
   std::vector<GptTensor> tensors;
   std::vector<GptBlockOffsets> blocks;
   std::size_t token_table = 0, position_table = 0;  // valid on the stage with block 0
+  std::size_t blocks_end = 0;                       ///< the end of the parameters of all blocks
   std::size_t norm_scale = 0, norm_shift = 0, vocabulary_weight = 0, vocabulary_bias = 0;  // last
   std::size_t size = 0;
 
@@ -200,12 +201,47 @@ struct GptTable {
       at.contract_weight = add(block + "mlp.contract", rows(4 * w, w), 0.5 * keep * residual);
       at.contract_bias = add(block + "mlp.contract_bias", all(w), 0);
     }
+    blocks_end = size;
     if (last == config.layers) {
       norm_scale = add("norm.scale", all(w), 0, 1);
       norm_shift = add("norm.shift", all(w), 0);
       vocabulary_weight = add("vocabulary", columns(w, vocabulary), 0.1 * keep);
       vocabulary_bias = add("vocabulary_bias", columns(1, vocabulary), 0);
     }
+  }
+
+  /// Returns the halves of all blocks: an attention and an MLP for each.
+  [[nodiscard]] std::size_t halves() const { return 2 * blocks.size(); }
+  /// Returns the place of the parameters of a half, which follow one another.
+  [[nodiscard]] heddle::Share half(std::size_t number) const {
+    const auto begin = [&](std::size_t h) {
+      if (h == halves()) return blocks_end;
+      return h % 2 == 0 ? blocks[h / 2].norm1_scale : blocks[h / 2].norm2_scale;
+    };
+    return {begin(number), begin(number + 1) - begin(number)};
+  }
+  /// Returns the offsets of a half's parameters within the half. Those of the other half of the
+  /// block are 0.
+  [[nodiscard]] GptBlockOffsets in_half(std::size_t number) const {
+    const GptBlockOffsets& at = blocks[number / 2];
+    const std::size_t first = half(number).first;
+    GptBlockOffsets own{};
+    if (number % 2 == 0) {
+      own.norm1_scale = at.norm1_scale - first;
+      own.norm1_shift = at.norm1_shift - first;
+      own.qkv_weight = at.qkv_weight - first;
+      own.qkv_bias = at.qkv_bias - first;
+      own.project_weight = at.project_weight - first;
+      own.project_bias = at.project_bias - first;
+    } else {
+      own.norm2_scale = at.norm2_scale - first;
+      own.norm2_shift = at.norm2_shift - first;
+      own.expand_weight = at.expand_weight - first;
+      own.expand_bias = at.expand_bias - first;
+      own.contract_weight = at.contract_weight - first;
+      own.contract_bias = at.contract_bias - first;
+    }
+    return own;
   }
 
  private:

@@ -39,6 +39,12 @@ struct GptDecodeCounts {
   std::size_t summed = 0;       ///< elements of all sums over the ranks of the line
 };
 
+/// The parameters that a decoder keeps.
+enum class GptWeightsOf : std::uint8_t {
+  whole,  ///< all of its stage
+  ends,   ///< those beside the blocks: the caller has the blocks
+};
+
 template <class Real, class Space = examples::Space>
 class GptDecoder {
  public:
@@ -53,7 +59,7 @@ class GptDecoder {
   /// @throws contract_error if a size is out of range, or if there is another number of parameters.
   GptDecoder(const GptConfig& config, int first, int last, const GptBatchSizes& sizes,
              std::span<const Real> parameters, const Line& line = {},
-             const execution_space& exec = {});
+             GptWeightsOf weights = GptWeightsOf::whole, const execution_space& exec = {});
   GptDecoder(const GptDecoder&) = delete;
   GptDecoder& operator=(const GptDecoder&) = delete;
 
@@ -68,6 +74,16 @@ class GptDecoder {
   /// calls.
   void forward(std::span<const GptSegment> segments, std::span<const std::uint8_t> tokens,
                const Real* input, Real* output);
+
+  /// The same step in pieces, for weights that are elsewhere: begin_step(), then compute_half() for
+  /// every half of the table in order, with its parameters, then end_step(). A half is complete
+  /// when its call returns.
+  void begin_step(std::span<const GptSegment> segments, std::span<const std::uint8_t> tokens,
+                  const Real* input, Real* output);
+  void compute_half(std::size_t half, Real* weights);
+  void end_step();
+  /// Returns the offsets of this rank's parameters.
+  [[nodiscard]] const GptTable& table() const { return m_table; }
 
   /// Returns the logits of the token that segment number `drawn` of those that draw is to have.
   [[nodiscard]] std::span<const Real> logits(std::size_t drawn) const {
@@ -97,7 +113,14 @@ class GptDecoder {
   /// Makes room in the cache and copies the places of the rows. Returns the number of rows.
   std::size_t begin(std::span<const GptSegment> segments, std::span<const std::uint8_t> tokens);
   void embed(const Scratch& scratch, const Matrix& stream);
-  void block(std::size_t b, const Scratch& scratch, const Matrix& stream);
+  using Weights = GptBlockWeights<Real, execution_space>;
+  [[nodiscard]] Scratch scratch();
+  [[nodiscard]] Matrix stream(const Scratch& scratch) const;
+  void attention(std::size_t b, const Weights& weights, const Scratch& scratch,
+                 const Matrix& stream);
+  void mlp(const Weights& weights, const Scratch& scratch, const Matrix& stream);
+  /// Returns the parameters beside the blocks that begin at this offset of the table.
+  [[nodiscard]] Real* kept(std::size_t offset) const;
   void attend(std::size_t b, const Scratch& scratch);
   void predict(const Scratch& scratch, const Matrix& stream);
   /// Calls that count rows.
@@ -109,6 +132,7 @@ class GptDecoder {
   GptConfig m_config;
   GptBatchSizes m_sizes;
   bool m_embeds, m_predicts;
+  GptWeightsOf m_keeps;
   execution_space m_exec;
   Line m_line;
   GptTable m_table;
@@ -123,7 +147,9 @@ class GptDecoder {
   decltype(heddle::host_mirror(m_positions)) m_host_positions, m_host_picks;
   decltype(heddle::host_mirror(m_rows)) m_host_rows;
   decltype(heddle::host_mirror(m_logits)) m_host_logits;
-  std::size_t m_draws = 0;  ///< tokens that this step draws
+  std::size_t m_draws = 0;      ///< tokens that this step draws
+  std::size_t m_step_rows = 0;  ///< rows of this step
+  Real* m_output = nullptr;     ///< of this step
   GptDecodeCounts m_counts;
 };
 

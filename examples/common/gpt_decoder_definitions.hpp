@@ -60,17 +60,22 @@ template <class Line>
 template <class Real, class Space>
 GptDecoder<Real, Space>::GptDecoder(const GptConfig& config, int first, int last,
                                     const GptBatchSizes& sizes, std::span<const Real> parameters,
-                                    const Line& line, const execution_space& exec)
+                                    const Line& line, GptWeightsOf weights,
+                                    const execution_space& exec)
     : m_config(impl::decoder_config(config, first, last, sizes, line)),
       m_sizes(sizes),
       m_embeds(first == 0),
       m_predicts(last == config.layers),
+      m_keeps(weights),
       m_exec(exec),
       m_line(line),
       m_table(config, first, last, {line.size(), line.rank()}),
       m_shape(config, line, heddle::SequenceLine<Real, execution_space>(),
               {1, static_cast<std::int64_t>(sizes.rows), {}, {}}, true),
-      m_parameters("heddle::gpt::parameters", m_table.size),
+      m_parameters(
+          "heddle::gpt::parameters",
+          m_table.size -
+              (weights == GptWeightsOf::whole ? 0 : m_table.blocks_end - m_table.half(0).first)),
       m_cache({m_table.blocks.size(), m_shape.attention.heads.kv_columns(), sizes.block,
                sizes.all_blocks(), sizes.slots(), sizes.blocks_of(sizes.context)}),
       m_tokens("heddle::gpt::tokens", sizes.rows),
@@ -103,8 +108,11 @@ void GptDecoder<Real, Space>::take_part(std::span<const Real> parameters, const 
                              "gather the parameters of all stages"};
   });
   const auto host = heddle::host_mirror(m_parameters);
-  for_each_owned(m_table, {0, m_table.size}, whole,
-                 [&](std::size_t at, std::size_t place) { host(at) = parameters[place]; });
+  for_each_owned(m_table, {0, m_table.size}, whole, [&](std::size_t at, std::size_t place) {
+    const bool of_block = m_table.half(0).first <= at && at < m_table.blocks_end;
+    if (m_keeps == GptWeightsOf::whole || !of_block)
+      host(static_cast<std::size_t>(kept(at) - m_parameters.data())) = parameters[place];
+  });
   Kokkos::deep_copy(m_exec, m_parameters, host);
   m_exec.fence("heddle::gpt::parameters");
 }
@@ -156,24 +164,80 @@ std::size_t GptDecoder<Real, Space>::begin(std::span<const GptSegment> segments,
 }
 
 template <class Real, class Space>
+Real* GptDecoder<Real, Space>::kept(std::size_t offset) const {
+  const bool behind = m_keeps == GptWeightsOf::ends && offset >= m_table.blocks_end;
+  return m_parameters.data() + offset -
+         (behind ? m_table.blocks_end - m_table.half(0).first : std::size_t{0});
+}
+
+template <class Real, class Space>
+auto GptDecoder<Real, Space>::scratch() -> Scratch {
+  Cutter<Real, execution_space> cut(m_scratch.data());
+  return Scratch(cut, m_shape, m_step_rows);
+}
+
+template <class Real, class Space>
+auto GptDecoder<Real, Space>::stream(const Scratch& scratch) const -> Matrix {
+  return m_predicts ? scratch.stream : Matrix(m_output, m_step_rows, scratch.stream.extent(1));
+}
+
+template <class Real, class Space>
+void GptDecoder<Real, Space>::begin_step(std::span<const GptSegment> segments,
+                                         std::span<const std::uint8_t> tokens, const Real* input,
+                                         Real* output) {
+  m_step_rows = begin(segments, tokens);
+  m_output = output;
+  if (m_step_rows == 0) return;
+  const Scratch own = scratch();
+  const Matrix rows = stream(own);
+  if (m_embeds)
+    embed(own, rows);
+  else
+    Kokkos::deep_copy(m_exec, rows, Input(input, m_step_rows, rows.extent(1)));
+}
+
+template <class Real, class Space>
+void GptDecoder<Real, Space>::compute_half(std::size_t half, Real* weights) {
+  if (m_step_rows == 0) return;
+  const Scratch own = scratch();
+  const Weights views(weights, m_table.in_half(half), m_shape);
+  if (half % 2 == 0)
+    attention(half / 2, views, own, stream(own));
+  else
+    mlp(views, own, stream(own));
+  m_exec.fence("heddle::gpt::half");
+}
+
+template <class Real, class Space>
+void GptDecoder<Real, Space>::end_step() {
+  if (m_step_rows > 0) {
+    const Scratch own = scratch();
+    if (m_predicts && m_draws > 0) predict(own, stream(own));
+    m_counts.rows += m_step_rows;
+  }
+  m_exec.fence("heddle::gpt::decode");
+}
+
+template <class Real, class Space>
 void GptDecoder<Real, Space>::forward(std::span<const GptSegment> segments,
                                       std::span<const std::uint8_t> tokens, const Real* input,
                                       Real* output) {
-  const std::size_t rows = begin(segments, tokens);
-  if (rows > 0) {
-    Cutter<Real, execution_space> cut(m_scratch.data());
-    const Scratch scratch(cut, m_shape, rows);
-    const Matrix stream =
-        m_predicts ? scratch.stream : Matrix(output, rows, scratch.stream.extent(1));
-    if (m_embeds)
-      embed(scratch, stream);
-    else
-      Kokkos::deep_copy(m_exec, stream, Input(input, rows, stream.extent(1)));
-    for (std::size_t b = 0; b < m_table.blocks.size(); ++b) block(b, scratch, stream);
-    if (m_predicts && m_draws > 0) predict(scratch, stream);
-    m_counts.rows += rows;
+  heddle::expects(m_keeps == GptWeightsOf::whole, [] {
+    return heddle::ErrorInfo{"GptDecoder::forward",
+                             "the decoder does not keep its blocks",
+                             {},
+                             "call compute_half() with the weights of every half"};
+  });
+  begin_step(segments, tokens, input, output);
+  if (m_step_rows > 0) {
+    const Scratch own = scratch();
+    for (std::size_t b = 0; b < m_table.blocks.size(); ++b) {
+      const Weights weights(m_parameters.data(), m_table.blocks[b], m_shape);
+      attention(b, weights, own, stream(own));
+      mlp(weights, own, stream(own));
+    }
   }
-  m_exec.fence("heddle::gpt::decode");
+  end_step();
 }
 
 template <class Real, class Space>
@@ -181,11 +245,10 @@ void GptDecoder<Real, Space>::embed(const Scratch& scratch, const Matrix& stream
   using Tokens = heddle::kernel::Matrix<const std::uint8_t, execution_space>;
   const std::size_t rows = stream.extent(0), width = stream.extent(1);
   const heddle::Share classes = m_line.share(static_cast<std::size_t>(m_config.vocabulary));
-  Real* const flat = m_parameters.data();
   heddle::vocabulary_embedding_forward(
       m_line, m_exec, Tokens(m_tokens.data(), 1, rows), classes,
-      Input(flat + m_table.token_table, classes.count, width),
-      Input(flat + m_table.position_table, static_cast<std::size_t>(m_config.context), width),
+      Input(kept(m_table.token_table), classes.count, width),
+      Input(kept(m_table.position_table), static_cast<std::size_t>(m_config.context), width),
       scratch.normed, stream,
       heddle::kernel::Vector<const std::size_t, execution_space>(m_positions.data(), rows));
   if (m_line.size() > 1) m_counts.summed += stream.size();
@@ -207,17 +270,21 @@ void GptDecoder<Real, Space>::row_parallel(const Input& input, const Input& weig
 }
 
 template <class Real, class Space>
-void GptDecoder<Real, Space>::block(std::size_t b, const Scratch& scratch, const Matrix& stream) {
+void GptDecoder<Real, Space>::attention(std::size_t b, const Weights& weights,
+                                        const Scratch& scratch, const Matrix& stream) {
   namespace hk = heddle::kernel;
-  const GptBlockWeights<Real, execution_space> weights(m_parameters.data(), m_table.blocks[b],
-                                                       m_shape);
   hk::layer_norm_forward(m_exec, stream, weights.scale1, weights.shift1, scratch.normalised,
                          scratch.inverse, scratch.normed);
   column_parallel(scratch.normed, weights.qkv, weights.qkv_bias, scratch.qkv);
   attend(b, scratch);
   row_parallel(scratch.attended, weights.project, weights.project_bias, scratch.normed);
   hk::residual_add(m_exec, scratch.normed, stream);
+}
 
+template <class Real, class Space>
+void GptDecoder<Real, Space>::mlp(const Weights& weights, const Scratch& scratch,
+                                  const Matrix& stream) {
+  namespace hk = heddle::kernel;
   hk::layer_norm_forward(m_exec, stream, weights.scale2, weights.shift2, scratch.normalised,
                          scratch.inverse, scratch.normed);
   column_parallel(scratch.normed, weights.expand, weights.expand_bias, scratch.hidden);
@@ -258,17 +325,16 @@ void GptDecoder<Real, Space>::predict(const Scratch& scratch, const Matrix& stre
           stream,
           heddle::kernel::Vector<const std::size_t, execution_space>(m_picks.data(), m_draws),
           picked});
-  Real* const flat = m_parameters.data();
   const heddle::Share classes = m_line.share(static_cast<std::size_t>(m_config.vocabulary));
   const Matrix logits(m_logits.data(), m_draws, m_logits.extent(1));
   const Matrix own =
       m_line.size() > 1 ? Matrix(m_own_logits.data(), m_draws, classes.count) : logits;
-  hk::layer_norm_forward(m_exec, picked, Vector(flat + m_table.norm_scale, width),
-                         Vector(flat + m_table.norm_shift, width), rows_of(scratch.normalised),
+  hk::layer_norm_forward(m_exec, picked, Vector(kept(m_table.norm_scale), width),
+                         Vector(kept(m_table.norm_shift), width), rows_of(scratch.normalised),
                          Vector(scratch.inverse.data(), m_draws), rows_of(scratch.normed));
   heddle::column_parallel_forward(m_line, m_exec, rows_of(scratch.normed), {},
-                                  Input(flat + m_table.vocabulary_weight, width, classes.count),
-                                  Vector(flat + m_table.vocabulary_bias, classes.count), own);
+                                  Input(kept(m_table.vocabulary_weight), width, classes.count),
+                                  Vector(kept(m_table.vocabulary_bias), classes.count), own);
   if (m_line.size() > 1) {
     Kokkos::parallel_for("heddle::gpt::spread_classes", Range(m_exec, 0, logits.size()),
                          GptSpreadClasses<Real, execution_space>{own, classes, logits});

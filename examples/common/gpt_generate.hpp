@@ -44,9 +44,10 @@ namespace examples {
 /// Options of a GptGenerator.
 struct GptServing {
   GptSampling sampling = {};
-  GptBatchSizes sizes = {};  ///< the context is that of the model
-  int stages = 1;            ///< ranks of the pipeline
-  int stage = 0;             ///< this rank's place
+  GptBatchSizes sizes = {};                    ///< the context is that of the model
+  int stages = 1;                              ///< ranks of the pipeline
+  int stage = 0;                               ///< this rank's place
+  GptWeightsOf weights = GptWeightsOf::whole;  ///< ends: a GptWindow has the blocks
 };
 
 /// One rank of a generation. The first stage has the requests and composes every batch. What the
@@ -65,7 +66,7 @@ class GptGenerator {
                const Line& line = {})
       : m_serving(completed(std::move(serving), config)),
         m_decoder(config, block(config, m_serving.stage), block(config, m_serving.stage + 1),
-                  m_serving.sizes, parameters, line),
+                  m_serving.sizes, parameters, line, m_serving.weights),
         m_batcher(m_serving.sizes),
         m_sampler(m_serving.sampling, static_cast<std::size_t>(config.vocabulary)),
         m_front(front_bytes(m_serving.sizes)),
@@ -103,6 +104,22 @@ class GptGenerator {
     return m_batcher.texts();
   }
   [[nodiscard]] const Decoder& decoder() const { return m_decoder; }
+
+  // Called by a GptWindow, on one rank: a step of one group in pieces.
+
+  /// Returns the steps that the submitted requests need; see GptBatcher::steps().
+  [[nodiscard]] std::size_t steps() const { return m_batcher.steps(); }
+  [[nodiscard]] std::uint32_t groups() const { return m_serving.sizes.groups; }
+  void begin_group(std::uint32_t m) {
+    const auto segments = compose_front(m);
+    m_decoder.begin_step(segments, m_batcher.tokens(m), nullptr, nullptr);
+  }
+  void compute_half(std::size_t half, Real* weights) { m_decoder.compute_half(half, weights); }
+  void end_group(std::uint32_t m) {
+    m_decoder.end_step();
+    m_busy = m_batcher.busy();
+    draw(m, front_segments());
+  }
 
   // Called by a Runner.
 
@@ -184,23 +201,34 @@ class GptGenerator {
                       Bytes<const T, Kokkos::HostSpace>(host.data(), host.size()));
   }
 
-  /// Takes the drawn tokens of a group and computes its next batch, on the first stage.
-  void compose(std::uint32_t m, std::byte* to) {
+  /// Takes the drawn tokens of a group and describes its next batch, on the first stage.
+  std::span<const GptSegment> compose_front(std::uint32_t m) {
     m_batcher.take(m, drawn(m));
     const auto segments = m_batcher.next(m);
     const Front front{static_cast<std::uint32_t>(segments.size()), m_batcher.busy() ? 1U : 0U};
     std::memcpy(m_front.data(), &front, sizeof(Front));
     std::memcpy(m_front.data() + sizeof(Front), segments.data(), segments.size_bytes());
+    return segments;
+  }
+  /// Takes the drawn tokens of a group and computes its next batch, on the first stage.
+  void compose(std::uint32_t m, std::byte* to) {
+    static_cast<void>(compose_front(m));
     compute(m, nullptr, to);
+  }
+
+  [[nodiscard]] Front front() const {
+    Front front;
+    std::memcpy(&front, m_front.data(), sizeof(Front));
+    return front;
+  }
+  [[nodiscard]] std::span<const GptSegment> front_segments() const {
+    return {reinterpret_cast<const GptSegment*>(m_front.data() + sizeof(Front)), front().segments};
   }
 
   /// Computes the batch that m_front describes.
   void compute(std::uint32_t m, const std::byte* from, std::byte* to) {
-    Front front;
-    std::memcpy(&front, m_front.data(), sizeof(Front));
-    m_busy = front.busy != 0;
-    const std::span segments(reinterpret_cast<const GptSegment*>(m_front.data() + sizeof(Front)),
-                             front.segments);
+    m_busy = front().busy != 0;
+    const std::span segments = front_segments();
     const auto input =
         reinterpret_cast<const Real*>(from == nullptr ? from : from + m_front.size());
     const auto output =
@@ -209,6 +237,10 @@ class GptGenerator {
                       m_decoder.embeds() ? m_batcher.tokens(m) : std::span<const std::uint8_t>(),
                       input, output);
     if (!m_decoder.predicts()) return from_host(std::span<const std::byte>(m_front), to);
+    draw(m, segments);
+  }
+  /// Draws the tokens of a group from the logits of its last rows.
+  void draw(std::uint32_t m, std::span<const GptSegment> segments) {
     std::size_t next = 0;
     for (const GptSegment& segment : segments)
       if (segment.draws != 0) {

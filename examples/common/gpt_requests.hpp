@@ -174,6 +174,25 @@ class GptBatcher {
     return m_groups[group].tokens;
   }
 
+  /// Returns the steps of all groups that the waiting requests need if every text gets all of its
+  /// tokens. @throws contract_error if a request is in a slot.
+  [[nodiscard]] std::size_t steps() const {
+    heddle::expects(m_active == 0, [&] {
+      return heddle::ErrorInfo{"GptBatcher::steps", "texts are in their slots",
+                               heddle::text(m_active, " texts"), "call it before the first step"};
+    });
+    GptBatcher ahead(*this);
+    for (GptRequest& each : ahead.m_waiting) each.stop = -1;
+    const std::vector<std::uint8_t> drawn(m_sizes.requests);
+    std::size_t steps = 0;
+    for (; ahead.busy(); ++steps)
+      for (std::size_t group = 0; group < m_groups.size(); ++group) {
+        ahead.take(group, drawn);
+        static_cast<void>(ahead.next(group));
+      }
+    return steps;
+  }
+
   /// Returns true if a request waits or is in a slot.
   [[nodiscard]] bool busy() const { return !m_waiting.empty() || m_active > 0; }
   /// Returns the prompt and the tokens of a request so far.

@@ -15,6 +15,7 @@
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/expert_walk.hpp>
+#include <heddle/execute/fit_memory.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/local_updates.hpp>
 #include <heddle/execute/mover.hpp>
@@ -30,6 +31,7 @@
 #include <heddle/execute/shared_executor.hpp>
 #include <heddle/execute/slice.hpp>
 #include <heddle/execute/split_mover.hpp>
+#include <heddle/execute/step_sizes.hpp>
 #include <heddle/execute/stream.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/execute/thread_mover.hpp>

@@ -7,6 +7,7 @@
 
 #include <heddle/tier/cache.hpp>
 #include <heddle/tier/cache_event.hpp>
+#include <heddle/tier/object_reader.hpp>
 #include <heddle/tier/objects.hpp>
 #include <heddle/tier/pinned.hpp>
 #include <heddle/tier/policy.hpp>

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -29,6 +30,8 @@
 #include <heddle/execute.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/tier/object_reader.hpp>
+#include <heddle/tier/store.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"
@@ -36,6 +39,7 @@
 #include "support/execution.hpp"
 #include "support/late_mover.hpp"
 #include "support/random_schedule.hpp"
+#include "support/small_store.hpp"
 
 namespace test_movers {
 
@@ -306,6 +310,58 @@ TEST_CASE("moves read a file and write it, at the offset of the buffer") {
   for (std::size_t i = 0; i < back.size(); ++i)
     REQUIRE(back[i] ==
             (i / bytes == 1 || i / bytes == 2 ? std::byte{0x77} : TierFile::byte_at(before + i)));
+}
+
+TEST_CASE("a function reads a buffer: the objects of a store, one for each move") {
+  constexpr Bytes bytes = 4096, count = 6;
+  const test::TestFolder folder("reader");
+  const std::string file = folder.file("experts");
+  test::write_experts(file, std::vector<std::size_t>(count, bytes / sizeof(float)));
+  tier::Store store({.file = file});
+  // In another order than that of the file.
+  const std::vector<tier::ObjectId> order{3, 1, 5, 0, 2, 4};
+  CHECK(tier::sizes_of(store, order) == std::vector<Bytes>(count, bytes));
+  const Fetching fetching(count, bytes);
+  ThreadMover mover;
+  mover.attach(fetching.weights, tier::reader_of(store, order));
+  CHECK(mover.holds(fetching.weights));
+  const Fetched fetched = fetch(fetching, mover);
+  CHECK(fetched.errors == std::array<std::string, 2>{});
+  for (std::size_t k = 0; k < count; ++k) {
+    const auto weights = test::expert_weights(+order[k], bytes / sizeof(float));
+    CHECK(std::memcmp(fetched.got.data() + k * bytes, weights.data(), bytes) == 0);
+  }
+  CHECK(store.counters().reads == count);
+  CHECK(store.counters().bytes_read == count * bytes);
+
+  // A disk that fails in mid-read: the move and the object are named, and the other rank is told.
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - bytes / 2);  // "expert 5"
+  const Fetched cut = fetch(fetching, mover);
+  CHECK_THAT(cut.errors[1], ContainsSubstring("0PREFETCH2 failed") &&
+                                ContainsSubstring("expert 5") && ContainsSubstring(file));
+  CHECK_THAT(cut.errors[0], ContainsSubstring("rank 1 failed at"));
+
+  const auto reads = tier::reader_of(store, order);
+  std::vector<std::byte> room(3 * bytes);
+  reads(3 * bytes, std::span(room).first(2 * bytes));  // experts 0 and 2
+  CHECK(std::memcmp(room.data() + bytes, test::expert_weights(2, bytes / 4).data(), bytes) == 0);
+  CHECK_THAT(test::message_of<contract_error>([&] { reads(8, std::span(room).first(bytes)); }),
+             ContainsSubstring("byte 8 lies in 'expert 3'"));
+  CHECK_THAT(test::message_of<contract_error>([&] { reads(0, std::span(room).first(8)); }),
+             ContainsSubstring("byte 8 lies in 'expert 3'"));
+  CHECK_THAT(test::message_of<contract_error>([&] { reads(5 * bytes, std::span(room)); }),
+             ContainsSubstring("the objects have 24576"));
+  CHECK_THROWS_AS(static_cast<void>(tier::reader_of(store, std::vector<tier::ObjectId>{9})),
+                  contract_error);
+  CHECK_THAT(
+      test::message_of<contract_error>([&] { mover.attach(fetching.weights, BytesReader()); }),
+      ContainsSubstring("there is no function that reads the buffer"));
+  std::byte data{};
+  CHECK_THAT(test::message_of<contract_error>([&] {
+               (void)mover.start(Lane{0}, end_at(&data, BufferId{20}),
+                                 end_at(nullptr, fetching.weights), 1);
+             }),
+             ContainsSubstring("only read (buffer 0, read by a function)"));
 }
 
 TEST_CASE("a file that ends too early is named with the move, the parts and the rank") {

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <iostream>
 #include <map>
 #include <new>
 #include <numeric>
@@ -404,6 +405,49 @@ TEST_CASE("200 tokens are at least 5 times as fast as without the cache, and nee
       std::chrono::duration<double>(between - before) / std::chrono::duration<double>(end - begin);
   INFO("speed-up " << ratio);
   CHECK(ratio >= 5);
+}
+
+TEST_CASE("packed rows take less time than padded ones") {
+  // 8 prompts of lengths that are uniform in [1, 128]: packed, a step has the sum of the lengths.
+  constexpr std::size_t texts = 8, longest = 128;
+  const GptConfig config{
+      .layers = 2, .width = 64, .heads = 4, .context = longest, .sequences = 1, .vocabulary = 64};
+  const GptBatchSizes sizes{
+      .requests = texts, .rows = texts * longest, .context = longest, .block = 16};
+  Stage stage(config, 0, config.layers, 5);
+  GptDecoder<double> decoder(config, 0, config.layers, sizes, parameters_of(stage));
+  std::vector<std::uint32_t> lengths;
+  const heddle::Random random(11, "lengths");
+  for (std::size_t i = 0; i < texts; ++i)
+    lengths.push_back(1 + static_cast<std::uint32_t>(random.below(i, longest)));
+  const std::size_t sum = std::accumulate(lengths.begin(), lengths.end(), std::size_t{0});
+  const auto seconds = [&](bool packed) {
+    std::vector<GptSegment> segments;
+    std::size_t rows = 0;
+    for (std::uint32_t i = 0; i < texts; ++i) {
+      segments.push_back({i, i, 0, packed ? lengths[i] : std::uint32_t{longest}, 0, 1});
+      rows += segments.back().rows;
+    }
+    const std::vector<std::uint8_t> tokens(rows, 7);
+    const std::size_t before = decoder.counts().linear_rows;
+    const auto begin = std::chrono::steady_clock::now();
+    decoder.forward(segments, tokens, nullptr, nullptr);
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+    CHECK(decoder.counts().linear_rows - before == 8 * (packed ? sum : texts * longest));
+    return time.count();
+  };
+  static_cast<void>(seconds(true));
+  static_cast<void>(seconds(false));
+  std::vector<double> ratios;
+  for (int round = 0; round < 9; ++round) {
+    const double padded = seconds(false);
+    ratios.push_back(seconds(true) / padded);
+  }
+  std::ranges::sort(ratios);
+  std::cout << "packed: " << ratios[4] << " of the padded time (" << ratios.front() << " to "
+            << ratios.back() << " in 9 rounds), with "
+            << static_cast<double>(sum) / static_cast<double>(texts * longest) << " of the rows\n";
+  CHECK(ratios[4] <= 0.9);
 }
 
 }  // namespace test_generation

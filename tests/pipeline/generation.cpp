@@ -4,7 +4,8 @@
 // program: its own
 
 // Texts that the GPT continues over the stages of a pipeline and over ranks that divide every
-// layer, against GptStage::generate() on one rank: every P x T.
+// layer, against GptStage::generate() on one rank: every P x T. The weights are in memory or in a
+// file, and requests are divided among replicas.
 
 #include <algorithm>
 #include <cmath>
@@ -12,11 +13,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
@@ -24,9 +28,12 @@
 #include "gpt.hpp"
 #include "gpt_checkpoint.hpp"
 #include "gpt_generate.hpp"
+#include "gpt_tiers.hpp"
 #include "gpt_training.hpp"
 #include "gpt_weights.hpp"
+#include "gpt_window.hpp"
 #include "host_copy.hpp"
+#include "support/complaint.hpp"
 #include "support/sent_bytes.hpp"
 #include "support/world.hpp"
 
@@ -34,6 +41,8 @@ namespace test_generation_over_ranks {
 
 namespace hd = heddle;
 using namespace examples;
+using Catch::Matchers::ContainsSubstring;
+using hd::test::message_of;
 using hd::test::sent_bytes;
 using hd::test::world_size;
 using Stage = GptStage<double>;
@@ -123,6 +132,132 @@ TEST_CASE("texts do not depend on the ranks that generate them") {
                  {.groups = groups + 1, .requests = 3, .rows = 30, .keep = 20, .block = 16}, {},
                  true);
   }
+}
+
+TEST_CASE("texts do not depend on the replicas that divide the requests") {
+  Stage serial(small, 0, small.layers, 5);
+  const GptSampling sampling{.temperature = 1, .top_k = 20, .top_p = 0.9};
+  for (int data = 2; data <= world_size(); ++data) {
+    if (world_size() % data != 0) continue;
+    hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"data", data}, {"tensor", world_size() / data}});
+    Generator generator(small,
+                        {.sampling = sampling, .sizes = {.requests = 2, .rows = 5, .keep = 20}},
+                        parameters_of(serial), Generator::Line(mesh["tensor"], hd::RowForm::whole));
+    std::map<std::uint32_t, std::string> expected;
+    for (const GptRequest& each : requests()) {
+      if (each.number % static_cast<std::uint32_t>(data) !=
+          static_cast<std::uint32_t>(mesh.coordinate("data")))
+        continue;
+      generator.submit(each);
+      expected[each.number] =
+          each.prompt + serial.generate(each.prompt, static_cast<std::size_t>(each.tokens),
+                                        sampling, each.number);
+    }
+    generator.run();
+    CHECK(generator.texts() == expected);
+  }
+}
+
+TEST_CASE("weights in a file give the texts of weights in memory, for every window") {
+  Stage serial(small, 0, small.layers, 5);
+  const GptSampling sampling{.temperature = 1, .top_k = 20, .top_p = 0.9};
+  const GptWeights<double> weights{small, parameters_of(serial)};
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", 1}, {"tensor", world_size()}});
+  const Generator::Line line(mesh["tensor"], hd::RowForm::whole);
+  const GptPart part{line.size(), line.rank()};
+  const std::string file =
+      (std::filesystem::temp_directory_path() / hd::text("heddle_window_", world_size(), ".tier"))
+          .string();
+  if (mesh.rank() == 0) write_halves(file, weights, line.size());
+  MPI_Barrier(MPI_COMM_WORLD);
+  hd::tier::Store store({.file = file, .model = store_model(weights, line.size())});
+  hd::MpiTransport transport(mesh["pipe"].get());
+  const auto make = [&](std::uint32_t groups) {
+    auto generator = std::make_unique<Generator>(
+        small,
+        GptServing{.sampling = sampling,
+                   .sizes = {.groups = groups, .requests = 2, .rows = 5, .keep = 20, .block = 4},
+                   .weights = GptWeightsOf::ends},
+        weights.values, line);
+    for (const GptRequest& each : requests()) generator->submit(each);
+    return generator;
+  };
+  std::map<std::uint32_t, std::string> expected;
+  for (const GptRequest& each : requests())
+    expected[each.number] =
+        each.prompt +
+        serial.generate(each.prompt, static_cast<std::size_t>(each.tokens), sampling, each.number);
+  const GptTable table(small, 0, small.layers, part);
+  for (const int window : {1, 2, 3, 8, 9}) {
+    INFO("window " << window);
+    const std::uint32_t groups = window == 3 ? 2 : 1;
+    const auto generator = make(groups);
+    const std::size_t passes = generator->steps() * groups;
+    GptWindow<double> model(*generator, store, {.window = window, .part = part});
+    const hd::Bytes before = store.counters().bytes_read;
+    hd::Runner run(model, model.schedule(), transport, model.options());
+    run.step();
+    run.drain();
+    CHECK(generator->texts() == expected);
+    CHECK_FALSE(generator->busy());
+    CHECK(generator->decoder().cache().live_blocks() == 0);
+    // All blocks once in each pass, or once at all if the window has room for them.
+    hd::Bytes all = 0, largest = 0;
+    for (std::size_t h = 0; h < table.halves(); ++h) {
+      all += table.half(h).count * sizeof(double);
+      largest = std::max<hd::Bytes>(largest, table.half(h).count * sizeof(double));
+    }
+    CHECK(store.counters().bytes_read - before == (window < 8 ? passes : 1) * all);
+    CHECK(run.allocated() == model.slot_bytes());
+    CHECK(model.slot_bytes() <= std::min<hd::Bytes>(all, static_cast<hd::Bytes>(window) * largest));
+  }
+  const auto generator = make(1);
+  const auto refused = [&](const GptWindowOptions& options) {
+    GptWindow<double> model(*generator, store, options);
+  };
+  CHECK_THAT(message_of<hd::contract_error>([&] { refused({.window = 0, .part = part}); }),
+             ContainsSubstring("the window must hold at least one object"));
+  CHECK_THAT(message_of<hd::infeasible>([&] { refused({.memory = 100, .part = part}); }),
+             ContainsSubstring("is larger than the fast tier"));
+  CHECK_THAT(message_of<hd::contract_error>([&] {
+               refused({.part = {part.ranks + 1, 0}});
+             }),
+             ContainsSubstring("block0.attention.rank0of"));
+  CHECK_THAT(message_of<hd::format_error>(
+                 [&] { hd::tier::Store other({.file = file, .model = store_model(weights, 7)}); }),
+             ContainsSubstring("is of another model") && ContainsSubstring("at byte"));
+  // A file that is cut short while it is read: the object is named.
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (mesh.rank() == 0) std::filesystem::resize_file(file, 1000);
+  MPI_Barrier(MPI_COMM_WORLD);
+  CHECK_THAT(message_of<hd::format_error>([&] {
+               hd::tier::Store cut({.file = file, .model = store_model(weights, line.size())});
+             }),
+             ContainsSubstring(file));
+  {
+    // Every rank fails at its first object, so none waits in a sum.
+    GptWindow<double> model(*generator, store, {.window = 2, .part = part});
+    hd::Runner run(model, model.schedule(), transport, model.options());
+    CHECK_THAT(message_of<hd::format_error>([&] { run.step(); }),
+               ContainsSubstring(half_name(0, part)) || ContainsSubstring("0PREFETCH0 failed"));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (mesh.rank() == 0) std::filesystem::remove(file);
+}
+
+TEST_CASE("the tiers of a command line") {
+  const GptTiers tiers = read_tiers(" memory 8MB,  file weights.tier 200MB/s");
+  CHECK(tiers.memory == 8'000'000);
+  CHECK(tiers.file == "weights.tier");
+  CHECK(tiers.bandwidth == 2e8);
+  const GptTiers bare = read_tiers("file w");
+  CHECK(bare.memory == 0);
+  CHECK(hd::Link{.bandwidth = bare.bandwidth}.occupancy(1000) == 0);
+  CHECK(read_tiers("memory 1.5KiB,file w").memory == 1536);
+  for (const char* wrong : {"", "memory 8MB", "memory 8, file w", "memory -8MB, file w",
+                            "memory 8MB 9MB, file w", "file w 200MB", "file w fast/s", "tape w"})
+    CHECK_THAT(message_of<hd::contract_error>([&] { static_cast<void>(read_tiers(wrong)); }),
+               ContainsSubstring("memory 8MB, file weights.tier 200MB/s"));
 }
 
 TEST_CASE("ranks that divide every layer have parts of the cache, and sum the rows of all texts") {

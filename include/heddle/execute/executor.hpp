@@ -27,6 +27,7 @@
 #include <heddle/execute/impl/program_steps.hpp>
 #include <heddle/execute/mover.hpp>
 #include <heddle/execute/program.hpp>
+#include <heddle/execute/step_sizes.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/execute/transport.hpp>
 
@@ -192,6 +193,17 @@ class Executor {
         }
     } catch (...) {  // likewise
     }
+  }
+
+  /// Sets how much of every part the steps from the next one on use; see use_bytes(). Messages in
+  /// flight keep their sizes. All ranks must set the same sizes.
+  /// @throws contract_error as use_bytes() does, and between begin() and the end of its pass. The
+  ///         other ranks are not told.
+  void sizes(const UsedBytes& used) {
+    expects(!unfinished(), [&] {
+      return ErrorInfo{place(), "sizes change between steps only", {}, "call finish() first"};
+    });
+    use_bytes(m_program, used);
   }
 
   /// Binds `buffer`, which began at `from`, to memory that begins at `to`, for all later steps. No

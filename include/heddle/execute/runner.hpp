@@ -25,10 +25,12 @@
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/executor.hpp>
+#include <heddle/execute/fit_memory.hpp>
 #include <heddle/execute/impl/shared_storage.hpp>
 #include <heddle/execute/recording.hpp>
 #include <heddle/execute/shared_blocks.hpp>
 #include <heddle/execute/slice.hpp>
+#include <heddle/machine/machine.hpp>
 #include <heddle/schedule/fold.hpp>
 #include <heddle/schedule/hash.hpp>
 #include <heddle/schedule/schedule.hpp>
@@ -48,6 +50,9 @@ namespace heddle::inline v0 {
 ///   memory;
 /// - `carrier(transport, options) -> Transport`: returns the transport of messages between such
 ///   memory. Without it the transport of the place carries them;
+/// - `used_bytes(action, buffer, part) -> Bytes`: returns how much of a part the step uses that
+///   begin_step has begun, the same on every rank, see UsedBytes. Messages, moves and tasks then
+///   have so many bytes;
 /// - `begin_step(arguments...)` and `end_step(transport, options) -> result`: called around every
 ///   step.
 ///
@@ -102,6 +107,12 @@ template <class M, class... Arguments>
 concept BeginsSteps = requires(M& model, Arguments&&... arguments) {
   model.begin_step(std::forward<Arguments>(arguments)...);
 };
+/// A model whose steps use a part of the buffers.
+template <class M>
+concept SizesSteps = requires(M& model, const Action& action, const Buffer& buffer,
+                              std::uint32_t part) {
+  { model.used_bytes(action, buffer, part) } -> std::convertible_to<Bytes>;
+};
 /// A model that has a result at the end of a step.
 template <class M, class T>
 concept EndsSteps = requires(M& model, T& transport, const ExecuteOptions& options) {
@@ -125,6 +136,9 @@ struct RunOptions {
   ExecuteOptions execute = {};  ///< the options of the executor
   bool fold = true;             ///< bounded storage, see fold_to_min_slots()
   std::uint32_t slack = 1;      ///< slots beyond the minimum, for buffers of messages
+  /// The machine on which it runs. If it is given, buffers of uneven parts are folded, too (see
+  /// fold_uneven()), and the constructor checks that all buffers fit in the machine's memories.
+  std::optional<Machine> machine = {};
 };
 
 /// Runs a Schedule with a model. There is one object per rank. All ranks construct it and call its
@@ -141,6 +155,8 @@ class Runner {
 
  public:
   /// Prepares the schedule and allocates its buffers.
+  /// @throws infeasible on every rank, before anything is allocated, if a machine is given and has
+  ///         too little memory; see expect_fits().
   /// @throws contract_error if the schedule has another number of ranks or other domains of memory
   ///         than the place, if the ranks do not have the same schedule, or if another rank touches
   ///         a buffer that the model holds. Errors of the model are thrown as they are; the other
@@ -188,7 +204,9 @@ class Runner {
                             transport.size())};
     });
     if (options.fold) schedule = fold_to_min_slots(schedule, options.slack);
+    if (options.fold && options.machine) schedule = fold_uneven(std::move(schedule));
     agree(schedule, transport, options.execute);
+    if (options.machine) expect_fits(schedule, *options.machine);
     return schedule;
   }
 
@@ -202,6 +220,16 @@ class Runner {
       static_assert(
           sizeof...(Arguments) == 0 && !requires { &ModelType::begin_step; },
           "heddle::Runner::step: the model has no begin_step for these arguments");
+    if constexpr (impl::SizesSteps<ModelType>)
+      told("the sizes of the step", [&] {
+        m_executor->sizes([&](const Action& action, const Buffer& buffer, std::uint32_t part) {
+          return m_model.used_bytes(action, buffer, part);
+        });
+      });
+    else
+      static_assert(
+          !requires { &ModelType::used_bytes; },
+          "heddle::Runner: the model's used_bytes takes (action, buffer, part) and returns Bytes");
     m_executor->step(m_model);
     if (m_profiles && !m_executor->stamps().empty())
       m_samples.add(m_executor->program(), m_executor->stamps());

@@ -10,9 +10,11 @@
 #include <cstddef>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -33,6 +35,10 @@ struct FileRange {
   bool writable = false;  ///< true if moves may write to the buffer
 };
 
+/// A function that copies the bytes of a buffer from `offset` on, counted from the begin of the
+/// buffer, to `to`. The thread of a ThreadMover calls it.
+using BytesReader = std::function<void(Bytes offset, std::span<std::byte> to)>;
+
 namespace impl {
 
 /// An open file. It is closed when the last move that uses it is complete.
@@ -40,10 +46,11 @@ struct MoverFile;
 
 /// One move, in a slot of its mover that is reused.
 struct ThreadMove {
-  const std::byte* source = nullptr;      ///< null if the move reads the file
-  std::byte* target = nullptr;            ///< null if the move writes the file
-  std::shared_ptr<const MoverFile> file;  ///< null if both ends are memory
-  Bytes offset = 0;                       ///< in the file
+  const std::byte* source = nullptr;          ///< null if the move reads a file or calls a function
+  std::byte* target = nullptr;                ///< null if the move writes the file
+  std::shared_ptr<const MoverFile> file;      ///< null if no end is in a file
+  std::shared_ptr<const BytesReader> reader;  ///< null unless a function reads the source
+  Bytes offset = 0;                           ///< in the file
   Bytes bytes = 0;
   std::atomic<bool> cancelled{false};
   std::atomic<bool> over{false};
@@ -53,8 +60,8 @@ struct ThreadMove {
 }  // namespace impl
 
 /// A mover whose thread performs one move after another, in the order of their starts, whatever
-/// their lanes. A move copies from memory to memory, reads from a file or writes to a file. It
-/// models Mover. One thread uses it, usually that of one rank:
+/// their lanes. A move copies from memory to memory, reads from a file, writes to a file, or calls
+/// a function that reads. It models Mover. One thread uses it, usually that of one rank:
 ///
 ///     ThreadMover mover;
 ///     mover.attach(weights, {.path = "weights.tier", .bytes = size});
@@ -93,28 +100,35 @@ class ThreadMover {
   /// Declares that `buffer` is in a file. It replaces an earlier file of the buffer.
   /// @throws format_error if the file cannot be opened, or if it ends before the buffer does.
   void attach(BufferId buffer, const FileRange& range);
-  /// Returns true if the buffer is in a file.
+  /// Declares that `read` reads `buffer`, for example from a tier::Store (see tier::reader_of()). A
+  /// move from the buffer calls `read` once, so `cancel` waits for this call. The error that `read`
+  /// throws is that of the move. It replaces an earlier file or function of the buffer.
+  /// @throws contract_error if `read` is empty.
+  void attach(BufferId buffer, BytesReader read);
+  /// Returns true if the buffer is in a file or has a function.
   [[nodiscard]] bool holds(BufferId buffer) const { return m_files.contains(buffer); }
 
   /// Starts a move; see Mover.
-  /// @throws contract_error if an end has neither memory nor a file, if both ends are in files, or
-  ///         if the target is in a file that is not writable.
+  /// @throws contract_error if an end has neither memory nor a file nor a function, if both ends
+  ///         are in files, or if the target is in a file that is not writable.
   [[nodiscard]] Request start(Lane lane, const MoveEnd& from, const MoveEnd& to, Bytes bytes);
   /// Returns true if the move is complete. @throws format_error if the file could not be read or
-  /// written, or ended before the move did. The error names the file and the offset.
+  /// written, or ended before the move did. The error names the file and the offset. Also throws
+  /// the error of a function that reads.
   [[nodiscard]] bool test(Request& request);
   /// Cancels an unfinished move, whose memory is free afterwards. The call waits while the thread
-  /// copies at most 1 MiB.
+  /// copies at most 1 MiB, or calls a function that reads.
   void cancel(Request& request);
 
  private:
-  /// The file of a buffer.
+  /// The file or the function of a buffer.
   struct Place {
     std::shared_ptr<const impl::MoverFile> file;
     Bytes offset = 0;
+    std::shared_ptr<const BytesReader> reader;
   };
 
-  /// Returns the file that an end is in, or null if it is in memory.
+  /// Returns the file or the function of an end, or null if it is in memory.
   [[nodiscard]] const Place* place_of(const MoveEnd& end) const;
   impl::ThreadMove& take();
   void release(impl::ThreadMove& move);

@@ -81,6 +81,7 @@ inline Bytes move_some(const ThreadMove& move, Bytes done, Bytes bytes) {
 
 inline void perform_move(ThreadMove& move) noexcept {
   try {
+    if (move.reader != nullptr) return (*move.reader)(move.offset, {move.target, move.bytes});
     for (Bytes done = 0; done < move.bytes && !move.cancelled.load(std::memory_order_relaxed);)
       done += move_some(move, done, std::min(moved_at_once, move.bytes - done));
   } catch (...) {
@@ -113,7 +114,15 @@ HEDDLE_INLINE void ThreadMover::attach(BufferId buffer, const FileRange& range) 
                         text("buffer ", buffer, " is [", range.offset, ", ",
                              range.offset + range.bytes, "), the file has ", size, " bytes"),
                         "write the file again, or name the one that was written for this buffer"});
-  m_files[buffer] = {std::move(file), range.offset};
+  m_files[buffer] = {std::move(file), range.offset, nullptr};
+}
+
+HEDDLE_INLINE void ThreadMover::attach(BufferId buffer, BytesReader read) {
+  expects(read != nullptr, [&] {
+    return ErrorInfo{"heddle::ThreadMover", "there is no function that reads the buffer",
+                     text("buffer ", buffer), "give a function, or a FileRange"};
+  });
+  m_files[buffer] = {nullptr, 0, std::make_shared<const BytesReader>(std::move(read))};
 }
 
 HEDDLE_INLINE const ThreadMover::Place* ThreadMover::place_of(const MoveEnd& end) const {
@@ -137,9 +146,11 @@ HEDDLE_INLINE ThreadMover::Request ThreadMover::start(Lane /*lane*/, const MoveE
                      text("from buffer ", from.buffer, " to buffer ", to.buffer),
                      "move the parts to memory first"};
   });
-  expects(target == nullptr || target->file->writable, [&] {
+  expects(target == nullptr || (target->file != nullptr && target->file->writable), [&] {
     return ErrorInfo{"heddle::ThreadMover", "a move would write to a file that is only read",
-                     text("buffer ", to.buffer, ", '", target->file->path, "'"),
+                     text("buffer ", to.buffer, ", ",
+                          target->file != nullptr ? "'" + target->file->path + "'"
+                                                  : std::string("read by a function")),
                      "attach it with FileRange::writable"};
   });
   impl::ThreadMove& move = take();
@@ -147,6 +158,7 @@ HEDDLE_INLINE ThreadMover::Request ThreadMover::start(Lane /*lane*/, const MoveE
   move.target = target != nullptr ? nullptr : to.data;
   if (const Place* const place = source != nullptr ? source : target) {
     move.file = place->file;
+    move.reader = place->reader;
     move.offset = place->offset + (source != nullptr ? from.offset : to.offset);
   }
   move.bytes = bytes;
@@ -193,6 +205,7 @@ HEDDLE_INLINE impl::ThreadMove& ThreadMover::take() {
 
 HEDDLE_INLINE void ThreadMover::release(impl::ThreadMove& move) {
   move.file.reset();
+  move.reader.reset();
   move.error = nullptr;
   m_free.push_back(&move);
 }

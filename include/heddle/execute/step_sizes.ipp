@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of step_sizes.hpp.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/program.hpp>
+#include <heddle/execute/step_sizes.hpp>
+#include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/schedule.hpp>
+
+namespace heddle::inline v0 {
+
+namespace impl {
+
+inline void expect_size(bool good, const Schedule& schedule, ActionId id, const Use& use,
+                        const char* what, Bytes used, Bytes capacity, const char* remedy) {
+  expects(good, [&] {
+    return ErrorInfo{text("heddle::use_bytes, ", action_text(schedule, id)), what,
+                     text("'", schedule[schedule[use.buffer].label], "' of stage ",
+                          schedule[use.buffer].stage, ": ", used, " of ", capacity, " bytes"),
+                     remedy};
+  });
+}
+
+// Returns the bytes of one use in a step.
+inline Bytes used_by(const Schedule& schedule, ActionId id, const Use& use, const UsedBytes& used) {
+  const Buffer& buffer = schedule[use.buffer];
+  Bytes sum = 0;
+  bool full = true;
+  for (std::uint32_t part = use.first; part < use.first + use.count; ++part) {
+    const Bytes capacity = part_bytes(buffer, part, 1);
+    const Bytes bytes = used(schedule[id], buffer, part);
+    expect_size(bytes <= capacity, schedule, id, use, "a step uses more than a part has", bytes,
+                capacity, "make the buffers for the largest step");
+    expect_size(bytes % value_bytes(buffer) == 0, schedule, id, use,
+                "a step uses a fraction of a value", bytes, capacity, "use whole values");
+    expect_size(buffer.block == 0 || bytes == capacity, schedule, id, use,
+                "a part with scales is not full", bytes, capacity,
+                "use all of it, or cast without scales");
+    expect_size(full || bytes == 0, schedule, id, use, "the used bytes of several parts have gaps",
+                bytes, capacity, "fill all parts of an action but the last, or use one part");
+    full = full && bytes == capacity;
+    sum += bytes;
+  }
+  return sum;
+}
+
+}  // namespace impl
+
+HEDDLE_INLINE void use_bytes(Program& program, const UsedBytes& used) {
+  const Schedule& schedule = program.schedule;
+  const auto bytes_of = [&](ActionId id, const Use& use) {
+    return used ? impl::used_by(schedule, id, use, used) : schedule.bytes(use);
+  };
+  std::vector<Bytes> sizes;
+  sizes.reserve(program.uses.size());
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    const Step& step = program.steps[i];
+    if (step.does == Step::Does::settle) continue;
+    const Action& action = schedule[step.action];
+    const auto uses = schedule.uses(step.action);
+    if (used && (action.kind == Kind::move || (action.kind == Kind::combine && uses.size() == 2))) {
+      const Bytes from = bytes_of(step.action, uses[0]), to = bytes_of(step.action, uses[1]);
+      impl::expect_size(from == to, schedule, step.action, uses[1],
+                        "the two ends of a move, or the two terms of a sum, have different sizes",
+                        to, from, "return the same size for both buffers");
+    }
+    for (std::size_t u = 0; u < uses.size(); ++u) {
+      if (step.moves() && u != (step.does == Step::Does::send ? 0 : 1)) continue;
+      if (action.kind == Kind::group && schedule[uses[u].buffer].rank != program.rank) continue;
+      sizes.push_back(bytes_of(step.action, uses[u]));
+    }
+  }
+  for (std::size_t k = 0; k < sizes.size(); ++k) program.uses[k].bytes = sizes[k];
+}
+
+}  // namespace heddle::inline v0
