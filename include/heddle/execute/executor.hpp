@@ -361,6 +361,7 @@ class Executor {
       const auto arrived = [&] {
         if (m_transport->test(port.requests[slot])) return true;
         if (m_moves) further_moves<record>();
+        if constexpr (record) note_others(number);
         return false;
       };
       if (!until<waits>(number, arrived)) return false;
@@ -411,6 +412,20 @@ class Executor {
           note<record>(port, slot);
         }
       m_looked = m_looked + 1 < m_ports.size() ? m_looked + 1 : 0;
+    }
+  }
+
+  /// Notes the messages that are complete on all ports except `number`, for which the rank waits. So
+  /// the recorded end of a message does not depend on a later message of another port.
+  [[gnu::noinline]] void note_others(std::size_t number) {
+    for (std::size_t p = 0; p < m_ports.size(); ++p) {
+      Pending& port = m_ports[p];
+      if (p == number || port.moves || port.slots == 0) continue;
+      for (; port.done < port.posted; note<true>(port, port.done % port.slots)) {
+        typename T::Request& request = port.requests[port.done % port.slots];
+        if (!m_transport->test(request)) break;
+        request = {};
+      }
     }
   }
 
