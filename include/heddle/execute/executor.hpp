@@ -193,6 +193,7 @@ class Executor {
     try {
       const std::optional<Abort> heard = m_transport->aborted();
       const bool hangs = heard ? heard->place.has_value() : m_stuck;
+      if (hangs) note_arrived();
       if (!heard)
         m_transport->abort(
             {m_program.rank, doing, reason, hangs ? std::optional(list_place()) : std::nullopt});
@@ -361,7 +362,7 @@ class Executor {
       const auto arrived = [&] {
         if (m_transport->test(port.requests[slot])) return true;
         if (m_moves) further_moves<record>();
-        if constexpr (record) note_others(number);
+        if constexpr (record) note_others<true>(number);
         return false;
       };
       if (!until<waits>(number, arrived)) return false;
@@ -417,11 +418,12 @@ class Executor {
 
   /// Notes the messages that are complete on all ports except `number`, for which the rank waits. So
   /// the recorded end of a message does not depend on a later message of another port.
+  template <bool record>
   [[gnu::noinline]] void note_others(std::size_t number) {
     for (std::size_t p = 0; p < m_ports.size(); ++p) {
       Pending& port = m_ports[p];
       if (p == number || port.moves || port.slots == 0) continue;
-      for (; port.done < port.posted; note<true>(port, port.done % port.slots)) {
+      for (; port.done < port.posted; note<record>(port, port.done % port.slots)) {
         typename T::Request& request = port.requests[port.done % port.slots];
         if (!m_transport->test(request)) break;
         request = {};
@@ -509,6 +511,14 @@ class Executor {
       previous = earlier;
     }
     return impl::list_place(m_program, m_at, m_passes - 1, open, previous);
+  }
+
+  /// Notes all messages that have arrived, before the rank tells its place.
+  void note_arrived() noexcept {
+    try {
+      m_options.record ? note_others<true>(m_ports.size()) : note_others<false>(m_ports.size());
+    } catch (...) {  // the hang is the error to report
+    }
   }
 
   /// Finds where the step hangs, together with the other ranks.
