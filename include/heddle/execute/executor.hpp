@@ -416,7 +416,7 @@ class Executor {
     }
   }
 
-  /// Notes the messages that are complete on all ports except `number`, for which the rank waits. So
+  /// Notes the messages that are complete on all ports except `number`, which the rank awaits. So
   /// the recorded end of a message does not depend on a later message of another port.
   template <bool record>
   [[gnu::noinline]] void note_others(std::size_t number) {

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// CheckpointPair: two checkpoints that a run saves in turns, so that one of them is whole at any
-/// time. Replanner::resume() uses it.
+/// CheckpointPair: two checkpoints that a run saves alternately, so that one of them is whole at
+/// any time. Replanner::resume() uses it.
 
 #include <array>
 #include <concepts>
