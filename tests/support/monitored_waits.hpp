@@ -84,7 +84,7 @@ inline bool names(const std::vector<Finding>& found, std::optional<ExecutedFault
 }
 
 /// Executes steps on all ranks of `inner`: a pipeline of unequal stages, and an all-to-all. Looks
-/// at each. Returns the number of the first look at which the monitor names the fault, or 0 if there
+/// at each. Returns the number of the first one at which the monitor names the fault, or 0 if there
 /// is none. Without a fault, returns 1 if there is no alarm at the second and the third look, as
 /// PlanChoice decides with the second look at the earliest. The result is the same on all ranks.
 template <Transport T>

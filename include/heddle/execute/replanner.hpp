@@ -145,7 +145,7 @@ class Replanner {
 
   /// Continues from the newest checkpoint that is whole, of the two files `path` and `path`.2, and
   /// returns the number of steps that are done: 0 if there is no file. From then on checkpoints go
-  /// alternately to these two files. Include pipeline/checkpoint_pair.hpp for it. All ranks must call
+  /// to each of them alternately. Include pipeline/checkpoint_pair.hpp for it. All ranks must call
   /// it, before the first step. If a file is damaged, the other one is used, and words() says so.
   /// @throws the errors of CheckpointPair::resume().
   int resume(const std::string& path) {

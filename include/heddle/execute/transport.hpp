@@ -23,7 +23,7 @@ struct Abort {
   Rank rank;           ///< the rank that failed
   std::string action;  ///< its action, as action text
   std::string reason;  ///< the text of its error
-  /// The place of the rank in its list, if it waits for longer than its watchdog. The other ranks then
+  /// The list place of the rank, if it waits longer than its watchdog. The other ranks then
   /// answer with their places, see ReportsPlaces.
   std::optional<ListPlace> place = {};
 };
