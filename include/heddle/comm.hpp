@@ -21,6 +21,7 @@
 #include <heddle/comm/measure_paths.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/comm/planned_mesh.hpp>
+#include <heddle/comm/replan.hpp>
 #include <heddle/comm/shared_transport.hpp>
 #include <heddle/comm/space_mover.hpp>
 #include <heddle/comm/strided_datatype.hpp>

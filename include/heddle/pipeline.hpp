@@ -6,6 +6,7 @@
 /// Everything of pipeline/: models made of stages, and how they run on a mesh.
 
 #include <heddle/pipeline/checkpoint.hpp>
+#include <heddle/pipeline/checkpoint_pair.hpp>
 #include <heddle/pipeline/layer.hpp>
 #include <heddle/pipeline/layer_stage.hpp>
 #include <heddle/pipeline/parameter.hpp>

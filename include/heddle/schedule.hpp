@@ -18,6 +18,7 @@
 #include <heddle/schedule/live_intervals.hpp>
 #include <heddle/schedule/memory.hpp>
 #include <heddle/schedule/message_sizes.hpp>
+#include <heddle/schedule/list_place.hpp>
 #include <heddle/schedule/monitor.hpp>
 #include <heddle/schedule/order.hpp>
 #include <heddle/schedule/output_sizes.hpp>

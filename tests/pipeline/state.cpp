@@ -315,4 +315,81 @@ TEST_CASE("a damaged or foreign checkpoint is refused, and the model stays as it
              ContainsSubstring("/no such folder/checkpoint"));
 }
 
+namespace {
+
+/// Changes a byte in the middle of a file, on rank 0.
+void damage(const std::string& path) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (world_rank() == 0) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    const auto middle = static_cast<std::streamoff>(std::filesystem::file_size(path) / 2);
+    file.seekg(middle);
+    const auto byte = static_cast<char>(file.get() ^ 1);
+    file.seekp(middle);
+    file.put(byte);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/// Removes the second file of a pair.
+struct SecondFile {
+  std::string path;
+  ~SecondFile() {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world_rank() == 0) std::filesystem::remove(path);
+  }
+};
+
+hd::Profile profile_by_hand() {
+  hd::Profile profile{.model = "mlp", .input = 48, .layers = {}, .reference = "rank"};
+  const hd::LayerTimes times{.forward = 1e-4, .backward_input = 1e-4, .backward_weight = 1e-4};
+  profile.layers.assign(layers, {.name = "layer",
+                                 .output = 48,
+                                 .saved = 48,
+                                 .parameters = 8 * per_layer,
+                                 .measured = {{"rank", 1, 1, times}}});
+  return profile;
+}
+
+}  // namespace
+
+TEST_CASE("a run that saves two files in turns continues from the newest one that is whole") {
+  const File file;
+  const SecondFile second{file.path() + ".2"};
+  constexpr int steps = 10;
+  const std::vector<double> expected = serial_losses(steps);
+  const hd::Profile profile = profile_by_hand();
+  const hd::Machine machine = hd::Machine::uniform(world_size(), {.name = "rank"}, {});
+  const auto train = [&](int from, int to, const char* words) {
+    Named model = named({});
+    hd::Replanner run(model, profile, machine, MPI_COMM_WORLD,
+                      {.batch = microbatches,
+                       .every = 50,
+                       .save_every = 3,
+                       .choice = {.search = {.microbatches = {microbatches}}}});
+    CHECK_THROWS_AS(run.save(), hd::contract_error);
+    CHECK(run.resume(file.path()) == from);
+    CHECK_THAT(run.words(), ContainsSubstring(words));
+    for (int s = from; s < to; ++s) CHECK(step(run, s) == expected[static_cast<std::size_t>(s)]);
+  };
+  train(0, 4, "");                                       // saves step 3 to the first file
+  train(3, 8, "resumes at step 3");                      // and step 6 to the second
+  train(6, 7, ".2'");                                    // saves nothing
+  damage(second.path);
+  train(3, 4, "skips a damaged file: heddle::Checkpoint");
+  train(3, 10, "resumes at step 3");                     // overwrites the damaged file, step 6
+  train(9, 10, "resumes at step 9");                     // the first file, step 9
+  damage(file.path());
+  damage(second.path);
+  Named model = named({});
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
+  hd::Runner run(model, pipeline(world_size()), mesh);
+  hd::CheckpointPair pair(file.path());
+  const std::string message =
+      hd::test::message_of<hd::format_error>([&] { (void)pair.resume(model, mesh); });
+  CHECK_THAT(message, ContainsSubstring("no checkpoint is whole"));
+  CHECK_THAT(message, ContainsSubstring(second.path));
+  CHECK(step(run, 0) == expected[0]);
+}
+
 }  // namespace test_state

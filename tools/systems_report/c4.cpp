@@ -13,12 +13,14 @@
 #include <vector>
 
 #include <heddle/core.hpp>
+#include <heddle/execute/thread_transport.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 
 #include "comparison.hpp"
 #include "support/monitored_steps.hpp"
+#include "support/monitored_waits.hpp"
 #include "support/spine_optimum.hpp"
 
 namespace hd = heddle;
@@ -84,6 +86,23 @@ std::uint64_t hangs(watched::HangKind kind) {
             : 0u;
   }
   return count;
+}
+
+/// The number of executed runs whose fault, or whose lack of one, the monitor names.
+std::string executed(int& named_runs, int& all_runs, int& most_looks) {
+  for (std::uint64_t seed = 0; seed < 2; ++seed)
+    for (const auto& fault : watched::executed_faults(seed, 4)) {
+      int looks = 0;
+      for (int attempt = 0; attempt < 3 && looks == 0; ++attempt)
+        hd::run_threads(4, [&](hd::ThreadTransport& transport) {
+          const int mine = watched::looks_until_named(transport, fault);
+          if (transport.rank() == hd::Rank{0}) looks = mine;
+        });
+      ++all_runs;
+      named_runs += looks > 0 ? 1 : 0;
+      most_looks = std::max(most_looks, looks);
+    }
+  return hd::text(named_runs, " of ", all_runs, ", within ", most_looks, " looks");
 }
 
 /// The largest excess over the optimum, in flows of a whole link, with one congested spine.
@@ -155,6 +174,12 @@ std::vector<Comparison> c4() {
   const std::uint64_t ring = told_in_one_ring();
   lines.push_back({"in one ring of 8: slow link, sender and receiver cannot be told apart", "",
                    hd::text(ring, " of ", runs), "at least 99%", verdict(100 * ring >= 99 * runs)});
+  int named_runs = 0, all_runs = 0, looks = 0;
+  const std::string names = executed(named_runs, all_runs, looks);
+  lines.push_back({"executed on 4 threads that wait, shaped links, one fault of factor 3 of each "
+                   "class, and none: class and place",
+                   "", names, "all, within 3 looks",
+                   verdict(named_runs == all_runs && looks <= watched::most_looks)});
   const std::uint64_t inside = hangs(watched::HangKind::in_action);
   const std::uint64_t before = hangs(watched::HangKind::before_action);
   const std::uint64_t message = hangs(watched::HangKind::message);

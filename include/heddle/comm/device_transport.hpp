@@ -28,6 +28,7 @@
 #include <heddle/execute/transport.hpp>
 #include <heddle/memory/message_memory.hpp>
 #include <heddle/memory/space.hpp>
+#include <heddle/schedule/list_place.hpp>
 
 namespace heddle::inline v0 {
 
@@ -150,6 +151,12 @@ class DeviceTransport {
   void abort(const Abort& abort) { m_inner->abort(abort); }
   /// Returns the abort that another rank has sent, if there is one.
   [[nodiscard]] std::optional<Abort> aborted() { return m_inner->aborted(); }
+  /// Tells the other ranks this rank's place in its list after a hang; see ReportsPlaces.
+  void answer(const ListPlace& place) requires ReportsPlaces<T> { m_inner->answer(place); }
+  /// Returns the places that the ranks have told; see ReportsPlaces.
+  [[nodiscard]] std::vector<std::optional<ListPlace>> places() requires ReportsPlaces<T> {
+    return m_inner->places();
+  }
 
   /// Prints the path, for example "messages from and to CudaSpace go through host memory".
   friend std::ostream& operator<<(std::ostream& out, const DeviceTransport& transport) {

@@ -138,6 +138,11 @@ class MpiTransport {
   /// Returns the abort that another rank has sent, if there is one; see Transport.
   [[nodiscard]] std::optional<Abort> aborted();
 
+  /// Tells the other ranks this rank's place in its list after a hang; see ReportsPlaces.
+  void answer(const ListPlace& place) { m_control.answer(place); }
+  /// Returns the places that the ranks have told; see ReportsPlaces.
+  [[nodiscard]] std::vector<std::optional<ListPlace>> places() { return m_control.places(); }
+
  private:
   [[nodiscard]] MPI_Request& piece(Operation& operation, std::size_t number);
 
@@ -181,10 +186,11 @@ class MpiTransport {
   bool m_unwound = false;
   int m_exceptions = std::uncaught_exceptions();
 };
-static_assert(Transport<MpiTransport>);
+static_assert(ReportsPlaces<MpiTransport>);
 
 }  // namespace heddle::inline v0
 
 #if HEDDLE_FULL_HEADER_ONLY
 #include <heddle/comm/mpi_transport.ipp>
+#include <heddle/schedule/list_place.hpp>
 #endif

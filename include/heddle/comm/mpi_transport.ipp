@@ -66,7 +66,11 @@ HEDDLE_FULL_INLINE MpiTransport::~MpiTransport() {
     if (!m_control.heard() && !m_control.over() && (under_way || unwinds))
       m_control.tell({rank(), "the end of its transport",
                       unwinds ? "an exception left its scope" : "messages were still under way"});
-    if (m_control.over()) unwind();
+    if (m_control.over()) {
+      if (m_control.heard() && m_control.heard()->place)
+        m_control.answer({.list = ListPlace::outside});
+      unwind();
+    }
   } catch (...) {  // MPI itself fails: there is nobody left to tell
   }
   if (m_control.over()) static_cast<void>(m_comm.release());

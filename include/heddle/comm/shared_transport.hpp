@@ -80,6 +80,10 @@ class SharedTransport {
   void abort(const Abort& abort);
   /// Returns the abort that another rank has sent, if there is one.
   [[nodiscard]] std::optional<Abort> aborted();
+  /// Tells the other ranks this rank's place in its list after a hang; see ReportsPlaces.
+  void answer(const ListPlace& place) { m_messages.answer(place); }
+  /// Returns the places that the ranks have told; see ReportsPlaces.
+  [[nodiscard]] std::vector<std::optional<ListPlace>> places() { return m_messages.places(); }
 
   /// Returns for every rank the lowest rank of its host; see SharesMemory.
   [[nodiscard]] std::vector<std::uint32_t> domains() const { return m_domains; }
@@ -150,4 +154,5 @@ static_assert(SharesMemory<SharedTransport>);
 
 #if HEDDLE_FULL_HEADER_ONLY
 #include <heddle/comm/shared_transport.ipp>
+#include <heddle/schedule/list_place.hpp>
 #endif

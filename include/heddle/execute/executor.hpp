@@ -11,6 +11,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,12 +25,15 @@
 #include <heddle/execute/await.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/idle.hpp>
+#include <heddle/execute/impl/locate_hang.hpp>
 #include <heddle/execute/impl/program_steps.hpp>
 #include <heddle/execute/mover.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/step_sizes.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/execute/transport.hpp>
+#include <heddle/schedule/list_place.hpp>
+#include <heddle/schedule/monitor.hpp>
 
 namespace heddle::inline v0 {
 
@@ -45,6 +49,8 @@ struct ExecuteOptions {
   /// queues that have nothing but moves within the rank, at least one of them between tiers. If
   /// there is no mover, such a move is a task of the handler, at its place in the list.
   MoverRef mover = {};
+  /// After a hang, the longest wait for the other ranks to tell how far they have come, in seconds.
+  Seconds grace = 1;
 };
 
 /// The time in which a step of the Program took place. The `end` of a send, a receive or a move of
@@ -68,6 +74,10 @@ struct Stamp {
 /// The error of such a move is of the type that the Mover throws, format_error or
 /// communication_error, and names the move, its parts and the action that waits for it. After an
 /// error the executor and its transport cannot be used again.
+///
+/// If a rank waits for longer than its watchdog, all ranks tell each other how far they have come
+/// in the list, if the transport ReportsPlaces. The communication_error of each rank then also says
+/// where the step hangs, and names ranks that do not answer within ExecuteOptions::grace.
 template <Transport T>
 class Executor {
  public:
@@ -182,7 +192,13 @@ class Executor {
     } catch (...) {  // the first error is the one to report
     }
     try {
-      if (!m_transport->aborted()) m_transport->abort({m_program.rank, doing, reason});
+      const std::optional<Abort> heard = m_transport->aborted();
+      const bool hangs = heard ? heard->place.has_value() : m_stuck;
+      if (hangs) note_arrived();
+      if (!heard)
+        m_transport->abort(
+            {m_program.rank, doing, reason, hangs ? std::optional(list_place()) : std::nullopt});
+      if (hangs) locate();
     } catch (...) {  // likewise
     }
     try {
@@ -222,6 +238,8 @@ class Executor {
 
   /// Returns the program that it runs.
   [[nodiscard]] const Program& program() const noexcept { return m_program; }
+  /// Returns where the step hung, after an error by a watchdog; see find_hang().
+  [[nodiscard]] std::span<const Finding> hang() const noexcept { return m_hang; }
   /// Returns the stamps of the last pass, one per step of the Program. Empty without recording.
   [[nodiscard]] std::span<const Stamp> stamps() const noexcept { return m_stamps; }
   /// Switches recording on or off. It first completes the messages in flight.
@@ -247,7 +265,12 @@ class Executor {
   /// Returns what `call` returns. If it throws, the other ranks are told.
   template <class Call>
   auto reported(Call&& call) {
-    return report_on_error(call, [this](const char* reason) { fail(reason); });
+    try {
+      return report_on_error(call, [this](const char* reason) { fail(reason); });
+    } catch (const communication_error& error) {
+      if (m_hang.empty()) throw;
+      throw communication_error(impl::with_findings(error.complaint(), m_hang));
+    }
   }
 
   /// Walks from where the pass stands to its end. Returns false if it would have to wait and
@@ -351,6 +374,7 @@ class Executor {
       const auto arrived = [&] {
         if (m_transport->test(port.requests[slot])) return true;
         if (m_moves) further_moves<record>();
+        if constexpr (record) note_others<true>(number);
         return false;
       };
       if (!until<waits>(number, arrived)) return false;
@@ -376,7 +400,10 @@ class Executor {
     if constexpr (waits)
       await(
           *m_transport, ready, m_options.idle, m_options.watchdog, [&] { return place(); },
-          [&] { return stuck(number); });
+          [&] {
+            m_stuck = true;
+            return stuck(number);
+          });
     return waits || ready();
   }
 
@@ -398,6 +425,21 @@ class Executor {
           note<record>(port, slot);
         }
       m_looked = m_looked + 1 < m_ports.size() ? m_looked + 1 : 0;
+    }
+  }
+
+  /// Notes the messages that are complete on all ports except `number`, which the rank awaits. So
+  /// the recorded end of a message does not depend on a later message of another port.
+  template <bool record>
+  [[gnu::noinline]] void note_others(std::size_t number) {
+    for (std::size_t p = 0; p < m_ports.size(); ++p) {
+      Pending& port = m_ports[p];
+      if (p == number || port.moves || port.slots == 0) continue;
+      for (; port.done < port.posted; note<record>(port, port.done % port.slots)) {
+        typename T::Request& request = port.requests[port.done % port.slots];
+        if (!m_transport->test(request)) break;
+        request = {};
+      }
     }
   }
 
@@ -466,6 +508,40 @@ class Executor {
     return impl::stuck(m_program, m_at, number, ordinal(number), m_options.watchdog);
   }
 
+  /// Returns how far this rank has come in the list, while it waits.
+  [[nodiscard]] ListPlace list_place() const {
+    if (m_passes == 0) return {.list = ListPlace::outside};
+    std::size_t open = m_program.size();
+    bool previous = false;
+    for (std::size_t p = 0; p < m_ports.size(); ++p) {
+      const Pending& port = m_ports[p];
+      if (port.slots == 0 || port.done >= port.posted) continue;
+      const bool earlier = port.done < port.base;
+      if (previous && !earlier) continue;
+      const std::size_t step = impl::step_of_port(m_program, p, ordinal(p));
+      open = earlier == previous ? std::min(open, step) : step;
+      previous = earlier;
+    }
+    return impl::list_place(m_program, m_at, m_passes - 1, open, previous);
+  }
+
+  /// Notes all messages that have arrived, before the rank tells its place.
+  void note_arrived() noexcept {
+    try {
+      m_options.record ? note_others<true>(m_ports.size()) : note_others<false>(m_ports.size());
+    } catch (...) {  // the hang is the error to report
+    }
+  }
+
+  /// Finds where the step hangs, together with the other ranks.
+  void locate() {
+    if constexpr (ReportsPlaces<T>) {
+      m_hang = impl::locate_hang(*m_transport, m_program.schedule, list_place(), m_options.grace);
+      if (!m_options.log) return;
+      for (const Finding& finding : m_hang) m_options.log(to_string(finding));
+    }
+  }
+
   /// Returns true if a pass has begun and is not at its end.
   [[nodiscard]] bool unfinished() const noexcept {
     return m_passes != 0 && m_at < m_program.size();
@@ -498,6 +574,8 @@ class Executor {
   bool m_moves = false;      ///< true if any port has moves
   std::size_t m_looked = 0;  ///< the port at which further() stopped
   bool m_failed = false;
+  bool m_stuck = false;         ///< true after this rank's watchdog
+  std::vector<Finding> m_hang;  ///< where the step hangs, after an error
   int m_exceptions = std::uncaught_exceptions();
 };
 

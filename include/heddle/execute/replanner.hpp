@@ -7,10 +7,13 @@
 /// division of the model pays. It is for long runs on ranks that may turn slow.
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -19,7 +22,9 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/recording.hpp>
 #include <heddle/execute/runner.hpp>
+#include <heddle/machine/machine.hpp>
 #include <heddle/plan/planner/plan_choice.hpp>
+#include <heddle/plan/profile.hpp>
 #include <heddle/schedule/collective/form.hpp>
 #include <heddle/schedule/monitor.hpp>
 #include <heddle/schedule/pass/expand.hpp>
@@ -44,6 +49,23 @@ struct ReplannerOptions {
   int every = 20;       ///< the number of steps between two looks
   /// The steps of the whole run, over which a change must pay. 0: the run has no known end.
   std::int64_t steps = 0;
+};
+
+/// The options of a whole run of training by a Replanner.
+struct TrainingOptions {
+  std::int64_t batch = 0;  ///< the samples of a step; 0: as `choice` says
+  int every = 20;       ///< the number of steps between two looks
+  int save_every = 0;   ///< the number of steps between two checkpoints; 0: only Replanner::save()
+  std::int64_t steps = 0;               ///< the steps of the whole run, see ReplannerOptions
+  plan::PlanChoiceOptions choice = {};  ///< how plans are chosen
+  RunOptions run = {};                  ///< the options of the steps
+};
+
+/// A run that continues from a checkpoint, or begins.
+struct ResumedRun {
+  std::int64_t step = 0;                            ///< the number of steps that are done
+  std::string words = {};                           ///< the file and its step; empty without a file
+  std::function<void(std::int64_t step)> save = {};  ///< saves the state after `step` steps
 };
 
 /// Runs a model by the Plan that a PlanChoice selects. There is one object per rank. All ranks
@@ -87,16 +109,68 @@ class Replanner {
     start();
   }
 
-  /// Observes the last step if it is time to, changes the plan if that pays, and runs a step.
-  /// Returns the result of Runner::step. Call look() before it if the arguments depend on the plan.
+  /// Constructs the place from a communicator, and prepares the first plan for `machine`:
+  /// `Replanner run(model, profile, machine, MPI_COMM_WORLD, {.batch = 64})`. Include
+  /// comm/replan.hpp for it. The Replanner owns the place.
+  /// @throws the errors of the other constructor and of PlanChoice.
+  template <class Communicator>
+  requires std::constructible_from<P, Communicator> Replanner(M& model, Profile profile,
+                                                              Machine machine,
+                                                              Communicator communicator,
+                                                              TrainingOptions options)
+      : Replanner(model, std::make_unique<P>(communicator), std::move(profile), std::move(machine),
+                  std::move(options)) {}
+
+  /// Observes the last step if it is time to, changes the plan if that pays, and runs a step. Saves
+  /// the state if it is time to, see TrainingOptions::save_every. Returns the result of
+  /// Runner::step. Call look() before it if the arguments depend on the plan.
   template <class... Arguments>
   decltype(auto) step(Arguments&&... arguments) {
     look();
     record(m_since + 1 == m_options.every);
     ++m_since;
     ++m_done;
-    return m_runner->step(std::forward<Arguments>(arguments)...);
+    const bool saves = m_save && m_save_every > 0 && m_done % m_save_every == 0;
+    if (!saves) return m_runner->step(std::forward<Arguments>(arguments)...);
+    using Result = decltype(m_runner->step(std::forward<Arguments>(arguments)...));
+    if constexpr (std::is_void_v<Result>) {
+      m_runner->step(std::forward<Arguments>(arguments)...);
+      save();
+    } else {
+      Result result = m_runner->step(std::forward<Arguments>(arguments)...);
+      save();
+      return static_cast<Result>(result);
+    }
   }
+
+  /// Continues from the newest checkpoint that is whole, of the two files `path` and `path`.2, and
+  /// returns the number of steps that are done: 0 if there is no file. From then on checkpoints go
+  /// to each of them alternately. Include pipeline/checkpoint_pair.hpp for it. All ranks must call
+  /// it, before the first step. If a file is damaged, the other one is used, and words() says so.
+  /// @throws the errors of CheckpointPair::resume().
+  int resume(const std::string& path) {
+    ResumedRun run = resume_run(path, *m_model, *m_place, m_options.run.execute);
+    m_done = run.step;
+    m_save = std::move(run.save);
+    m_words = std::move(run.words);
+    if (m_options.run.execute.log && !m_words.empty()) m_options.run.execute.log(m_words);
+    return static_cast<int>(m_done);
+  }
+
+  /// Saves the state after the steps so far, to the older one of the files of resume(). All ranks
+  /// must call it. @throws contract_error if resume() was not called, and as heddle::save().
+  void save() {
+    expects(m_save != nullptr, [] {
+      return ErrorInfo{"heddle::Replanner::save", "the run has no file for its checkpoints", {},
+                       "call resume(path) before the first step; the file need not exist"};
+    });
+    m_runner->drain();
+    m_save(m_done);
+  }
+
+  /// Returns from which file and step resume() continued, and which file is damaged. The text is
+  /// empty if there was none.
+  [[nodiscard]] const std::string& words() const noexcept { return m_words; }
 
   /// Observes the last step if it is time to, and changes the plan if that pays. Returns true if it
   /// has changed. step() calls it, too. All ranks must call it.
@@ -137,6 +211,24 @@ class Replanner {
   [[nodiscard]] RunnerType& runner() noexcept { return *m_runner; }
 
  private:
+  Replanner(M& model, std::unique_ptr<P> place, Profile profile, Machine machine,
+            TrainingOptions options)
+      : Replanner(model, choice_of(std::move(profile), std::move(machine), options), *place,
+                  {.run = options.run, .every = options.every, .steps = options.steps}) {
+    expects(options.save_every >= 0, [&] {
+      return ErrorInfo{"heddle::Replanner", "checkpoints need at least 0 steps between them",
+                       text("save_every = ", options.save_every)};
+    });
+    m_save_every = options.save_every;
+    m_owned = std::move(place);
+  }
+  [[nodiscard]] static plan::PlanChoice choice_of(Profile profile, Machine machine,
+                                                  const TrainingOptions& options) {
+    plan::PlanChoiceOptions choice = options.choice;
+    if (options.batch != 0) choice.search.batch = options.batch;
+    return {std::move(profile), std::move(machine), std::move(choice)};
+  }
+
   void start() {
     if (m_runner) m_runner->drain();
     m_runner.reset();  // releases its buffers before the new ones are allocated
@@ -153,6 +245,7 @@ class Replanner {
     if (std::exchange(m_options.run.execute.record, on) != on) m_runner->record(on);
   }
 
+  std::unique_ptr<P> m_owned;  ///< the place, if this object has made it
   M* m_model;
   P* m_place;
   ReplannerOptions m_options;
@@ -161,6 +254,9 @@ class Replanner {
   std::unique_ptr<RunnerType> m_runner;
   int m_since = 0;  ///< steps since the last look or change
   std::int64_t m_done = 0;
+  int m_save_every = 0;
+  std::function<void(std::int64_t)> m_save;
+  std::string m_words;
 };
 
 }  // namespace heddle::inline v0

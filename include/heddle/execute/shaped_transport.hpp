@@ -236,6 +236,12 @@ class ShapedTransport {
   void abort(const Abort& abort) { m_inner->abort(abort); }
   /// Returns the failure of another rank, if there is one.
   [[nodiscard]] std::optional<Abort> aborted() { return m_inner->aborted(); }
+  /// Tells the other ranks this rank's place in its list after a hang; see ReportsPlaces.
+  void answer(const ListPlace& place) requires ReportsPlaces<T> { m_inner->answer(place); }
+  /// Returns the places that the ranks have told; see ReportsPlaces.
+  [[nodiscard]] std::vector<std::optional<ListPlace>> places() requires ReportsPlaces<T> {
+    return m_inner->places();
+  }
 
  private:
   static constexpr const char* where = "heddle::ShapedTransport";
@@ -326,4 +332,5 @@ class ShapedTransport {
 
 #if HEDDLE_HEADER_ONLY
 #include <heddle/execute/shaped_transport.ipp>
+#include <heddle/schedule/list_place.hpp>
 #endif

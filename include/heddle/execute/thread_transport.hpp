@@ -72,6 +72,9 @@ class ThreadHub {
   /// have added theirs, so that a rank that fails takes no memory from another one.
   std::shared_ptr<Blocks> put(std::size_t number, Rank rank, std::shared_ptr<std::byte> block);
 
+  /// Notes the place of a rank, unless it has told one. The mutex is held.
+  void tell(Rank rank, const ListPlace& place);
+
   struct Key {
     Rank from, to;
     Lane lane;
@@ -84,6 +87,7 @@ class ThreadHub {
   std::map<std::size_t, std::pair<std::shared_ptr<Blocks>, int>> m_blocks;  ///< by share
   std::atomic<bool> m_aborted{false};
   Abort m_abort;
+  std::vector<std::optional<ListPlace>> m_places;  ///< by rank, after an abort
 };
 
 /// One rank's end of the transport. One thread uses it. It models Transport.
@@ -116,6 +120,8 @@ class ThreadTransport {
   ThreadTransport(ThreadHub& hub, Rank rank);
   ThreadTransport(const ThreadTransport&) = delete;
   ThreadTransport& operator=(const ThreadTransport&) = delete;
+  /// After an abort, tells the other ranks that this rank has no place in a list any more.
+  ~ThreadTransport();
 
   /// Returns this thread's rank.
   [[nodiscard]] Rank rank() const noexcept { return m_rank; }
@@ -162,6 +168,10 @@ class ThreadTransport {
     if (!m_hub->m_aborted.load()) return std::nullopt;
     return told();
   }
+  /// Tells the other ranks this rank's place in its list after a hang; see ReportsPlaces.
+  void answer(const ListPlace& place);
+  /// Returns the places that the ranks have told; see ReportsPlaces.
+  [[nodiscard]] std::vector<std::optional<ListPlace>> places();
 
  private:
   static Request request(End& end) {
@@ -220,4 +230,5 @@ void run_threads(int ranks, Body&& body) {
 
 #if HEDDLE_HEADER_ONLY
 #include <heddle/execute/thread_transport.ipp>
+#include <heddle/schedule/list_place.hpp>
 #endif

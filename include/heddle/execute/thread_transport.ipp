@@ -33,6 +33,12 @@ HEDDLE_INLINE ThreadHub::ThreadHub(int ranks) : m_ranks(ranks) {
   expects(ranks >= 1, [&] {
     return ErrorInfo{"heddle::ThreadHub", "at least one rank is needed", text("ranks = ", ranks)};
   });
+  m_places.resize(static_cast<std::size_t>(ranks));
+}
+
+HEDDLE_INLINE void ThreadHub::tell(Rank rank, const ListPlace& place) {
+  std::optional<ListPlace>& told = m_places[+rank];
+  if (!told) told = place;
 }
 
 HEDDLE_INLINE impl::ThreadChannel& ThreadHub::channel(Rank from, Rank to, Lane lane) {
@@ -88,9 +94,24 @@ HEDDLE_INLINE SharedBlocks ThreadTransport::share(Bytes bytes) {
 
 HEDDLE_INLINE void ThreadTransport::abort(const Abort& abort) {
   const std::scoped_lock lock(m_hub->m_mutex);
+  if (abort.place) m_hub->tell(m_rank, *abort.place);
   if (m_hub->m_aborted.load()) return;
   m_hub->m_abort = abort;
   m_hub->m_aborted.store(true);
+}
+
+HEDDLE_INLINE ThreadTransport::~ThreadTransport() {
+  if (m_hub->m_aborted.load()) answer({.list = ListPlace::outside});
+}
+
+HEDDLE_INLINE void ThreadTransport::answer(const ListPlace& place) {
+  const std::scoped_lock lock(m_hub->m_mutex);
+  m_hub->tell(m_rank, place);
+}
+
+HEDDLE_INLINE std::vector<std::optional<ListPlace>> ThreadTransport::places() {
+  const std::scoped_lock lock(m_hub->m_mutex);
+  return m_hub->m_places;
 }
 
 HEDDLE_INLINE std::optional<Abort> ThreadTransport::told() {

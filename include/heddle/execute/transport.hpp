@@ -10,9 +10,11 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/schedule/list_place.hpp>
 
 namespace heddle::inline v0 {
 
@@ -21,6 +23,9 @@ struct Abort {
   Rank rank;           ///< the rank that failed
   std::string action;  ///< its action, as action text
   std::string reason;  ///< the text of its error
+  /// The list place of the rank, if it waits longer than its watchdog. The other ranks then
+  /// answer with their places, see ReportsPlaces.
+  std::optional<ListPlace> place = {};
 };
 
 /// A type that carries point-to-point messages between the ranks 0 .. size()-1. One thread per rank
@@ -48,6 +53,17 @@ concept Transport = requires(T& transport, const T& constant, Rank peer, Lane la
   { transport.cancel(request) } -> std::same_as<void>;
   { transport.abort(abort) } -> std::same_as<void>;
   { transport.aborted() } -> std::same_as<std::optional<Abort>>;
+};
+
+/// A Transport that also carries the places of all ranks in their lists after a hang.
+///
+/// - `answer` tells every other rank the place of this rank, unless its `abort` or `answer` has
+///   told one before. Call it only after an abort of this or another rank.
+/// - `places` returns for every rank the place that it has told, including this rank.
+template <class T>
+concept ReportsPlaces = Transport<T> && requires(T& transport, const ListPlace& place) {
+  { transport.answer(place) } -> std::same_as<void>;
+  { transport.places() } -> std::same_as<std::vector<std::optional<ListPlace>>>;
 };
 
 }  // namespace heddle::inline v0

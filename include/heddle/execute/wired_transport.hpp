@@ -21,6 +21,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/transport.hpp>
+#include <heddle/schedule/list_place.hpp>
 
 namespace heddle::inline v0 {
 
@@ -166,6 +167,12 @@ class WiredTransport {
   void abort(const Abort& abort) { m_inner->abort(abort); }
   /// Returns the failure of another rank, if there is one.
   [[nodiscard]] std::optional<Abort> aborted() { return m_inner->aborted(); }
+  /// Tells the other ranks this rank's place in its list after a hang; see ReportsPlaces.
+  void answer(const ListPlace& place) requires ReportsPlaces<T> { m_inner->answer(place); }
+  /// Returns the places that the ranks have told; see ReportsPlaces.
+  [[nodiscard]] std::vector<std::optional<ListPlace>> places() requires ReportsPlaces<T> {
+    return m_inner->places();
+  }
 
  private:
   template <class V>

@@ -18,6 +18,7 @@
 
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/schedule/list_place.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/timeline.hpp>
 
@@ -141,14 +142,6 @@ class Monitor {
   std::vector<Samples> m_computes;   ///< by rank
 };
 
-/// How far a rank has come in the list of a Schedule, when a step hangs. Only actions of the rank
-/// itself count: its local actions, and its ends of moves.
-struct ListPlace {
-  std::uint32_t started = 0;   ///< one past the last action that it has started; 0: none
-  std::uint32_t finished = 0;  ///< one past the last action up to which all have finished
-  bool answered = true;        ///< false if the rank is silent and the places are the last known
-};
-
 /// Returns where a step hangs, from the place of each rank. The result is empty if all ranks have
 /// finished.
 ///
@@ -158,6 +151,9 @@ struct ListPlace {
 /// Ranks that have not started it hang outside of communication, and so does the rank of a
 /// computation. If both ends of a message or all members of a group have started, the hang is in
 /// communication. For a group, `rank` and `peer` are its first member.
+///
+/// Ranks may be in different steps of the schedule: the first step that a rank has not finished
+/// counts. If a rank is in another list, only silent ranks are reported.
 /// @throws contract_error unless there is one place for each rank of the schedule.
 [[nodiscard]] std::vector<Finding> find_hang(const Schedule& schedule,
                                              std::span<const ListPlace> places);

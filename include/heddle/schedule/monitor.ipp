@@ -24,6 +24,8 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/hash.hpp>
+#include <heddle/schedule/list_place.hpp>
 #include <heddle/schedule/monitor.hpp>
 
 namespace heddle::inline v0 {
@@ -79,6 +81,29 @@ namespace impl {
 
 [[nodiscard]] inline std::string list_place(const Schedule& schedule, ActionId id) {
   return text(action_text(schedule, id), " (place ", +id, " of the list)");
+}
+
+/// Returns the places in the first step that a rank of this list has not finished. A rank that is
+/// in a later step has finished all of it. Ranks of other lists have begun nothing, and make
+/// `elsewhere` true.
+[[nodiscard]] inline std::vector<ListPlace> places_in_first_step(const Schedule& schedule,
+                                                                 std::span<const ListPlace> given,
+                                                                 bool& elsewhere) {
+  const std::uint64_t list = hash(schedule);
+  std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
+  std::vector<ListPlace> places(given.begin(), given.end());
+  for (ListPlace& place : places) {
+    if (place.list != 0 && place.list != list) {
+      elsewhere = elsewhere || place.answered;
+      place = {.answered = place.answered};
+    } else if (place.answered) {
+      first = std::min(first, place.step);
+    }
+  }
+  const auto all = static_cast<std::uint32_t>(schedule.size());
+  for (ListPlace& place : places)
+    if (place.answered && place.step > first) place.started = place.finished = all;
+  return places;
 }
 
 }  // namespace impl
@@ -304,12 +329,14 @@ HEDDLE_INLINE std::vector<Finding> Monitor::findings() const {
 }
 
 HEDDLE_INLINE std::vector<Finding> find_hang(const Schedule& schedule,
-                                             std::span<const ListPlace> places) {
+                                             std::span<const ListPlace> given) {
   const auto ranks = static_cast<std::size_t>(schedule.ranks());
-  expects(places.size() == ranks, [&] {
+  expects(given.size() == ranks, [&] {
     return ErrorInfo{"heddle::find_hang", "every rank of the schedule needs a place",
-                     text(places.size(), " places for ", ranks, " ranks")};
+                     text(given.size(), " places for ", ranks, " ranks")};
   });
+  bool elsewhere = false;
+  const std::vector<ListPlace> places = impl::places_in_first_step(schedule, given, elsewhere);
   const auto finished = [&](std::size_t action, Rank rank) {
     return places[+rank].finished > action;
   };
@@ -329,7 +356,7 @@ HEDDLE_INLINE std::vector<Finding> find_hang(const Schedule& schedule,
                      known == 0 ? "before its first action"
                                 : "at " + impl::list_place(schedule, ActionId{known - 1})});
   }
-  if (!found.empty()) return found;
+  if (!found.empty() || elsewhere) return found;
 
   // Dependencies point backwards, so the first open action of the list waits for nothing.
   for (std::size_t i = 0; i < schedule.size() && found.empty(); ++i) {

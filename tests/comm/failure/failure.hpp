@@ -40,13 +40,13 @@ inline void say(std::string line) {
 
 /// Does so, by a clock that all ranks have.
 inline void leave(hd::Rank rank, int signal) {
-  say(hd::text("rank ", rank, " leaves at ", hd::steady_seconds()));
+  say(hd::text("rank ", rank, " leaves at ", std::to_string(hd::steady_seconds())));
   std::raise(signal);
 }
 
 /// That a rank has noticed, and what it waits for.
 inline void name(hd::Rank rank, std::string_view reason) {
-  say(hd::text("rank ", rank, " named at ", hd::steady_seconds(), ": ", reason));
+  say(hd::text("rank ", rank, " named at ", std::to_string(hd::steady_seconds()), ": ", reason));
 }
 
 /// `steps()`. A rank that fails in them waits until the others have spoken: the job ends with the

@@ -89,6 +89,8 @@ class DoomedTransport {
     m_doom->look();
     return m_inner->aborted();
   }
+  void answer(const hd::ListPlace& place) { m_inner->answer(place); }
+  [[nodiscard]] std::vector<std::optional<hd::ListPlace>> places() { return m_inner->places(); }
   [[nodiscard]] std::vector<std::uint32_t> domains() const requires hd::SharesMemory<T> {
     return m_inner->domains();
   }
@@ -101,6 +103,7 @@ class DoomedTransport {
   Doom* m_doom;
 };
 static_assert(hd::SharesMemory<DoomedTransport<hd::SharedTransport>>);
+static_assert(hd::ReportsPlaces<DoomedTransport<hd::MpiTransport>>);
 
 /// Pipelines and sums, of messages that MPI sends at once and of those that wait for the receiver.
 hd::Schedule schedule_of(std::uint64_t kind, int ranks) {

@@ -5,8 +5,9 @@
 # runs.sh stop|kill|survive FIRST COUNT WATCHDOG PATIENCE RANKS COMMAND...: the runs FIRST, FIRST + 1,
 # ... of COMMAND, one of the programs here under an mpiexec: COUNT of them, or the share of 17 that
 # HEDDLE_LONG says, if that is set and more. In each a random rank leaves at a random action, and then
-#   stop      it is stopped: every other rank names what it waits for, the job ends with a status
-#             other than 0, and the stopped process with it
+#   stop      it is stopped: every other rank names what it waits for, and then the stopped rank and
+#             its last known place, the same as all others; the job ends with a status other than 0,
+#             and the stopped process with it
 #   kill      it is killed: the job ends with a status other than 0 (most launchers see to that)
 #   survive   it is killed and COMMAND's launcher does not mind: every other rank names what it waits
 #             for, and ends
@@ -17,13 +18,13 @@ set -uo pipefail
 mode=$1 first=$2 watchdog=$4 patience=$5 ranks=$6
 count=$(awk -v least="$3" -v share="${HEDDLE_LONG:-0}" 'BEGIN { n = int(17 * share); print (n > least ? n : least) }')
 shift 6
-slack_to_name=2   # looking up, telling, printing
-slack_to_end=$((patience + 5))  # half a second to speak, the launcher
+slack_to_name=2   # looking up, telling, a second of grace, printing
+slack_to_end=$((patience + 6))  # a second of grace, half a second to speak, the launcher
 signal="stop"
 [[ $mode == stop ]] || signal="kill"
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
-failures=0 longest_to_name=0 longest_to_end=0
+failures=0 longest_to_name=0 longest_to_find=0 longest_to_end=0
 
 uptime() { awk '{ print $1 }' /proc/uptime; }
 below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
@@ -44,19 +45,28 @@ for ((run = first; run < first + count; ++run)); do
     below "$took" "$longest_to_end" || longest_to_end=$took
     for ((rank = 0; rank < ranks && ${#wrong[@]} == 0; ++rank)); do
       [[ $mode != kill && $rank != "$victim" ]] || continue
-      line=$(grep "^rank $rank named at " "$output")
+      line=$(grep -m 1 "^rank $rank named at " "$output")
       [[ $line == *"stuck: "* ]] || { wrong+=("rank $rank names nothing"); continue; }
       took=$(awk -v a="$(cut -d ' ' -f 5 <<< "${line%%: *}")" -v b="$left" 'BEGIN { print a - b }')
       below "$took" $((watchdog + slack_to_name)) || wrong+=("rank $rank took $took s to name it")
       below "$took" "$longest_to_name" || longest_to_name=$took
+      [[ $mode == stop ]] || continue
+      line=$(grep "^rank $rank named at .* is silent" "$output")
+      found=${line#*: }
+      [[ $found == "rank $victim is silent; "* && $found == "${first_found:=$found}" ]] ||
+        { wrong+=("rank $rank finds '$found', another '${first_found-}'"); continue; }
+      took=$(awk -v a="$(cut -d ' ' -f 5 <<< "${line%%: *}")" -v b="$left" 'BEGIN { print a - b }')
+      below "$took" $((watchdog + slack_to_name)) || wrong+=("rank $rank took $took s to find it")
+      below "$took" "$longest_to_find" || longest_to_find=$took
     done
   fi
-  unset victim left
+  unset victim left first_found
   ((${#wrong[@]} > 0)) || continue
   failures=$((failures + 1))
   printf 'FAILED: run %s, status %s: %s; it printed:\n' "$run" "$status" "${wrong[*]}"
   cat "$output"
 done
 echo "$mode on $ranks ranks: $((count - failures)) of $count runs as they should; watchdog $watchdog s," \
-     "at most $longest_to_name s to name the action, $longest_to_end s to end"
+     "at most $longest_to_name s to name the action, $longest_to_find s to find the rank," \
+     "$longest_to_end s to end"
 exit $((failures > 0))

@@ -8,10 +8,12 @@
 
 #include <cstddef>
 #include <optional>
+#include <vector>
 
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/transport.hpp>
+#include <heddle/schedule/list_place.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -39,6 +41,10 @@ class LaneShift {
   void cancel(Request& request) { m_inner->cancel(request); }
   void abort(const Abort& abort) { m_inner->abort(abort); }
   [[nodiscard]] std::optional<Abort> aborted() { return m_inner->aborted(); }
+  void answer(const ListPlace& place) requires ReportsPlaces<T> { m_inner->answer(place); }
+  [[nodiscard]] std::vector<std::optional<ListPlace>> places() requires ReportsPlaces<T> {
+    return m_inner->places();
+  }
 
  private:
   T* m_inner;

@@ -24,9 +24,16 @@ namespace heddle::inline v0 {
 namespace impl {
 
 /// An Abort as it travels: of one size, and so small that every MPI sends it without waiting for
-/// the receiver. Longer texts end in "...".
+/// the receiver. Longer texts end in "...". A rank that has heard of a hang sends one, too, with
+/// its place instead of texts.
 struct AbortRecord {
+  std::uint64_t step = 0;  ///< the members of a ListPlace
+  std::uint64_t list = 0;
+  std::uint32_t started = 0;
+  std::uint32_t finished = 0;
   std::int32_t rank = 0;
+  bool has_place = false;
+  bool answers = false;  ///< true if the rank only answers with its place
   char action[252] = {};
   char reason[768] = {};
 
@@ -38,7 +45,7 @@ struct AbortRecord {
  private:
   static void fill(char* field, std::size_t size, std::string_view words);
 };
-static_assert(sizeof(AbortRecord) == 1024);
+static_assert(sizeof(AbortRecord) == 1056);
 
 /// Two kinds of message, on a communicator of their own: ABORT, and RELEASE: "I have no receive
 /// posted and will post none, so nobody's memory is read for my sake any more".
@@ -54,6 +61,12 @@ class AbortChannel {
 
   /// Starts to tell every other rank; only the first call does. Does not wait.
   void tell(const Abort& abort);
+
+  /// Starts to tell every other rank a place, unless tell() or answer() has been called.
+  void answer(const ListPlace& place);
+
+  /// By rank, the places that this rank and others have told so far.
+  [[nodiscard]] const std::vector<std::optional<ListPlace>>& places();
 
   /// The first abort that another rank has told, if any. Stays once it is there.
   [[nodiscard]] const std::optional<Abort>& heard();
@@ -73,13 +86,16 @@ class AbortChannel {
   static constexpr int release_tag = 1;
 
   [[nodiscard]] bool arrived(int source, int tag) const;
+  void send(const AbortRecord& record);
+  void take();  ///< receives the record that has arrived
 
   Communicator m_comm;
   std::unique_ptr<AbortRecord> m_record;  ///< this rank's message, while it is in flight
   std::vector<MPI_Request> m_sends;
   std::optional<Abort> m_heard;
   bool m_has_released = false;
-  std::vector<char> m_released;  ///< per rank
+  std::vector<char> m_released;                    ///< per rank
+  std::vector<std::optional<ListPlace>> m_places;  ///< per rank
 };
 
 }  // namespace impl
@@ -87,4 +103,5 @@ class AbortChannel {
 
 #if HEDDLE_FULL_HEADER_ONLY
 #include <heddle/comm/impl/abort_channel.ipp>
+#include <heddle/schedule/list_place.hpp>
 #endif

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <mpi.h>
 
@@ -21,6 +22,8 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/execute/transport.hpp>
+#include <heddle/schedule/list_place.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -28,9 +31,20 @@ HEDDLE_FULL_INLINE AbortRecord::AbortRecord(const Abort& abort)
     : rank(static_cast<std::int32_t>(abort.rank.value)) {
   fill(action, sizeof action, abort.action);
   fill(reason, sizeof reason, abort.reason);
+  if (!abort.place) return;
+  has_place = true;
+  step = abort.place->step;
+  list = abort.place->list;
+  started = abort.place->started;
+  finished = abort.place->finished;
 }
 
-HEDDLE_FULL_INLINE Abort AbortRecord::abort() const { return {Rank{rank}, action, reason}; }
+HEDDLE_FULL_INLINE Abort AbortRecord::abort() const {
+  Abort abort{Rank{rank}, action, reason};
+  if (has_place)
+    abort.place = ListPlace{.started = started, .finished = finished, .step = step, .list = list};
+  return abort;
+}
 
 HEDDLE_FULL_INLINE void AbortRecord::fill(char* field, std::size_t size, std::string_view words) {
   const std::size_t length = std::min(words.size(), size - 1);
@@ -39,7 +53,9 @@ HEDDLE_FULL_INLINE void AbortRecord::fill(char* field, std::size_t size, std::st
 }
 
 HEDDLE_FULL_INLINE AbortChannel::AbortChannel(MPI_Comm original)
-    : m_comm(original), m_released(static_cast<std::size_t>(m_comm.size())) {}
+    : m_comm(original),
+      m_released(static_cast<std::size_t>(m_comm.size())),
+      m_places(m_released.size()) {}
 
 HEDDLE_FULL_INLINE AbortChannel::~AbortChannel() {
   if (!over() || !mpi_is_up()) return;
@@ -52,8 +68,19 @@ HEDDLE_FULL_INLINE AbortChannel::~AbortChannel() {
 }
 
 HEDDLE_FULL_INLINE void AbortChannel::tell(const Abort& abort) {
+  if (!m_record) send(AbortRecord(abort));
+}
+
+HEDDLE_FULL_INLINE void AbortChannel::answer(const ListPlace& place) {
   if (m_record) return;
-  m_record = std::make_unique<AbortRecord>(abort);
+  AbortRecord record({m_comm.rank(), "", "", place});
+  record.answers = true;
+  send(record);
+}
+
+HEDDLE_FULL_INLINE void AbortChannel::send(const AbortRecord& record) {
+  m_record = std::make_unique<AbortRecord>(record);
+  m_places[+m_comm.rank()] = record.abort().place;
   for (int peer = 0; peer < m_comm.size(); ++peer) {
     if (Rank{peer} == m_comm.rank()) continue;
     MPI_Request request = MPI_REQUEST_NULL;
@@ -65,14 +92,24 @@ HEDDLE_FULL_INLINE void AbortChannel::tell(const Abort& abort) {
 }
 
 HEDDLE_FULL_INLINE const std::optional<Abort>& AbortChannel::heard() {
-  if (!m_heard && arrived(MPI_ANY_SOURCE, abort_tag)) {
-    AbortRecord record;
-    check(MPI_Recv(&record, sizeof record, MPI_BYTE, MPI_ANY_SOURCE, abort_tag, m_comm.get(),
-                   MPI_STATUS_IGNORE),
-          "heddle::MpiTransport::aborted");
-    m_heard = record.abort();
-  }
+  while (!m_heard && arrived(MPI_ANY_SOURCE, abort_tag)) take();
   return m_heard;
+}
+
+HEDDLE_FULL_INLINE const std::vector<std::optional<ListPlace>>& AbortChannel::places() {
+  while (arrived(MPI_ANY_SOURCE, abort_tag)) take();
+  return m_places;
+}
+
+HEDDLE_FULL_INLINE void AbortChannel::take() {
+  AbortRecord record;
+  check(MPI_Recv(&record, sizeof record, MPI_BYTE, MPI_ANY_SOURCE, abort_tag, m_comm.get(),
+                 MPI_STATUS_IGNORE),
+        "heddle::MpiTransport::aborted");
+  const Abort abort = record.abort();
+  std::optional<ListPlace>& told = m_places[+abort.rank];
+  if (!told) told = abort.place;
+  if (!record.answers && !m_heard) m_heard = abort;
 }
 
 HEDDLE_FULL_INLINE std::string AbortChannel::story() const {
@@ -80,7 +117,7 @@ HEDDLE_FULL_INLINE std::string AbortChannel::story() const {
     return text("rank ", abort.rank, " failed at ", abort.action, ": ", abort.reason);
   };
   if (m_heard) return told(*m_heard);
-  return m_record ? told(m_record->abort()) : std::string();
+  return m_record && !m_record->answers ? told(m_record->abort()) : std::string();
 }
 
 HEDDLE_FULL_INLINE void AbortChannel::release() {

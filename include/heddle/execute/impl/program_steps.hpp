@@ -15,6 +15,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/mover.hpp>
 #include <heddle/execute/program.hpp>
+#include <heddle/schedule/list_place.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -33,6 +34,12 @@ namespace heddle::inline v0::impl {
 /// there is none.
 [[nodiscard]] std::size_t step_of_port(const Program& program, std::size_t number,
                                        std::uint64_t ordinal);
+
+/// Returns the place of a rank that waits before step `at` of a program, in its pass number `pass`,
+/// counted from 0. `open` is the first step with a message that is not complete, in this pass or,
+/// if `previous` is true, in the pass before.
+[[nodiscard]] ListPlace list_place(const Program& program, std::size_t at, std::uint64_t pass,
+                                   std::size_t open, bool previous);
 
 /// Returns the complaint about the `ordinal`-th move of port `number`, which failed for `reason`.
 /// The rank is at step `at` of the program.

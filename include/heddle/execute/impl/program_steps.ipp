@@ -20,6 +20,8 @@
 #include <heddle/execute/mover.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/hash.hpp>
+#include <heddle/schedule/list_place.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -65,6 +67,23 @@ HEDDLE_INLINE ErrorInfo stuck(const Program& program, std::size_t at, std::size_
           text("watchdog after ", watchdog, " s"),
           port.mover ? "see what the mover is doing, or raise ExecuteOptions::watchdog"
                      : "see what that rank is doing, or raise ExecuteOptions::watchdog"};
+}
+
+HEDDLE_INLINE ListPlace list_place(const Program& program, std::size_t at, std::uint64_t pass,
+                                   std::size_t open, bool previous) {
+  const auto before = [&](std::size_t step) {
+    return step < program.size() ? program.steps[step].action.value
+                                 : static_cast<std::uint32_t>(program.schedule.size());
+  };
+  ListPlace place{.started = before(program.size()),
+                  .finished = before(open),
+                  .step = pass - (previous ? 1 : 0),
+                  .list = hash(program.schedule)};
+  if (!previous) {
+    if (at < program.size()) place.started = at == 0 ? 0 : before(at - 1) + 1;
+    place.finished = std::min(place.finished, before(at));
+  }
+  return place;
 }
 
 HEDDLE_INLINE ErrorInfo move_failed(const Program& program, std::size_t at, std::size_t number,
