@@ -28,8 +28,8 @@ namespace heddle::inline v0 {
 /// - `source()` returns a std::optional of an item, or nothing at the end. If options.lag is set,
 ///   it is called as `source(outcomes)`, with a std::span of the outcomes of the items up to
 ///   i - lag. One thread at a time calls it.
-/// - `work(item)`, or `work(item, task)` with the FarmTask of the attempt, returns the result. If it
-///   throws, the item is tried again after a wait, up to options.attempts times. Several threads
+/// - `work(item)`, or `work(item, task)` with the FarmTask of the attempt, returns the result. If
+///   it throws, the item is tried again after a wait, up to options.attempts times. Several threads
 ///   call it at once.
 /// - `sink(number, outcome)` gets every outcome once, in the order of the items if options.ordered
 ///   is set. An item that failed has the text of its last error. One thread at a time calls it, and
@@ -45,9 +45,9 @@ namespace heddle::inline v0 {
 /// options.lease loses its item to another one; its result is dropped if it comes late. The call
 /// still waits for its thread at the end.
 ///
-/// @throws contract_error if an option is out of range, or if a journal is set and the results are
-///         not Sendable; format_error as FarmJournal does; the exception of `source` or `sink`, after
-///         all threads have ended.
+/// @throws contract_error if an option is out of range, or if a journal is set and the results
+///         are not Sendable; format_error as FarmJournal does; the exception of `source` or `sink`,
+///         after all threads have ended.
 template <class Source, class Work, class Sink>
 FarmReport farm(const FarmOptions& options, Source&& source, Work&& work, Sink&& sink) {
   impl::ThreadFarm<Source, Work, Sink> shared(options, source, work, sink);
