@@ -16,6 +16,7 @@
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/expert_walk.hpp>
 #include <heddle/execute/fit_memory.hpp>
+#include <heddle/execute/gather_trail.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/local_updates.hpp>
 #include <heddle/execute/mover.hpp>

@@ -147,6 +147,51 @@ TEST_CASE("a source that sees results proposes the same for any number of worker
   }
 }
 
+TEST_CASE("light items go in chunks, and none of them waits behind a heavy one") {
+  constexpr int count = 20'000;
+  // Among light items, two heavy ones follow each other: they must run at the same time.
+  const auto is_heavy = [](int item) { return item == 9'000 || item == 9'001; };
+  for (const int workers : {1, 2, 3}) {
+    for (const bool ordered : {true, false}) {
+      std::atomic<int> at_once{0}, most{0}, light_behind{0};
+      std::vector<std::int64_t> arrived;
+      bool right = true;
+      const FarmReport report = farm(
+          {.workers = workers, .attempts = 3, .backoff = 1e-6, .seed = 5, .ordered = ordered},
+          numbers(count),
+          [&](int item, const FarmTask& task) {
+            if (is_heavy(item)) {
+              const int heavy = ++at_once;
+              most = std::max(most.load(), heavy);
+              std::this_thread::sleep_for(std::chrono::milliseconds(60));
+              --at_once;
+            } else if (at_once > 0) {
+              ++light_behind;
+            }
+            if (fails(5, item, task.attempt)) throw std::runtime_error("no");
+            return task.attempt;
+          },
+          [&](std::int64_t number, FarmOutcome<int>&& outcome) {
+            arrived.push_back(number);
+            int attempt = 1;
+            while (attempt < 3 && fails(5, number, attempt)) ++attempt;
+            right = right && outcome.attempts == attempt &&
+                    outcome.value.has_value() == !fails(5, number, attempt);
+          });
+      CAPTURE(workers, ordered);
+      CHECK(report.items == count);
+      CHECK(right);
+      if (ordered) CHECK(std::is_sorted(arrived.begin(), arrived.end()));
+      std::sort(arrived.begin(), arrived.end());
+      REQUIRE(arrived.size() == count);
+      CHECK(arrived.back() == count - 1);
+      CHECK(std::adjacent_find(arrived.begin(), arrived.end()) == arrived.end());
+      if (workers > 1) CHECK(most == 2);
+      if (workers > 2) CHECK(light_behind > 0);
+    }
+  }
+}
+
 TEST_CASE("a silent worker's item goes to another, and its late result is dropped") {
   std::atomic<int> begun{0};
   std::vector<int> delivered;

@@ -4,6 +4,7 @@
 // Journals of farms: a run that is killed at any time continues with every item exactly once, and a
 // journal that is cut, damaged or of another farm is rejected with the wrong byte.
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -18,6 +19,7 @@
 #include <string>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -31,6 +33,7 @@
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/thread_transport.hpp>
+#include <heddle/pattern/farm.hpp>
 #include <heddle/pattern/farm_journal.hpp>
 #include <heddle/pattern/rank_farm.hpp>
 
@@ -145,6 +148,14 @@ TEST_CASE("a farm that is killed at any time ends with every item exactly once")
   const std::uint64_t kills = test::cases(20, 100);
   std::uint64_t continued = 0;
   constexpr int count = 400;
+  // The size of a whole journal, so that kills fall anywhere in a run on any machine.
+  std::uintmax_t whole = 0;
+  {
+    const Path path("whole");
+    Run run;
+    run(path.name, count);
+    whole = std::filesystem::file_size(path.name);
+  }
   for (std::uint64_t k = 0; k < kills; ++k) {
     const Path path("killed");
     const ::pid_t child = ::fork();
@@ -153,7 +164,13 @@ TEST_CASE("a farm that is killed at any time ends with every item exactly once")
       Run run;
       for (;;) run(path.name, count);  // a run that ends begins again, and finds all items
     }
-    std::this_thread::sleep_for(std::chrono::duration<double>(0.02 * random.uniform(k)));
+    const auto until = static_cast<std::uintmax_t>(static_cast<double>(whole) * random.uniform(k));
+    const auto latest = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    std::error_code absent;  // the file is created by the child
+    for (std::uintmax_t size = 0; size < until && std::chrono::steady_clock::now() < latest;) {
+      size = std::filesystem::file_size(path.name, absent);
+      if (absent) size = 0;
+    }
     ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);
@@ -169,6 +186,62 @@ TEST_CASE("a farm that is killed at any time ends with every item exactly once")
     if (run.report.known > 0 && run.report.known < count) ++continued;
   }
   CHECK(continued > 0);
+}
+
+TEST_CASE("a farm on threads continues from its journal") {
+  const Path path("threads");
+  constexpr int count = 300;
+  std::vector<int> items;
+  for (int i = 0; i < count; ++i) items.push_back(3 * i);
+  std::atomic<int> works{0};
+  const auto work = [&](int item, const FarmTask& task) {
+    if (task.item % 7 == 3) throw std::runtime_error(text("item ", task.item));
+    ++works;
+    return text(item);
+  };
+  const auto run = [&](int workers, int most) {
+    std::vector<int> delivered(count, 0);
+    bool right = true;
+    std::size_t next = 0;
+    const FarmReport report = farm(
+        {.workers = workers, .ordered = false, .journal = path.name},
+        [&]() -> std::optional<int> {
+          return next < items.size() ? std::optional<int>(items[next++]) : std::nullopt;
+        },
+        work,
+        [&](std::int64_t number, FarmOutcome<std::string>&& outcome) {
+          if (most-- == 0) throw std::runtime_error("the sink broke");
+          const auto at = static_cast<std::size_t>(number);
+          ++delivered[at];
+          right = right && (outcome.value ? *outcome.value == text(3 * number)
+                                          : outcome.error == text("item ", number));
+        });
+    CHECK(right);
+    CHECK(std::count(delivered.begin(), delivered.end(), 1) == count);
+    return report;
+  };
+  CHECK_THROWS_AS(run(3, 100), std::runtime_error);
+  const int before = works;
+  const FarmReport rest = run(2, count);
+  CHECK(rest.items == count);
+  CHECK(rest.known > 100);  // the item of the broken sink is in the journal too
+  CHECK(rest.known < count);
+  CHECK(rest.attempts == count - rest.known);
+  const FarmReport all = run(1, count);
+  CHECK(all.known == count);
+  CHECK(all.failed == 43);  // items 3, 10, .. 297
+  CHECK(all.attempts == 0);
+  // Each item was worked on once, but those that were under way when the sink broke.
+  CHECK(before < count);
+  items[5] = 4;
+  CHECK_THAT(test::message_of<format_error>([&] { static_cast<void>(run(2, count)); }),
+             ContainsSubstring("has another item 5"));
+  // Results that cannot be written are named.
+  CHECK_THAT(test::message_of<contract_error>([&] {
+               static_cast<void>(farm({.workers = 1, .journal = path.name}, items,
+                                      [](int) -> const int* { return nullptr; }));
+             }),
+             ContainsSubstring("the results are not Sendable"));
 }
 
 TEST_CASE("every cut and every wrong byte of a journal is found") {

@@ -24,6 +24,10 @@ struct StreamOptions {
   std::uint32_t batch = 64;   ///< tokens that travel together: fewer for latency, more for speed
   std::uint32_t waiting = 8;  ///< batches that may wait for a stage, beside one for every thread
   Idle idle = Idle::yield;    ///< how far a waiting thread gives up its core
+  /// If set, gets an event for each stage of each batch. The item is the batch, and the threads are
+  /// the workers. What the calling thread takes through all stages alone is one event of stage 0,
+  /// whose item is its first token.
+  Trail* trail = nullptr;
 };
 
 /// Marks a stage of a stream() that may be called for several batches at once, because it has no
@@ -70,7 +74,7 @@ requires(sizeof...(Functions) >= 1) std::uint64_t
   using Stages = impl::StreamStages<Source, Functions...>;
   const auto slots = options.waiting + static_cast<std::uint32_t>(options.threads);
   impl::StreamCrew crew(Stages(source, std::tie(functions...), options.batch), options.threads,
-                        slots, options.idle);
+                        slots, options.idle, options.trail);
   return crew.run();
 }
 

@@ -4,7 +4,8 @@
 
 /// @file
 /// Trail: what a loop decided while it ran, as a Schedule with its Timeline. So everything that
-/// draws, measures or prices a Schedule does so for a farm too.
+/// draws, measures or prices a Schedule does so for a farm, a race, a fixed_point() or a stream()
+/// too.
 
 #include <algorithm>
 #include <cstddef>
@@ -32,6 +33,7 @@ struct TrailEvent {
   /// True if there was nothing to do for the worker when it asked, so that the end of another
   /// event let this one begin.
   bool waited = false;
+  Stage stage = {};  ///< the stage of a stream() that it was
 };
 
 /// A list of events. Only the workers are in it, not a rank or thread that only gives work out.
@@ -44,6 +46,12 @@ class Trail {
   /// Says that there are at least so many workers, of which some may never work.
   void expect_workers(int workers) noexcept { m_workers = std::max(m_workers, workers); }
 
+  /// Adds the events and the workers of another trail with the same workers.
+  void append(const Trail& other) {
+    m_events.insert(m_events.end(), other.m_events.begin(), other.m_events.end());
+    expect_workers(other.workers());
+  }
+
   /// Removes all events and workers.
   void clear() noexcept {
     m_events.clear();
@@ -53,10 +61,18 @@ class Trail {
   /// Returns the events, in the order in which they were added.
   [[nodiscard]] std::span<const TrailEvent> events() const noexcept { return m_events; }
 
+  /// Returns the number of workers: those of the events, and those that were expected.
+  [[nodiscard]] int workers() const noexcept {
+    int workers = m_workers;
+    for (const TrailEvent& event : m_events)
+      workers = std::max(workers, static_cast<int>(event.worker.value) + 1);
+    return workers;
+  }
+
   /// Returns the times of the events, beginning at 0, and their Schedule. Workers are its ranks. An
-  /// event is an action of Kind::user with the number of its item. If time passes before it, an
-  /// action of Kind::group takes this time, which counts as idle: nothing was to do, or the work
-  /// was being given out. An action follows the one before it of its worker. If the worker had
+  /// event is an action of Kind::user with its item and stage. If time passes before it, an action
+  /// of Kind::group takes this time, which counts as idle: nothing was to do, or the work was being
+  /// given out. An action follows the one before it of its worker. If the worker had
   /// waited, it also follows the event of any worker that ended last before it.
   /// @throws contract_error if events of one worker overlap.
   [[nodiscard]] Timeline timeline(const std::string& name = "trail") const;

@@ -39,8 +39,7 @@ HEDDLE_INLINE Timeline Trail::timeline(const std::string& name) const {
   std::stable_sort(by_end.begin(), by_end.end(), [&](std::uint32_t a, std::uint32_t b) {
     return m_events[a].end < m_events[b].end;
   });
-  auto workers = static_cast<std::size_t>(m_workers);
-  for (const TrailEvent& event : m_events) workers = std::max(workers, +event.worker + 1);
+  const auto workers = static_cast<std::size_t>(this->workers());
   const Seconds begin = m_events.empty() ? 0 : m_events[by_start.front()].start;
 
   Builder builder(name, static_cast<int>(workers));
@@ -90,7 +89,8 @@ HEDDLE_INLINE Timeline Trail::timeline(const std::string& name) const {
       follows.clear();
     }
     follows.push_back(schedule::write(ended[w], part[e]));
-    builder.add({.kind = Kind::user, .queue = queues[w], .item = item}, follows);
+    builder.add({.kind = Kind::user, .queue = queues[w], .stage = event.stage, .item = item},
+                follows);
     free[w] = event.end - begin;
     spans.push_back({start, free[w], free[w]});
   }

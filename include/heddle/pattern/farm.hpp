@@ -29,19 +29,25 @@ namespace heddle::inline v0 {
 ///   it is called as `source(outcomes)`, with a std::span of the outcomes of the items up to
 ///   i - lag. One thread at a time calls it.
 /// - `work(item)`, or `work(item, task)` with the FarmTask of the attempt, returns the result. If
-/// it
-///   throws, the item is tried again after a wait, up to options.attempts times. Several threads
+///   it throws, the item is tried again after a wait, up to options.attempts times. Several threads
 ///   call it at once.
 /// - `sink(number, outcome)` gets every outcome once, in the order of the items if options.ordered
 ///   is set. An item that failed has the text of its last error. One thread at a time calls it, and
 ///   the others do not get new items while it runs, so it should be short.
 ///
+/// A worker takes light items in chunks of up to 64, as many as last about 50 us, if neither `lag`
+/// nor `lease` is set. Other workers take items from its chunk when they have nothing else to do.
+/// With options.journal, finished items are written to a file before `sink` gets them. A later call
+/// with the same source continues from it: `sink` gets all outcomes, and `work` is called for the
+/// items that were not finished.
+///
 /// At most options.in_flight items are in memory at a time. A worker that is silent for longer than
 /// options.lease loses its item to another one; its result is dropped if it comes late. The call
 /// still waits for its thread at the end.
 ///
-/// @throws contract_error if an option is out of range; the exception of `source` or `sink`, after
-///         all threads have ended.
+/// @throws contract_error if an option is out of range, or if a journal is set and the results
+///         are not Sendable; format_error as FarmJournal does; the exception of `source` or `sink`,
+///         after all threads have ended.
 template <class Source, class Work, class Sink>
 FarmReport farm(const FarmOptions& options, Source&& source, Work&& work, Sink&& sink) {
   impl::ThreadFarm<Source, Work, Sink> shared(options, source, work, sink);

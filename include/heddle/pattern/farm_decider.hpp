@@ -8,14 +8,15 @@
 /// and the farm in virtual time are three drivers.
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/pattern/impl/ring_queue.hpp>
 
 namespace heddle::inline v0 {
 
@@ -28,13 +29,17 @@ struct FarmOptions {
   Seconds backoff = 0.01;        ///< wait before the second attempt; each later one doubles it
   Seconds longest_backoff = 10;  ///< the longest wait before an attempt
   std::uint64_t seed = 0;        ///< seed of the jitter of these waits
-  int in_flight = 0;             ///< items that are taken and not finished; 0: 4 per worker
-  bool ordered = true;           ///< results arrive in the order of the items, not as they finish
+  /// Items that are taken and not finished, at most. 0: 4 per worker, or 4 chunks if items are
+  /// light.
+  int in_flight = 0;
+  bool ordered = true;  ///< results arrive in the order of the items, not as they finish
   /// If set to k > 0, the source sees the results of exactly the items up to i - k when it gives
   /// item i. The results are then the same for any number of workers. k = 1 is one after another.
   int lag = 0;
   Seconds lease = 0;  ///< a worker that is silent for so long loses its item to another; 0: never
   Trail* trail = nullptr;  ///< if set, gets an event for each attempt
+  /// Path of the journal of finished items, or empty for none. The results must be Sendable.
+  std::string journal = {};
 };
 
 /// An attempt at an item.
@@ -104,6 +109,15 @@ class FarmDecider {
   /// @throws contract_error if the worker has no task.
   Fate report(Worker worker, bool succeeded, Seconds now);
 
+  /// Notes that FarmOptions::in_flight counts chunks of so many items from now on.
+  void expect_chunks(int items) noexcept { m_chunk = items; }
+
+  /// Returns how many items may be taken from the source now.
+  [[nodiscard]] std::int64_t room() const;
+
+  /// Returns the number of items that wait for a worker and have had no failed attempt.
+  [[nodiscard]] std::size_t ready() const noexcept { return m_ready.size(); }
+
   /// Returns the number of items that the source has given.
   [[nodiscard]] std::int64_t items() const noexcept { return m_items; }
   /// Returns how many items from the first on are finished without a gap.
@@ -139,14 +153,15 @@ class FarmDecider {
 
   FarmOptions m_options;
   std::vector<std::optional<Held>> m_held;  ///< by worker
-  std::deque<Item> m_open;                  ///< the items from m_base on
-  std::deque<std::int64_t> m_ready;         ///< items that nobody has tried or whose lease ended
+  impl::RingQueue<Item> m_open;             ///< the items from m_base on
+  impl::RingQueue<std::int64_t> m_ready;    ///< items that nobody has tried or whose lease ended
   std::set<Waiting> m_waiting;
   std::int64_t m_base = 0;
   std::int64_t m_items = 0;
   std::int64_t m_unfinished = 0;
   std::int64_t m_attempts = 0;
   std::int64_t m_late = 0;
+  int m_chunk = 1;           ///< items of a chunk
   bool m_ended = false;      ///< the source has no more
   bool m_proposing = false;  ///< a worker takes an item from the source
 };

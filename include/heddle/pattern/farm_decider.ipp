@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/random.hpp>
@@ -52,9 +53,13 @@ HEDDLE_INLINE FarmDecider::FarmDecider(const FarmOptions& options) : m_options(o
 
 HEDDLE_INLINE bool FarmDecider::may_propose() const {
   if (m_ended || m_proposing) return false;
+  return room() > 0;
+}
+
+HEDDLE_INLINE std::int64_t FarmDecider::room() const {
+  if (m_options.lag > 0) return m_base - (m_items - m_options.lag);
   const std::int64_t taken = m_options.ordered ? m_items - m_base : m_unfinished;
-  if (taken >= m_options.in_flight && m_options.lag == 0) return false;
-  return m_options.lag == 0 || m_base > m_items - m_options.lag;
+  return std::int64_t{m_options.in_flight} * m_chunk - taken;
 }
 
 HEDDLE_INLINE void FarmDecider::end_leases(Seconds now) {
@@ -113,14 +118,14 @@ HEDDLE_INLINE void FarmDecider::proposed(bool given) {
     m_ended = true;
     return;
   }
-  m_open.emplace_back();
+  m_open.push_back({});
   m_ready.push_back(m_items++);
   ++m_unfinished;
 }
 
 HEDDLE_INLINE void FarmDecider::known() {
   m_proposing = false;
-  m_open.emplace_back();
+  m_open.push_back({});
   ++m_unfinished;
   finish(m_items++);
 }

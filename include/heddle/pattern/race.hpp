@@ -13,8 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <limits>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <type_traits>
@@ -22,10 +20,17 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/execute/exchange.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
 #include <heddle/execute/executor.hpp>
+#include <heddle/execute/gather_trail.hpp>
+#include <heddle/execute/recording.hpp>
+#include <heddle/execute/trail.hpp>
 #include <heddle/execute/transport.hpp>
+#include <heddle/pattern/impl/rank_race.hpp>
+#include <heddle/pattern/impl/thread_race.hpp>
 #include <heddle/pattern/walker.hpp>
 
 namespace heddle::inline v0 {
@@ -36,6 +41,7 @@ struct RaceOptions {
   int threads = 0;                       ///< threads that run them, or 0 for one per walker
   RaceOrder order = RaceOrder::by_time;  ///< who wins
   RaceReport* report = nullptr;          ///< if set, gets the work of the walkers
+  Trail* trail = nullptr;                ///< if set, gets an event for each walker that began
 };
 
 /// The options of a race of ranks.
@@ -43,6 +49,9 @@ struct RankRaceOptions {
   RaceOrder order = RaceOrder::by_time;  ///< who wins
   RaceReport* report = nullptr;          ///< if set, gets the work of the walkers, on every rank
   ExecuteOptions wait = {};              ///< how a rank waits for the others at the end
+  /// If set, gets an event for each walker, in rank 0's steady_seconds(). Each rank is a worker.
+  /// All ranks set it or none.
+  Trail* trail = nullptr;
 };
 
 namespace impl {
@@ -55,131 +64,6 @@ template <class T>
 inline constexpr bool is_optional = false;
 template <class T>
 inline constexpr bool is_optional<std::optional<T>> = true;
-
-/// The state that the threads of a race share.
-template <class Result>
-class ThreadRace final : public Race {
- public:
-  explicit ThreadRace(RaceOrder order) noexcept : m_by_work(order == RaceOrder::by_work) {}
-
-  bool is_beaten(WalkerWork so_far) override {
-    const std::uint64_t best = m_best_work.load(std::memory_order_acquire);
-    if (best == none) return m_failed.load(std::memory_order_relaxed);
-    if (!m_by_work || so_far.work > best) return true;
-    if (so_far.work < best) return m_failed.load(std::memory_order_relaxed);
-    const std::lock_guard lock(m_mutex);
-    return m_failed || m_best < so_far;
-  }
-
-  void finish(WalkerWork work, Result result) {
-    const std::lock_guard lock(m_mutex);
-    if (m_result && (!m_by_work || m_best < work)) return;
-    m_best = work;
-    m_result = std::move(result);
-    m_best_work.store(work.work, std::memory_order_release);
-  }
-
-  void fail() noexcept { m_failed = true; }
-
-  [[nodiscard]] int winner() const { return m_result ? static_cast<int>(m_best.walker) : -1; }
-  [[nodiscard]] Result take() { return std::move(m_result); }
-
- private:
-  static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
-
-  const bool m_by_work;
-  std::atomic<std::uint64_t> m_best_work{none};
-  std::atomic<bool> m_failed{false};
-  std::mutex m_mutex;
-  WalkerWork m_best;
-  Result m_result;
-};
-
-/// The state of a race as one rank knows it. Every rank sends one message to each other rank, when
-/// its own search ends.
-template <Transport T>
-class RankRace final : public Race {
- public:
-  struct End {
-    WalkerWork work;
-    std::uint32_t found = 0;
-  };
-
-  RankRace(T& transport, const RankRaceOptions& options)
-      : m_transport(transport), m_options(options) {
-    const auto ranks = static_cast<std::uint32_t>(transport.size());
-    m_ends.resize(ranks);
-    for (std::uint32_t r = 0; r < ranks; ++r)
-      if (r != transport.rank().value)
-        m_open.push_back(
-            {r, transport.receive(Rank{r}, control_lane, bytes_of(m_ends[r]), sizeof(End))});
-  }
-
-  bool is_beaten(WalkerWork so_far) override {
-    for (std::size_t i = 0; i < m_open.size();) {
-      if (!m_transport.test(m_open[i].request)) {
-        ++i;
-        continue;
-      }
-      note(m_ends[m_open[i].rank]);
-      m_open.erase(m_open.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-    if (m_transport.aborted()) return true;
-    if (!m_best) return false;
-    return m_options.order == RaceOrder::by_time || *m_best < so_far;
-  }
-
-  /// Tells all ranks how this one ended, and waits until all have ended.
-  void finish(End own) {
-    const std::uint32_t self = m_transport.rank().value;
-    m_ends[self] = own;
-    std::vector<typename T::Request> sends;
-    try {
-      for (std::uint32_t r = 0; r < m_ends.size(); ++r)
-        if (r != self)
-          sends.push_back(
-              m_transport.send(Rank{r}, control_lane, bytes_of(m_ends[self]), sizeof(End)));
-      for (auto& request : sends) heddle::finish(m_transport, request, "race", m_options.wait);
-      for (auto& [rank, request] : m_open)
-        heddle::finish(m_transport, request, "race", m_options.wait);
-      m_open.clear();
-    } catch (const std::exception& error) {
-      give_up(error.what());
-      for (auto& request : sends) m_transport.cancel(request);
-      throw;
-    }
-    m_best.reset();
-    for (const End& end : m_ends) note(end);
-  }
-
-  /// Tells all ranks that this one failed.
-  void give_up(const char* reason) {
-    if (!m_transport.aborted()) m_transport.abort({m_transport.rank(), "race", reason});
-    for (auto& [rank, request] : m_open) m_transport.cancel(request);
-    m_open.clear();
-  }
-
-  [[nodiscard]] const std::vector<End>& ends() const noexcept { return m_ends; }
-  [[nodiscard]] int winner() const { return m_best ? static_cast<int>(m_best->walker) : -1; }
-
- private:
-  struct Open {
-    std::uint32_t rank;
-    typename T::Request request;
-  };
-
-  static std::byte* bytes_of(End& end) { return reinterpret_cast<std::byte*>(&end); }
-
-  void note(const End& end) {
-    if (end.found != 0 && (!m_best || end.work < *m_best)) m_best = end.work;
-  }
-
-  T& m_transport;
-  const RankRaceOptions& m_options;
-  std::vector<End> m_ends;  ///< by rank
-  std::vector<Open> m_open;
-  std::optional<WalkerWork> m_best;
-};
 
 }  // namespace impl
 
@@ -208,11 +92,14 @@ requires std::invocable<Search&, Walker&>
   impl::ThreadRace<Result> shared(options.order);
   std::vector<std::uint64_t> work(walkers, 0);
   std::vector<std::exception_ptr> errors(walkers);
+  std::vector<TrailEvent> events(options.trail != nullptr ? walkers : 0);
+  std::vector<char> began(walkers, 0);
   std::atomic<std::uint32_t> next{0};
-  const auto run = [&] {
+  const auto run = [&](std::uint32_t thread) {
     for (std::uint32_t w = next++; w < walkers; w = next++) {
       Walker walker(shared, w);
       if (walker.stop_requested()) continue;
+      const Seconds start = steady_seconds();
       try {
         Result result = search(walker);
         if (result) shared.finish({walker.work_done(), w}, std::move(result));
@@ -221,16 +108,24 @@ requires std::invocable<Search&, Walker&>
         shared.fail();
       }
       work[w] = walker.work_done();
+      if (options.trail == nullptr) continue;
+      events[w] = {Worker{thread}, w, start, steady_seconds(), false};
+      began[w] = 1;
     }
   };
   {
     std::vector<std::jthread> others;
-    for (std::uint32_t t = 1; t < threads; ++t) others.emplace_back(run);
-    run();
+    for (std::uint32_t t = 1; t < threads; ++t) others.emplace_back(run, t);
+    run(0);
   }
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
   if (options.report != nullptr) *options.report = {std::move(work), shared.winner()};
+  if (options.trail != nullptr) {
+    options.trail->expect_workers(static_cast<int>(threads));
+    for (std::uint32_t w = 0; w < walkers; ++w)
+      if (began[w] != 0) options.trail->add(events[w]);
+  }
   return shared.take();
 }
 
@@ -248,9 +143,12 @@ requires std::invocable<Search&, Walker&>
                                        Search&& search) {
   using Result = impl::Found<Search>;
   static_assert(impl::is_optional<Result>, "a search of heddle::race() returns a std::optional");
-  impl::RankRace<T> shared(transport, options);
+  const bool recorded = options.trail != nullptr;
+  const Seconds offset = recorded ? clock_offset(transport, options.wait) : 0;
+  impl::RankRace<T> shared(transport, options.order, options.wait);
   Walker walker(shared, transport.rank().value);
   Result result;
+  const Seconds start = steady_seconds();
   try {
     result = search(walker);
   } catch (const std::exception& error) {
@@ -260,11 +158,17 @@ requires std::invocable<Search&, Walker&>
     shared.give_up("an exception that is no std::exception");
     throw;
   }
+  const Seconds stop = steady_seconds();
   shared.finish({{walker.work_done(), transport.rank().value}, result ? 1u : 0u});
   if (options.report != nullptr) {
     options.report->work.clear();
     for (const auto& end : shared.ends()) options.report->work.push_back(end.work.work);
     options.report->winner = shared.winner();
+  }
+  if (recorded) {
+    Trail mine;
+    mine.add({Worker{0}, walker.number(), start, stop, false});
+    options.trail->append(gather_trail(transport, mine, offset, options.wait));
   }
   if (shared.winner() != walker.number()) result.reset();
   return result;

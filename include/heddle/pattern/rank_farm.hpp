@@ -18,7 +18,7 @@
 #include <heddle/pattern/farm_decider.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
 #include <heddle/pattern/impl/rank_farm.hpp>
-#include <heddle/pattern/impl/thread_farm.hpp>
+#include <heddle/pattern/impl/farm_types.hpp>
 #include <heddle/pattern/rank_farm_options.hpp>
 
 namespace heddle::inline v0 {

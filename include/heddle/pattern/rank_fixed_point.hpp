@@ -45,7 +45,8 @@ template <Transport T, class Value, class Rule>
   const std::string terms =
       text("equations = ", equations.size(), "\nsweep = ", static_cast<int>(options.sweep),
            "\nblock = ", options.block, "\ntolerance = ", impl::exact_text(options.tolerance),
-           "\nmost_sweeps = ", options.most_sweeps, "\nreach = ", options.reach, "\n");
+           "\nmost_sweeps = ", options.most_sweeps, "\nreach = ", options.reach,
+           "\ntrail = ", options.trail != nullptr, "\n");
   impl::check_equal_terms("heddle::fixed_point",
                           all_gather(transport, std::as_bytes(std::span(terms)), wait));
   expects(options.block >= 0 && options.most_sweeps >= 0 && options.reach >= 0, [&] {
@@ -59,6 +60,7 @@ template <Transport T, class Value, class Rule>
   same.block = options.block;
   same.tolerance = options.tolerance;
   same.most_sweeps = options.most_sweeps;
+  same.trail = options.trail;
   impl::check_tolerance(same.tolerance);
   return impl::RankFixedPoint<T, Equations<Value, Rule>>(transport, equations, same, options).run();
 }

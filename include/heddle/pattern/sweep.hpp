@@ -13,6 +13,8 @@
 
 namespace heddle::inline v0 {
 
+class Trail;
+
 /// How a sweep computes the values. "The last sweep" is the start value before the first sweep.
 enum class Sweep : std::uint8_t {
   gauss_seidel,         ///< one after another: one sweep, as a plain loop
@@ -31,6 +33,8 @@ struct FixedPointOptions {
   /// plain loop, bit for bit.
   double tolerance = 0;
   int most_sweeps = 0;  ///< sweeps after which the call returns what it has, or 0 for no limit
+  /// If set, gets an event for the part of each thread in each sweep. The item is the sweep.
+  Trail* trail = nullptr;
 };
 
 /// The options of fixed_point() over ranks. Each rank is one worker.
@@ -43,6 +47,9 @@ struct RankFixedPointOptions {
   /// How many values before its own an equation reads at most: a rank gets only so many from the
   /// ranks before it in each sweep. 0: all.
   int reach = 0;
+  /// If set, gets an event for the part of each rank in each sweep, in rank 0's steady_seconds().
+  /// All ranks set it or none.
+  Trail* trail = nullptr;
   Idle idle = Idle::yield;  ///< how far a waiting rank gives up its core
   Seconds watchdog = 120;   ///< the longest wait for another rank, in seconds; 0: no limit
 };

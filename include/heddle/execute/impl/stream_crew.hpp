@@ -20,11 +20,13 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/impl/stream_stages.hpp>
+#include <heddle/execute/trail.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -58,8 +60,13 @@ template <class Stages>
 class StreamCrew {
  public:
   /// Constructs a crew of `threads` threads with at most `slots` batches in flight.
-  StreamCrew(Stages stages, int threads, std::uint32_t slots, Idle idle)
-      : m_stages(std::move(stages)), m_threads(threads), m_idle(idle), m_slots(slots) {
+  StreamCrew(Stages stages, int threads, std::uint32_t slots, Idle idle, Trail* trail)
+      : m_stages(std::move(stages)),
+        m_threads(threads),
+        m_idle(idle),
+        m_trail(trail),
+        m_slots(slots) {
+    if (trail != nullptr) trail->expect_workers(threads);
     if (threads == 1) return;
     m_memory = std::unique_ptr<Line[]>(new Line[slots * m_stages.slot_bytes() / sizeof(Line)]);
     for (std::uint32_t batch = 0; batch < slots; ++batch) m_slots[batch].parked = place({batch, 0});
@@ -127,7 +134,10 @@ class StreamCrew {
   /// Takes `tokens` tokens through all stages in this thread.
   void alone(std::uint64_t tokens) {
     if (m_ended) return;
+    const Seconds start = stamp();
     const std::uint64_t made = m_stages.pass(tokens);
+    if (m_trail != nullptr && made > 0)
+      m_trail->add({Worker{0}, static_cast<std::int64_t>(m_made), start, stamp(), false});
     m_ended = made < tokens;
     m_made += made;
   }
@@ -172,14 +182,15 @@ class StreamCrew {
     m_present = 0;
     CrewThreads others;
     try {
-      for (int t = 1; t < m_threads; ++t) others.start([this] { work([] {}); });
-      work(look);
+      for (int t = 1; t < m_threads; ++t) others.start([this, t] { work(Worker{t}, [] {}); });
+      work(Worker{0}, look);
     } catch (...) {  // no other thread can be started
       keep(std::current_exception());
     }
     m_closed = true;
     others.join();
-    if (!m_failed) work([] {});  // on the rest: the last thread may have looked too early
+    // On the rest: the last thread may have looked too early.
+    if (!m_failed) work(Worker{0}, [] {});
     if (m_failed) std::rethrow_exception(m_error);
     return faster;
   }
@@ -187,20 +198,23 @@ class StreamCrew {
   /// Does batch after batch, with a `look()` after each, until the source is closed and no batch is
   /// ready.
   template <class Look>
-  void work(const Look& look) noexcept {
+  void work(Worker worker, const Look& look) noexcept {
     m_present.fetch_add(1, std::memory_order_relaxed);
     std::uint64_t made = 0;
+    std::vector<TrailEvent> events;
+    TrailEvent event{worker, 0, 0, 0, true};
     try {
       Waiting waiting(m_idle);
       while (!m_failed.load(std::memory_order_relaxed)) {
         const bool closed = m_closed.load(std::memory_order_relaxed);
         if (const std::optional<Held> found = find(closed)) {
-          made += carry(*found);
+          made += carry(*found, event, events);
           waiting = Waiting(m_idle);
         } else if (closed) {
           break;
         } else {
           waiting();
+          event.waited = true;
         }
         look();
       }
@@ -209,6 +223,12 @@ class StreamCrew {
     }
     const std::scoped_lock lock(m_guard);
     m_made += made;
+    try {
+      for (const TrailEvent& each : events) m_trail->add(each);
+    } catch (...) {
+      if (!m_error) m_error = std::current_exception();
+      m_failed = true;
+    }
   }
 
   /// Returns a batch that may enter the stage at which it is parked, and holds it. Later stages are
@@ -232,13 +252,15 @@ class StreamCrew {
   }
 
   /// Takes a batch as far as it gets, and parks it. Returns the tokens that the source made.
-  std::uint64_t carry(Held at) {
+  /// `event` tells who works, and whether it waited.
+  std::uint64_t carry(Held at, TrailEvent& event, std::vector<TrailEvent>& events) {
     const std::size_t index = at.batch % m_slots.size();
     Slot& slot = m_slots[index];
     std::byte* const tokens = this->tokens(index);
     std::uint64_t made = 0;
     do {
       prefetch_turn((at.stage + 1) % count);
+      const Seconds start = stamp();
       if (at.stage == 0) {
         // Another thread may have come to the end since this one looked.
         made = slot.filled = m_ended ? 0 : m_stages.fill(tokens);
@@ -248,6 +270,11 @@ class StreamCrew {
         }
       } else {
         m_stages.apply(at.stage, tokens, slot.filled);
+      }
+      if (m_trail != nullptr && slot.filled > 0) {
+        events.push_back({event.worker, static_cast<std::int64_t>(at.batch), start, stamp(),
+                          event.waited, Stage{at.stage}});
+        event.waited = false;
       }
       if (Stages::serial[at.stage])
         m_turns[at.stage].batch.store(at.batch + 1, std::memory_order_release);
@@ -260,6 +287,9 @@ class StreamCrew {
     slot.parked.store(place(at), std::memory_order_release);
     return made;
   }
+
+  /// Returns the time, if a trail is wanted.
+  [[nodiscard]] Seconds stamp() const noexcept { return m_trail != nullptr ? steady_seconds() : 0; }
 
   /// The memory of a slot.
   [[nodiscard]] std::byte* tokens(std::size_t slot) const noexcept {
@@ -296,6 +326,7 @@ class StreamCrew {
   Stages m_stages;
   int m_threads;
   Idle m_idle;
+  Trail* m_trail;
   std::vector<Slot> m_slots;
   std::unique_ptr<Line[]> m_memory;  ///< the memory of the slots
   std::array<Turn, count> m_turns;   ///< the turns of parallel stages are not used

@@ -7,6 +7,7 @@
 /// messages.
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +37,11 @@ class FarmCall {
 /// Returns the options of the decider of a farm with so many worker ranks.
 /// @throws contract_error if `prefetch` is below 1.
 [[nodiscard]] FarmOptions decider_options(const RankFarmOptions& options, int workers);
+
+/// Returns what the outcomes of a farm depend on, for its journal. The last two are the bytes of
+/// the types of items and results.
+[[nodiscard]] std::string farm_identity(int attempts, std::uint64_t seed, int lag,
+                                        std::size_t item_bytes, std::size_t result_bytes);
 
 /// Appends an outcome to a message: whether there is a result, the attempts, and the result or the
 /// error.

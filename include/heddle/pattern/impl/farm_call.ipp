@@ -6,6 +6,8 @@
 /// Definitions of farm_call.hpp.
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,12 @@ HEDDLE_INLINE std::string farm_terms(const RankFarmOptions& options) {
               "\nordered = ", options.ordered, "\nlag = ", options.lag,
               "\nlease = ", exact_text(options.lease), "\nprefetch = ", options.prefetch,
               "\ntrail = ", options.trail != nullptr, "\njournal = ", options.journal, "\n");
+}
+
+HEDDLE_INLINE std::string farm_identity(int attempts, std::uint64_t seed, int lag,
+                                        std::size_t item_bytes, std::size_t result_bytes) {
+  return text("attempts = ", attempts, ", seed = ", seed, ", lag = ", lag,
+              ", bytes of types = ", item_bytes, " to ", result_bytes);
 }
 
 HEDDLE_INLINE FarmOptions decider_options(const RankFarmOptions& options, int workers) {

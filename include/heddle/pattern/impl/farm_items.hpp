@@ -16,7 +16,6 @@
 #include <vector>
 
 #include <heddle/core/checksum.hpp>
-#include <heddle/core/text.hpp>
 #include <heddle/execute/sendable.hpp>
 #include <heddle/pattern/farm_decider.hpp>
 #include <heddle/pattern/farm_journal.hpp>
@@ -81,9 +80,8 @@ class FarmItems {
 
   /// Returns what the outcomes of this farm depend on, for the journal.
   [[nodiscard]] std::string identity() const {
-    return text("attempts = ", m_options.attempts, ", seed = ", m_options.seed,
-                ", lag = ", m_options.lag, ", bytes of types = ", sizeof(Given), " to ",
-                sizeof(Result));
+    return farm_identity(m_options.attempts, m_options.seed, m_options.lag, sizeof(Given),
+                         sizeof(Result));
   }
 
   std::optional<Given> take() {

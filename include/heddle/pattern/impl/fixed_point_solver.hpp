@@ -19,6 +19,10 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/index.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/trail.hpp>
 #include <heddle/pattern/sweep.hpp>
 
 namespace heddle::inline v0 {
@@ -99,6 +103,10 @@ class FixedPointSolver {
     }
     for (const Share& share : m_workers)
       if (share.error) std::rethrow_exception(share.error);
+    if (m_options.trail != nullptr) {
+      m_options.trail->expect_workers(m_options.threads);
+      for (std::size_t w = 0; w < m_workers.size(); ++w) record(*m_options.trail, w, Worker{w});
+    }
     return std::move(m_result);
   }
 
@@ -110,7 +118,16 @@ class FixedPointSolver {
     int changed = 0;  ///< the end of its first task with a change, or m_end
     double largest = 0;
     std::exception_ptr error;
+    std::vector<TrailEvent> events;  ///< if a trail is wanted
   };
+
+  /// Adds the parts of worker `w` to a trail, in which it is `as`.
+  void record(Trail& trail, std::size_t w, Worker as) const {
+    for (TrailEvent event : m_workers[w].events) {
+      event.worker = as;
+      trail.add(event);
+    }
+  }
 
   static int ceil_of(int a, int b) { return (a + b - 1) / b; }
 
@@ -132,6 +149,8 @@ class FixedPointSolver {
     share.largest = 0;
     const std::vector<Value>& last = m_result.values;
     try {
+      TrailEvent event;
+      if (m_options.trail != nullptr) event.start = steady_seconds();
       for (int begin = share.first; begin < share.last;) {
         const int end = std::min(share.last, (begin / m_task + 1) * m_task);
         bool changed = false;
@@ -145,6 +164,12 @@ class FixedPointSolver {
         }
         if (changed) share.changed = std::min(share.changed, end);
         begin = end;
+      }
+      if (m_options.trail != nullptr && share.first < share.last) {
+        event.item = m_result.sweeps;
+        event.end = steady_seconds();
+        event.waited = m_result.sweeps > 0;  // for the others, at the end of the sweep before
+        share.events.push_back(event);
       }
     } catch (...) {
       share.error = std::current_exception();

@@ -34,7 +34,7 @@
 #include <heddle/pattern/impl/farm_call.hpp>
 #include <heddle/pattern/impl/farm_holders.hpp>
 #include <heddle/pattern/impl/farm_items.hpp>
-#include <heddle/pattern/impl/thread_farm.hpp>
+#include <heddle/pattern/impl/farm_types.hpp>
 #include <heddle/pattern/rank_farm_options.hpp>
 
 namespace heddle::inline v0::impl {

@@ -21,6 +21,9 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/executor.hpp>
+#include <heddle/execute/gather_trail.hpp>
+#include <heddle/execute/recording.hpp>
+#include <heddle/execute/trail.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/pattern/impl/fixed_point_solver.hpp>
 #include <heddle/pattern/sweep.hpp>
@@ -47,6 +50,7 @@ class RankFixedPoint : private FixedPointSolver<System> {
     this->m_reach = given.reach;
     m_wait.idle = given.idle;
     m_wait.watchdog = given.watchdog;
+    if (options.trail != nullptr) m_clock_offset = clock_offset(transport, m_wait);
   }
 
   FixedPoint<Value> run() {
@@ -57,6 +61,11 @@ class RankFixedPoint : private FixedPointSolver<System> {
     try {
       while (!this->m_done) sweep();
       gather();
+      if (this->m_options.trail != nullptr) {
+        Trail mine;
+        this->record(mine, m_self, Worker{0});
+        this->m_options.trail->append(gather_trail(m_transport, mine, m_clock_offset, m_wait));
+      }
     } catch (const std::exception& error) {
       give_up(error.what());
       throw;
@@ -185,6 +194,7 @@ class RankFixedPoint : private FixedPointSolver<System> {
   std::size_t m_self;
   std::vector<std::uint32_t> m_owner;  ///< by equation: the rank that computed it last
   std::vector<typename T::Request> m_open;
+  Seconds m_clock_offset = 0;  ///< to rank 0's steady clock, for the trail
 };
 
 }  // namespace heddle::inline v0::impl

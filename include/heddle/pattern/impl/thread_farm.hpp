@@ -5,16 +5,15 @@
 /// @file
 /// The threads of a farm: they ask the decider, and take turns to call the source and the sink.
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <optional>
-#include <span>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -25,53 +24,38 @@
 #include <heddle/execute/trail.hpp>
 #include <heddle/pattern/farm_decider.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
+#include <heddle/pattern/impl/farm_chunk.hpp>
+#include <heddle/pattern/impl/farm_slots.hpp>
+#include <heddle/pattern/impl/farm_types.hpp>
 
 namespace heddle::inline v0::impl {
 
-/// Calls `work` with or without the task.
-template <class Work, class Given>
-auto farm_work(Work& work, const Given& item, const FarmTask& task) {
-  if constexpr (std::is_invocable_v<Work&, const Given&, const FarmTask&>)
-    return work(item, task);
-  else
-    return work(item);
-}
-
-/// The type of the results of a farm's work.
-template <class Work, class Given>
-using FarmResult = decltype(farm_work(std::declval<std::remove_reference_t<Work>&>(),
-                                      std::declval<const Given&>(), FarmTask{}));
-
-/// The items and results of a farm's types; both kinds of source fit.
-template <class Source, class Work>
-struct FarmTypes {
-  using Given = typename std::invoke_result_t<Source&>::value_type;
-  using Result = FarmResult<Work, Given>;
-};
-template <class Source, class Work>
-requires(!std::is_invocable_v<Source&>) struct FarmTypes<Source, Work> {
-  /// Converts to a span of any outcomes, so that the item's type can be asked for first.
-  struct AnyOutcomes {
-    template <class Outcome>
-    operator std::span<const Outcome>() const;
-  };
-  using Given = typename std::invoke_result_t<Source&, AnyOutcomes>::value_type;
-  using Result = FarmResult<Work, Given>;
-};
-
 /// One farm. All members but the constants are guarded by m_mutex, except that a worker reads the
-/// item of its slot, which stays in place while `users` is not 0.
+/// item of a slot that it uses, and takes the next task of its chunk by an atomic number.
+///
+/// A thread takes a chunk of items at a time, as many as take about `chunk_time`. So light items
+/// share the cost of the lock, and heavy ones go one by one. Each item of a chunk is a worker of
+/// the decider. A thread that finds nothing else to do takes items from the chunks of others, so
+/// none waits behind a heavy one.
 template <class Source, class Work, class Sink>
 class ThreadFarm {
   using Given = typename FarmTypes<Source, Work>::Given;
   using Result = typename FarmTypes<Source, Work>::Result;
   static_assert(!std::is_void_v<Result>, "the work of heddle::farm() returns a result");
+  static constexpr bool sees_outcomes = !std::is_invocable_v<Source&>;
 
  public:
   ThreadFarm(const FarmOptions& options, Source& source, Work& work, Sink& sink)
-      : m_options(options), m_decider(options), m_source(source), m_work(work), m_sink(sink) {
+      : m_options(options),
+        m_most(most_of_chunk(options)),
+        m_decider(in_chunks(options, m_most)),
+        m_slots(options, m_decider, sink),
+        m_source(source),
+        m_work(work),
+        m_chunks(static_cast<std::size_t>(options.workers)) {
     if (options.trail != nullptr) options.trail->expect_workers(options.workers);
-    m_waited.resize(static_cast<std::size_t>(options.workers), false);
+    for (Chunk& chunk : m_chunks) chunk.tasks.resize(static_cast<std::size_t>(m_most));
+    for (int holder = options.workers * m_most; holder-- > 0;) m_free.push_back(Worker{holder});
   }
 
   /// Works as `worker` until nothing is left.
@@ -82,6 +66,7 @@ class ThreadFarm {
       }
     } catch (...) {
       if (!m_error) m_error = std::current_exception();
+      m_stop = true;
     }
     m_changed.notify_all();
   }
@@ -89,10 +74,14 @@ class ThreadFarm {
   /// Returns the counts after all threads have ended, or throws what ended them.
   FarmReport end() {
     if (m_error) std::rethrow_exception(m_error);
-    return {m_decider.items(), m_failed, m_decider.attempts(), m_decider.late(), 0};
+    return m_slots.end();
   }
 
  private:
+  using Slots = FarmSlots<Source, Sink, Given, Result>;
+  using Task = FarmAttempt<typename Slots::Slot, Result>;
+  using Chunk = FarmChunk<Task>;
+
   /// Gives the lock away while it lives.
   class Unlocked {
    public:
@@ -105,22 +94,20 @@ class ThreadFarm {
     std::unique_lock<std::mutex>& m_lock;
   };
 
-  struct Slot {
-    std::optional<Given> item;  // until it is delivered and no worker uses it
-    FarmOutcome<Result> outcome;
-    int users = 0;
-    bool finished = false;
-    bool delivered = false;
-  };
-
   /// Does what the decider answers; false at the end.
   bool act(Worker worker, std::unique_lock<std::mutex>& lock) {
-    const FarmDecider::Next next = m_decider.next(worker, steady_seconds());
+    Chunk& chunk = m_chunks[+worker];
+    const Seconds now = steady_seconds();
+    const FarmDecider::Next next = m_decider.next(m_free.back(), now);
     switch (next.answer) {
-      case FarmDecider::Answer::work: perform(worker, next.task, lock); return true;
+      case FarmDecider::Answer::work:
+        fill(chunk, next.task, now);
+        perform(worker, chunk, now, lock);
+        return true;
       case FarmDecider::Answer::propose: propose(lock); return true;
       case FarmDecider::Answer::wait:
-        m_waited[+worker] = true;
+        if (help(worker, lock)) return true;
+        chunk.waited = true;
         wait(next.until, lock);
         return true;
       case FarmDecider::Answer::end: break;
@@ -141,90 +128,136 @@ class ThreadFarm {
     if (m_waiting > 0) m_changed.notify_all();
   }
 
+  /// Takes items from the source: as many as it gives in a short time, but not more than all
+  /// threads take next. A source that sees outcomes is called with the lock, because they must not
+  /// change meanwhile.
   void propose(std::unique_lock<std::mutex>& lock) {
-    std::optional<Given> item = take(lock);
-    if (item) m_slots.push_back({std::move(item), {}, 0, false, false});
-    m_decider.proposed(item.has_value());
-    wake();
-  }
-
-  /// Calls the source. If it sees outcomes, they must not change meanwhile.
-  std::optional<Given> take(std::unique_lock<std::mutex>& lock) {
-    if constexpr (std::is_invocable_v<Source&>) {
-      const Unlocked unlocked(lock);
-      return m_source();
+    bool ended = false;
+    if constexpr (sees_outcomes) {
+      if (std::optional<Given> item = m_source(m_slots.history()))
+        m_slots.add(std::move(*item));
+      else
+        ended = true;
     } else {
-      const std::int64_t seen = m_decider.items() - m_options.lag + 1;
-      return m_source(std::span<const FarmOutcome<Result>>(
-          m_history.data(), static_cast<std::size_t>(m_options.lag > 0 && seen > 0 ? seen : 0)));
+      const auto wanted = static_cast<std::int64_t>(m_chunk) * m_options.workers;
+      const std::int64_t count =
+          m_chunk == 1 ? 1 : std::min({wanted, m_decider.room(), m_source_chunk});
+      const Seconds start = steady_seconds();
+      {
+        const Unlocked unlocked(lock);
+        while (!ended && static_cast<std::int64_t>(m_given.size()) < count) {
+          if (std::optional<Given> item = m_source())
+            m_given.push_back(std::move(*item));
+          else
+            ended = true;
+        }
+      }
+      m_source_chunk = chunk_size(m_source_chunk, count, steady_seconds() - start, wanted);
+      for (Given& item : m_given) m_slots.add(std::move(item));
+      m_given.clear();
     }
-  }
-
-  void perform(Worker worker, const FarmTask& task, std::unique_lock<std::mutex>& lock) {
-    Slot& slot = m_slots[static_cast<std::size_t>(task.item - m_first)];
-    ++slot.users;
-    FarmOutcome<Result> outcome;
-    outcome.attempts = task.attempt;
-    const Seconds start = steady_seconds();
-    try {
-      const Unlocked unlocked(lock);
-      outcome.value = farm_work(m_work, std::as_const(*slot.item), task);
-    } catch (const std::exception& error) {
-      outcome.error = error.what();
-    } catch (...) {
-      outcome.error = "an exception that is no std::exception";
-    }
-    --slot.users;
-    const bool succeeded = outcome.value.has_value();
-    const Seconds end = steady_seconds();
-    if (m_options.trail != nullptr)
-      m_options.trail->add({worker, task.item, start, end, m_waited[+worker]});
-    m_waited[+worker] = false;
-    if (m_decider.report(worker, succeeded, end) == FarmDecider::Fate::finished) {
-      slot.outcome = std::move(outcome);
-      slot.finished = true;
-      if (!succeeded) ++m_failed;
-      deliver(task.item, slot);
-    }
-    if (slot.delivered && slot.users == 0) slot.item.reset();
-    while (!m_slots.empty() && m_slots.front().delivered && m_slots.front().users == 0) {
-      m_slots.pop_front();
-      ++m_first;
-    }
+    if (ended) m_decider.proposed(false);
     wake();
   }
 
-  /// Gives the sink what it may have after `slot` was finished.
-  void deliver(std::int64_t item, Slot& slot) {
-    if (!m_options.ordered) return give(item, slot);
-    for (; m_next - m_first < static_cast<std::int64_t>(m_slots.size()); ++m_next) {
-      Slot& next = m_slots[static_cast<std::size_t>(m_next - m_first)];
-      if (!next.finished) return;
-      give(m_next, next);
-    }
+  /// Gives a thread `first` and the next items that are ready.
+  void fill(Chunk& chunk, const FarmTask& first, Seconds now) {
+    chunk.count = 0;
+    const auto take = [&](const FarmTask& task) {
+      Task& taken = chunk.tasks[chunk.count++];
+      taken.task = task;
+      taken.holder = m_free.back();
+      m_free.pop_back();
+      taken.slot = &m_slots[task.item];
+      ++taken.slot->users;
+      taken.taken = false;
+    };
+    take(first);
+    while (chunk.count < static_cast<std::uint32_t>(m_chunk) && m_decider.ready() > 0)
+      take(m_decider.next(m_free.back(), now).task);
+    chunk.next = 0;
   }
 
-  void give(std::int64_t item, Slot& slot) {
-    slot.delivered = true;
-    if constexpr (!std::is_invocable_v<Source&>) m_history.push_back(slot.outcome);
-    if (slot.users == 0) slot.item.reset();
-    m_sink(item, std::move(slot.outcome));
+  /// Works on the tasks of a chunk that no other thread takes.
+  void perform(Worker worker, Chunk& chunk, Seconds begin, std::unique_lock<std::mutex>& lock) {
+    std::int64_t done = 0;
+    {
+      const Unlocked unlocked(lock);
+      for (std::uint32_t i = chunk.next++; i < chunk.count && !m_stop; i = chunk.next++) {
+        chunk.tasks[i].taken = true;
+        ++done;
+        attempt(chunk.tasks[i]);
+      }
+    }
+    const Seconds end = steady_seconds();
+    m_chunk =
+        static_cast<int>(chunk_size(m_chunk, std::max<std::int64_t>(done, 1), end - begin, m_most));
+    if (m_options.in_flight == 0) m_decider.expect_chunks(m_chunk);
+    for (std::uint32_t i = 0; i < chunk.count; ++i)
+      if (chunk.tasks[i].taken) report(worker, chunk.tasks[i], end);
+    wake();
+  }
+
+  /// Takes a task from the chunk of another thread, if there is one.
+  bool help(Worker worker, std::unique_lock<std::mutex>& lock) {
+    for (Chunk& chunk : m_chunks) {
+      if (chunk.next >= chunk.count) continue;
+      const std::uint32_t i = chunk.next++;
+      if (i >= chunk.count) continue;
+      Task task{chunk.tasks[i].task, chunk.tasks[i].holder, chunk.tasks[i].slot};
+      {
+        const Unlocked unlocked(lock);
+        attempt(task);
+      }
+      report(worker, task, steady_seconds());
+      wake();
+      return true;
+    }
+    return false;
+  }
+
+  void attempt(Task& task) {
+    task.outcome = {};
+    task.outcome.attempts = task.task.attempt;
+    if (m_options.trail != nullptr) task.start = steady_seconds();
+    try {
+      task.outcome.value = farm_work(m_work, std::as_const(*task.slot->item), task.task);
+    } catch (const std::exception& error) {
+      task.outcome.error = error.what();
+    } catch (...) {
+      task.outcome.error = "an exception that is no std::exception";
+    }
+    if (m_options.trail != nullptr) task.end = steady_seconds();
+  }
+
+  void report(Worker worker, Task& task, Seconds now) {
+    bool& waited = m_chunks[+worker].waited;
+    if (m_options.trail != nullptr)
+      m_options.trail->add({worker, task.task.item, task.start, task.end, waited});
+    waited = false;
+    const bool succeeded = task.outcome.value.has_value();
+    const FarmDecider::Fate fate = m_decider.report(task.holder, succeeded, now);
+    m_free.push_back(task.holder);
+    if (fate == FarmDecider::Fate::finished)
+      m_slots.finish(task.task.item, std::move(task.outcome));
+    m_slots.release(*task.slot);
   }
 
   const FarmOptions& m_options;
+  const int m_most;  ///< the most items of a chunk
   FarmDecider m_decider;
+  Slots m_slots;
   Source& m_source;
   Work& m_work;
-  Sink& m_sink;
   std::mutex m_mutex;
   std::condition_variable m_changed;
-  std::deque<Slot> m_slots;  ///< the items from m_first on
-  std::vector<FarmOutcome<Result>> m_history;
-  std::int64_t m_first = 0;
-  std::int64_t m_next = 0;  ///< the next item for the sink, if ordered
-  std::int64_t m_failed = 0;
+  std::vector<Chunk> m_chunks;  ///< by thread
+  std::vector<Worker> m_free;   ///< the workers of the decider without a task
+  std::vector<Given> m_given;   ///< what the thread that calls the source has got
+  std::int64_t m_source_chunk = 1;
+  int m_chunk = 1;  ///< items that a thread takes at a time
   int m_waiting = 0;
-  std::vector<bool> m_waited;  ///< by worker: it had nothing to do before its task
+  std::atomic<bool> m_stop{false};
   std::exception_ptr m_error;
 };
 
