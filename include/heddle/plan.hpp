@@ -54,5 +54,6 @@
 #include <heddle/plan/sufficient_factors.hpp>
 #include <heddle/plan/switches.hpp>
 #include <heddle/plan/tpe.hpp>
+#include <heddle/plan/transformer_program.hpp>
 #include <heddle/plan/tune.hpp>
 #include <heddle/plan/usp_degrees.hpp>
