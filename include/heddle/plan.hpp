@@ -39,6 +39,7 @@
 #include <heddle/plan/profile.hpp>
 #include <heddle/plan/program.hpp>
 #include <heddle/plan/race_prediction.hpp>
+#include <heddle/plan/reverse_program.hpp>
 #include <heddle/plan/schedule_choice.hpp>
 #include <heddle/plan/sequence_choice.hpp>
 #include <heddle/plan/sequence_costs.hpp>
@@ -53,5 +54,6 @@
 #include <heddle/plan/sufficient_factors.hpp>
 #include <heddle/plan/switches.hpp>
 #include <heddle/plan/tpe.hpp>
+#include <heddle/plan/transformer_program.hpp>
 #include <heddle/plan/tune.hpp>
 #include <heddle/plan/usp_degrees.hpp>

@@ -65,6 +65,13 @@ inline void compute_reference(const plan::TensorProgram& program, ProgramValues&
     for (const std::string& input : now.inputs)
       for (const std::string& dim : dims(input))
         if (std::ranges::find(all, dim) == all.end()) all.push_back(dim);
+    std::string selected;  // the dimension of a table that the rows lack
+    if (now.kind == OperationKind::gather || now.kind == OperationKind::scatter_add) {
+      const bool gather = now.kind == OperationKind::gather;
+      const std::vector<std::string> rows = dims(gather ? out : now.inputs[0]);
+      for (const std::string& dim : dims(gather ? now.inputs[0] : out))
+        if (std::ranges::find(rows, dim) == rows.end()) selected = dim;
+    }
     Index index;
     const std::function<void(std::size_t)> loop = [&](std::size_t d) {
       if (d < all.size()) {
@@ -79,9 +86,7 @@ inline void compute_reference(const plan::TensorProgram& program, ProgramValues&
       if (now.kind == OperationKind::matmul) result += x * y;
       if (now.kind == OperationKind::reduce) result = f == "max" ? std::max(result, x) : result + x;
       // The loops include the selected dimension.
-      const bool here = now.kind == OperationKind::gather || now.kind == OperationKind::scatter_add
-                            ? static_cast<std::int64_t>(y) == index.at("d")
-                            : false;
+      const bool here = !selected.empty() && static_cast<std::int64_t>(y) == index.at(selected);
       if (here) result += x;
       if (now.kind != OperationKind::elementwise) return;
       result = f == "identity"        ? x
@@ -95,6 +100,12 @@ inline void compute_reference(const plan::TensorProgram& program, ProgramValues&
                : f == "multiply"      ? x * y
                : f == "relu_gradient" ? (y > 0 ? x : 0)
                : f == "tanh_gradient" ? x * (1 - y * y)
+               : f == "log"           ? std::log(x)
+               : f == "power"         ? std::pow(x, now.factor)
+               : f == "shift"         ? x + now.factor
+               : f == "stop_gradient" ? x
+               : f == "divide"        ? x / y
+               : f == "equal"         ? (x == y ? 1.0 : 0.0)
                                       : x - now.factor * y;
     };
     loop(0);

@@ -27,6 +27,7 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/planner/hap.hpp>
 #include <heddle/plan/program.hpp>
+#include <heddle/plan/reverse_program.hpp>
 #include <heddle/plan/sharded_program.hpp>
 #include <heddle/tensor.hpp>
 
@@ -122,6 +123,30 @@ TEST_CASE("random programs on ranks compute what one core does", "[tensor][hap]"
     compare(program, any, given, expected, comm);
   }
   CHECK((comm.size() == 1 || collectives > seeds));
+}
+
+TEST_CASE("generated backward programs on ranks compute what one core does", "[tensor][hap]") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const std::uint64_t seeds = hd::test::cases(15, 1000);
+  std::size_t gradients = 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    hp::TensorProgram program = hd::test::random_program(random, 4);
+    const std::string output = program.operations.back().output;
+    try {
+      program = reverse(program, output);
+    } catch (const hd::contract_error&) {
+      continue;  // it depends on no parameter
+    }
+    for (hp::ProgramTensor& tensor : program.tensors) tensor.type = hd::Scalar::f64;
+    const hd::test::ProgramValues given = hd::test::random_values(program, random);
+    hd::test::ProgramValues expected = given;
+    hd::test::compute_reference(program, expected);
+    compare(program, random_sharding(program, comm.size(), random), given, expected, comm);
+    ++gradients;
+  }
+  CHECK(gradients > seeds / 2);
 }
 
 TEST_CASE("a linear layer trains in HAP's program as on one core", "[tensor][hap]") {

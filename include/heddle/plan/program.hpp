@@ -81,16 +81,19 @@ struct Operation {
   std::string output = {};                     ///< the tensor that it computes
   /// elementwise: the name of the function. reduce: "sum" or "max". Else empty.
   std::string function = {};
-  /// elementwise "scale": the factor. "step": the learning rate. Else unused.
+  /// elementwise "scale": the factor. "shift": the addend. "power": the exponent. "step": the
+  /// learning rate. Else unused.
   double factor = 1;
 
   friend bool operator==(const Operation&, const Operation&) = default;
 };
 
 /// Returns the number of inputs of the elementwise function `name`, or 0 if there is none.
-/// With one input: identity, negate, relu, tanh, exp, and scale (x * factor). With two: add,
-/// subtract, multiply, relu_gradient (dy if x > 0, else 0; inputs dy and x), tanh_gradient
-/// (dy (1 - y^2); inputs dy and y) and step (w - factor * gradient; inputs w and gradient).
+/// With one input: identity, negate, relu, tanh, exp, log, scale (x * factor), shift (x + factor),
+/// power (x^factor) and stop_gradient (x; reverse() takes it for a constant). With two: add,
+/// subtract, multiply, divide, equal (1 if x = y, else 0), relu_gradient (dy if x > 0, else 0;
+/// inputs dy and x), tanh_gradient (dy (1 - y^2); inputs dy and y) and step (w - factor * gradient;
+/// inputs w and gradient).
 [[nodiscard]] std::size_t elementwise_inputs(std::string_view name) noexcept;
 
 /// A program of operations on tensors. A value type: fill in the members, then check() it. Each

@@ -25,10 +25,10 @@ namespace heddle::inline v0::plan {
 
 namespace impl {
 
-inline constexpr std::array<std::string_view, 6> one_operand = {"identity", "negate", "relu",
-                                                                "tanh",     "exp",    "scale"};
-inline constexpr std::array<std::string_view, 6> two_operands = {
-    "add", "subtract", "multiply", "relu_gradient", "tanh_gradient", "step"};
+inline constexpr std::array<std::string_view, 10> one_operand = {
+    "identity", "negate", "relu", "tanh", "exp", "scale", "log", "power", "shift", "stop_gradient"};
+inline constexpr std::array<std::string_view, 8> two_operands = {
+    "add", "subtract", "multiply", "divide", "equal", "relu_gradient", "tanh_gradient", "step"};
 
 inline std::string list_of(const std::vector<std::string>& names) {
   std::string out = "[";

@@ -60,9 +60,11 @@ inline std::vector<std::pair<std::string, std::string>> reshape_pairs(const Tens
 inline void add_linear(const Operation& operation, std::vector<ShardRule>& rules) {
   const TensorForm partial = TensorForm::partial();
   const std::string& name = operation.function;
-  const bool one = name == "identity" || name == "negate" || name == "scale";
+  const bool one =
+      name == "identity" || name == "negate" || name == "scale" || name == "stop_gradient";
   const bool both = name == "add" || name == "subtract" || name == "step";
-  const bool first = name == "multiply" || name == "relu_gradient" || name == "tanh_gradient";
+  const bool first = name == "multiply" || name == "divide" || name == "relu_gradient" ||
+                     name == "tanh_gradient";
   if (one) rules.push_back({{partial}, partial, {}});
   if (both) rules.push_back({{partial, partial}, partial, {}});
   if (first) rules.push_back({{partial, {}}, partial, {}});

@@ -80,14 +80,21 @@ enum class ElementFunction : std::uint8_t {
   multiply,
   relu_gradient,
   tanh_gradient,
-  step
+  step,
+  log,
+  power,
+  shift,
+  stop_gradient,
+  divide,
+  equal
 };
 
 /// Returns the function of a name that check() of the program knows.
 [[nodiscard]] inline ElementFunction element_function(std::string_view name) {
-  constexpr std::string_view names[] = {"identity", "negate",        "relu",          "tanh",
-                                        "exp",      "scale",         "add",           "subtract",
-                                        "multiply", "relu_gradient", "tanh_gradient", "step"};
+  constexpr std::string_view names[] = {
+      "identity", "negate",   "relu",     "tanh",          "exp",           "scale",
+      "add",      "subtract", "multiply", "relu_gradient", "tanh_gradient", "step",
+      "log",      "power",    "shift",    "stop_gradient", "divide",        "equal"};
   std::uint8_t which = 0;
   while (names[which] != name) ++which;
   return ElementFunction{which};
@@ -108,7 +115,8 @@ struct ElementKernel {
     outer.places(i, first, second);
     const T x = a[first], y = b[second];
     switch (function) {
-      case ElementFunction::identity: out[i] = x; break;
+      case ElementFunction::identity:
+      case ElementFunction::stop_gradient: out[i] = x; break;
       case ElementFunction::negate: out[i] = -x; break;
       case ElementFunction::relu: out[i] = x > T(0) ? x : T(0); break;
       case ElementFunction::tanh: out[i] = Kokkos::tanh(x); break;
@@ -120,6 +128,11 @@ struct ElementKernel {
       case ElementFunction::relu_gradient: out[i] = y > T(0) ? x : T(0); break;
       case ElementFunction::tanh_gradient: out[i] = x * (T(1) - y * y); break;
       case ElementFunction::step: out[i] = x - factor * y; break;
+      case ElementFunction::log: out[i] = Kokkos::log(x); break;
+      case ElementFunction::power: out[i] = Kokkos::pow(x, factor); break;
+      case ElementFunction::shift: out[i] = x + factor; break;
+      case ElementFunction::divide: out[i] = x / y; break;
+      case ElementFunction::equal: out[i] = x == y ? T(1) : T(0); break;
     }
   }
 };
