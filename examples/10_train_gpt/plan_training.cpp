@@ -6,6 +6,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/tensor/parameter_sharding.hpp>
 
 #include "plan_training.hpp"
 
@@ -13,11 +14,13 @@ namespace examples {
 
 void expect_planned(const Settings& s) {
   const Settings none;
-  const std::pair<const char*, bool> options[] = {
-      {"--pipe", s.pipe != none.pipe},       {"--data", s.data != none.data},
-      {"--tensor", s.tensor != none.tensor}, {"--sequence", s.sequence != none.sequence},
-      {"--shard", !s.shard.empty()},         {"--save", !s.save.empty()},
-      {"--resume", !s.resume.empty()},       {"--schedule", s.schedule != none.schedule}};
+  const std::pair<const char*, bool> options[] = {{"--pipe", s.pipe != none.pipe},
+                                                  {"--data", s.data != none.data},
+                                                  {"--tensor", s.tensor != none.tensor},
+                                                  {"--sequence", s.sequence != none.sequence},
+                                                  {"--node", s.node != none.node},
+                                                  {"--pair", s.pair != none.pair},
+                                                  {"--schedule", s.schedule != none.schedule}};
   for (const auto& [name, given] : options)
     heddle::expects(!given, [name = name] {
       return heddle::ErrorInfo{"command line",
@@ -33,6 +36,25 @@ void expect_planned(const Settings& s) {
   });
   heddle::expects(s.steps >= 1, [&] {
     return heddle::ErrorInfo{"command line", "--steps must be at least 1", heddle::text(s.steps)};
+  });
+}
+
+void divide_parameters(heddle::Plan& plan, const Settings& s) {
+  heddle::expects(s.shard.empty() || plan.sharding.empty() || s.shard == plan.sharding, [&] {
+    return heddle::ErrorInfo{"command line", "the plan has another sharding",
+                             heddle::text("--shard ", s.shard, ", the plan has ", plan.sharding),
+                             "leave --shard out, or remove \"sharding\" from the plan"};
+  });
+  if (!s.shard.empty()) plan.sharding = s.shard;
+  if (plan.sharding.empty()) return;
+  const heddle::ParameterSharding found = heddle::find_sharding(plan.sharding);
+  const auto whole = [](heddle::ShardLevel level) {
+    return level == heddle::ShardLevel::rank || level == heddle::ShardLevel::world;
+  };
+  heddle::expects(whole(found.weights) && whole(found.gradients) && !found.backward, [&] {
+    return heddle::ErrorInfo{"train_gpt",
+                             "a plan does not say which ranks of a stage are pairs and nodes",
+                             heddle::text("sharding ", plan.sharding), "use zero1, zero2 or zero3"};
   });
 }
 
