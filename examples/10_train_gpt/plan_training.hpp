@@ -38,6 +38,11 @@ namespace examples {
 /// Throws contract_error if the settings have options that a plan decides, or that need a mesh.
 void expect_planned(const Settings& s);
 
+/// Returns the tensor degrees that a search may choose from on `ranks` ranks: --tensor, or all that
+/// divide the ranks, the heads and the context.
+/// @throws contract_error if --tensor is none of these.
+[[nodiscard]] std::vector<int> tensor_degrees(const Settings& s, int ranks);
+
 /// Gives the plan the sharding of --shard.
 /// @throws contract_error if the plan has another one, or one whose groups of ranks no plan says.
 void divide_parameters(heddle::Plan& plan, const Settings& s);
@@ -122,6 +127,7 @@ void add_degree(heddle::LayerProfile& profile, const GptTraining& training, cons
 template <class Real>
 [[nodiscard]] Gpt<Real> make_planned_gpt(const GptTraining& training,
                                          const heddle::PlannedMesh& places,
+                                         const typename GptStage<Real>::Sequence& sequence,
                                          heddle::StagesOptions options) {
   const typename GptStage<Real>::Line line(places.tensor());
   std::shared_ptr<typename GptStage<Real>::Room> room;
@@ -131,11 +137,11 @@ template <class Real>
     room->group = std::make_shared<heddle::ShardGroup>(places.data(), places.data().size(), 1);
     options.shard_axes = {"data"};
   }
-  const auto make = [&training, &places, line, room](const heddle::StagePlace& place) {
+  const auto make = [&training, &places, line, room, sequence](const heddle::StagePlace& place) {
     GptConfig config = training.model;
     config.sequences = static_cast<int>(places.samples().size());  // of the group
     return GptStage<Real>(config, place.layers.first, place.layers.last, training.seed,
-                          training.optimizer, {}, line, room);
+                          training.optimizer, {}, line, room, sequence);
   };
   return Gpt<Real>(training.model.layers, make, std::move(options));
 }
@@ -157,13 +163,20 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
                                                            .names = profile.device_of_rank})
                             : heddle::Machine::uniform(mesh.size(), {}, {});
   heddle::Plan plan;
+  std::set<int> profiled{1};  // tensor degrees
+  const auto profile_degree = [&](int degree) {
+    if (profiled.insert(degree).second) add_degree<Real>(profile, training, text, comm, degree);
+  };
   if (automatic) {
+    const std::vector<int> degrees = tensor_degrees(s, mesh.size());
+    std::ranges::for_each(degrees, profile_degree);
     const heddle::plan::PlanSearch found =
         heddle::plan::search(profile, machine,
                              {.batch = training.batch(),
                               .microbatches = {training.microbatches},
-                              .tensor_degrees = {1},
-                              .activation = heddle::scalar_of<Real>});
+                              .tensor_degrees = degrees,
+                              .activation = heddle::scalar_of<Real>,
+                              .executable = true});
     if (speaks) {
       std::cout << profile << "\nspread of a pass: " << profile.spread * 100 << " %; ranks:";
       for (const std::string& kind : profile.device_of_rank) std::cout << ' ' << kind;
@@ -175,11 +188,8 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   }
   divide_parameters(plan, s);
   heddle::PlannedMesh places(comm, plan, {.ranks = mesh.size()});
-  std::set<int> degrees;
   for (const heddle::PlanStage& stage : plan.stages)
-    if (stage.tensor > 1) degrees.insert(stage.tensor);
-  if (predicts)
-    for (const int degree : degrees) add_degree<Real>(profile, training, text, comm, degree);
+    if (predicts) profile_degree(stage.tensor);
   if (speaks) std::cout << "plan: " << plan << '\n';
   if (speaks && !s.save_plan.empty()) {
     write_plan(s.save_plan, plan);
@@ -189,15 +199,24 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   training.model.sequences = static_cast<int>(plan.microbatch_samples());
   training.sizes.clear();
 
+  const heddle::Communicator alone = places.all().split(static_cast<int>(+places.rank()), 0);
+  const bool divided = places.sequence().size() > 1, by_heads = s.attention == "ulysses";
+  using Sequence = typename GptStage<Real>::Sequence;
+  const Sequence sequence = divided
+                                ? Sequence(by_heads ? places.sequence() : alone,
+                                           by_heads ? alone : places.sequence(), make_sequence(s))
+                                : Sequence();
   Memory memory(s.memory);
   Gpt<Real> model = make_planned_gpt<Real>(
-      training, places, {.gradient_sum = make_gradient_sum(s), .allocate = memory.allocator()});
+      training, places, sequence,
+      {.gradient_sum = make_gradient_sum(s), .allocate = memory.allocator()});
   heddle::Runner run(model,
                      heddle::plan::schedule(
                          plan, profile, {.ranks = mesh.size(), .type = heddle::scalar_of<Real>}),
                      places, {.execute = {.record = true}});
   // The part of the loss that a microbatch of this rank's group has.
   const double weight = static_cast<double>(places.samples().size()) / training.batch();
+  const bool first = places.group() == 0 && places.sequence().rank() == heddle::Rank{0};
   const auto gradients_of = [](auto& stage) { return stage.gradients(); };
   const int begin = s.resume.empty() ? 0 : resume<Real>(s.resume, model, places, training, text);
   if (speaks && begin > 0) std::cout << "resumed before step " << begin << '\n';
@@ -227,8 +246,7 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
         save<Real>(files.next(), model, places, training, text, begin + step + 1);
       }
       if (step == 0 && s.check)
-        gradients = gather<Real>(model, training.model, places.transport(), places.group() == 0,
-                                 gradients_of);
+        gradients = gather<Real>(model, training.model, places.transport(), first, gradients_of);
       if (predicts && (step > 0 || steps == 1)) measured.push_back(run.timeline());
     }
   }

@@ -198,7 +198,9 @@ Settings parse(int argc, char** argv) {
               "the same in every run");
   options.add("memory", s.memory,
               "MiB that a rank may use for activations and what it keeps for backward; 0: all");
-  options.add("tensor", s.tensor, "ranks that divide the layers of each stage; divides the heads");
+  options.add("tensor", s.tensor,
+              "ranks that divide the layers of each stage; divides the heads; with --plan auto the "
+              "only degree of the plan, 1: any");
   options.add("shard", s.shard,
               "how ranks of --data and --sequence divide parameters: zero1, zero2, zero3, zeropp "
               "or three-level; with --plan zero1, zero2 or zero3");
