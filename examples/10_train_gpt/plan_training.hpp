@@ -255,12 +255,14 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
     save<Real>(file, model, places, training, text, begin + steps);
     if (speaks) std::cout << "saved before step " << begin + steps << ": " << file << '\n';
   }
-  std::vector<heddle::Bytes> allocated;
+  std::vector<heddle::Bytes> allocated, needed;  // by rank: buffers, and all with the stages' state
   if (predicts) {
-    const heddle::Bytes mine = run.allocated();
-    for (const auto& each :
-         heddle::all_gather_values<heddle::Bytes>(places.transport(), {&mine, 1}))
+    heddle::Bytes mine[] = {run.allocated(), run.allocated()};
+    model.for_each([&](heddle::Stage, auto& stage) { mine[1] += stage.shards().kept(); });
+    for (const auto& each : heddle::all_gather_values<heddle::Bytes>(places.transport(), mine)) {
       allocated.push_back(each[0]);
+      needed.push_back(each[1]);
+    }
   }
   if (!speaks) return;
   std::cout << "loss: first " << losses.front() << ", last " << losses.back() << '\n';
@@ -290,7 +292,10 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   const auto median = measured.begin() + static_cast<std::ptrdiff_t>(measured.size() / 2);
   std::nth_element(measured.begin(), median, measured.end(),
                    [](const auto& a, const auto& b) { return a.makespan() < b.makespan(); });
-  if (s.report) std::cout << "plan error:\n" << heddle::trace::plan_error(predicted, *median);
+  const std::vector<heddle::Bytes> bytes = heddle::plan::plan_memory(
+      plan, {profile, machine, {.batch = plan.batch(), .microbatches = {plan.microbatches}}});
+  if (s.report)
+    std::cout << "plan error:\n" << heddle::trace::plan_error(predicted, *median, bytes, needed);
   Settings shown = s;
   shown.schedule.clear();  // theory knows equal stages only
   report(shown, predicted, std::move(measured), std::move(allocated));
