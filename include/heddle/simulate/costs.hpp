@@ -286,7 +286,7 @@ class TableCosts {
     return found != m_by_rank.end() ? found->second : m_table[place];
   }
 
-  using Places = std::pair<std::size_t, std::size_t>;  ///< of a pair in the table
+  using Places = std::pair<std::size_t, std::size_t>;  ///< the places of a pair
 
   Machine m_machine;
   std::vector<Seconds> m_table;
