@@ -30,6 +30,28 @@ trains "layers 2-3, ranks 1 3 2, samples 2 1 1" --plan "$folder/plan.json"
 plan 1f1b 2 '{"layers": [0, 4], "ranks": [0, 1, 2, 3], "samples": [4, 2], "tensor": 2}'
 trains "ranks 0-3, samples 4 2, tensor degree 2" --plan "$folder/plan.json" --gradient-sum library
 trains "planner" --plan auto --batch 8 --microbatches 4 --save-plan "$folder/auto.json"
+# Two ranks divide each sequence in both stages, and two layers and sequences in one.
+plan 1f1b 3 '{"layers": [0, 1], "ranks": [2, 0], "samples": [3], "sequence": 2, "recompute": true}' \
+            '{"layers": [1, 4], "ranks": [1, 3], "samples": [3], "sequence": 2}'
+trains "rank" --plan "$folder/plan.json" --order zigzag
+trains "sharding zero3" --plan "$folder/plan.json" --shard zero3 --attention ulysses --context 15
+plan gpipe 2 '{"layers": [0, 4], "ranks": [3, 1, 0, 2], "samples": [2], "tensor": 2, "sequence": 2}'
+trains "tensor degree 2, sequence degree 2" --plan "$folder/plan.json" --gradient-sum library --report
+# A search among all tensor degrees that divide the heads, and a plan of degree 2.
+trains "rank, tensor degree 2, samples 1 2" --plan auto --batch 8 --microbatches 4
+trains "tensor degree 2" --plan auto --batch 8 --microbatches 4 --tensor 2 --report
+# The ranks with the same weights divide parameters. What one plan has saved, a pipeline without one
+# goes on with, and a plan goes on with that.
+plan 1f1b 3 '{"layers": [0, 1], "ranks": [1, 0], "samples": [3, 1], "recompute": true}' \
+            '{"layers": [1, 4], "ranks": [3, 2], "samples": [2, 2]}'
+cp "$folder/plan.json" "$folder/four.json"
+trains "sharding zero1" --plan "$folder/four.json" --shard zero1 --save "$folder/checkpoint"
+trains "resumed before step 2" --pipe 4 --batch 12 --microbatches 3 --resume "$folder/checkpoint" \
+       --save "$folder/without"
+sed 's/"schedule"/"sharding": "zero3", "schedule"/' "$folder/four.json" > "$folder/zero3.json"
+trains "resumed before step 4" --plan "$folder/zero3.json" --resume "$folder/without"
+plan zb-h1 3 '{"layers": [0, 4], "ranks": [0, 1, 2, 3], "samples": [2, 2], "tensor": 2}'
+trains "resumed before step 2" --plan "$folder/plan.json" --shard zero2 --resume "$folder/checkpoint"
 
 # refused PHRASE ARGUMENTS...: ends with another status than 0 and prints the phrase.
 refused() {
@@ -46,9 +68,19 @@ refused() {
 }
 refused "ends behind 4 of 3 layers" --layers 3 --plan "$folder/plan.json"
 refused "--pipe cannot be used with --plan" --pipe 4 --plan "$folder/plan.json"
+plan gpipe 2 '{"layers": [0, 2], "ranks": [0, 1], "samples": [2], "sequence": 2}' \
+             '{"layers": [2, 4], "ranks": [2, 3], "samples": [1, 1]}'
+refused "give all stages the sequence degree 2 or 1" --layers 4 --plan "$folder/plan.json"
+refused "use ring, rsa or ulysses" --plan auto --attention usp
+refused "give a --tensor that divides all of them" --plan auto --heads 2 --tensor 4
+refused "--tensor cannot be used with --plan" --tensor 2 --plan "$folder/plan.json"
 refused "a plan has microbatches of one size" --plan auto --batch 8 --microbatches 3
-sed -i 's/"schedule"/"sharding": "zero1", "schedule"/' "$folder/plan.json"
-refused "a plan with a sharding cannot be run here" --layers 4 --plan "$folder/plan.json"
+refused "a plan does not say which ranks of a stage are pairs" --layers 4 --shard zeropp \
+        --plan "$folder/plan.json"
+refused "no sharding 'zero4'" --layers 4 --shard zero4 --plan "$folder/plan.json"
+refused "--shard zero1, the plan has zero3" --layers 4 --shard zero1 --plan "$folder/zero3.json"
+refused "sequences of a step: 12, here 18" --layers 4 --width 16 --heads 2 --context 16 --plan auto \
+        --batch 18 --microbatches 3 --resume "$folder/checkpoint"
 plan 1f1b 2 '{"layers": [0, 4], "ranks": [0, 9], "samples": [2, 2]}'
 refused "rank 9 of 4" --plan "$folder/plan.json"
 exit $((failures > 0))

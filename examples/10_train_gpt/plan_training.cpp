@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/tensor/parameter_sharding.hpp>
 
 #include "plan_training.hpp"
 
@@ -14,10 +17,13 @@ namespace examples {
 void expect_planned(const Settings& s) {
   const Settings none;
   const std::pair<const char*, bool> options[] = {
-      {"--pipe", s.pipe != none.pipe},       {"--data", s.data != none.data},
-      {"--tensor", s.tensor != none.tensor}, {"--sequence", s.sequence != none.sequence},
-      {"--shard", !s.shard.empty()},         {"--save", !s.save.empty()},
-      {"--resume", !s.resume.empty()},       {"--schedule", s.schedule != none.schedule}};
+      {"--pipe", s.pipe != none.pipe},
+      {"--data", s.data != none.data},
+      {"--tensor", s.tensor != none.tensor && s.plan != "auto"},
+      {"--sequence", s.sequence != none.sequence},
+      {"--node", s.node != none.node},
+      {"--pair", s.pair != none.pair},
+      {"--schedule", s.schedule != none.schedule}};
   for (const auto& [name, given] : options)
     heddle::expects(!given, [name = name] {
       return heddle::ErrorInfo{"command line",
@@ -25,6 +31,11 @@ void expect_planned(const Settings& s) {
                                {},
                                "leave it out: the plan says how ranks divide the model"};
     });
+  heddle::expects(s.attention == "ring" || s.attention == "rsa" || s.attention == "ulysses", [&] {
+    return heddle::ErrorInfo{"command line",
+                             "a plan does not say which axes divide the ranks of a sequence",
+                             heddle::text("--attention ", s.attention), "use ring, rsa or ulysses"};
+  });
   heddle::expects(s.plan != "auto" || s.training.sizes.empty(), [&] {
     return heddle::ErrorInfo{
         "command line", "a plan has microbatches of one size",
@@ -33,6 +44,43 @@ void expect_planned(const Settings& s) {
   });
   heddle::expects(s.steps >= 1, [&] {
     return heddle::ErrorInfo{"command line", "--steps must be at least 1", heddle::text(s.steps)};
+  });
+}
+
+std::vector<int> tensor_degrees(const Settings& s, int ranks) {
+  const GptConfig& model = s.training.model;
+  std::vector<int> all;
+  for (int degree = 1; degree <= ranks; ++degree)
+    if (ranks % degree == 0 && model.heads % degree == 0 && model.heads_of_keys() % degree == 0 &&
+        model.context % degree == 0)
+      all.push_back(degree);
+  if (s.tensor == 1) return all;
+  heddle::expects(std::ranges::find(all, s.tensor) != all.end(), [&] {
+    return heddle::ErrorInfo{
+        "command line", "a plan cannot have this tensor degree",
+        heddle::text("--tensor ", s.tensor, ", ", ranks, " ranks, ", model.heads, " heads, ",
+                     model.heads_of_keys(), " K,V heads, context ", model.context),
+        "give a --tensor that divides all of them, or leave it out to search all degrees"};
+  });
+  return {s.tensor};
+}
+
+void divide_parameters(heddle::Plan& plan, const Settings& s) {
+  heddle::expects(s.shard.empty() || plan.sharding.empty() || s.shard == plan.sharding, [&] {
+    return heddle::ErrorInfo{"command line", "the plan has another sharding",
+                             heddle::text("--shard ", s.shard, ", the plan has ", plan.sharding),
+                             "leave --shard out, or remove \"sharding\" from the plan"};
+  });
+  if (!s.shard.empty()) plan.sharding = s.shard;
+  if (plan.sharding.empty()) return;
+  const heddle::ParameterSharding found = heddle::find_sharding(plan.sharding);
+  const auto whole = [](heddle::ShardLevel level) {
+    return level == heddle::ShardLevel::rank || level == heddle::ShardLevel::world;
+  };
+  heddle::expects(whole(found.weights) && whole(found.gradients) && !found.backward, [&] {
+    return heddle::ErrorInfo{"train_gpt",
+                             "a plan does not say which ranks of a stage are pairs and nodes",
+                             heddle::text("sharding ", plan.sharding), "use zero1, zero2 or zero3"};
   });
 }
 

@@ -9,8 +9,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <iostream>
 #include <limits>
+#include <memory>
 #include <set>
 #include <string>
 #include <type_traits>
@@ -21,10 +23,13 @@
 
 #include <heddle/heddle.hpp>
 
+#include "gpt_checkpoint.hpp"
 #include "gpt_training.hpp"
+#include "memory.hpp"
 #include "plan_files.hpp"
 #include "progress.hpp"
 #include "report.hpp"
+#include "restart.hpp"
 #include "settings.hpp"
 #include "text.hpp"
 
@@ -32,6 +37,15 @@ namespace examples {
 
 /// Throws contract_error if the settings have options that a plan decides, or that need a mesh.
 void expect_planned(const Settings& s);
+
+/// Returns the tensor degrees that a search may choose from on `ranks` ranks: --tensor, or all that
+/// divide the ranks, the heads and the context.
+/// @throws contract_error if --tensor is none of these.
+[[nodiscard]] std::vector<int> tensor_degrees(const Settings& s, int ranks);
+
+/// Gives the plan the sharding of --shard.
+/// @throws contract_error if the plan has another one, or one whose groups of ranks no plan says.
+void divide_parameters(heddle::Plan& plan, const Settings& s);
 
 /// Throws contract_error if `difference`, found in `where`, is more than `tolerance`.
 void expect_close(const char* what, double difference, double tolerance, const std::string& where);
@@ -108,19 +122,28 @@ void add_degree(heddle::LayerProfile& profile, const GptTraining& training, cons
   return own;
 }
 
-/// The whole model of `training`, with the parts of it that the ranks of `places` hold.
+/// The whole model of `training`, with the parts of it that the ranks of `places` hold. If the plan
+/// has a sharding, the ranks with the same weights divide them, and sum gradients themselves.
 template <class Real>
 [[nodiscard]] Gpt<Real> make_planned_gpt(const GptTraining& training,
                                          const heddle::PlannedMesh& places,
-                                         heddle::GradientSum sum) {
+                                         const typename GptStage<Real>::Sequence& sequence,
+                                         heddle::StagesOptions options) {
   const typename GptStage<Real>::Line line(places.tensor());
-  const auto make = [&training, &places, line](const heddle::StagePlace& place) {
+  std::shared_ptr<typename GptStage<Real>::Room> room;
+  if (const std::string& sharding = places.plan().sharding; !sharding.empty()) {
+    room = std::make_shared<typename GptStage<Real>::Room>();
+    room->sharding = heddle::find_sharding(sharding);
+    room->group = std::make_shared<heddle::ShardGroup>(places.data(), places.data().size(), 1);
+    options.shard_axes = {"data"};
+  }
+  const auto make = [&training, &places, line, room, sequence](const heddle::StagePlace& place) {
     GptConfig config = training.model;
     config.sequences = static_cast<int>(places.samples().size());  // of the group
     return GptStage<Real>(config, place.layers.first, place.layers.last, training.seed,
-                          training.optimizer, {}, line);
+                          training.optimizer, {}, line, room, sequence);
   };
-  return Gpt<Real>(training.model.layers, make, {.gradient_sum = sum});
+  return Gpt<Real>(training.model.layers, make, std::move(options));
 }
 
 /// Trains as the plan of `s` says on the ranks of `comm`, and prints what came of it on rank 0.
@@ -140,13 +163,20 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
                                                            .names = profile.device_of_rank})
                             : heddle::Machine::uniform(mesh.size(), {}, {});
   heddle::Plan plan;
+  std::set<int> profiled{1};  // tensor degrees
+  const auto profile_degree = [&](int degree) {
+    if (profiled.insert(degree).second) add_degree<Real>(profile, training, text, comm, degree);
+  };
   if (automatic) {
+    const std::vector<int> degrees = tensor_degrees(s, mesh.size());
+    std::ranges::for_each(degrees, profile_degree);
     const heddle::plan::PlanSearch found =
         heddle::plan::search(profile, machine,
                              {.batch = training.batch(),
                               .microbatches = {training.microbatches},
-                              .tensor_degrees = {1},
-                              .activation = heddle::scalar_of<Real>});
+                              .tensor_degrees = degrees,
+                              .activation = heddle::scalar_of<Real>,
+                              .executable = true});
     if (speaks) {
       std::cout << profile << "\nspread of a pass: " << profile.spread * 100 << " %; ranks:";
       for (const std::string& kind : profile.device_of_rank) std::cout << ' ' << kind;
@@ -156,16 +186,10 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   } else {
     plan = read_plan(s.plan);
   }
+  divide_parameters(plan, s);
   heddle::PlannedMesh places(comm, plan, {.ranks = mesh.size()});
-  std::set<int> degrees;
   for (const heddle::PlanStage& stage : plan.stages)
-    if (stage.tensor > 1) degrees.insert(stage.tensor);
-  if (predicts)
-    for (const int degree : degrees) add_degree<Real>(profile, training, text, comm, degree);
-  heddle::expects(plan.sharding.empty(), [&] {
-    return heddle::ErrorInfo{"train_gpt", "a plan with a sharding cannot be run here",
-                             plan.sharding, "remove \"sharding\" from the plan"};
-  });
+    if (predicts) profile_degree(stage.tensor);
   if (speaks) std::cout << "plan: " << plan << '\n';
   if (speaks && !s.save_plan.empty()) {
     write_plan(s.save_plan, plan);
@@ -175,49 +199,86 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   training.model.sequences = static_cast<int>(plan.microbatch_samples());
   training.sizes.clear();
 
-  Gpt<Real> model = make_planned_gpt<Real>(training, places, make_gradient_sum(s));
+  const heddle::Communicator alone = places.all().split(static_cast<int>(+places.rank()), 0);
+  const bool divided = places.sequence().size() > 1, by_heads = s.attention == "ulysses";
+  using Sequence = typename GptStage<Real>::Sequence;
+  const Sequence sequence = divided
+                                ? Sequence(by_heads ? places.sequence() : alone,
+                                           by_heads ? alone : places.sequence(), make_sequence(s))
+                                : Sequence();
+  Memory memory(s.memory);
+  Gpt<Real> model = make_planned_gpt<Real>(
+      training, places, sequence,
+      {.gradient_sum = make_gradient_sum(s), .allocate = memory.allocator()});
   heddle::Runner run(model,
                      heddle::plan::schedule(
                          plan, profile, {.ranks = mesh.size(), .type = heddle::scalar_of<Real>}),
                      places, {.execute = {.record = true}});
   // The part of the loss that a microbatch of this rank's group has.
   const double weight = static_cast<double>(places.samples().size()) / training.batch();
+  const bool first = places.group() == 0 && places.sequence().rank() == heddle::Rank{0};
   const auto gradients_of = [](auto& stage) { return stage.gradients(); };
+  const int begin = s.resume.empty() ? 0 : resume<Real>(s.resume, model, places, training, text);
+  if (speaks && begin > 0) std::cout << "resumed before step " << begin << '\n';
+  const int steps = s.end > 0 ? s.end - begin : s.steps;
+  if (steps < 1) {
+    if (speaks) std::cout << "already trained up to step " << begin << '\n';
+    return;
+  }
+  SaveFiles files(s);
+  std::ofstream log;
+  if (speaks && !s.log.empty()) log.open(s.log, std::ios::app);
+  log.precision(17);
   std::vector<double> losses;
   std::vector<Real> gradients;  // of the first step
   std::vector<heddle::Timeline> measured;
   {
-    Progress progress(speaks, s.steps,
+    Progress progress(speaks, steps,
                       static_cast<double>(training.batch()) * training.model.context);
-    for (int step = 0; step < s.steps; ++step) {
-      losses.push_back(run.step(batch_of(training, text, step, places.samples()), weight).loss);
+    for (int step = 0; step < steps; ++step) {
+      kill_in_tests("step", static_cast<int>(+places.rank()), begin + step);
+      losses.push_back(
+          run.step(batch_of(training, text, begin + step, places.samples()), weight).loss);
       progress(step, losses.back());
+      if (log.is_open()) log << begin + step << ' ' << losses.back() << std::endl;
+      if (s.save_every > 0 && (begin + step + 1) % s.save_every == 0 && step + 1 < steps) {
+        kill_in_tests("save", static_cast<int>(+places.rank()), begin + step);
+        save<Real>(files.next(), model, places, training, text, begin + step + 1);
+      }
       if (step == 0 && s.check)
-        gradients = gather<Real>(model, training.model, places.transport(), places.group() == 0,
-                                 gradients_of);
-      if (predicts && (step > 0 || s.steps == 1)) measured.push_back(run.timeline());
+        gradients = gather<Real>(model, training.model, places.transport(), first, gradients_of);
+      if (predicts && (step > 0 || steps == 1)) measured.push_back(run.timeline());
     }
   }
-  std::vector<heddle::Bytes> allocated;
+  if (!s.save.empty()) {
+    const std::string file = files.next();
+    save<Real>(file, model, places, training, text, begin + steps);
+    if (speaks) std::cout << "saved before step " << begin + steps << ": " << file << '\n';
+  }
+  std::vector<heddle::Bytes> allocated, needed;  // by rank: buffers, and all with the stages' state
   if (predicts) {
-    const heddle::Bytes mine = run.allocated();
-    for (const auto& each :
-         heddle::all_gather_values<heddle::Bytes>(places.transport(), {&mine, 1}))
+    heddle::Bytes mine[] = {run.allocated(), run.allocated()};
+    model.for_each([&](heddle::Stage, auto& stage) { mine[1] += stage.shards().kept(); });
+    for (const auto& each : heddle::all_gather_values<heddle::Bytes>(places.transport(), mine)) {
       allocated.push_back(each[0]);
+      needed.push_back(each[1]);
+    }
   }
   if (!speaks) return;
   std::cout << "loss: first " << losses.front() << ", last " << losses.back() << '\n';
   if (s.check) {
     SerialGpt<Real> serial(training);
     double worst = 0;
-    for (std::size_t step = 0; step < losses.size(); ++step) {
-      const double reference = serial.step(text, static_cast<int>(step));
-      worst = std::max(worst, finite_or_infinity(std::abs(losses[step] - reference) / reference));
-      if (step > 0) continue;
+    for (int step = 0; step < begin + steps; ++step) {
+      const double reference = serial.step(text, step);
+      if (step < begin) continue;
+      const double loss = losses[static_cast<std::size_t>(step - begin)];
+      worst = std::max(worst, finite_or_infinity(std::abs(loss - reference) / reference));
+      if (step > begin) continue;
       const GradientDifference<Real> difference(gradients, serial.gradients(),
                                                 serial.stage().tensors());
-      std::cout << "check: against one rank, gradients of step 1 differ by at most "
-                << difference.worst << " (relative)\n";
+      std::cout << "check: against one rank, gradients of step " << begin + 1
+                << " differ by at most " << difference.worst << " (relative)\n";
       expect_close("the gradients differ from the serial model's", difference.worst,
                    std::is_same_v<Real, double> ? 1e-11 : 1e-4, difference.where);
     }
@@ -231,7 +292,10 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   const auto median = measured.begin() + static_cast<std::ptrdiff_t>(measured.size() / 2);
   std::nth_element(measured.begin(), median, measured.end(),
                    [](const auto& a, const auto& b) { return a.makespan() < b.makespan(); });
-  if (s.report) std::cout << "plan error:\n" << heddle::trace::plan_error(predicted, *median);
+  const std::vector<heddle::Bytes> bytes = heddle::plan::plan_memory(
+      plan, {profile, machine, {.batch = plan.batch(), .microbatches = {plan.microbatches}}});
+  if (s.report)
+    std::cout << "plan error:\n" << heddle::trace::plan_error(predicted, *median, bytes, needed);
   Settings shown = s;
   shown.schedule.clear();  // theory knows equal stages only
   report(shown, predicted, std::move(measured), std::move(allocated));

@@ -120,7 +120,7 @@ void choose_lengths(Settings& s) {
 
 /// Chooses nodes and pairs that were not given, and refuses those that do not divide the replicas.
 void divide_replicas(Settings& s) {
-  if (s.shard.empty()) return;
+  if (s.shard.empty() || !s.plan.empty()) return;  // a plan says which ranks are replicas
   const int replicas = s.replicas();
   const bool three_level = s.shard == "three-level", in_nodes = three_level || s.shard == "zeropp";
   if (s.node == 0) s.node = in_nodes && replicas > 1 ? replicas / 2 : replicas;
@@ -198,10 +198,12 @@ Settings parse(int argc, char** argv) {
               "the same in every run");
   options.add("memory", s.memory,
               "MiB that a rank may use for activations and what it keeps for backward; 0: all");
-  options.add("tensor", s.tensor, "ranks that divide the layers of each stage; divides the heads");
+  options.add("tensor", s.tensor,
+              "ranks that divide the layers of each stage; divides the heads; with --plan auto the "
+              "only degree of the plan, 1: any");
   options.add("shard", s.shard,
               "how ranks of --data and --sequence divide parameters: zero1, zero2, zero3, zeropp "
-              "or three-level");
+              "or three-level; with --plan zero1, zero2 or zero3");
   options.add("node", s.node, "replicas in a node, for --shard; 0: half, but all for zero1 to 3");
   options.add("pair", s.pair, "replicas in a pair, for --shard; 0: 2 for three-level, else 1");
   options.add("schedule", s.schedule, synchronous_names());

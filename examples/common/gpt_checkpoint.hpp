@@ -68,8 +68,8 @@ inline void expect_same(const heddle::Checkpoint& checkpoint, const GptTraining&
 
 /// Saves `model` as it is before step `step`. All ranks call it; the first one writes.
 /// @throws format_error on all ranks where it cannot.
-template <class Real>
-void save(const std::filesystem::path& file, Gpt<Real>& model, heddle::DeviceMesh& mesh,
+template <class Real, class Place>
+void save(const std::filesystem::path& file, Gpt<Real>& model, Place& mesh,
           const GptTraining& training, const Text& text, int step) {
   heddle::Checkpoint own;
   own.set("identity", identity(training, text));
@@ -80,9 +80,9 @@ void save(const std::filesystem::path& file, Gpt<Real>& model, heddle::DeviceMes
 /// Gives `model`, which a Runner has built on `mesh`, what `file` holds, and returns the step to go
 /// on with. All ranks call it, and read the file. @throws format_error on all ranks where one
 /// cannot read it, has read another one, or it is of another training; the model is then as it was.
-template <class Real>
-[[nodiscard]] int resume(const std::filesystem::path& file, Gpt<Real>& model,
-                         heddle::DeviceMesh& mesh, const GptTraining& training, const Text& text) {
+template <class Real, class Place>
+[[nodiscard]] int resume(const std::filesystem::path& file, Gpt<Real>& model, Place& mesh,
+                         const GptTraining& training, const Text& text) {
   const heddle::Checkpoint saved =
       heddle::restore(file.string(), model, mesh, [&](const heddle::Checkpoint& checkpoint) {
         expect_same(checkpoint, training, text);

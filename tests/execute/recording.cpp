@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -220,8 +221,9 @@ TEST_CASE("a fused pair is recorded as one, and a table prices it") {
 
 namespace {
 
-/// The costs that ranks tell who have recorded `schedule`, an action taking `ticks(kind, stage)`
-/// and a pair the sum of its halves: all of it in the second one where both are done at once.
+/// The costs that ranks tell who have recorded `schedule`, an action taking `ticks(kind, stage)`,
+/// or `ticks(rank, kind, stage)`, and a pair the sum of its halves: all of it in the second one
+/// where both are done at once.
 template <class TicksOf>
 TableCosts told(const Schedule& schedule, bool at_once, TicksOf&& ticks) {
   std::vector<std::vector<TableCosts>> tables(static_cast<std::size_t>(schedule.ranks()));
@@ -236,7 +238,11 @@ TableCosts told(const Schedule& schedule, bool at_once, TicksOf&& ticks) {
     for (std::size_t i = 0; i < stamps.size(); ++i) {
       if (program.steps[i].does != Step::Does::run) continue;
       const Action& action = schedule[program.steps[i].action];
-      Ticks own = ticks(action.kind, action.stage) + std::exchange(kept, 0);
+      Ticks own = std::exchange(kept, 0);
+      if constexpr (std::invocable<TicksOf&, Rank, Kind, Stage>)
+        own += ticks(transport.rank(), action.kind, action.stage);
+      else
+        own += ticks(action.kind, action.stage);
       if (at_once && (action.flags & flag::with_next) != 0) kept = std::exchange(own, 0);
       stamps[i].end = own;
     }
@@ -292,6 +298,37 @@ TEST_CASE("a table of pairs prices the schedule without them") {
     }
   }
   CHECK(hidden > 0);
+}
+
+TEST_CASE("ranks of one stage with unequal samples have costs of their own") {
+  // Shares 3:1 of a stage, also fused with stage 1; the ticks are those of its samples.
+  Builder builder("shares", 2);
+  for (const int rank : {0, 1}) {
+    const QueueId queue = builder.local(Rank{rank});
+    builder.add({.queue = queue, .stage = Stage{0}}, {});
+    builder.add({.queue = queue, .stage = Stage{0}, .flags = flag::with_next}, {});
+    builder.add({.queue = queue, .stage = Stage{1}}, {});
+  }
+  const Schedule schedule = std::move(builder).build();
+  TableCosts costs = told(schedule, false, [](Rank rank, Kind, Stage) -> Ticks {
+    return rank == Rank{0} ? 3'000'000 : 1'000'000;
+  });
+  const Seconds one = costs.at(Rank{1}, Kind::user, Stage{0});
+  const auto near = [&](Seconds cost, double samples) {
+    return std::abs(cost / one - samples) < 1e-4;
+  };
+  CHECK(one > 0);
+  CHECK(near(costs.at(Rank{0}, Kind::user, Stage{0}), 3));
+  CHECK(near(costs.at(Kind::user, Stage{0}), 2));
+  CHECK(near(costs.at(Rank{0}, Kind::user, Stage{0}, Kind::user, Stage{1}), 6));
+  CHECK(near(costs.at(Kind::user, Stage{0}, Kind::user, Stage{1}), 4));
+  const Timeline timeline = simulate(schedule, costs);
+  CHECK(near(timeline.makespan(), 9));
+  CHECK(near(timeline[ActionId{3}].end, 1));
+  costs.at(Rank{1}, Kind::user, Stage{0}) = -1;
+  CHECK_THAT(
+      test::message_of<contract_error>([&] { static_cast<void>(simulate(schedule, costs)); }),
+      ContainsSubstring("of stage 0 on rank 1"));
 }
 
 TEST_CASE("halves of kinds that are nowhere alone share their pair's time") {

@@ -309,6 +309,61 @@ TEST_CASE("with tensor degrees it is between the busiest rank and the price") {
   CHECK(divided > 30);
 }
 
+TEST_CASE("ranks that divide sequences hand on among themselves and sum their gradients") {
+  Random random(5);
+  for (const int tensor : {1, 2}) {
+    const Profile profile = with_degrees(random, random_profile(random, 3));
+    // Group after group; in a group part after part of the sequences.
+    Plan plan{.stages = {{.layers = {0, 1}, .ranks = {7, 2, 0, 5}, .samples = {4}},
+                         {.layers = {1, 3}, .ranks = {1, 3, 4, 6}, .samples = {4}}},
+              .microbatches = 3,
+              .schedule = "1f1b"};
+    for (PlanStage& stage : plan.stages) {
+      stage.tensor = tensor;
+      stage.sequence = 2;
+      if (tensor == 1) stage.samples = {3, 1};
+    }
+    const auto part_of = [&](Rank rank) {
+      for (const PlanStage& stage : plan.stages)
+        for (std::size_t i = 0; i < stage.ranks.size(); ++i)
+          if (stage.ranks[i] == rank) return static_cast<int>(i) / tensor % 2;
+      return -1;
+    };
+    const Schedule made = plan::schedule(plan, profile);
+    CHECK(made.ranks() == 8);
+    std::vector<Bytes> moved(2, 0);  // by part
+    std::vector<int> sums(8, 0);     // by rank
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const Action& action = made[ActionId{i}];
+      const Queue& queue = made[action.queue];
+      if (action.kind == Kind::move && !queue.local()) {
+        CHECK(part_of(queue.from) == part_of(queue.to));
+        moved[static_cast<std::size_t>(part_of(queue.from))] +=
+            made.bytes(made.uses(ActionId{i})[0]);
+      }
+      if (action.kind != Kind::group) continue;
+      CHECK(made.uses(ActionId{i}).size() == (tensor == 1 ? 4 : 2));
+      for (const Use& use : made.uses(ActionId{i})) ++sums[+made[use.buffer].rank];
+    }
+    // Activations and their gradients: half of every sample for each part, in whole elements.
+    const Bytes half = (profile.layers[0].output + 7) / 8 * 4;
+    CHECK(moved == std::vector<Bytes>(2, 2 * 3 * 4 * half));
+    CHECK(sums == std::vector<int>(8, 1));
+    // Each rank takes the time of half of its group's samples.
+    const Machine machine = Machine::uniform(8, {.name = "gpu"}, {1e-3, 1e3});
+    const plan::RankCosts costs = plan::costs(plan, profile, machine);
+    const PlanStage& first = plan.stages[0];
+    for (std::size_t i = 0; i < first.ranks.size(); ++i)
+      CHECK(costs.times(first.ranks[i]).forward ==
+            profile
+                .times(
+                    first.layers, machine.device(first.ranks[i]), tensor,
+                    static_cast<double>(first.samples[i / (2 * static_cast<std::size_t>(tensor))]) /
+                        2)
+                .forward);
+  }
+}
+
 TEST_CASE("schedule() names what it cannot express") {
   Random random(4);
   const Profile profile = random_profile(random, 3);
@@ -316,16 +371,16 @@ TEST_CASE("schedule() names what it cannot express") {
   divided.stages[1].sequence = 2;
   divided.stages[1].ranks.push_back(Rank{2});
   CHECK_THAT(message_of<contract_error>([&] { (void)plan::schedule(divided, profile); }),
-             ContainsSubstring("stage 1 has sequence degree 2"));
+             ContainsSubstring("stage 0 has sequence degree 1, stage 1 has 2"));
   CHECK_THAT(message_of<contract_error>(
                  [&] { (void)plan::costs(divided, profile, random_machine(random, 5, 0)); }),
-             ContainsSubstring("stage 1 has sequence degree 2"));
+             ContainsSubstring("stage 0 has sequence degree 1, stage 1 has 2"));
   divided.stages[1].sequence = 1;
   divided.stages[1].tensor = 2;
   for (PlanStage& stage : divided.stages) stage.samples.back() += 1;
   CHECK_THAT(message_of<contract_error>([&] { (void)plan::schedule(divided, profile); }),
              ContainsSubstring("stage 1, group 0 has 9 samples and tensor degree 2") &&
-                 ContainsSubstring("tensor_degrees"));
+                 ContainsSubstring("executable"));
   Profile odd = profile;
   odd.layers[1].output = 6;
   CHECK_THAT(message_of<contract_error>([&] { (void)plan::schedule(plan_3_to_1(), odd); }),

@@ -13,9 +13,11 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/plan_schedule.hpp>
 #include <heddle/plan/planner.hpp>
 
 #include "support/complaint.hpp"
@@ -136,6 +138,44 @@ TEST_CASE("all planners give valid plans, in the order of their list") {
     CHECK(one.plans()[0].found.plan == found.plan);
   }
   CHECK_THROWS_AS(hp::search(profile, machine, {.batch = 4}, {"nobody"}), hd::contract_error);
+}
+
+TEST_CASE("executable plans have a Schedule whatever their tensor degrees") {
+  int divided = 0, refused = 0;  // plans of either search
+  for (hd::Bytes parameters = 1; parameters <= 1'000'000'000; parameters *= 1000)
+    for (int layers = 1; layers <= 4; ++layers)
+      for (int samples = 1; samples <= 6; ++samples) {
+        const double time = 0.1;
+        const hd::ProfiledLayer layer{
+            .output = 4096,
+            .saved = 4096,
+            .parameters = 4 * parameters,
+            .measured = {{"gpu", 1, 1, {time, time, time, 0}},
+                         {"gpu", 2, 1, {time / 2, time / 2, time / 2, 0}},
+                         {"gpu", 4, 1, {time / 3, time / 3, time / 3, 0}}}};
+        const hd::Profile profile{.model = "divided",
+                                  .layers = {static_cast<std::size_t>(layers), layer}};
+        const hd::Machine machine = hd::Machine::uniform(4, {.name = "gpu"}, {1e-6, 1e9});
+        for (const bool executable : {true, false}) {
+          const hp::PlanSearch found =
+              hp::search(profile, machine,
+                         {.batch = 2 * samples, .microbatches = {2}, .executable = executable});
+          for (const hp::PricedPlan& priced : found.plans()) {
+            if (!priced.found.plan) continue;
+            CAPTURE(priced.found.planner, *priced.found.plan);
+            try {
+              (void)hp::schedule(*priced.found.plan, profile);
+            } catch (const hd::contract_error&) {
+              CHECK_FALSE(executable);
+              ++refused;
+            }
+            for (const hd::PlanStage& stage : priced.found.plan->stages)
+              divided += executable && stage.tensor > 1;
+          }
+        }
+      }
+  CHECK(divided > 0);
+  CHECK(refused > 0);
 }
 
 }  // namespace test_plan_search

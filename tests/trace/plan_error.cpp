@@ -106,6 +106,21 @@ TEST_CASE("errors are by step, by stage and by pair of ranks") {
   CHECK_THAT(table, ContainsSubstring("rank 1 to 0             2     +150%     +300%\n"));
 }
 
+TEST_CASE("errors are by the bytes of a rank, too") {
+  const Timeline plan = predicted();
+  const std::vector<Bytes> expected{1000, 0}, needed{1100, 8}, short_one{1};
+  const trace::PlanError error = trace::plan_error(plan, plan, expected, needed);
+  REQUIRE(error.bytes.size() == 2);
+  CHECK_THAT(error.bytes[0].error(), WithinAbs(0.1, 1e-12));
+  CHECK(error.bytes[1].error() == 0);
+  CHECK_THAT(to_string(error),
+             ContainsSubstring("rank 0                      1000            1100      +10%\n"));
+  CHECK(to_string(trace::plan_error(plan, plan)).find("bytes") == std::string::npos);
+  CHECK_THAT(
+      message_of<contract_error>([&] { (void)trace::plan_error(plan, plan, expected, short_one); }),
+      ContainsSubstring("measured on 1, the schedule has 2"));
+}
+
 TEST_CASE("plan_error() rejects timelines of different schedules") {
   const Timeline plan = predicted();
   const Timeline other = simulate(schedule::one_f_one_b({.stages = 2, .microbatches = 3}),

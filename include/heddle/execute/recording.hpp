@@ -98,8 +98,9 @@ class CostSamples {
   /// Adds the durations of a recorded step. A pair is one sample: its two halves together.
   void add(const Program& program, std::span<const Stamp> stamps);
 
-  /// Returns the median per (kind, stage) and per fused pair, averaged over the ranks that have it.
-  /// All ranks must call it.
+  /// Returns the median per (kind, stage) and per fused pair. If several ranks have it, each has
+  /// its own, because they may have unequal samples or speeds, and the cost of the stage is the
+  /// average over them. All ranks must call it.
   ///
   /// A half of a pair that never ran alone gets an estimate: its share of the pair's time, in the
   /// ratio of the times that the two halves take alone, on their stages or else on average over all

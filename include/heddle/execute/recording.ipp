@@ -24,8 +24,7 @@ namespace heddle::inline v0 {
 
 HEDDLE_INLINE std::vector<impl::StepRecord> impl::step_records(const Program& program,
                                                                std::span<const Stamp> stamps,
-                                                               const Clock& clock,
-                                                               Seconds offset) {
+                                                               const Clock& clock, Seconds offset) {
   std::vector<StepRecord> mine;
   for (std::size_t i = 0; i < stamps.size(); ++i) {
     const Step& step = program.steps[i];
@@ -36,9 +35,8 @@ HEDDLE_INLINE std::vector<impl::StepRecord> impl::step_records(const Program& pr
   return mine;
 }
 
-HEDDLE_INLINE Timeline
-impl::merge_records(const Program& program,
-                    const std::vector<std::vector<StepRecord>>& everyone) {
+HEDDLE_INLINE Timeline impl::merge_records(const Program& program,
+                                           const std::vector<std::vector<StepRecord>>& everyone) {
   std::vector<Span> spans(program.schedule.size());
   std::vector<bool> seen(spans.size(), false);
   for (const auto& records : everyone) {
@@ -94,8 +92,7 @@ HEDDLE_INLINE std::vector<CostSamples::Entry> CostSamples::medians(const Clock& 
 HEDDLE_INLINE TableCosts CostSamples::table(const Schedule& schedule, int ranks,
                                             const std::vector<std::vector<Entry>>& everyone) {
   std::uint32_t stages = 1;
-  for (const Action& action : schedule.actions())
-    stages = std::max(stages, action.stage.value + 1);
+  for (const Action& action : schedule.actions()) stages = std::max(stages, action.stage.value + 1);
   TableCosts table(Machine::uniform(ranks, {}, {}), static_cast<int>(stages));
   std::map<Key, Sum> sums;
   for (const auto& entries : everyone) {
@@ -119,6 +116,14 @@ HEDDLE_INLINE TableCosts CostSamples::table(const Schedule& schedule, int ranks,
                               : table.at(key.kind, key.stage);
     cost = sum.mean();
   }
+  for (std::size_t r = 0; r < everyone.size(); ++r)
+    for (const Entry& entry : everyone[r]) {
+      const Key& key = entry.key;
+      if (sums.at(key).count == 1) continue;
+      Seconds& cost = key.fused ? table.at(Rank{r}, key.kind, key.stage, key.next, key.next_stage)
+                                : table.at(Rank{r}, key.kind, key.stage);
+      cost = entry.median;
+    }
   return table;
 }
 

@@ -265,9 +265,10 @@ class Runner {
                         m_options.execute);
   }
 
-  /// Returns the median cost per (kind, stage) over the profiled steps, for simulate(). A fused
-  /// pair has a cost of its own. If a half of it never ran alone, this half gets its share of the
-  /// pair as an estimate. Transfers are free until a Machine is given. All ranks must call it.
+  /// Returns the median cost per (kind, stage) over the profiled steps, for simulate(). Ranks of
+  /// the same stage have costs of their own, because their samples may differ. So has a fused pair.
+  /// If a half of it never ran alone, this half gets its share of the pair as an estimate.
+  /// Transfers are free until a Machine is given. All ranks must call it.
   [[nodiscard]] TableCosts costs() {
     m_clock.settle();
     return m_samples.costs(transport(), schedule(), m_clock, m_options.execute);

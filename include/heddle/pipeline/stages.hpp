@@ -154,6 +154,7 @@ class Stages {
   template <Place P>
   [[nodiscard]] Schedule prepare(Schedule schedule, P& place, const ExecuteOptions& options) {
     m_replicas = nullptr;
+    m_stages_sum = false;
     check(schedule, std::same_as<P, PlannedMesh>);
     const impl::SampleRanges ranges(schedule);
     std::vector<int> layers = m_options.layers_per_stage;
@@ -161,6 +162,7 @@ class Stages {
     if constexpr (std::same_as<P, PlannedMesh>) {
       layers = impl::layers_of(place.plan(), m_layers);
       planned = impl::planned_samples(place, schedule, ranges);
+      m_stages_sum = std::ranges::find(m_options.shard_axes, "data") != m_options.shard_axes.end();
       if (m_options.gradient_sum == GradientSum::library) m_replicas = &place.data();
     }
     m_calls.set_whole(planned ? static_cast<std::size_t>(planned->size()) : 0);
@@ -190,7 +192,7 @@ class Stages {
     build(schedule, transport, options, layers,
           [&](Stage stage) { return planned ? *planned : ranges.of(Rank{coordinate}, stage); });
     schedule = sized(schedule, transport, options);
-    if (m_options.gradient_sum == GradientSum::ring)
+    if (m_options.gradient_sum == GradientSum::ring && !m_stages_sum)
       schedule = expand(schedule, schedule::CollectiveForm{});
     return m_options.pass ? m_options.pass(schedule) : schedule;
   }
@@ -523,6 +525,7 @@ class Stages {
   }
 
   void sum_group(const Task& task) {
+    if (m_stages_sum) return;
     expects(m_replicas != nullptr, [] {
       return ErrorInfo{"heddle::Stages",
                        "a group action needs a DeviceMesh to run on",
@@ -561,6 +564,7 @@ class Stages {
   plan::Moved m_migrated;
   bool m_counted = false;  ///< true if the microbatches of this step have been counted
   const Communicator* m_replicas = nullptr;
+  bool m_stages_sum = false;  ///< true if the stages of a plan sum their gradients themselves
   /// The function to call when this rank has reached `task` at time `since`. It throws if another
   /// rank has failed or is late.
   std::function<void(const Task& task, Seconds since)> m_look_up;

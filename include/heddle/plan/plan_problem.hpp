@@ -43,6 +43,14 @@ struct PlanOptions {
   std::vector<std::optional<Codec>> codecs = {};
   /// Bytes of an element of activations in `Profile`, from which a codec's bytes are computed.
   Scalar activation = Scalar::f32;
+  /// Whether to choose only plans that schedule() accepts: the samples of each group are a multiple
+  /// of its tensor degree. Otherwise a plan may be for prices only.
+  bool executable = false;
+
+  /// Returns the number whose multiples a group with this tensor degree may have as samples.
+  [[nodiscard]] std::int64_t sample_unit(int tensor) const noexcept {
+    return executable ? tensor : 1;
+  }
 };
 
 /// The input of a planner. It refers to the profile and the machine, which outlive it.

@@ -33,10 +33,12 @@ struct ScheduleOptions {
 /// the catalogue. Groups of a stage divide the samples of each microbatch (see StageShares); group
 /// i has the samples behind those of the groups before it. The ranks of a group of tensor degree t
 /// divide the rows between the layers evenly, as a TensorLine does, so that each has 1/t of the
-/// group's samples there; samples_of() an action is this number. Buffers have the bytes of the
-/// profile. Stages that recompute run their forwards again, see recompute(). Messages
-/// between two stages have the format of Plan::casts, see cast_at_cut(). Ranks that the plan leaves
-/// out have no actions.
+/// group's samples there; samples_of() an action is this number. If the stages have a sequence
+/// degree q, which must be the same for all, each rank has 1/q of every sequence and exchanges
+/// messages only with the ranks of other stages that have the same part. Buffers have the bytes of
+/// the profile. Stages that recompute run their forwards again, see recompute(). Messages between
+/// two stages have the format of Plan::casts, see cast_at_cut(). Ranks that the plan leaves out
+/// have no actions.
 ///
 /// If a stage has several groups, a group action before its update sums the gradients of the ranks
 /// that hold the same part of its weights. Leave it to the MPI library, or expand() it.
@@ -45,18 +47,19 @@ struct ScheduleOptions {
 ///
 /// @throws contract_error if the plan is invalid (see check(const Plan&)), if the schedule does not
 ///         have one stage on each rank, or updates several times in a step although ranks of a
-///         stage divide its samples, if a stage has a sequence degree above 1, which a Schedule
-///         cannot express, if the samples of a group are no multiple of its tensor degree, if bytes
-///         of the profile are not whole elements, or as cast_at_cut().
+///         stage divide its samples, if stages have different sequence degrees, if the samples of a
+///         group are no multiple of its tensor degree, if bytes of the profile are not whole
+///         elements, or as cast_at_cut().
 [[nodiscard]] Schedule schedule(const Plan& plan, const Profile& profile,
                                 const ScheduleOptions& options = {});
 
 /// Costs of the Schedule of a plan, by rank: passes and updates take the time that the profile has
 /// for the layers and samples of the rank on its device. Ranks of a group that divide layers wait
-/// for each other, so their passes take the time of the slowest one. The machine's links price the
-/// moves. A group action takes ring_all_reduce_time() of the parameters that a rank holds, over the
-/// ranks that hold the same ones.
-/// Other actions, such as combines and casts, take no time.
+/// for each other, so their passes take the time of the slowest one; so do ranks that divide
+/// sequences, of which each computes an equal part of the samples' time. The exchange of keys is
+/// not counted. The machine's links price the moves. A group action takes ring_all_reduce_time() of
+/// the parameters that a rank holds, over the ranks that hold the same ones. Other actions, such as
+/// combines and casts, take no time.
 class RankCosts {
  public:
   using Time = Seconds;  ///< the type of costs

@@ -22,6 +22,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/layout/mesh_shape.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/impl/gradient_sum_time.hpp>
 #include <heddle/plan/impl/plan_orders.hpp>
@@ -33,6 +34,7 @@
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/weave.hpp>
 #include <heddle/schedule/pass/cast_at_cut.hpp>
+#include <heddle/schedule/pass/data_parallel.hpp>
 #include <heddle/schedule/pass/in_shares.hpp>
 #include <heddle/schedule/pass/recompute.hpp>
 #include <heddle/schedule/plan.hpp>
@@ -49,12 +51,12 @@ namespace impl {
 inline void check_degrees(const Plan& plan, const char* where) {
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const PlanStage& stage = plan.stages[s];
-    expects(stage.sequence == 1, [&] {
+    const int sequence = plan.stages.front().sequence;
+    expects(stage.sequence == sequence, [&] {
       return ErrorInfo{
-          where, "a Schedule cannot divide the sequences of a stage",
-          text("stage ", s, " has sequence degree ", stage.sequence),
-          "give the stage the sequence degree 1, or run one Schedule on each rank of the groups by "
-          "data_parallel() with the axis in `shards`"};
+          where, "a Schedule cannot join stages that divide sequences in different ways",
+          text("stage 0 has sequence degree ", sequence, ", stage ", s, " has ", stage.sequence),
+          text("give all stages the sequence degree ", sequence, " or 1")};
     });
     for (std::size_t g = 0; g < stage.groups(); ++g)
       expects(stage.samples[g] % stage.tensor == 0, [&] {
@@ -63,9 +65,25 @@ inline void check_degrees(const Plan& plan, const char* where) {
                          text("stage ", s, ", group ", g, " has ", stage.samples[g],
                               " samples and tensor degree ", stage.tensor),
                          "give each group a multiple of its tensor degree, or search with "
-                         "PlanOptions::tensor_degrees = {1}"};
+                         "PlanOptions::executable = true"};
       });
   }
+}
+
+/// Returns the plan of the ranks that hold part `part` of the sequences. They hand on among
+/// themselves, so that the plan has no sequence degree.
+[[nodiscard]] inline Plan plan_of_part(Plan plan, int part) {
+  for (PlanStage& stage : plan.stages) {
+    const auto tensor = static_cast<std::size_t>(stage.tensor);
+    const auto group = tensor * static_cast<std::size_t>(stage.sequence);
+    std::vector<Rank> ranks;
+    for (std::size_t i = tensor * static_cast<std::size_t>(part); i < stage.ranks.size();
+         i += group)
+      for (std::size_t t = 0; t < tensor; ++t) ranks.push_back(stage.ranks[i + t]);
+    stage.ranks = std::move(ranks);
+    stage.sequence = 1;
+  }
+  return plan;
 }
 
 /// Returns the samples of each rank of a stage between the layers that its groups divide.
@@ -108,7 +126,11 @@ struct StageBytes {
           text(each, " bytes for layers ", layers.first, "-", layers.last - 1),
           "correct the profile, or set ScheduleOptions::type to the type of its elements"};
     });
-  // A rank of a group that divides layers holds a share of whole elements, rounded up.
+  // A rank of a group that divides sequences holds a share of whole elements, rounded up.
+  const auto parts = static_cast<Bytes>(stage.sequence) * size_of(type);
+  for (Bytes* const each : {&bytes.input, &bytes.output, &bytes.saved, &bytes.delta})
+    *each = (*each + parts - 1) / parts * size_of(type);
+  // So does a rank of a group that divides layers.
   const auto degree = static_cast<Bytes>(stage.tensor), unit = degree * size_of(type);
   for (Bytes* const each : {&bytes.saved, &bytes.delta, &bytes.parameters})
     *each = (*each + unit - 1) / unit * unit;
@@ -178,22 +200,24 @@ HEDDLE_INLINE Schedule schedule(const Plan& plan, const Profile& profile,
                                 const ScheduleOptions& options) {
   constexpr const char* where = "heddle::plan::schedule";
   std::size_t highest = 0;
-  std::vector<Rank> places;
   for (const PlanStage& stage : plan.stages)
-    for (const Rank rank : stage.ranks) {
-      highest = std::max(highest, +rank);
-      places.push_back(rank);
-    }
+    for (const Rank rank : stage.ranks) highest = std::max(highest, +rank);
   const int ranks = options.ranks > 0 ? options.ranks : static_cast<int>(highest) + 1;
   heddle::check(plan, static_cast<int>(profile.layers.size()), ranks);
   impl::check_degrees(plan, where);
 
-  Orders orders = impl::plan_orders(plan, where);
+  const int parts = plan.stages.front().sequence;
+  const Plan line = impl::plan_of_part(plan, 0);
+  std::vector<Rank> places;  // of the ranks of all parts, rank after rank of a line
+  for (const PlanStage& stage : line.stages)
+    places.insert(places.end(), stage.ranks.begin(), stage.ranks.end());
+  const auto of_line = static_cast<int>(places.size());
+  Orders orders = impl::plan_orders(line, where);
   const bool divided = std::ranges::any_of(
-      plan.stages, [](const PlanStage& stage) { return stage.ranks.size() > 1; });
+      line.stages, [](const PlanStage& stage) { return stage.ranks.size() > 1; });
   if (divided) {
     StageShares shares{.samples = plan.microbatch_samples()};
-    for (const PlanStage& stage : plan.stages)
+    for (const PlanStage& stage : line.stages)
       shares.stages.push_back(impl::samples_between_layers(stage));
     orders = schedule::in_shares(std::move(orders), std::move(shares));
   }
@@ -201,13 +225,32 @@ HEDDLE_INLINE Schedule schedule(const Plan& plan, const Profile& profile,
   for (const PlanStage& stage : plan.stages)
     bytes.push_back(impl::stage_bytes(stage, profile, options.type));
   const Schedule woven = weave(orders);
-  Schedule made = impl::on_ranks(
-      woven, places, ranks,
-      [&](Buffer& buffer) {
-        impl::size_buffer(buffer, woven[buffer.label], bytes[+buffer.stage], options.type,
-                          plan.microbatch_samples());
-      },
-      [&](Stage stage) { return static_cast<std::size_t>(plan.stages[+stage].tensor); });
+  const auto size = [&](Buffer& buffer) {
+    impl::size_buffer(buffer, woven[buffer.label], bytes[+buffer.stage], options.type,
+                      plan.microbatch_samples());
+  };
+  const auto degree = [&](Stage stage) {
+    return static_cast<std::size_t>(plan.stages[+stage].tensor);
+  };
+  Schedule made;
+  if (parts == 1) {
+    made = impl::on_ranks(woven, places, ranks, size, degree);
+  } else {
+    // A line of ranks for each part of the sequences, with gradients summed over all lines.
+    std::vector<Rank> same;
+    for (int r = 0; r < of_line; ++r) same.push_back(Rank{r});
+    const MeshShape lines({{"pipe", of_line}, {"sequence", parts}});
+    made = data_parallel(impl::on_ranks(woven, same, of_line, size, degree), lines);
+    std::vector<Rank> all(static_cast<std::size_t>(lines.size()));
+    for (int part = 0; part < parts; ++part) {
+      std::size_t at = 0;
+      for (const PlanStage& stage : impl::plan_of_part(plan, part).stages)
+        for (const Rank rank : stage.ranks)
+          all[at++ * static_cast<std::size_t>(parts) + static_cast<std::size_t>(part)] = rank;
+    }
+    made = impl::on_ranks(
+        made, all, ranks, [](const Buffer&) {}, [](Stage) { return std::size_t{1}; });
+  }
 
   const auto recomputes = [&](Stage stage) { return plan.stages[+stage].recompute; };
   if (std::ranges::any_of(plan.stages, &PlanStage::recompute)) made = recompute(made, recomputes);
@@ -230,13 +273,13 @@ HEDDLE_INLINE RankCosts::RankCosts(const Plan& plan, const Profile& profile, Mac
   heddle::check(plan, static_cast<int>(profile.layers.size()), m_machine.ranks());
   impl::check_degrees(plan, "heddle::plan::costs");
   for (const PlanStage& stage : plan.stages) {
-    const auto degree = static_cast<std::size_t>(stage.tensor);
+    const auto degree = static_cast<std::size_t>(stage.tensor * stage.sequence);
     for (std::size_t i = 0; i < stage.ranks.size(); ++i)
       for (std::size_t j = i / degree * degree; j < (i / degree + 1) * degree; ++j) {
         LayerTimes& slowest = m_times[+stage.ranks[i]];  // of its group
         const LayerTimes times =
             profile.times(stage.layers, m_machine.device(stage.ranks[j]), stage.tensor,
-                          static_cast<double>(stage.samples[i / degree]));
+                          static_cast<double>(stage.samples[i / degree]) / stage.sequence);
         for (const auto time :
              {&LayerTimes::forward, &LayerTimes::backward_input, &LayerTimes::backward_weight})
           slowest.*time = std::max(slowest.*time, times.*time);

@@ -198,9 +198,8 @@ class BasicMachineCosts {
     return m_local.time(schedule, id) / speed(schedule, id);
   }
   /// Returns the cost of a fused pair.
-  [[nodiscard]] Seconds fused(const Schedule& schedule, ActionId id) const
-  requires FusedCosts<Local>
-  {
+  [[nodiscard]] Seconds fused(const Schedule& schedule,
+                              ActionId id) const requires FusedCosts<Local> {
     return m_local.fused(schedule, id) / speed(schedule, id);
   }
   /// Returns the cost of a move, by the link between its two ranks.
@@ -224,8 +223,8 @@ class BasicMachineCosts {
 
 using MachineCosts = BasicMachineCosts<StageCosts>;  ///< with the same local costs for every stage
 
-/// A table of costs, such as a profile gives: a cost per (kind, stage) and per fused pair. The
-/// links of a Machine price the moves.
+/// A table of costs, such as a profile gives: a cost per (kind, stage) and per fused pair. If ranks
+/// of a stage differ, they have costs of their own. The links of a Machine price the moves.
 class TableCosts {
  public:
   using Time = Seconds;  ///< the type of costs
@@ -239,6 +238,12 @@ class TableCosts {
   /// Before the first call a pair costs as much as its two parts; the first call starts with their
   /// sum.
   [[nodiscard]] Seconds& at(Kind kind, Stage stage, Kind next, Stage next_stage);
+  /// Returns the cost of an action of `kind` on `stage` on one rank, to be set or read. Before the
+  /// first call it is the cost of the stage; afterwards changes of that do not reach this rank.
+  [[nodiscard]] Seconds& at(Rank rank, Kind kind, Stage stage);
+  /// Returns the cost of a fused pair on one rank, to be set or read. Before the first call it is
+  /// the cost of the pair on every rank.
+  [[nodiscard]] Seconds& at(Rank rank, Kind kind, Stage stage, Kind next, Stage next_stage);
   /// Returns the Machine whose links price the moves.
   [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
   /// Replaces the Machine that prices moves.
@@ -251,7 +256,8 @@ class TableCosts {
   /// have its stage.
   [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
     const Action& action = schedule[id];
-    return m_table[index(action.kind, action.stage)];
+    const std::size_t place = index(action.kind, action.stage);
+    return m_by_rank.empty() ? m_table[place] : cost_of(schedule[action.queue].from, place);
   }
   /// Returns the cost of a fused pair. @throws contract_error if the table does not have a stage.
   [[nodiscard]] Seconds fused(const Schedule& schedule, ActionId id) const;
@@ -275,9 +281,18 @@ class TableCosts {
     return found;
   }
 
+  [[nodiscard]] Seconds cost_of(Rank rank, std::size_t place) const {
+    const auto found = m_by_rank.find({+rank, place});
+    return found != m_by_rank.end() ? found->second : m_table[place];
+  }
+
+  using Places = std::pair<std::size_t, std::size_t>;  ///< the places of a pair
+
   Machine m_machine;
   std::vector<Seconds> m_table;
-  std::map<std::pair<std::size_t, std::size_t>, Seconds> m_pairs;  ///< by places in the table
+  std::map<Places, Seconds> m_pairs;
+  std::map<std::pair<std::size_t, std::size_t>, Seconds> m_by_rank;   ///< by rank and place
+  std::map<std::pair<std::size_t, Places>, Seconds> m_pairs_by_rank;  ///< by rank and places
 };
 
 }  // namespace heddle::inline v0

@@ -33,6 +33,21 @@ HEDDLE_INLINE Seconds& TableCosts::at(Kind kind, Stage stage, Kind next, Stage n
   return m_pairs.try_emplace({first, second}, m_table[first] + m_table[second]).first->second;
 }
 
+HEDDLE_INLINE Seconds& TableCosts::at(Rank rank, Kind kind, Stage stage) {
+  const std::size_t place = index(kind, stage);
+  return m_by_rank.try_emplace({+rank, place}, m_table[place]).first->second;
+}
+
+HEDDLE_INLINE Seconds& TableCosts::at(Rank rank, Kind kind, Stage stage, Kind next,
+                                      Stage next_stage) {
+  const Places places{index(kind, stage), index(next, next_stage)};
+  const auto pair = m_pairs.find(places);
+  const Seconds usual = pair != m_pairs.end()
+                            ? pair->second
+                            : cost_of(rank, places.first) + cost_of(rank, places.second);
+  return m_pairs_by_rank.try_emplace({+rank, places}, usual).first->second;
+}
+
 HEDDLE_INLINE void TableCosts::check() const {
   for (std::size_t i = 0; i < m_table.size(); ++i)
     expects(impl::is_time(m_table[i]),
@@ -43,12 +58,28 @@ HEDDLE_INLINE void TableCosts::check() const {
       return impl::no_time("heddle::TableCosts",
                            text(name_of(first), " fused with ", name_of(second)), each.second);
     });
+  for (const auto& [key, cost] : m_by_rank)
+    expects(impl::is_time(cost), [&, rank = key.first, place = key.second, cost = cost] {
+      return impl::no_time("heddle::TableCosts", text(name_of(place), " on rank ", rank), cost);
+    });
+  for (const auto& [key, cost] : m_pairs_by_rank)
+    expects(impl::is_time(cost), [&, rank = key.first, places = key.second, cost = cost] {
+      return impl::no_time(
+          "heddle::TableCosts",
+          text(name_of(places.first), " fused with ", name_of(places.second), " on rank ", rank),
+          cost);
+    });
 }
 
 HEDDLE_INLINE Seconds TableCosts::fused(const Schedule& schedule, ActionId id) const {
   const ActionId next{+id + 1};
-  const auto found = m_pairs.find({index(schedule[id].kind, schedule[id].stage),
-                                   index(schedule[next].kind, schedule[next].stage)});
+  const Places places{index(schedule[id].kind, schedule[id].stage),
+                      index(schedule[next].kind, schedule[next].stage)};
+  if (!m_pairs_by_rank.empty())
+    if (const auto own = m_pairs_by_rank.find({+schedule[schedule[id].queue].from, places});
+        own != m_pairs_by_rank.end())
+      return own->second;
+  const auto found = m_pairs.find(places);
   return found != m_pairs.end() ? found->second : time(schedule, id) + time(schedule, next);
 }
 

@@ -3,11 +3,12 @@
 #pragma once
 
 /// @file
-/// plan_error(): how wrong a prediction was, for the step, the passes of each stage and the
-/// messages of each pair of ranks.
+/// plan_error(): how wrong a prediction was, for the step, the passes of each stage, the messages
+/// of each pair of ranks and the bytes of each rank.
 
 #include <cstddef>
 #include <iosfwd>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,13 +44,26 @@ struct MoveError {
   ErrorSpread errors;  ///< the spread over its messages
 };
 
+/// The bytes of a rank, as predicted and as measured.
+struct RankBytesError {
+  Rank rank;            ///< the rank
+  Bytes predicted = 0;  ///< predicted bytes, for example of plan::plan_memory()
+  Bytes measured = 0;   ///< measured bytes
+
+  /// Returns measured / predicted - 1, or 0 if no bytes were predicted.
+  [[nodiscard]] double error() const {
+    return predicted > 0 ? static_cast<double>(measured) / static_cast<double>(predicted) - 1 : 0;
+  }
+};
+
 /// The result of plan_error().
 struct PlanError {
-  std::string name;                     ///< the name of the schedule
-  Seconds predicted = 0;                ///< the makespan of the predicted timeline
-  Seconds measured = 0;                 ///< the makespan of the measured timeline
-  std::vector<StageError> stages = {};  ///< by stage
-  std::vector<MoveError> moves = {};    ///< by sender and receiver
+  std::string name;                        ///< the name of the schedule
+  Seconds predicted = 0;                   ///< the makespan of the predicted timeline
+  Seconds measured = 0;                    ///< the makespan of the measured timeline
+  std::vector<StageError> stages = {};     ///< by stage
+  std::vector<MoveError> moves = {};       ///< by sender and receiver
+  std::vector<RankBytesError> bytes = {};  ///< by rank; empty if no bytes were given
 
   /// Returns the relative error of the step, or 0 if no time was predicted.
   [[nodiscard]] double step() const { return predicted > 0 ? measured / predicted - 1 : 0; }
@@ -60,8 +74,15 @@ struct PlanError {
 ///         the schedules have different actions. The error names the first one that differs.
 [[nodiscard]] PlanError plan_error(const Timeline& predicted, const Timeline& measured);
 
-/// Returns the errors as a table: a line for the step, one for each stage and one for each pair of
-/// ranks.
+/// Compares two timelines, and the bytes that each rank was predicted to need with those that it
+/// needed. @throws contract_error as the function without bytes, and if there are not as many
+/// numbers of bytes as the schedule has ranks.
+[[nodiscard]] PlanError plan_error(const Timeline& predicted, const Timeline& measured,
+                                   std::span<const Bytes> predicted_bytes,
+                                   std::span<const Bytes> measured_bytes);
+
+/// Returns the errors as a table: a line for the step, one for each stage, one for each pair of
+/// ranks and one for the bytes of each rank.
 [[nodiscard]] std::string to_string(const PlanError& error);
 
 /// Prints to_string(error).

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <map>
 #include <ostream>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/schedule.hpp>
@@ -104,6 +106,22 @@ HEDDLE_INLINE PlanError plan_error(const Timeline& predicted, const Timeline& me
   return result;
 }
 
+HEDDLE_INLINE PlanError plan_error(const Timeline& predicted, const Timeline& measured,
+                                   std::span<const Bytes> predicted_bytes,
+                                   std::span<const Bytes> measured_bytes) {
+  PlanError result = plan_error(predicted, measured);
+  const auto ranks = static_cast<std::size_t>(predicted.schedule().ranks());
+  expects(predicted_bytes.size() == ranks && measured_bytes.size() == ranks, [&] {
+    return ErrorInfo{"heddle::trace::plan_error", "every rank needs its bytes",
+                     text("predicted for ", predicted_bytes.size(), " ranks, measured on ",
+                          measured_bytes.size(), ", the schedule has ", ranks),
+                     "give one number for each rank, 0 for a rank that the plan leaves out"};
+  });
+  for (std::size_t r = 0; r < ranks; ++r)
+    result.bytes.push_back({Rank{r}, predicted_bytes[r], measured_bytes[r]});
+  return result;
+}
+
 HEDDLE_INLINE std::string to_string(const PlanError& error) {
   const impl::TimeUnit unit = impl::unit_for(std::max(error.predicted, error.measured));
   const auto signed_percent = [](double share) {
@@ -131,6 +149,16 @@ HEDDLE_INLINE std::string to_string(const PlanError& error) {
   for (const StageError& each : error.stages) add(text("stage ", each.stage), each.errors);
   for (const MoveError& each : error.moves)
     add(text("rank ", each.from, " to ", each.to), each.errors);
+  if (error.bytes.empty()) return out;
+  const auto bytes_row = [&](std::string label, const std::string& predicted,
+                             const std::string& measured, const std::string& differs) {
+    label.resize(std::max<std::size_t>(label.size(), 16), ' ');
+    out += cell(cell(cell(std::move(label), predicted, 16), measured, 16), differs, 10) + "\n";
+  };
+  bytes_row("bytes", "predicted", "measured", "error");
+  for (const RankBytesError& each : error.bytes)
+    bytes_row(text("rank ", each.rank), text(each.predicted), text(each.measured),
+              each.predicted > 0 ? signed_percent(each.error()) : "-");
   return out;
 }
 

@@ -236,16 +236,19 @@ class StageShape {
 
 /// Returns the samples of the groups of a stage, or nothing if there are fewer samples than groups.
 /// They are in proportion to the groups' speed with all layers, by sample_shares(). Then samples of
-/// the slowest group go to other groups while all of these remain faster than it was.
+/// the slowest group go to other groups while all of these remain faster than it was. Samples go
+/// around in units of PlanOptions::sample_unit().
 [[nodiscard]] inline std::optional<std::vector<std::int64_t>> balanced_samples(
     LayerTable& table, std::span<const Rank> ranks, int tensor, std::int64_t samples) {
   const auto degree = static_cast<std::size_t>(tensor);
   const std::size_t groups = ranks.size() / degree;
-  if (std::cmp_greater(groups, samples)) return {};
+  const std::int64_t unit = table.problem().options().sample_unit(tensor);
+  if (samples % unit != 0 || std::cmp_greater(groups, samples / unit)) return {};
+  samples /= unit;
   const auto time_of = [&](std::size_t g, std::int64_t share) {
     Seconds longest = 0;
     for (const Rank rank : ranks.subspan(g * degree, degree)) {
-      const LayerTimes& all = table.sums(rank, tensor, share).all();
+      const LayerTimes& all = table.sums(rank, tensor, share * unit).all();
       longest = std::max(longest, all.forward + all.backward());
     }
     return longest;
@@ -264,10 +267,12 @@ class StageShape {
         least = more;
         best = g;
       }
-    if (best == slowest) return shares;
+    if (best == slowest) break;
     times[best] = time_of(best, ++shares[best]);
     times[slowest] = time_of(slowest, --shares[slowest]);
   }
+  for (std::int64_t& share : shares) share *= unit;
+  return shares;
 }
 
 /// The times of the messages at a cut, for one microbatch.

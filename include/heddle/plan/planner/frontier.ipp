@@ -56,7 +56,7 @@ class UniformPlans {
     const std::int64_t samples = options.batch / microbatches;
     if (ranks % (stages * tensor) != 0) return {};
     const int groups = ranks / (stages * tensor);
-    if (samples % groups != 0) return {};
+    if (samples % (groups * options.sample_unit(tensor)) != 0) return {};
     if (groups == 1 && at[3] == 1) return {};  // there is nothing to divide
     Plan plan{.stages = {},
               .microbatches = microbatches,

@@ -56,11 +56,12 @@ inline std::optional<std::vector<LayerRange>> holmes_layers(int layers,
   return ranges;
 }
 
-// The samples of `groups` equal groups, as even as can be.
-inline std::vector<std::int64_t> even_samples(std::int64_t samples, std::int64_t groups) {
+// The samples of `groups` equal groups, as even as can be, in multiples of `unit`.
+inline std::vector<std::int64_t> even_samples(std::int64_t samples, std::int64_t groups,
+                                              std::int64_t unit) {
   std::vector<std::int64_t> shares;
   for (std::int64_t g = 0; g < groups; ++g)
-    shares.push_back(samples / groups + (g < samples % groups));
+    shares.push_back(unit * (samples / unit / groups + (g < samples / unit % groups)));
   return shares;
 }
 
@@ -158,10 +159,12 @@ HEDDLE_INLINE FoundPlan Holmes::search(const PlanProblem& problem) const {
   const auto extend = [&](const auto& self, Plan& plan, std::size_t cluster, int tensor) -> void {
     if (cluster == clusters.size()) return consider(plan);
     const std::int64_t samples = problem.options().batch / plan.microbatches;
+    const std::int64_t unit = problem.options().sample_unit(tensor);
+    if (samples % unit != 0) return;
     for (const int stages : impl::stage_counts(machine, clusters[cluster], tensor)) {
       const std::size_t ranks = clusters[cluster].size() / static_cast<std::size_t>(stages);
       const auto groups = static_cast<std::int64_t>(ranks) / tensor;
-      if (groups > samples) continue;
+      if (groups > samples / unit) continue;
       if (plan.stages.size() + static_cast<std::size_t>(stages) >
           static_cast<std::size_t>(problem.layers()))
         break;
@@ -169,7 +172,7 @@ HEDDLE_INLINE FoundPlan Holmes::search(const PlanProblem& problem) const {
         const auto begin = clusters[cluster].begin() + static_cast<std::ptrdiff_t>(s * ranks);
         plan.stages.push_back({.layers = {},
                                .ranks = {begin, begin + static_cast<std::ptrdiff_t>(ranks)},
-                               .samples = impl::even_samples(samples, groups),
+                               .samples = impl::even_samples(samples, groups, unit),
                                .tensor = tensor});
       }
       self(self, plan, cluster + 1, tensor);
