@@ -74,6 +74,10 @@ def declared(header):
             if not words[2]:  # a specialisation has the page of its template
                 yield words[1]
             continue
+        constant = re.match(r"inline constexpr [^=({]*?\b(\w+)(?:\[\])?(?: =.*|\{.*|;)?$", line)
+        if constant:
+            yield constant[1]
+            continue
         call = re.match(r"[\w\[].*?\b(\w+)\(", re.sub(r"\[\[.*?\]\] ?|\boperator\b.*", "", line))
         if call and not re.search(r"deduction|\) ->", line) and call[1] not in ("decltype", "noexcept"):
             yield call[1]

@@ -17,9 +17,9 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/core/random.hpp>
 #include <heddle/layout/bank_mapping.hpp>
 
+#include "support/bank_cases.hpp"
 #include "support/cases.hpp"
 #include "support/complaint.hpp"
 #include "support/coverage.hpp"
@@ -39,28 +39,20 @@ std::int64_t up(std::int64_t over, std::int64_t under) { return (over + under - 
 TEST_CASE("a product bank by bank equals the serial product, and each place has one burst") {
   hd::test::Coverage coverage("products in banks");
   for (std::uint64_t seed = 0; seed < hd::test::cases(150, 5'000); ++seed) {
-    const hd::Random random(seed, "products");
-    auto draw = [&, at = std::uint64_t{0}](std::uint64_t bound) mutable {
-      return random.below(at++, bound);
-    };
-    const hd::DramGrid grid{.channels = 1 + static_cast<int>(draw(3)),
-                            .banks = 1 + static_cast<int>(draw(4)),
-                            .row = 8 * (1 + draw(4)),
-                            .burst = 8,
-                            .vector = 8 * (1 + draw(4))};
-    hd::Gemv gemv{.outputs = 1 + static_cast<std::int64_t>(draw(20)),
-                  .inputs = 1 + static_cast<std::int64_t>(draw(40)),
-                  .layout = static_cast<BankLayout>(draw(3)),
-                  .element = 1u << draw(4)};
-    if (gemv.layout == BankLayout::dealt && draw(2) == 0)
-      gemv.reserved = gemv.inputs + static_cast<std::int64_t>(draw(20));
+    hd::test::BankCase draw(seed);
+    const hd::DramGrid grid = draw.grid();
+    hd::Gemv gemv = draw.product();
+    gemv.element = 1u << draw.below(4);
+    if (gemv.layout == BankLayout::dealt && draw.below(2) == 0)
+      gemv.reserved = gemv.inputs + static_cast<std::int64_t>(draw.below(20));
     const auto weight = [&](std::int64_t o, std::int64_t i) {
       return static_cast<std::int64_t>(
-                 random.below(static_cast<std::uint64_t>(1000 + o * 100 + i), 2001)) -
+                 draw.random.below(static_cast<std::uint64_t>(1000 + o * 100 + i), 2001)) -
              1000;
     };
     const auto value = [&](std::int64_t i) {
-      return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(900 + i), 2001)) -
+      return static_cast<std::int64_t>(
+                 draw.random.below(static_cast<std::uint64_t>(900 + i), 2001)) -
              1000;
     };
     struct Bank {

@@ -14,12 +14,12 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/core/random.hpp>
 #include <heddle/layout/bank_mapping.hpp>
 #include <heddle/schedule/generator/bank_gemv.hpp>
 #include <heddle/simulate/bank_costs.hpp>
 #include <heddle/simulate/simulate.hpp>
 
+#include "support/bank_cases.hpp"
 #include "support/cases.hpp"
 #include "support/complaint.hpp"
 #include "support/rational.hpp"
@@ -75,21 +75,13 @@ TEST_CASE("128 equal banks take the time of one, and 16 messages for each channe
 
 TEST_CASE("any products take what a recurrence over the banks of each channel says") {
   for (std::uint64_t seed = 0; seed < hd::test::cases(100, 5'000); ++seed) {
-    const hd::Random random(seed, "products");
-    auto draw = [&, at = std::uint64_t{0}](std::uint64_t bound) mutable {
-      return random.below(at++, bound);
-    };
-    const hd::DramGrid grid{.channels = 1 + static_cast<int>(draw(3)),
-                            .banks = 1 + static_cast<int>(draw(4)),
-                            .row = 8 * (1 + draw(4)),
-                            .burst = 8,
-                            .vector = 8 * (1 + draw(4))};
+    hd::test::BankCase draw(seed);
+    const hd::DramGrid grid = draw.grid();
     Products products;
-    for (std::uint64_t p = 0; p < 3; ++p)
-      products.push_back({.outputs = 1 + static_cast<std::int64_t>(draw(20)),
-                          .inputs = 1 + static_cast<std::int64_t>(draw(40)),
-                          .layout = static_cast<hd::BankLayout>(draw(3)),
-                          .heads = 1 + static_cast<std::int64_t>(draw(3))});
+    for (std::uint64_t p = 0; p < 3; ++p) {
+      products.push_back(draw.product());
+      products.back().heads = 1 + static_cast<std::int64_t>(draw.below(3));
+    }
     Rational now = 0;
     for (const hd::Gemv& product : products) {
       const std::vector<hd::BankWork> work = hd::bank_work(grid, product);

@@ -34,6 +34,7 @@
 #include "space.hpp"
 #include "support/cases.hpp"
 #include "support/program_reference.hpp"
+#include "support/program_runs.hpp"
 #include "support/random_program.hpp"
 
 namespace test_run_program {
@@ -82,25 +83,6 @@ hp::ShardedProgram random_sharding(const hp::TensorProgram& program, int ranks,
   }
 }
 
-void compare(const hp::TensorProgram& program, const hp::ShardedProgram& sharded,
-             const hd::test::ProgramValues& given, const hd::test::ProgramValues& expected,
-             const hd::Communicator& comm) {
-  hd::ProgramRun<double, Space> run(comm, program, sharded);
-  for (const auto& [name, values] : given) run.set(name, values);
-  run.run();
-  for (const hp::ProgramTensor& tensor : program.tensors) {
-    if (tensor.role != hp::TensorRole::output) continue;
-    CAPTURE(tensor.name);
-    const std::vector<double> found = run.whole(tensor.name);
-    const std::vector<double>& wanted = expected.at(tensor.name);
-    REQUIRE(found.size() == wanted.size());
-    double worst = 0;
-    for (std::size_t i = 0; i < found.size(); ++i)
-      worst = std::max(worst, std::abs(found[i] - wanted[i]) / (1 + std::abs(wanted[i])));
-    REQUIRE(worst < 1e-12);
-  }
-}
-
 }  // namespace
 
 TEST_CASE("random programs on ranks compute what one core does", "[tensor][hap]") {
@@ -116,11 +98,11 @@ TEST_CASE("random programs on ranks compute what one core does", "[tensor][hap]"
     hd::test::compute_reference(program, expected);
     const hp::HapResult found =
         hap(program, machine_of(comm.size(), seed % 2 == 0 ? 1e3 : 1e6), {.flops = 1e3});
-    compare(program, found.program, given, expected, comm);
+    hd::test::compare_run(comm, program, found.program, given, expected);
     const hp::ShardedProgram any = random_sharding(program, comm.size(), random);
     for (const hp::ShardInstruction& instruction : any.instructions)
       collectives += instruction.kind > hp::ShardInstructionKind::slice;
-    compare(program, any, given, expected, comm);
+    hd::test::compare_run(comm, program, any, given, expected);
   }
   CHECK((comm.size() == 1 || collectives > seeds));
 }

@@ -4,8 +4,8 @@
 // browser.mjs CHROMIUM PAGE SCHEDULE EXPLORER: drives the explorer's page in headless Chromium and
 // compares it with the programs `schedule` and `explorer`.
 //   EXPLORER_PICTURES  a folder for screenshots
-//   EXPLORER_CASES     how many mutated files are opened (100)
-//   EXPLORER_STEP      every how many ranks and microbatches are compared with `explorer` (7)
+//   EXPLORER_CASES     how many mutated files are opened (1000)
+//   EXPLORER_STEP      every how many ranks and microbatches are compared with `explorer` (7; 1 with HEDDLE_LONG)
 //   EXPLORER_AXE       axe.min.js of the npm package axe-core: no fault of accessibility may be found
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -124,7 +124,7 @@ async function test() {
   console.log(`${compared} pictures have the numbers of schedule show`);
 
   // The module computes what the same code computes natively, to the last digit.
-  const requests = [], step = Number(process.env.EXPLORER_STEP || 7);
+  const requests = [], step = Number(process.env.EXPLORER_STEP || (process.env.HEDDLE_LONG ? 1 : 7));
   for (const name of names)
     for (const [hash] of settings)
       for (let ranks = 2; ranks <= 16; ranks += step)
@@ -244,7 +244,7 @@ async function test() {
   const text = await run('return document.querySelector(".card").textContent');
   check(/error of the prediction 25%/.test(text) && /waits|receive/.test(text), `prediction and measurement: '${text}'`);
   await shoot('both', 1440, 1200);
-  const cases = Number(process.env.EXPLORER_CASES || 100);
+  const cases = Number(process.env.EXPLORER_CASES || 1000);
   const bad = await run(`${mutate} const csv = ${JSON.stringify(csv)}, trace = ${JSON.stringify(trace)};
     let refused = 0;
     for (let n = 0; n < ${cases}; ++n) {
@@ -283,20 +283,32 @@ async function test() {
   await shoot('large', 1440);
   if (axe) {
     const library = readFileSync(axe, 'utf8');
+    let faulty = 0;
+    const faultless = async (what) => {
+      await send('Runtime.evaluate', { expression: library });
+      const faults = await run('return (await axe.run()).violations.map((fault) => `${fault.impact} ${fault.id}`)');
+      check(faults.length === 0, `axe-core, ${what}: ${faults}`);
+      faulty += faults.length > 0;
+    };
     for (const [hash, width] of [['schedules=1f1b,interleaved,zb-v,chimera&latency=0.2&saved=1000', 1440],
                                  ['schedules=interleaved,1f1b&microbatches=9&theme=dark', 1440], ['schedules=1f1b,zb-v', 390]]) {
       await size(width);
       await go(hash);
-      await send('Runtime.evaluate', { expression: library });
-      const faults = await run('return (await axe.run()).violations.map((fault) => `${fault.impact} ${fault.id}`)');
-      check(faults.length === 0, `axe-core at ${width} pixels: ${faults}`);
+      await faultless(`${hash} at ${width} pixels`);
     }
-    console.log('axe-core finds no fault');
+    for (const [name, content] of [['bad.csv', '0F0,,0B0\n1F0,1X0\n'], ['both.json', JSON.stringify(both)]])
+      for (const width of [1440, 390]) {
+        await size(width);
+        await run(`explorer.open('${name}', ${JSON.stringify(content)}); ${frames} await frame();`);
+        await faultless(`${name} at ${width} pixels`);
+      }
+    console.log(`axe-core finds faults in ${faulty} of 7 views`);
   }
   check(complaints.length === 0, `the console has: ${complaints.slice(0, 3).join(' | ')}`);
 }
 
-const seconds = process.env.EXPLORER_STEP || process.env.EXPLORER_CASES ? 3600 : 240;
+const { EXPLORER_STEP, EXPLORER_CASES, HEDDLE_LONG } = process.env;
+const seconds = EXPLORER_STEP || EXPLORER_CASES || HEDDLE_LONG ? 3600 : 240;
 const limit = setTimeout(() => { console.log(`FAILED: no end after ${seconds} s`); browser.kill('SIGKILL'); process.exit(1); }, 1000 * seconds);
 try {
   await test();

@@ -3,9 +3,11 @@
 # SPDX-FileCopyrightText: The Heddle contributors
 
 # test.sh PROGRAM DOCS: what the explorer's page is told, without the page. `check` compares all numbers
-# with the library's; without --step it takes every number of ranks and microbatches, for a minute.
+# with the library's; with HEDDLE_LONG it takes every number of ranks and microbatches, for a minute.
 set -uo pipefail
 program=$1
+step=5 seconds=60
+if [[ -n ${HEDDLE_LONG-} ]]; then step=1 seconds=3600; fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit
@@ -15,7 +17,7 @@ failures=0
 expect() {
   local phrase=$1 output
   shift
-  output=$(timeout 60 "$program" "$@" 2>&1)
+  output=$(timeout $seconds "$program" "$@" 2>&1)
   if [[ $output != *"$phrase"* ]]; then
     failures=$((failures + 1))
     printf 'FAILED: %s\n  expected: %s\n  printed:  %s\n' "$*" "$phrase" "${output:0:600}"
@@ -23,7 +25,7 @@ expect() {
 }
 ask() { expect "$1" answer "${@:2}"; }
 
-expect "drawings have the library's numbers" check --step 5
+expect "drawings have the library's numbers" check --step $step
 expect "--step is a number of at least 1" check --step 0
 ask '{"name":"zb-v","call":"zb_v()"' do=catalogue
 ask '"makespan":33,"bubble":0.2727272727272727,"theory":0.2727272727272727,"activations":[4,3,2,1],"messages":48' \

@@ -6,13 +6,13 @@
 /// all_gather() and all_to_all() over any transport, for exchanges that no Schedule describes:
 /// those in which ranks agree before and after a run, and rows whose number only the data knows.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <exception>
 #include <span>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
@@ -41,36 +41,65 @@ void finish(T& transport, typename T::Request& request, const char* what,
   });
 }
 
+namespace impl {
+
+/// What exchange_blocks() does with blocks of zero bytes.
+enum class EmptyBlocks : std::uint8_t { sent, skipped };
+
+/// Sends the bytes `outgoing(r)` to every other rank r, and receives `incoming(r)` from it. Aborts
+/// the exchange of all ranks if a message fails.
+template <Transport T, class Outgoing, class Incoming>
+void exchange_blocks(T& transport, const char* what, EmptyBlocks empty, Outgoing&& outgoing,
+                     Incoming&& incoming, const ExecuteOptions& options) {
+  std::vector<typename T::Request> requests;
+  const auto moves = [empty](const auto& block) {
+    return empty == EmptyBlocks::sent || !block.empty();
+  };
+  try {
+    for (std::uint32_t r = 0; r < static_cast<std::uint32_t>(transport.size()); ++r) {
+      if (r == transport.rank().value) continue;
+      const std::span<std::byte> in = incoming(r);
+      const std::span<const std::byte> out = outgoing(r);
+      if (moves(in))
+        requests.push_back(transport.receive(Rank{r}, control_lane, in.data(), in.size()));
+      if (moves(out))
+        requests.push_back(transport.send(Rank{r}, control_lane, out.data(), out.size()));
+    }
+    for (auto& request : requests) finish(transport, request, what, options);
+  } catch (const std::exception& error) {
+    if (!transport.aborted()) transport.abort({transport.rank(), what, error.what()});
+    for (auto& request : requests) transport.cancel(request);
+    throw;
+  }
+}
+
+/// Sends the number `outgoing[r]` to every other rank r, and sets `incoming[r]` to its number.
+template <Transport T>
+void exchange_sizes(T& transport, const char* what, std::span<const Bytes> outgoing,
+                    std::span<Bytes> incoming, const ExecuteOptions& options) {
+  exchange_blocks(
+      transport, what, EmptyBlocks::sent,
+      [&](std::uint32_t r) { return std::as_bytes(outgoing.subspan(r, 1)); },
+      [&](std::uint32_t r) { return std::as_writable_bytes(incoming.subspan(r, 1)); }, options);
+}
+
+}  // namespace impl
+
 /// Returns the bytes `mine` of every rank, by rank, on every rank. All ranks must call it.
 template <Transport T>
 [[nodiscard]] std::vector<std::vector<std::byte>> all_gather(T& transport,
                                                              std::span<const std::byte> mine,
                                                              const ExecuteOptions& options = {}) {
   const auto ranks = static_cast<std::uint32_t>(transport.size());
-  const std::uint32_t self = transport.rank().value;
+  const std::vector<Bytes> own(ranks, mine.size());
+  std::vector<Bytes> sizes = own;
+  impl::exchange_sizes(transport, "all_gather", own, sizes, options);
   std::vector<std::vector<std::byte>> all(ranks);
-  all[self].assign(mine.begin(), mine.end());
-  std::vector<Bytes> sizes(ranks, mine.size());
-  const auto exchange = [&](auto&& data_of, auto&& bytes_of) {
-    std::vector<typename T::Request> requests;
-    for (std::uint32_t r = 0; r < ranks; ++r) {
-      if (r == self) continue;
-      requests.push_back(transport.receive(Rank{r}, control_lane, data_of(r), bytes_of(r)));
-      requests.push_back(transport.send(Rank{r}, control_lane, data_of(self), bytes_of(self)));
-    }
-    try {
-      for (auto& request : requests) finish(transport, request, "all_gather", options);
-    } catch (const std::exception& error) {
-      if (!transport.aborted()) transport.abort({transport.rank(), "all_gather", error.what()});
-      for (auto& request : requests) transport.cancel(request);
-      throw;
-    }
-  };
-  exchange([&](std::uint32_t r) { return reinterpret_cast<std::byte*>(&sizes[r]); },
-           [](std::uint32_t) { return Bytes{sizeof(Bytes)}; });
   for (std::uint32_t r = 0; r < ranks; ++r) all[r].resize(sizes[r]);
-  exchange([&](std::uint32_t r) { return all[r].data(); },
-           [&](std::uint32_t r) { return sizes[r]; });
+  std::ranges::copy(mine, all[transport.rank().value].begin());
+  impl::exchange_blocks(
+      transport, "all_gather", impl::EmptyBlocks::sent, [&](std::uint32_t) { return mine; },
+      [&](std::uint32_t r) { return std::span(all[r]); }, options);
   return all;
 }
 
@@ -89,36 +118,18 @@ template <Transport T>
     return ErrorInfo{"heddle::all_to_all", "there must be one block for each rank",
                      text(blocks.size(), " blocks, ", ranks, " ranks")};
   });
-  std::vector<std::vector<std::byte>> received(ranks);
-  received[self] = blocks[self];
-  std::vector<Bytes> outgoing(ranks), incoming(ranks);
+  std::vector<Bytes> outgoing(ranks);
   for (std::uint32_t r = 0; r < ranks; ++r) outgoing[r] = blocks[r].size();
-  std::vector<typename T::Request> requests;
-  try {
-    for (std::uint32_t r = 0; r < ranks; ++r) {
-      if (r == self) continue;
-      requests.push_back(transport.receive(
-          Rank{r}, control_lane, reinterpret_cast<std::byte*>(&incoming[r]), sizeof(Bytes)));
-      requests.push_back(transport.send(
-          Rank{r}, control_lane, reinterpret_cast<const std::byte*>(&outgoing[r]), sizeof(Bytes)));
-    }
-    for (auto& request : requests) finish(transport, request, "all_to_all", options);
-    requests.clear();
-    for (std::uint32_t r = 0; r < ranks; ++r) {
-      if (r == self) continue;
-      received[r].resize(incoming[r]);
-      if (incoming[r] > 0)
-        requests.push_back(
-            transport.receive(Rank{r}, control_lane, received[r].data(), incoming[r]));
-      if (outgoing[r] > 0)
-        requests.push_back(transport.send(Rank{r}, control_lane, blocks[r].data(), outgoing[r]));
-    }
-    for (auto& request : requests) finish(transport, request, "all_to_all", options);
-  } catch (const std::exception& error) {
-    if (!transport.aborted()) transport.abort({transport.rank(), "all_to_all", error.what()});
-    for (auto& request : requests) transport.cancel(request);
-    throw;
-  }
+  std::vector<Bytes> incoming = outgoing;
+  impl::exchange_sizes(transport, "all_to_all", outgoing, incoming, options);
+  std::vector<std::vector<std::byte>> received(ranks);
+  for (std::uint32_t r = 0; r < ranks; ++r)
+    if (r != self) received[r].resize(incoming[r]);
+  received[self] = blocks[self];
+  impl::exchange_blocks(
+      transport, "all_to_all", impl::EmptyBlocks::skipped,
+      [&](std::uint32_t r) { return std::span<const std::byte>(blocks[r]); },
+      [&](std::uint32_t r) { return std::span(received[r]); }, options);
   return received;
 }
 

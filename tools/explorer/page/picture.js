@@ -283,7 +283,10 @@ class Picture {
     g.font = font(11);
     g.fillStyle = text;
     g.textAlign = 'left';
-    g.fillText(`live activations of the ranks (thick: rank 0), at most ${most}`, this.left + 5, top + 8);
+    // The maximum is to be read on a narrow screen, too.
+    const label = [`live activations of the ranks (thick: rank 0), at most ${most}`, `live activations, at most ${most}`]
+      .find((one) => g.measureText(one).width < this.width - 10);
+    if (label) g.fillText(label, this.left + 5, top + 8);
   }
 
   hit(x, y) {
