@@ -4,30 +4,10 @@
 
 # errors.sh COMMAND...: starts COMMAND, train_gpt on 2 ranks, with what it must refuse. Each time it
 # has to end soon, with a status other than 0, and say what is wrong.
-set -uo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+. "$(dirname "${BASH_SOURCE[0]}")/../common/refuses.sh"
+always=(--steps 2 --sample 0)
 : > "$folder/empty.txt"
 echo "too short" > "$folder/short.txt"
-failures=0
-# Open MPI waits a second between its first and its last word to the ranks that an error leaves behind.
-export OMPI_MCA_odls_base_sigkill_timeout=0
-
-# refuses PHRASE ARGUMENTS...
-refuses() {
-  local phrase=$1 output status=0
-  shift
-  output=$(timeout 60 "${command[@]}" --steps 2 --sample 0 "$@" 2>&1) || status=$?
-  if ((status == 0 || status == 124)) || [[ $output != *"$phrase"* ]]; then
-    failures=$((failures + 1))
-    printf 'FAILED (status %s): %s\n  expected: %s\n  printed:  %s\n' \
-           "$status" "$*" "$phrase" "$output"
-  else
-    printf 'ok: %s: %s\n' "$*" "$phrase"
-  fi
-}
-
-command=("$@")
 pipe=(--pipe 2)
 refuses "$folder/none.txt" "${pipe[@]}" --text "$folder/none.txt"
 refuses "$folder/empty.txt" "${pipe[@]}" --text "$folder/empty.txt"

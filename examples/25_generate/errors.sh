@@ -4,31 +4,11 @@
 
 # errors.sh COMMAND...: starts COMMAND, generate on 2 ranks, with what it must refuse. Each time it has
 # to end soon, with a status other than 0, and say what is wrong.
-set -uo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+. "$(dirname "${BASH_SOURCE[0]}")/../common/refuses.sh"
+always=(--pipe 2 --tokens 2)
 printf 'a\n\nb\n' > "$folder/empty.txt"
 printf '%065d\n' 1 > "$folder/long.txt"
 head -c 100 /dev/zero > "$folder/zeros"
-failures=0
-# Open MPI waits a second between its first and its last word to the ranks that an error leaves behind.
-export OMPI_MCA_odls_base_sigkill_timeout=0
-
-# refuses PHRASE ARGUMENTS...
-refuses() {
-  local phrase=$1 output status=0
-  shift
-  output=$(timeout 60 "${command[@]}" --pipe 2 --tokens 2 "$@" 2>&1) || status=$?
-  if ((status == 0 || status == 124)) || [[ $output != *"$phrase"* ]]; then
-    failures=$((failures + 1))
-    printf 'FAILED (status %s): %s\n  expected: %s\n  printed:  %s\n' \
-           "$status" "$*" "$phrase" "$output"
-  else
-    printf 'ok: %s: %s\n' "$*" "$phrase"
-  fi
-}
-
-command=("$@")
 refuses "the prompt is empty" --prompts "$folder/empty.txt"
 refuses "the prompt is longer than the context" --prompts "$folder/long.txt"
 refuses "cannot read $folder/none.txt" --prompts "$folder/none.txt"

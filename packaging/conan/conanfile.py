@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # SPDX-FileCopyrightText: The Heddle contributors
 
-# Not run by Conan yet; see packaging/README.md.
+# packaging/README.md says with which options Conan has run it.
 import os
 
 from conan import ConanFile
