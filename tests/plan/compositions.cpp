@@ -9,7 +9,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <heddle/plan/compositions.hpp>
+#include <heddle/plan/solver/compositions.hpp>
 
 namespace test_compositions {
 

@@ -15,8 +15,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-#include <heddle/plan/compositions.hpp>
 #include <heddle/plan/planner/dapple.hpp>
+#include <heddle/plan/solver/compositions.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 

@@ -23,8 +23,8 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/planner/hap.hpp>
 #include <heddle/plan/program.hpp>
-#include <heddle/plan/shard_ratios.hpp>
 #include <heddle/plan/sharded_program.hpp>
+#include <heddle/plan/solver/shard_ratios.hpp>
 
 #include "support/cases.hpp"
 #include "support/random_program.hpp"

@@ -19,8 +19,8 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/plan/integer_program.hpp>
-#include <heddle/plan/linear_program.hpp>
+#include <heddle/plan/solver/integer_program.hpp>
+#include <heddle/plan/solver/linear_program.hpp>
 
 #include "support/cases.hpp"
 #include "support/rational.hpp"

@@ -15,8 +15,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-#include <heddle/plan/compositions.hpp>
-#include <heddle/plan/min_max_partition.hpp>
+#include <heddle/plan/solver/compositions.hpp>
+#include <heddle/plan/solver/min_max_partition.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

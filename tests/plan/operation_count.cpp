@@ -19,7 +19,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/plan/operation_count.hpp>
-#include <heddle/plan/tpe.hpp>
+#include <heddle/plan/solver/tpe.hpp>
 
 #include "support/complaint.hpp"
 #include "support/counted.hpp"

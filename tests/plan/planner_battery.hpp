@@ -23,10 +23,10 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/machine.hpp>
-#include <heddle/plan/compositions.hpp>
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
+#include <heddle/plan/solver/compositions.hpp>
 #include <heddle/schedule/plan.hpp>
 
 namespace heddle::test {

@@ -14,7 +14,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/plan/stage_cut.hpp>
+#include <heddle/plan/solver/stage_cut.hpp>
 
 #include "support/cases.hpp"
 #include "support/linear_orders.hpp"
@@ -22,8 +22,8 @@
 namespace test_stage_cut {
 
 using namespace heddle;
-using plan::StageCut;
 using plan::OperationGraph;
+using plan::StageCut;
 using test::AllOrders;
 
 void add_edge(OperationGraph& graph, std::size_t from, std::size_t to, double bytes) {

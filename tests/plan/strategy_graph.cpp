@@ -17,7 +17,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/plan/strategy_graph.hpp>
+#include <heddle/plan/solver/strategy_graph.hpp>
 
 #include "support/cases.hpp"
 #include "support/strategy_graphs.hpp"

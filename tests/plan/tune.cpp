@@ -17,7 +17,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/random.hpp>
-#include <heddle/plan/tune.hpp>
+#include <heddle/plan/solver/tune.hpp>
 
 namespace test_tune {
 

@@ -10,7 +10,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <heddle/plan/coordinate.hpp>
+#include <heddle/plan/solver/coordinate.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 

@@ -21,7 +21,7 @@ head -2 heddle-single.hpp | cmp -s - <(head -2 "$root/include/heddle/core.hpp") 
 if grep -nE '^[ ]*#[ ]*include *[<"](heddle/|Kokkos|mpi)' heddle-single.hpp; then
   fail "it includes what it should hold or not need"
 fi
-for header in "$root"/include/heddle/{core,machine,layout,schedule,schedule/*,simulate,plan,plan/planner,trace,execute}/*.hpp; do
+for header in "$root"/include/heddle/{core,machine,layout,schedule,schedule/*,simulate,plan,plan/planner,plan/solver,trace,execute}/*.hpp; do
   grep -qx -- "// --- ${header#"$root"/include/}" heddle-single.hpp || fail "${header##*/} is missing"
 done
 

@@ -13,8 +13,8 @@
 
 #include <heddle/core/random.hpp>
 #include <heddle/plan/operation_count.hpp>
-#include <heddle/plan/tpe.hpp>
-#include <heddle/plan/tune.hpp>
+#include <heddle/plan/solver/tpe.hpp>
+#include <heddle/plan/solver/tune.hpp>
 
 namespace heddle::test {
 

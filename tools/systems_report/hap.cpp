@@ -20,7 +20,7 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/planner/hap.hpp>
 #include <heddle/plan/program.hpp>
-#include <heddle/plan/shard_ratios.hpp>
+#include <heddle/plan/solver/shard_ratios.hpp>
 
 #include "comparison.hpp"
 #include "support/vgg_program.hpp"

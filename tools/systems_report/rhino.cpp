@@ -16,8 +16,8 @@
 #include <heddle/plan/planner/rhino.hpp>
 #include <heddle/plan/program.hpp>
 #include <heddle/plan/sharded_program.hpp>
-#include <heddle/plan/stage_cut.hpp>
-#include <heddle/plan/strategy_graph.hpp>
+#include <heddle/plan/solver/stage_cut.hpp>
+#include <heddle/plan/solver/strategy_graph.hpp>
 
 #include "comparison.hpp"
 #include "support/linear_orders.hpp"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/plan/coordinate.hpp>
+#include <heddle/plan/solver/coordinate.hpp>
 #include <heddle/schedule/generator/flexpipe.hpp>
 #include <heddle/simulate/costs.hpp>
 

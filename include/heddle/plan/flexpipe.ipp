@@ -11,8 +11,8 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/coordinate.hpp>
 #include <heddle/plan/flexpipe.hpp>
+#include <heddle/plan/solver/coordinate.hpp>
 #include <heddle/schedule/generator/flexpipe.hpp>
 
 namespace heddle::inline v0::plan {

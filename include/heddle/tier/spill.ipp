@@ -18,8 +18,8 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/plan/integer_program.hpp>
-#include <heddle/plan/linear_program.hpp>
+#include <heddle/plan/solver/integer_program.hpp>
+#include <heddle/plan/solver/linear_program.hpp>
 #include <heddle/tier/spill.hpp>
 
 namespace heddle::inline v0::tier {

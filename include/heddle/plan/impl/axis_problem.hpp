@@ -18,7 +18,7 @@
 #include <heddle/plan/axis_costs.hpp>
 #include <heddle/plan/program.hpp>
 #include <heddle/plan/sharded_program.hpp>
-#include <heddle/plan/strategy_graph.hpp>
+#include <heddle/plan/solver/strategy_graph.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

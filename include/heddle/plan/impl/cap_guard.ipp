@@ -13,7 +13,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/plan/impl/cap_guard.hpp>
 #include <heddle/plan/impl/list_problem.hpp>
-#include <heddle/plan/list_options.hpp>
+#include <heddle/plan/solver/list_options.hpp>
 #include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0::plan::impl {

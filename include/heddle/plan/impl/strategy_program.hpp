@@ -15,8 +15,8 @@
 #include <vector>
 
 #include <heddle/core/units.hpp>
-#include <heddle/plan/integer_program.hpp>
-#include <heddle/plan/linear_program.hpp>
+#include <heddle/plan/solver/integer_program.hpp>
+#include <heddle/plan/solver/linear_program.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

@@ -25,11 +25,11 @@
 #include <heddle/core/text.hpp>
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/compositions.hpp>
 #include <heddle/plan/impl/edge_prices.hpp>
 #include <heddle/plan/impl/stage_table.hpp>
-#include <heddle/plan/min_max_partition.hpp>
 #include <heddle/plan/planner/dapple.hpp>
+#include <heddle/plan/solver/compositions.hpp>
+#include <heddle/plan/solver/min_max_partition.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -21,7 +21,7 @@
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/planner/frontier.hpp>
-#include <heddle/plan/tune.hpp>
+#include <heddle/plan/solver/tune.hpp>
 #include <heddle/schedule/plan.hpp>
 
 namespace heddle::inline v0::plan {

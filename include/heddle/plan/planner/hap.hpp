@@ -19,8 +19,8 @@
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/program.hpp>
-#include <heddle/plan/shard_ratios.hpp>
 #include <heddle/plan/sharded_program.hpp>
+#include <heddle/plan/solver/shard_ratios.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -27,15 +27,15 @@
 #include <heddle/machine/device.hpp>
 #include <heddle/machine/link.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/compositions.hpp>
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/migration.hpp>
-#include <heddle/plan/min_max_partition.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/plan_schedule.hpp>
 #include <heddle/plan/planner/plan_choice.hpp>
 #include <heddle/plan/planner/search.hpp>
 #include <heddle/plan/profile.hpp>
+#include <heddle/plan/solver/compositions.hpp>
+#include <heddle/plan/solver/min_max_partition.hpp>
 #include <heddle/schedule/monitor.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/schedule.hpp>

@@ -5,7 +5,7 @@
 /// @file
 /// FlexPipe: a model of several branches (for example an image tower and a text tower) on one
 /// pipeline, with the branches in opposite directions. The orders in this file go by slots.
-/// plan/coordinate.hpp searches for better ones.
+/// plan/solver/coordinate.hpp searches for better ones.
 
 #include <vector>
 

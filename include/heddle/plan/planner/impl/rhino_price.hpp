@@ -22,7 +22,7 @@
 #include <heddle/plan/planner/rhino_plan.hpp>
 #include <heddle/plan/program.hpp>
 #include <heddle/plan/sharded_program.hpp>
-#include <heddle/plan/stage_cut.hpp>
+#include <heddle/plan/solver/stage_cut.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

@@ -23,8 +23,8 @@
 #include <heddle/plan/planner/impl/rhino_price.hpp>
 #include <heddle/plan/planner/rhino_plan.hpp>
 #include <heddle/plan/program.hpp>
-#include <heddle/plan/stage_cut.hpp>
-#include <heddle/plan/strategy_graph.hpp>
+#include <heddle/plan/solver/stage_cut.hpp>
+#include <heddle/plan/solver/strategy_graph.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

@@ -9,8 +9,8 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/coordinate.hpp>
 #include <heddle/plan/priority.hpp>
+#include <heddle/plan/solver/coordinate.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/simulate/costs.hpp>
 

@@ -14,7 +14,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/flow_splitting.hpp>
+#include <heddle/plan/solver/flow_splitting.hpp>
 #include <heddle/schedule/pass/split_moves.hpp>
 
 namespace heddle::inline v0::plan {

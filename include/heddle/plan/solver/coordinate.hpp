@@ -18,9 +18,9 @@
 #include <heddle/core/text.hpp>
 #include <heddle/plan/impl/swap_neighbours.hpp>
 #include <heddle/plan/impl/zero_bubble_rounds.hpp>
-#include <heddle/plan/list_schedule.hpp>
 #include <heddle/plan/place_weights.hpp>
 #include <heddle/plan/priority.hpp>
+#include <heddle/plan/solver/list_schedule.hpp>
 #include <heddle/schedule/order/live_activations.hpp>
 #include <heddle/schedule/order/weave.hpp>
 #include <heddle/simulate/costs.hpp>
@@ -179,5 +179,5 @@ template <Costs C>
 }  // namespace heddle::inline v0::plan
 
 #if HEDDLE_HEADER_ONLY
-#include <heddle/plan/coordinate.ipp>
+#include <heddle/plan/solver/coordinate.ipp>
 #endif

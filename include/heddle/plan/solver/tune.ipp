@@ -20,7 +20,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/tune.hpp>
+#include <heddle/plan/solver/tune.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -13,7 +13,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/linear_program.hpp>
+#include <heddle/plan/solver/linear_program.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -69,5 +69,5 @@ struct Tuned {
 }  // namespace heddle::inline v0::plan
 
 #if HEDDLE_HEADER_ONLY
-#include <heddle/plan/tune.ipp>
+#include <heddle/plan/solver/tune.ipp>
 #endif

@@ -19,8 +19,8 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/plan/impl/strategy_program.hpp>
-#include <heddle/plan/linear_program.hpp>
-#include <heddle/plan/strategy_graph.hpp>
+#include <heddle/plan/solver/linear_program.hpp>
+#include <heddle/plan/solver/strategy_graph.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -66,5 +66,5 @@ struct StageCut {
 }  // namespace heddle::inline v0::plan
 
 #if HEDDLE_HEADER_ONLY
-#include <heddle/plan/stage_cut.ipp>
+#include <heddle/plan/solver/stage_cut.ipp>
 #endif

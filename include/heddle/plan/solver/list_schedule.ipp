@@ -6,8 +6,8 @@
 /// Definitions of list_schedule.hpp.
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/plan/list_options.hpp>
-#include <heddle/plan/list_schedule.hpp>
+#include <heddle/plan/solver/list_options.hpp>
+#include <heddle/plan/solver/list_schedule.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/simulate/costs.hpp>
 

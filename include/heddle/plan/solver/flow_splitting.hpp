@@ -58,5 +58,5 @@ struct UplinkOptions {
 }  // namespace heddle::inline v0::plan
 
 #if HEDDLE_HEADER_ONLY
-#include <heddle/plan/flow_splitting.ipp>
+#include <heddle/plan/solver/flow_splitting.ipp>
 #endif

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/plan/tune.hpp>
+#include <heddle/plan/solver/tune.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -41,5 +41,5 @@ struct TpeOptions {
 }  // namespace heddle::inline v0::plan
 
 #if HEDDLE_HEADER_ONLY
-#include <heddle/plan/tpe.ipp>
+#include <heddle/plan/solver/tpe.ipp>
 #endif

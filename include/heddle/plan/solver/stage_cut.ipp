@@ -14,9 +14,9 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/integer_program.hpp>
-#include <heddle/plan/linear_program.hpp>
-#include <heddle/plan/stage_cut.hpp>
+#include <heddle/plan/solver/integer_program.hpp>
+#include <heddle/plan/solver/linear_program.hpp>
+#include <heddle/plan/solver/stage_cut.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -79,5 +79,5 @@ struct StrategyChoice {
 }  // namespace heddle::inline v0::plan
 
 #if HEDDLE_HEADER_ONLY
-#include <heddle/plan/strategy_graph.ipp>
+#include <heddle/plan/solver/strategy_graph.ipp>
 #endif

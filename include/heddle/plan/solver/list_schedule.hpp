@@ -15,7 +15,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/plan/impl/list_problem.hpp>
 #include <heddle/plan/impl/list_run.hpp>
-#include <heddle/plan/list_options.hpp>
+#include <heddle/plan/solver/list_options.hpp>
 #include <heddle/schedule/order/weave.hpp>
 #include <heddle/simulate/costs.hpp>
 
@@ -94,5 +94,5 @@ template <Costs C>
 }  // namespace heddle::inline v0::plan
 
 #if HEDDLE_HEADER_ONLY
-#include <heddle/plan/list_schedule.ipp>
+#include <heddle/plan/solver/list_schedule.ipp>
 #endif
