@@ -43,7 +43,7 @@ void finish(T& transport, typename T::Request& request, const char* what,
 
 namespace impl {
 
-/// What exchange_blocks() does with blocks of zero bytes.
+/// Says whether exchange_blocks() sends blocks of zero bytes.
 enum class EmptyBlocks : std::uint8_t { sent, skipped };
 
 /// Sends the bytes `outgoing(r)` to every other rank r, and receives `incoming(r)` from it. Aborts

@@ -22,14 +22,14 @@ struct ReverseOptions {
   /// The learning rate. If it is set, each parameter of `wanted` has a new output in the place of
   /// its gradient: "w_next" = w - step * gradient, which updates w.
   std::optional<double> step = {};
-  /// What the name of a gradient has behind the name of its tensor.
+  /// The name of a gradient is the name of its tensor and this suffix.
   std::string suffix = "_gradient";
 };
 
 /// Returns `program` with the operations that compute gradients behind its own. The gradient of a
-/// tensor t is that of sum(g * output), where g is a new input: "y_gradient" for an output "y", with
-/// the dimensions of y. For a loss, which has no dimensions, g is 1. For a stage of a pipeline, g is
-/// what the next stage sends.
+/// tensor t is that of sum(g * output), where g is a new input: "y_gradient" for an output "y",
+/// with the dimensions of y. For a loss, which has no dimensions, g is 1. For a stage of a pipeline,
+/// the next stage sends g.
 ///
 ///     const plan::TensorProgram step = reverse(mlp, "loss", {.step = 0.1});
 ///

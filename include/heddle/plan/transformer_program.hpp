@@ -25,9 +25,9 @@ struct TransformerShape {
   std::int64_t hidden = 0;     ///< width inside the MLP; 0: 4 * width
   /// Words of the embedding and of the predictions. 0: the program has neither, only the blocks.
   std::int64_t vocabulary = 0;
-  std::string activation = "gelu";  ///< of the MLP: "gelu" in its tanh form, "relu" or "tanh"
-  double epsilon = 1e-5;            ///< of the layer norms, added to the variance
-  Scalar type = Scalar::f32;        ///< of all tensors, for bytes
+  std::string activation = "gelu";  ///< function of the MLP: "gelu" (tanh form), "relu", "tanh"
+  double epsilon = 1e-5;            ///< added to the variance in layer norms
+  Scalar type = Scalar::f32;        ///< numbers of all tensors, for bytes
 };
 
 /// Returns the forward pass of a transformer with pre-norm blocks: x += attention(norm(x)) and
