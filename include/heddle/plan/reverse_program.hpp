@@ -28,8 +28,8 @@ struct ReverseOptions {
 
 /// Returns `program` with the operations that compute gradients behind its own. The gradient of a
 /// tensor t is that of sum(g * output), where g is a new input: "y_gradient" for an output "y",
-/// with the dimensions of y. For a loss, which has no dimensions, g is 1. For a stage of a pipeline,
-/// the next stage sends g.
+/// with the dimensions of y. For a loss, which has no dimensions, g is 1. For a stage of a
+/// pipeline, the next stage sends g.
 ///
 ///     const plan::TensorProgram step = reverse(mlp, "loss", {.step = 0.1});
 ///
