@@ -21,17 +21,36 @@ namespace heddle::test {
 
 using ProgramValues = std::map<std::string, std::vector<double>>;
 
-/// Returns random values of all inputs and parameters of random_program().
+/// Returns the dimension that the indices of `operation` select, a gather or a scatter_add.
+inline const std::string& selected_dimension(const plan::TensorProgram& program,
+                                             const plan::Operation& operation) {
+  const bool gathers = operation.kind == plan::OperationKind::gather;
+  const std::string& table = gathers ? operation.inputs[0] : operation.output;
+  const std::string& rows = gathers ? operation.output : operation.inputs[0];
+  const std::vector<std::string>& of_rows = program.tensors[program.tensor(rows)].dims;
+  return *std::ranges::find_if(
+      program.tensors[program.tensor(table)].dims,
+      [&](const std::string& dim) { return std::ranges::find(of_rows, dim) == of_rows.end(); });
+}
+
+/// Returns random values of all inputs and parameters: whole numbers below the size of the
+/// dimension that they select if an operation reads them as indices, and from -1 to 1 otherwise.
 inline ProgramValues random_values(const plan::TensorProgram& program, std::mt19937_64& random) {
+  std::map<std::string, std::int64_t> indices;
+  for (const plan::Operation& operation : program.operations)
+    if (operation.kind == plan::OperationKind::gather ||
+        operation.kind == plan::OperationKind::scatter_add)
+      indices[operation.inputs[1]] = program.size_of(selected_dimension(program, operation));
   ProgramValues values;
   for (const plan::ProgramTensor& tensor : program.tensors) {
     if (tensor.role != plan::TensorRole::input && tensor.role != plan::TensorRole::parameter)
       continue;
     std::vector<double>& of = values[tensor.name];
     of.resize(static_cast<std::size_t>(program.elements(tensor)));
+    const auto bound = indices.find(tensor.name);
     for (double& value : of)
-      value = tensor.name == "index"
-                  ? static_cast<double>(random() % static_cast<std::uint64_t>(program.size_of("d")))
+      value = bound != indices.end()
+                  ? static_cast<double>(random() % static_cast<std::uint64_t>(bound->second))
                   : static_cast<double>(random() % 2001) / 1000 - 1;
   }
   return values;
@@ -65,13 +84,9 @@ inline void compute_reference(const plan::TensorProgram& program, ProgramValues&
     for (const std::string& input : now.inputs)
       for (const std::string& dim : dims(input))
         if (std::ranges::find(all, dim) == all.end()) all.push_back(dim);
-    std::string selected;  // the dimension of a table that the rows lack
-    if (now.kind == OperationKind::gather || now.kind == OperationKind::scatter_add) {
-      const bool gather = now.kind == OperationKind::gather;
-      const std::vector<std::string> rows = dims(gather ? out : now.inputs[0]);
-      for (const std::string& dim : dims(gather ? now.inputs[0] : out))
-        if (std::ranges::find(rows, dim) == rows.end()) selected = dim;
-    }
+    const bool selects =
+        now.kind == OperationKind::gather || now.kind == OperationKind::scatter_add;
+    const std::string selected = selects ? selected_dimension(program, now) : std::string();
     Index index;
     const std::function<void(std::size_t)> loop = [&](std::size_t d) {
       if (d < all.size()) {
@@ -86,8 +101,7 @@ inline void compute_reference(const plan::TensorProgram& program, ProgramValues&
       if (now.kind == OperationKind::matmul) result += x * y;
       if (now.kind == OperationKind::reduce) result = f == "max" ? std::max(result, x) : result + x;
       // The loops include the selected dimension.
-      const bool here = !selected.empty() && static_cast<std::int64_t>(y) == index.at(selected);
-      if (here) result += x;
+      if (selects && static_cast<std::int64_t>(y) == index.at(selected)) result += x;
       if (now.kind != OperationKind::elementwise) return;
       result = f == "identity"        ? x
                : f == "negate"        ? -x
