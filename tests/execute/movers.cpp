@@ -425,8 +425,8 @@ TEST_CASE("a move that never ends: the watchdog names it") {
   mover.never = 2;
   const Fetched fetched = fetch(fetching, mover, {.watchdog = 0.1});
   CHECK_THAT(fetched.errors[1], ContainsSubstring("rank 1 at 0F2: stuck: 0PREFETCH2 did not "
-                                                  "complete (watchdog after 0.1 s); see what the "
-                                                  "mover is doing"));
+                                                  "complete (watchdog after 0.1 s; "));
+  CHECK_THAT(fetched.errors[1], ContainsSubstring("); see what the mover is doing"));
   CHECK(mover.started() == mover.ended() + mover.cancelled());
 }
 
