@@ -160,6 +160,20 @@ TEST_CASE("explain: prints a line for each method, and why one is refused") {
                             ContainsSubstring(hd::text(world_size(), " heads ranks, but only 1")));
 }
 
+TEST_CASE("explain: says that a zigzag without a causal mask gains nothing") {
+  const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"ring", world_size()}, {"heads", 1}});
+  const auto printed = [&](const hd::ShardOrder& order, bool causal) {
+    const Line line(mesh["heads"], mesh["ring"],
+                    {.method = hd::SequenceMethod::ring, .order = order});
+    const hd::SequenceShape shape{1, 24, {2, 1, 2}, {.causal = causal}};
+    return hd::text(line.explain(shape, private_links(world_size())));
+  };
+  const auto says = ContainsSubstring("a zigzag balances nothing");
+  CHECK_THAT(printed(hd::ShardOrder::zigzag(), false), says);
+  CHECK_THAT(printed(hd::ShardOrder::zigzag(), true), !says);
+  CHECK_THAT(printed({}, false), !says);
+}
+
 TEST_CASE("automatic: takes the least predicted time, and equals attention on one rank") {
   const Line alone;
   const hd::SequenceShape shapes[] = {{2, 37, {8, 4, 3}}, {1, 24, {8, 4, 2}, {.causal = false}}};

@@ -7,6 +7,7 @@
 /// messages and predicted times.
 
 #include <ostream>
+#include <string>
 #include <vector>
 
 #include <heddle/plan/sequence_choice.hpp>
@@ -20,15 +21,17 @@ struct SequenceExplanation {
   int ring_ranks = 1;                               ///< ranks of the line's ring axis
   std::vector<plan::SequenceCandidate> here = {};   ///< the methods for these axes
   std::vector<plan::SequenceCandidate> other = {};  ///< methods for other axes of as many ranks
+  std::string note = {};  ///< what the options of the line do not gain; empty: nothing to say
 
   /// Prints a line for each method: the bytes and messages of a rank, the predicted times in
-  /// seconds, or why the method is refused.
+  /// seconds, or why the method is refused. The note comes last.
   friend std::ostream& operator<<(std::ostream& out, const SequenceExplanation& explanation) {
     out << "with " << explanation.heads_ranks << " heads ranks x " << explanation.ring_ranks
         << " ring ranks:\n"
         << plan::to_table(explanation.here);
     if (!explanation.other.empty())
       out << "with other axes of as many ranks:\n" << plan::to_table(explanation.other);
+    if (!explanation.note.empty()) out << "note: " << explanation.note << '\n';
     return out;
   }
 };
