@@ -27,6 +27,7 @@
 #include <heddle/pattern/impl/farm_chunk.hpp>
 #include <heddle/pattern/impl/farm_slots.hpp>
 #include <heddle/pattern/impl/farm_types.hpp>
+#include <heddle/pattern/impl/unlocked.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -81,18 +82,6 @@ class ThreadFarm {
   using Slots = FarmSlots<Source, Sink, Given, Result>;
   using Task = FarmAttempt<typename Slots::Slot, Result>;
   using Chunk = FarmChunk<Task>;
-
-  /// Gives the lock away while it lives.
-  class Unlocked {
-   public:
-    explicit Unlocked(std::unique_lock<std::mutex>& lock) : m_lock(lock) { m_lock.unlock(); }
-    ~Unlocked() { m_lock.lock(); }
-    Unlocked(const Unlocked&) = delete;
-    Unlocked& operator=(const Unlocked&) = delete;
-
-   private:
-    std::unique_lock<std::mutex>& m_lock;
-  };
 
   /// Does what the decider answers; false at the end.
   bool act(Worker worker, std::unique_lock<std::mutex>& lock) {
