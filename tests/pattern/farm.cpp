@@ -163,7 +163,11 @@ TEST_CASE("light items go in chunks, and none of them waits behind a heavy one")
             if (is_heavy(item)) {
               const int heavy = ++at_once;
               most = std::max(most.load(), heavy);
-              std::this_thread::sleep_for(std::chrono::milliseconds(60));
+              // It ends when the others have come by, or if they do not come for long.
+              const auto late = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+              while ((most < std::min(workers, 2) || (workers > 2 && light_behind == 0)) &&
+                     std::chrono::steady_clock::now() < late)
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
               --at_once;
             } else if (at_once > 0) {
               ++light_behind;
