@@ -58,8 +58,8 @@ class GptWindow {
   ///         prefetch_window(), such as infeasible if the window is larger than the memory.
   GptWindow(Generator& generator, heddle::tier::Objects& tier, const GptWindowOptions& options)
       : m_generator(&generator), m_schedule(make(generator, tier, options)) {
-    m_mover.attach(heddle::BufferId{0},
-                   heddle::tier::reader_of(tier, ids(generator, tier, options)));
+    m_mover.attach_reader(heddle::BufferId{0},
+                          heddle::tier::reader_of(tier, ids(generator, tier, options)));
   }
 
   /// Returns the Schedule of all passes.

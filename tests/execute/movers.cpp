@@ -323,7 +323,7 @@ TEST_CASE("a function reads a buffer: the objects of a store, one for each move"
   CHECK(tier::sizes_of(store, order) == std::vector<Bytes>(count, bytes));
   const Fetching fetching(count, bytes);
   ThreadMover mover;
-  mover.attach(fetching.weights, tier::reader_of(store, order));
+  mover.attach_reader(fetching.weights, tier::reader_of(store, order));
   CHECK(mover.holds(fetching.weights));
   const Fetched fetched = fetch(fetching, mover);
   CHECK(fetched.errors == std::array<std::string, 2>{});
@@ -354,7 +354,7 @@ TEST_CASE("a function reads a buffer: the objects of a store, one for each move"
   CHECK_THROWS_AS(static_cast<void>(tier::reader_of(store, std::vector<tier::ObjectId>{9})),
                   contract_error);
   CHECK_THAT(
-      test::message_of<contract_error>([&] { mover.attach(fetching.weights, BytesReader()); }),
+      test::message_of<contract_error>([&] { mover.attach_reader(fetching.weights, BytesReader()); }),
       ContainsSubstring("there is no function that reads the buffer"));
   std::byte data{};
   CHECK_THAT(test::message_of<contract_error>([&] {

@@ -104,7 +104,7 @@ class ThreadMover {
   /// move from the buffer calls `read` once, so `cancel` waits for this call. The error that `read`
   /// throws is that of the move. It replaces an earlier file or function of the buffer.
   /// @throws contract_error if `read` is empty.
-  void attach(BufferId buffer, BytesReader read);
+  void attach_reader(BufferId buffer, BytesReader read);
   /// Returns true if the buffer is in a file or has a function.
   [[nodiscard]] bool holds(BufferId buffer) const { return m_files.contains(buffer); }
 

@@ -117,7 +117,7 @@ HEDDLE_INLINE void ThreadMover::attach(BufferId buffer, const FileRange& range) 
   m_files[buffer] = {std::move(file), range.offset, nullptr};
 }
 
-HEDDLE_INLINE void ThreadMover::attach(BufferId buffer, BytesReader read) {
+HEDDLE_INLINE void ThreadMover::attach_reader(BufferId buffer, BytesReader read) {
   expects(read != nullptr, [&] {
     return ErrorInfo{"heddle::ThreadMover", "there is no function that reads the buffer",
                      text("buffer ", buffer), "give a function, or a FileRange"};

@@ -24,7 +24,7 @@ namespace heddle::inline v0::tier {
 /// function copies the bytes from an offset of the buffer on. Both ends of a read lie between
 /// objects, as those of a move of whole parts do. The tier must outlive the function.
 ///
-///     mover.attach(weights, tier::reader_of(store, layers));  // mover: a ThreadMover
+///     mover.attach_reader(weights, tier::reader_of(store, layers));  // mover: a ThreadMover
 ///
 /// The function throws contract_error if an end of a read lies within an object, and the errors of
 /// Objects::read(), which name the object.
