@@ -353,9 +353,9 @@ TEST_CASE("a function reads a buffer: the objects of a store, one for each move"
              ContainsSubstring("the objects have 24576"));
   CHECK_THROWS_AS(static_cast<void>(tier::reader_of(store, std::vector<tier::ObjectId>{9})),
                   contract_error);
-  CHECK_THAT(
-      test::message_of<contract_error>([&] { mover.attach_reader(fetching.weights, BytesReader()); }),
-      ContainsSubstring("there is no function that reads the buffer"));
+  CHECK_THAT(test::message_of<contract_error>(
+                 [&] { mover.attach_reader(fetching.weights, BytesReader()); }),
+             ContainsSubstring("there is no function that reads the buffer"));
   std::byte data{};
   CHECK_THAT(test::message_of<contract_error>([&] {
                (void)mover.start(Lane{0}, end_at(&data, BufferId{20}),

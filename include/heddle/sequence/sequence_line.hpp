@@ -124,7 +124,8 @@ class SequenceLine {
     std::ranges::stable_partition(
         explanation.here, [](const plan::SequenceCandidate& each) { return each.refused.empty(); });
     if (m_options.order == ShardOrder::zigzag() && !shape.mask.causal)
-      explanation.note = "without a causal mask a zigzag balances nothing: every rank has equal work";
+      explanation.note =
+          "without a causal mask a zigzag balances nothing: every rank has equal work";
     return explanation;
   }
   /// How the ring axis deals out positions.
