@@ -221,8 +221,10 @@ class ThreadFarm {
 
   void report(Worker worker, Task& task, Seconds now) {
     bool& waited = m_chunks[+worker].waited;
-    if (m_options.trail != nullptr)
-      m_options.trail->add({worker, task.task.item, task.start, task.end, waited});
+    if (m_options.trail != nullptr) {
+      const TrailEvent event{worker, task.task.item, task.start, task.end, waited};
+      m_options.trail->add(event);
+    }
     waited = false;
     const bool succeeded = task.outcome.value.has_value();
     const FarmDecider::Fate fate = m_decider.report(task.holder, succeeded, now);
