@@ -22,6 +22,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/transport.hpp>
+#include <heddle/schedule/list_place.hpp>
 
 namespace heddle::inline v0 {
 
@@ -192,5 +193,4 @@ static_assert(ReportsPlaces<MpiTransport>);
 
 #if HEDDLE_FULL_HEADER_ONLY
 #include <heddle/comm/mpi_transport.ipp>
-#include <heddle/schedule/list_place.hpp>
 #endif

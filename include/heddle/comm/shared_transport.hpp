@@ -23,6 +23,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/shared_blocks.hpp>
+#include <heddle/schedule/list_place.hpp>
 
 namespace heddle::inline v0 {
 
@@ -154,5 +155,4 @@ static_assert(SharesMemory<SharedTransport>);
 
 #if HEDDLE_FULL_HEADER_ONLY
 #include <heddle/comm/shared_transport.ipp>
-#include <heddle/schedule/list_place.hpp>
 #endif

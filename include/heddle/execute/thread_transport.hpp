@@ -26,6 +26,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/shared_blocks.hpp>
 #include <heddle/execute/transport.hpp>
+#include <heddle/schedule/list_place.hpp>
 
 namespace heddle::inline v0 {
 
@@ -230,5 +231,4 @@ void run_threads(int ranks, Body&& body) {
 
 #if HEDDLE_HEADER_ONLY
 #include <heddle/execute/thread_transport.ipp>
-#include <heddle/schedule/list_place.hpp>
 #endif

@@ -19,6 +19,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/transport.hpp>
+#include <heddle/schedule/list_place.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -103,5 +104,4 @@ class AbortChannel {
 
 #if HEDDLE_FULL_HEADER_ONLY
 #include <heddle/comm/impl/abort_channel.ipp>
-#include <heddle/schedule/list_place.hpp>
 #endif
