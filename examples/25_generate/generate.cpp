@@ -15,7 +15,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -32,6 +31,7 @@
 #include <heddle/comm/environment.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/execute/exchange.hpp>
+#include <heddle/execute/sendable.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/tier/store.hpp>
 
@@ -88,33 +88,24 @@ struct Result {
   std::size_t rows = 0;
 };
 
-/// Gathers the texts of the replicas: the number, the length and the bytes of each.
+/// Gathers the texts of the replicas, with the number of each request.
 template <class Generator>
 Result gathered(const Generator& generator, hd::DeviceMesh& mesh) {
-  std::vector<std::byte> own;
-  const auto put = [&](const auto* data, std::size_t count) {
-    const auto bytes = std::as_bytes(std::span(data, count));
-    own.insert(own.end(), bytes.begin(), bytes.end());
-  };
-  const std::uint64_t rows = generator.decoder().counts().rows;
-  put(&rows, 1);
+  hd::MessageBytes own;
+  hd::pack(own, generator.decoder().counts().rows);
   for (const auto& [number, text] : generator.texts()) {
-    const std::uint64_t head[] = {number, text.size()};
-    put(head, 2);
-    put(text.data(), text.size());
+    hd::pack(own, number);
+    hd::pack(own, text);
   }
   Result result;
   hd::MpiTransport replicas(mesh["data"].get());
-  for (const auto& bytes : hd::all_gather(replicas, own)) {
-    const auto number_at = [&](std::size_t place) {
-      std::uint64_t number = 0;
-      std::memcpy(&number, bytes.data() + place, sizeof(number));
-      return number;
-    };
-    result.rows += number_at(0);
-    for (std::size_t at = 8; at < bytes.size(); at += 16 + number_at(at + 8))
-      result.texts[static_cast<std::uint32_t>(number_at(at))] = {
-          reinterpret_cast<const char*>(bytes.data()) + at + 16, number_at(at + 8)};
+  for (const auto& message : hd::all_gather(replicas, own)) {
+    std::span<const std::byte> left = message;
+    result.rows += hd::unpack<std::size_t>(left);
+    while (!left.empty()) {
+      const auto number = hd::unpack<std::uint32_t>(left);
+      result.texts[number] = hd::unpack<std::string>(left);
+    }
   }
   return result;
 }
