@@ -13,6 +13,7 @@
 #include <heddle/execute/combine.hpp>
 #include <heddle/execute/emit_mpi.hpp>
 #include <heddle/execute/exchange.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/expert_walk.hpp>
 #include <heddle/execute/fit_memory.hpp>

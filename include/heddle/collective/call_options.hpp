@@ -13,7 +13,7 @@
 #include <heddle/comm/device_transport.hpp>
 #include <heddle/core/codec.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/execute/executor.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/plan/cost_table.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/hierarchical.hpp>

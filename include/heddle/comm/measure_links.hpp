@@ -24,7 +24,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/exchange.hpp>
-#include <heddle/execute/executor.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/machine/device.hpp>
 #include <heddle/machine/machine.hpp>

@@ -27,7 +27,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/exchange.hpp>
-#include <heddle/execute/executor.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/kernel/pack.hpp>
 #include <heddle/layout/pack_table.hpp>
 #include <heddle/layout/path_table.hpp>

@@ -28,7 +28,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/await.hpp>
 #include <heddle/execute/exchange.hpp>
-#include <heddle/execute/executor.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/kernel/pack.hpp>
 #include <heddle/layout/path_table.hpp>
 #include <heddle/layout/strided_block.hpp>

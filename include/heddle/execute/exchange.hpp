@@ -21,7 +21,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/await.hpp>
-#include <heddle/execute/executor.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/transport.hpp>
 
 namespace heddle::inline v0 {

@@ -11,7 +11,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/exchange.hpp>
-#include <heddle/execute/executor.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/pattern/equations.hpp>
 #include <heddle/pattern/fixed_point.hpp>

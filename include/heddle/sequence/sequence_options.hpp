@@ -8,7 +8,7 @@
 #include <optional>
 
 #include <heddle/core/units.hpp>
-#include <heddle/execute/executor.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/layout/shard_order.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/sequence_choice.hpp>

@@ -25,7 +25,7 @@
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/execute/executor.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/layout/layout.hpp>
 #include <heddle/layout/path_table.hpp>

@@ -26,7 +26,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/abort_on_error.hpp>
-#include <heddle/execute/executor.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/layout/layout.hpp>
 #include <heddle/layout/path_table.hpp>
 #include <heddle/schedule/redistribution/redistribution.hpp>

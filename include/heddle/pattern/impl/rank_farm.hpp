@@ -23,7 +23,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/exchange.hpp>
-#include <heddle/execute/executor.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/mailbox.hpp>
 #include <heddle/execute/recording.hpp>
 #include <heddle/execute/sendable.hpp>

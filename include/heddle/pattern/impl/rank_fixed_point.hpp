@@ -20,7 +20,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/exchange.hpp>
-#include <heddle/execute/executor.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/gather_trail.hpp>
 #include <heddle/execute/recording.hpp>
 #include <heddle/execute/trail.hpp>

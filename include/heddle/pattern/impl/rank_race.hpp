@@ -13,7 +13,7 @@
 
 #include <heddle/core/index.hpp>
 #include <heddle/execute/exchange.hpp>
-#include <heddle/execute/executor.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/pattern/walker.hpp>
 

@@ -21,7 +21,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/abort_on_error.hpp>
-#include <heddle/execute/executor.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/kernel/attention_state.hpp>
 #include <heddle/layout/placement.hpp>
 #include <heddle/layout/share.hpp>

@@ -20,7 +20,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/combine.hpp>
-#include <heddle/execute/executor.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/kernel/block_attention.hpp>
 #include <heddle/kernel/view.hpp>

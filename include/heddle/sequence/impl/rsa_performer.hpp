@@ -15,7 +15,7 @@
 
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/execute/executor.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/kernel/attention_rows.hpp>
 #include <heddle/kernel/view.hpp>

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Flight: the messages and moves that an Executor has begun.
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/error.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/execute_options.hpp>
+#include <heddle/execute/impl/program_steps.hpp>
+#include <heddle/execute/mover.hpp>
+#include <heddle/execute/program.hpp>
+#include <heddle/execute/transport.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// The messages and moves of a Program that an Executor has begun: by port, in the order of the
+/// list, those that are complete before those that are not. It also holds the stamps of a recorded
+/// pass, because the end of a message is seen here.
+///
+/// `record` says whether the pass is recorded, and `at` at which step it stands, for errors.
+template <Transport T>
+class Flight {
+ public:
+  /// Prepares for the ports of `program`, of which the transport carries the messages and `mover`
+  /// performs the moves. It refers to the program and the transport.
+  Flight(const Program& program, T& transport, const MoverRef& mover)
+      : m_program(&program), m_transport(&transport), m_ports(program.ports.size()) {
+    for (std::size_t p = 0; p < m_ports.size(); ++p) {
+      const Port& port = program.ports[p];
+      if (port.progress != nullptr) continue;
+      m_ports[p].slots = 2 * std::size_t{port.messages};
+      if (port.mover)
+        m_ports[p].moves = mover.open(m_ports[p].slots);
+      else
+        m_ports[p].requests.resize(m_ports[p].slots);
+      m_moves = m_moves || port.mover;
+      m_posts = true;
+    }
+  }
+
+  /// Returns true if any port has messages or moves; the others show the progress of a rank that
+  /// shares memory.
+  [[nodiscard]] bool posts() const noexcept { return m_posts; }
+
+  /// Returns the stamps, one per step of a recorded pass.
+  [[nodiscard]] std::span<Stamp> stamps() noexcept { return m_stamps; }
+  [[nodiscard]] std::span<const Stamp> stamps() const noexcept { return m_stamps; }
+  /// Makes room for the stamps of recorded passes, or drops them.
+  void record(bool on) { m_stamps.resize(on ? m_program->size() : 0); }
+
+  /// Notes that a pass begins.
+  void begin() noexcept {
+    for (std::size_t p = 0; p < m_ports.size(); ++p) {
+      Pending& port = m_ports[p];
+      port.before = std::exchange(port.base, port.posted);
+      // The progress of another rank counts as posted from the begin.
+      if (m_program->ports[p].progress != nullptr) port.posted += m_program->ports[p].messages;
+    }
+  }
+
+  /// Returns how many messages of its port, since the first pass, must be complete before `wait`
+  /// ends. The first pass has no previous one: nothing is posted there, so nothing is awaited.
+  [[nodiscard]] std::uint64_t needed(const Wait& wait) const noexcept {
+    const Pending& port = m_ports[wait.port];
+    return wait.carried ? std::min(port.before + wait.messages, port.base)
+                        : port.base + wait.messages;
+  }
+
+  /// Returns how many messages of the port must be complete before another can begin. The messages
+  /// of two passes fit: if the next pass does not wait for them, the oldest must complete first.
+  [[nodiscard]] std::uint64_t needed_to_start(std::size_t number) const noexcept {
+    const Pending& port = m_ports[number];
+    return port.posted < port.slots ? 0 : port.posted - port.slots + 1;
+  }
+
+  /// Returns how many messages of the port have begun.
+  [[nodiscard]] std::uint64_t posted(std::size_t number) const noexcept {
+    return m_ports[number].posted;
+  }
+  /// Returns how many of them were seen complete.
+  [[nodiscard]] std::uint64_t done(std::size_t number) const noexcept {
+    return m_ports[number].done;
+  }
+
+  /// Begins the message or move of step `i`, for which its port has room.
+  template <bool record>
+  void start(std::size_t i) {
+    const Step& step = m_program->steps[i];
+    const Port& port = m_program->ports[step.port];
+    Pending& pending = m_ports[step.port];
+    const BoundUse& use = m_program->uses[step.first_use];
+    const std::size_t slot = pending.posted % pending.slots;
+    if (port.mover) [[unlikely]]
+      start_move(i, slot);
+    else
+      pending.requests[slot] =
+          port.sends ? m_transport->send(port.peer, port.lane, use.data, use.bytes)
+                     : m_transport->receive(port.peer, port.lane, use.data, use.bytes);
+    if constexpr (record) {
+      pending.step_of.resize(pending.slots);
+      pending.step_of[slot] = static_cast<std::uint32_t>(i);
+    }
+    ++pending.posted;
+  }
+
+  /// Looks once whether the first `messages` of a port are complete, and returns true if so, or if
+  /// one more of them is. If not, it makes progress on others, for which other ranks may wait.
+  template <bool record>
+  bool look(std::size_t number, std::uint64_t messages, std::size_t at) {
+    Pending& port = m_ports[number];
+    if (const ProgressCounter* const progress = m_program->ports[number].progress) {
+      port.done = progress->load(std::memory_order_acquire);
+      if (port.done >= messages) return true;
+      if (m_posts) further<record>(at);
+      return false;
+    }
+    if (port.moves) [[unlikely]]
+      return look_at_moves<record>(number, messages, at);
+    const std::size_t slot = port.done % port.slots;
+    if (!m_transport->test(port.requests[slot])) {
+      if (m_moves) further_moves<record>(at);
+      if constexpr (record) note_others<true>(number);
+      return false;
+    }
+    port.requests[slot] = {};
+    note<record>(port, slot);
+    return true;
+  }
+
+  /// Notes the messages that are complete, until it finds one that is not. A transport may need
+  /// calls about an incomplete message to carry it (an MPI without a thread of its own does), and a
+  /// rank that computes for a long time must not hold up the ranks that send to it. An incomplete
+  /// move of a Mover says nothing about messages, so the search goes on.
+  template <bool record>
+  void further(std::size_t at) {
+    for (std::size_t p = 0; p < m_ports.size(); ++p) {
+      Pending& port = m_ports[m_looked];
+      if (port.moves) [[unlikely]]
+        note_moves<record>(m_looked, at);
+      else
+        while (port.done < port.posted && port.slots != 0) {
+          const std::size_t slot = port.done % port.slots;
+          if (!m_transport->test(port.requests[slot])) return;
+          port.requests[slot] = {};
+          note<record>(port, slot);
+        }
+      m_looked = m_looked + 1 < m_ports.size() ? m_looked + 1 : 0;
+    }
+  }
+
+  /// Notes the messages that are complete on all ports except `number`, which the rank awaits. So
+  /// the recorded end of a message does not depend on a later message of another port.
+  template <bool record>
+  [[gnu::noinline]] void note_others(std::size_t number) {
+    for (std::size_t p = 0; p < m_ports.size(); ++p) {
+      Pending& port = m_ports[p];
+      if (p == number || port.moves || port.slots == 0) continue;
+      for (; port.done < port.posted; note<record>(port, port.done % port.slots)) {
+        typename T::Request& request = port.requests[port.done % port.slots];
+        if (!m_transport->test(request)) break;
+        request = {};
+      }
+    }
+  }
+  /// Notes them on all ports.
+  template <bool record>
+  void note_all() {
+    note_others<record>(m_ports.size());
+  }
+
+  /// Cancels all that is not complete.
+  void cancel() {
+    for (Pending& port : m_ports)
+      for (; port.slots != 0 && port.done < port.posted; ++port.done) {
+        const std::size_t slot = port.done % port.slots;
+        port.moves ? port.moves->cancel(slot) : m_transport->cancel(port.requests[slot]);
+      }
+  }
+
+  /// Returns true if anything is not complete.
+  [[nodiscard]] bool pending() const noexcept {
+    return std::ranges::any_of(m_ports,
+                               [](const Pending& port) { return port.done < port.posted; });
+  }
+
+  /// Returns how many messages of the port come before the first incomplete one, in its pass: this
+  /// pass or the one before.
+  [[nodiscard]] std::uint64_t ordinal(std::size_t number) const noexcept {
+    const Pending& port = m_ports[number];
+    return port.done - (port.done >= port.base ? port.base : port.before);
+  }
+
+  /// The first step of which the message or move is not complete.
+  struct Oldest {
+    std::size_t step;       ///< the size of the program if all are complete
+    bool previous = false;  ///< true if it began in the pass before this one
+  };
+  /// Returns it.
+  [[nodiscard]] Oldest oldest() const {
+    Oldest found{m_program->size()};
+    for (std::size_t p = 0; p < m_ports.size(); ++p) {
+      const Pending& port = m_ports[p];
+      if (port.slots == 0 || port.done >= port.posted) continue;
+      const bool previous = port.done < port.base;
+      if (found.previous && !previous) continue;
+      const std::size_t step = step_of_port(*m_program, p, ordinal(p));
+      found = {previous == found.previous ? std::min(found.step, step) : step, previous};
+    }
+    return found;
+  }
+
+ private:
+  /// The messages or moves of one port. The counters only grow, and only this thread writes them.
+  struct Pending {
+    std::size_t slots = 0;  ///< the size of the ring: message k is in slot k mod slots
+    std::vector<typename T::Request> requests;  ///< the ring of a port of messages
+    std::unique_ptr<MoveRing> moves;            ///< the ring of a port of a Mover
+    std::vector<std::uint32_t> step_of;  ///< the Program's step that posted it; recording only
+    std::uint64_t posted = 0;
+    std::uint64_t done = 0;
+    std::uint64_t base = 0;    ///< `posted` at the begin of this pass
+    std::uint64_t before = 0;  ///< `posted` at the begin of the previous pass
+  };
+
+  [[gnu::noinline]] void start_move(std::size_t i, std::size_t slot) {
+    const Step& step = m_program->steps[i];
+    const auto [from, to] = move_ends(*m_program, i);
+    m_ports[step.port].moves->start(slot, m_program->ports[step.port].lane, from, to,
+                                    m_program->uses[step.first_use].bytes);
+  }
+
+  template <bool record>
+  [[gnu::noinline]] bool look_at_moves(std::size_t number, std::uint64_t moves, std::size_t at) {
+    const Pending& port = m_ports[number];
+    note_moves<record>(number, at);
+    if (port.done < moves) further<record>(at);  // of messages, for which others may wait
+    return port.done >= moves;
+  }
+
+  /// Notes the moves of all Movers that are complete.
+  template <bool record>
+  [[gnu::noinline]] void further_moves(std::size_t at) {
+    for (std::size_t p = 0; p < m_ports.size(); ++p)
+      if (m_ports[p].moves) note_moves<record>(p, at);
+  }
+
+  /// Notes the moves of a port that are complete.
+  template <bool record>
+  [[gnu::noinline]] void note_moves(std::size_t number, std::size_t at) {
+    Pending& port = m_ports[number];
+    while (port.done < port.posted) {
+      const std::size_t slot = port.done % port.slots;
+      if (!test_move(number, slot, at)) return;
+      note<record>(port, slot);
+    }
+  }
+
+  /// Returns true if the move in `slot` of a port is complete. @throws the error of the Mover, with
+  /// the place of the move.
+  [[nodiscard]] bool test_move(std::size_t number, std::size_t slot, std::size_t at) {
+    try {
+      return m_ports[number].moves->test(slot);
+    } catch (const format_error& error) {
+      throw format_error(move_failed(*m_program, at, number, ordinal(number), error.complaint()));
+    } catch (const communication_error& error) {
+      throw communication_error(
+          move_failed(*m_program, at, number, ordinal(number), error.complaint()));
+    }
+  }
+
+  /// Notes that a message or a move is complete.
+  template <bool record>
+  void note(Pending& port, std::size_t slot) {
+    ++port.done;
+    if constexpr (record) m_stamps[port.step_of[slot]].end = Clock::now();
+  }
+
+  const Program* m_program;
+  T* m_transport;
+  std::vector<Pending> m_ports;
+  std::vector<Stamp> m_stamps;
+  bool m_posts = false;
+  bool m_moves = false;      ///< true if any port has moves
+  std::size_t m_looked = 0;  ///< the port at which further() stopped
+};
+
+}  // namespace heddle::inline v0::impl
