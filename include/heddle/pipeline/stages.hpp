@@ -32,14 +32,11 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/await.hpp>
-#include <heddle/execute/clock.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/kernel/blas_library.hpp>
 #include <heddle/memory/message_memory.hpp>
-#include <heddle/pipeline/impl/held_state.hpp>
-#include <heddle/pipeline/impl/kept_state.hpp>
-#include <heddle/pipeline/impl/move_state.hpp>
+#include <heddle/pipeline/impl/held_stages.hpp>
 #include <heddle/pipeline/impl/plan_places.hpp>
 #include <heddle/pipeline/impl/sample_ranges.hpp>
 #include <heddle/pipeline/impl/stage_calls.hpp>
@@ -189,8 +186,10 @@ class Stages {
                          "see what the replicas are doing, or raise ExecuteOptions::watchdog"};
       });
     };
-    build(schedule, transport, options, layers,
-          [&](Stage stage) { return planned ? *planned : ranges.of(Rank{coordinate}, stage); });
+    m_held.build(
+        schedule, partition_layers(m_layers, stages_of(schedule), layers), m_make,
+        [&](Stage stage) { return planned ? *planned : ranges.of(Rank{coordinate}, stage); },
+        transport, options);
     schedule = sized(schedule, transport, options);
     if (m_options.gradient_sum == GradientSum::ring && !m_stages_sum)
       schedule = expand(schedule, schedule::CollectiveForm{});
@@ -203,7 +202,7 @@ class Stages {
   [[nodiscard]] std::byte* memory(const Schedule& schedule, BufferId id) {
     const Buffer& buffer = schedule[id];
     const std::string& label = schedule[buffer.label];
-    if (label == role::weights) return bytes_of(weights_of(buffer));
+    if (label == role::weights) return bytes_of(m_held.weights_of(buffer));
     if (label == role::gradients) return bytes_of(impl::added_gradients(at(buffer.stage)).data());
     return nullptr;
   }
@@ -239,7 +238,7 @@ class Stages {
     m_calls.begin_step();
     m_counted = false;
     if constexpr (impl::StageBeginsSteps<S, Arguments...>)
-      for (Entry& entry : m_stages) entry.stage->begin_step(arguments...);
+      m_held.for_each([&](Stage, S& stage) { stage.begin_step(arguments...); });
     else
       static_assert(sizeof...(Arguments) == 0,
                     "heddle::Stages: the stages have no begin_step for these arguments");
@@ -268,33 +267,25 @@ class Stages {
     if (kind == Kind::group) return sum_group(task);
     if (kind == Kind::move) {  // within this rank: the samples that the next stage needs of ours
       const auto uses = task.uses();
-      return copy(reinterpret_cast<scalar_type*>(uses[1].data),
-                  reinterpret_cast<const scalar_type*>(uses[0].data),
-                  uses[0].bytes / sizeof(scalar_type));
+      return impl::copy_elements<memory_space>(reinterpret_cast<scalar_type*>(uses[1].data),
+                                               reinterpret_cast<const scalar_type*>(uses[0].data),
+                                               uses[0].bytes / sizeof(scalar_type));
     }
     expects(kind <= Kind::backward || kind == Kind::update, [&] {
       return ErrorInfo{"heddle::Stages", "the stages cannot perform this kind of action",
                        action_text(task.schedule(), task.id())};
     });
-    if (kind == Kind::update) {
-      m_trained = true;
-      return update(at(task.stage()), task.uses());
-    }
+    if (kind == Kind::update) return m_held.update(task.stage(), task.uses());
     m_calls(task, [this](Stage number) -> S& { return at(number); });
   }
 
   /// Returns the stage `number`. @throws contract_error if it is on another rank.
-  [[nodiscard]] S& at(Stage number) {
-    for (Entry& entry : m_stages)
-      if (entry.number == number) return *entry.stage;
-    throw contract_error(
-        {"heddle::Stages::at", "this rank does not hold the stage", text("stage ", number)});
-  }
+  [[nodiscard]] S& at(Stage number) { return m_held.at(number); }
 
   /// Calls `visit(number, stage)` for every stage of this rank, in ascending order.
   template <class Visit>
   void for_each(Visit&& visit) {
-    for (Entry& entry : m_stages) visit(entry.number, *entry.stage);
+    m_held.for_each(visit);
   }
 
   /// Returns the output of stage `number` of this rank for a microbatch of the last step:
@@ -327,20 +318,9 @@ class Stages {
   /// whole model.
   template <class Visitor>
   requires HasState<S>
-  void visit_state(Visitor&& visitor) {
-    for (Entry& entry : m_stages) {
-      entry.stage->fence();
-      entry.stage->visit_state([&](auto array) {
-        array.layer += entry.layers.first;
-        visitor(array);
-      });
-    }
-  }
+  void visit_state(Visitor&& visitor) { m_held.visit_state(visitor); }
   /// Tells the stages that their state was written. All ranks must call it.
-  void state_written() requires HasState<S> {
-    for (Entry& entry : m_stages) impl::state_written(*entry.stage);
-    m_trained = true;
-  }
+  void state_written() requires HasState<S> { m_held.state_written(); }
 
   /// Sets StagesOptions::layers_per_stage for the Runners that follow.
   void divide(std::vector<int> layers_per_stage) {
@@ -355,21 +335,12 @@ class Stages {
   }
   /// Returns the bytes and messages that all ranks sent when the state last went to another
   /// division of the layers.
-  [[nodiscard]] const plan::Moved& migrated() const noexcept { return m_migrated; }
+  [[nodiscard]] const plan::Moved& migrated() const noexcept { return m_held.migrated(); }
 
   /// Returns the number of layers of the whole model.
   [[nodiscard]] int layers() const noexcept { return m_layers; }
 
  private:
-  using Elements = Kokkos::View<scalar_type*, memory_space>;
-
-  struct Entry {
-    Stage number;
-    LayerRange layers;
-    std::unique_ptr<S> stage;
-    Elements versions = {};    ///< versions of its parameters, if there are several
-    SampleRange samples = {};  ///< its samples of a microbatch, if ranks divide it
-  };
   static std::byte* bytes_of(scalar_type* data) { return reinterpret_cast<std::byte*>(data); }
 
   /// Returns the ranks over which MPI sums gradients: those that differ on the axes of replicas.
@@ -403,73 +374,12 @@ class Stages {
         });
   }
 
-  /// Builds the stages of this rank. `samples_at(stage)` returns its samples of a microbatch.
-  template <Transport T, class SamplesAt>
-  void build(const Schedule& schedule, T& transport, const ExecuteOptions& options,
-             const std::vector<int>& layers_per_stage, SamplesAt&& samples_at) {
+  /// Returns the number of stages of a schedule, over all ranks.
+  [[nodiscard]] static int stages_of(const Schedule& schedule) {
     int count = 0;
     for (const Buffer& buffer : schedule.buffers())
       count = std::max(count, static_cast<int>(+buffer.stage) + 1);
-    const auto ranges = partition_layers(m_layers, count, layers_per_stage);
-    // A stage that has the same layers as before goes on with what it has learned.
-    std::vector<Entry> next;
-    std::vector<Entry*> same;  // by entry of `next`: the present stage, or null
-    for (std::size_t s = 0; s < ranges.size(); ++s) {
-      const bool here = std::any_of(
-          schedule.buffers().begin(), schedule.buffers().end(), [&](const Buffer& buffer) {
-            return buffer.rank == transport.rank() && buffer.stage == Stage{s} &&
-                   schedule[buffer.label] == role::weights;
-          });
-      if (!here) continue;
-      const StagePlace place{Stage{s}, ranges[s], samples_at(Stage{s})};
-      const auto found = std::find_if(m_stages.begin(), m_stages.end(), [&](Entry& entry) {
-        return entry.layers == ranges[s] && entry.samples == place.samples &&
-               std::find(same.begin(), same.end(), &entry) == same.end();
-      });
-      same.push_back(found == m_stages.end() ? nullptr : &*found);
-      next.push_back({Stage{s},
-                      ranges[s],
-                      same.back() == nullptr ? std::make_unique<S>(m_make(place)) : nullptr,
-                      {},
-                      place.samples});
-    }
-    keep_state(next, transport, options);
-    for (std::size_t e = 0; e < next.size(); ++e) {
-      if (same[e] == nullptr) continue;
-      next[e].stage = std::move(same[e]->stage);
-      next[e].versions = std::move(same[e]->versions);
-    }
-    m_stages = std::move(next);
-  }
-
-  /// Gives the new stages among `next` the state that the present ones have.
-  /// @throws contract_error on every rank if that is not possible, or if a new stage does not name
-  ///         all of its parameters; then the present stages stay.
-  template <Transport T>
-  void keep_state(std::vector<Entry>& next, T& transport, const ExecuteOptions& options) {
-    impl::KeptState mine{.held = !m_stages.empty(), .trained = m_trained};
-    std::vector<impl::HeldArray> after;
-    for (Entry& entry : next) {
-      if (!entry.stage) continue;
-      mine.made = true;
-      if constexpr (HasState<S>) {
-        const auto held = impl::held_arrays_of_stage(*entry.stage, entry.layers);
-        mine.note(entry.number,
-                  impl::bytes_without_name(held, entry.stage->parameters(),
-                                           entry.stage->parameter_count()),
-                  entry.stage->parameter_count() * sizeof(scalar_type));
-        after.insert(after.end(), held.begin(), held.end());
-      }
-    }
-    const bool carries = impl::must_carry_state<HasState<S>>(
-        all_gather_values<impl::KeptState>(transport, std::span(&mine, 1), options));
-    if constexpr (HasState<S>) {
-      if (!carries) return;
-      const auto before = impl::held_arrays(*this, "heddle::Stages");
-      m_migrated = impl::carry_state(transport, options, before, after, "heddle::Stages");
-      for (Entry& entry : next)
-        if (entry.stage) impl::state_written(*entry.stage);
-    }
+    return count;
   }
 
   /// Returns the schedule with the sizes of all stages. Every rank sends its sizes to the others,
@@ -477,51 +387,9 @@ class Stages {
   template <Transport T>
   [[nodiscard]] Schedule sized(const Schedule& schedule, T& transport,
                                const ExecuteOptions& options) const {
-    std::vector<impl::StageElements> mine;
-    for (const Entry& entry : m_stages) {
-      S& stage = *entry.stage;
-      mine.push_back({entry.number.value, stage.input_size(), stage.output_size(),
-                      stage.saved_size(), stage.delta_size(), stage.parameter_count(),
-                      impl::added_gradients(stage).size()});
-    }
     const impl::SizesOfRanks sizes(
-        all_gather_values<impl::StageElements>(transport, mine, options));
+        all_gather_values<impl::StageElements>(transport, m_held.sizes(), options));
     return impl::with_stage_sizes(schedule, sizes, scalar_of<scalar_type>);
-  }
-
-  /// Returns the memory of a stage's weights. It belongs to the stage, or to this object if there
-  /// are several versions; the first of these holds the present version.
-  [[nodiscard]] scalar_type* weights_of(const Buffer& buffer) {
-    S& stage = at(buffer.stage);
-    if (buffer.parts == 1) return stage.parameters();
-    const std::size_t count = stage.parameter_count();
-    const Elements versions(
-        Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::pipeline::versions"),
-        count * buffer.parts);
-    copy(versions.data(), stage.parameters(), count);
-    impl::use_parameters(stage, versions.data());
-    for (Entry& entry : m_stages)
-      if (entry.number == buffer.stage) entry.versions = versions;
-    return versions.data();
-  }
-
-  static void copy(scalar_type* to, const scalar_type* from, std::size_t count) {
-    using From = Kokkos::View<const scalar_type*, memory_space, Kokkos::MemoryUnmanaged>;
-    using To = Kokkos::View<scalar_type*, memory_space, Kokkos::MemoryUnmanaged>;
-    const typename memory_space::execution_space space;
-    Kokkos::deep_copy(space, To(to, count), From(from, count));
-    space.fence("heddle::pipeline::copy");
-  }
-
-  /// Performs an update. Its uses are [gradients, weights] or [gradients, old version, new
-  /// version].
-  static void update(S& stage, std::span<const BoundUse> uses) {
-    auto* const weights = reinterpret_cast<scalar_type*>(uses.back().data);
-    if (uses.size() > 2)
-      copy(weights, reinterpret_cast<const scalar_type*>(uses[1].data), stage.parameter_count());
-    impl::use_parameters(stage, weights);
-    stage.update();
-    stage.fence();
   }
 
   void sum_group(const Task& task) {
@@ -544,24 +412,22 @@ class Stages {
     std::size_t scheduled = 0;
     for (const Action& action : schedule.actions())
       if (action.kind == Kind::forward) scheduled = std::max(scheduled, +action.item + 1);
-    for (const Entry& entry : m_stages) {
-      const std::size_t given = entry.stage->microbatches();
+    m_held.for_each([&](Stage, const S& stage) {
+      const std::size_t given = stage.microbatches();
       expects(given == scheduled, [&] {
         return ErrorInfo{
             "heddle::Stages", "the batch has another number of microbatches",
             text(given, " in the batch, ", scheduled, " in the schedule '", schedule.name(), "'"),
             text("begin the step with ", scheduled, " microbatches")};
       });
-    }
+    });
   }
 
   int m_layers;
   std::function<S(const StagePlace&)> m_make;
   StagesOptions m_options;
-  std::vector<Entry> m_stages;
+  impl::HeldStages<S> m_held;
   impl::StageCalls<S> m_calls;
-  bool m_trained = false;  ///< true after an update, or after the state was restored
-  plan::Moved m_migrated;
   bool m_counted = false;  ///< true if the microbatches of this step have been counted
   const Communicator* m_replicas = nullptr;
   bool m_stages_sum = false;  ///< true if the stages of a plan sum their gradients themselves

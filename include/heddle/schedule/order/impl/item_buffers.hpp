@@ -20,7 +20,7 @@
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/impl/cut_in_parts.hpp>
 #include <heddle/schedule/order/impl/divided_orders.hpp>
-#include <heddle/schedule/order/impl/stage_places.hpp>
+#include <heddle/schedule/order/impl/woven_stages.hpp>
 #include <heddle/schedule/order/stage_shares.hpp>
 
 namespace heddle::inline v0::impl {
@@ -37,7 +37,7 @@ class ItemBuffers {
         m_items(static_cast<std::uint32_t>(items)) {}
 
   /// Adds a buffer of parameters: one part for each version.
-  BufferId add_parameters(const char* name, const StagePlace& place, std::uint32_t versions,
+  BufferId add_parameters(const char* name, const WovenStage& place, std::uint32_t versions,
                           Bytes each, bool transient = true) {
     Buffer buffer = on(name, place);
     buffer.parts = versions;
@@ -48,7 +48,7 @@ class ItemBuffers {
 
   /// Adds a buffer for a value of every microbatch. A whole microbatch has `each` bytes of it.
   /// `cuts` are the samples at which granules begin and end.
-  BufferId add(const char* name, const StagePlace& place, Bytes each,
+  BufferId add(const char* name, const WovenStage& place, Bytes each,
                std::vector<std::int64_t> cuts) {
     Buffer buffer = on(name, place);
     buffer.parts = m_items;
@@ -83,19 +83,19 @@ class ItemBuffers {
   }
 
   /// Returns the Use of the samples of a microbatch that `place` computes.
-  [[nodiscard]] Use own(Access access, BufferId id, const StagePlace& place, Item item) const {
+  [[nodiscard]] Use own(Access access, BufferId id, const WovenStage& place, Item item) const {
     return part(access, id, item, m_divided.samples(place.stage, item));
   }
 
  private:
-  [[nodiscard]] Buffer on(const char* name, const StagePlace& place) {
+  [[nodiscard]] Buffer on(const char* name, const WovenStage& place) {
     return {.rank = place.rank,
             .stage = m_divided.stage_of(place.stage),
             .label = m_builder.label(name),
             .type = m_type};
   }
 
-  [[nodiscard]] Bytes bytes_of(const char* name, const StagePlace& place, Bytes each,
+  [[nodiscard]] Bytes bytes_of(const char* name, const WovenStage& place, Bytes each,
                                std::int64_t samples) const {
     const auto all = static_cast<Bytes>(m_divided.samples_of_microbatch());
     const Bytes bytes = each * static_cast<Bytes>(samples);

@@ -18,7 +18,7 @@
 #include <heddle/schedule/order/impl/fault_finder.hpp>
 #include <heddle/schedule/order/impl/item_buffers.hpp>
 #include <heddle/schedule/order/impl/progress.hpp>
-#include <heddle/schedule/order/impl/stage_places.hpp>
+#include <heddle/schedule/order/impl/woven_stages.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
 #include <heddle/schedule/order/stage_shares.hpp>
@@ -50,8 +50,8 @@ class Weaver {
   }
 
  private:
-  using Edge = StagePlaces::Edge;
-  using Node = StagePlaces::Node;
+  using Edge = WovenStages::Edge;
+  using Node = WovenStages::Node;
 
   /// The actions of a microbatch at a stage that are woven.
   struct Done {
@@ -76,17 +76,17 @@ class Weaver {
     std::size_t buffers = 0;
     std::size_t parts = 0;
     std::size_t moves = 0;
-    for (const StagePlace& place : m_stages.places()) {
+    for (const WovenStage& place : m_stages.places()) {
       std::size_t many = 2 + place.splits;
-      for (const StagePlace::End& end : place.in) many += 1 + end.crosses;
-      for (const StagePlace::End& end : place.out) many += end.crosses;
-      for (const StagePlace::End& end : place.in)
+      for (const WovenStage::End& end : place.in) many += 1 + end.crosses;
+      for (const WovenStage::End& end : place.out) many += end.crosses;
+      for (const WovenStage::End& end : place.in)
         moves += end.crosses ? (m_trains ? 2 : 1) * m_stages.items() : 0;
       buffers += many + 2;
       parts += many * m_stages.items() + 2;
     }
     m_builder.reserve_buffers(buffers, parts);
-    for (StagePlace& place : m_stages.places()) {
+    for (WovenStage& place : m_stages.places()) {
       const Node& node = m_stages.nodes()[+place.stage];
       place.queue = m_builder.local(place.rank);
       const auto make = [&](const char* name, Bytes each, const std::vector<std::uint32_t>& links) {
@@ -105,7 +105,7 @@ class Weaver {
       for (std::size_t i = 0; i < place.in.size(); ++i) {
         const bool exchanges = edge_at(node.in[i]).exchanges;
         const DividedOrders::Link link = m_divided.link(node.in[i]);
-        StagePlace::End& end = place.in[i];
+        WovenStage::End& end = place.in[i];
         if (!link.first_in) {  // the links of an edge share its buffers
           end.received = place.in[i - 1].received;
           end.sent = place.in[i - 1].sent;
@@ -117,7 +117,7 @@ class Weaver {
       }
       for (std::size_t o = 0; o < place.out.size(); ++o) {
         const DividedOrders::Link link = m_divided.link(node.out[o]);
-        StagePlace::End& end = place.out[o];
+        WovenStage::End& end = place.out[o];
         if (!m_trains || edge_at(node.out[o]).exchanges) continue;
         if (!link.first_out)
           end.received = place.out[o - 1].received;
@@ -177,17 +177,17 @@ class Weaver {
 
   /// Returns the buffer that holds the value of edge `number` into `place` on its rank. The value
   /// was received or made there.
-  [[nodiscard]] BufferId arrived(const StagePlace& place, std::uint32_t number, Item item) {
+  [[nodiscard]] BufferId arrived(const WovenStage& place, std::uint32_t number, Item item) {
     const Edge& edge = edge_at(number);
-    const StagePlace& source = m_stages.at(edge.from, item);
+    const WovenStage& source = m_stages.at(edge.from, item);
     return source.rank == place.rank && m_divided.link(number).alone_in
                ? source.output
                : place.in[edge.in_slot].received;
   }
   /// Returns the buffer that holds the gradient of edge `number` out of `place` on its rank.
-  [[nodiscard]] BufferId returned(const StagePlace& place, std::uint32_t number, Item item) {
+  [[nodiscard]] BufferId returned(const WovenStage& place, std::uint32_t number, Item item) {
     const Edge& edge = edge_at(number);
-    const StagePlace& target = m_stages.at(edge.to, item);
+    const WovenStage& target = m_stages.at(edge.to, item);
     return target.rank == place.rank && m_divided.link(number).alone_out
                ? target.in[edge.in_slot].sent
                : place.out[edge.out_slot].received;
@@ -197,7 +197,7 @@ class Weaver {
     using namespace schedule;
     if (order.kind == Kind::update) return update_now(order, rank);
     note(order, rank);
-    StagePlace& place = m_stages.at(order.stage, order.item);
+    WovenStage& place = m_stages.at(order.stage, order.item);
     const Node& node = m_stages.nodes()[+order.stage];
     const Item item = order.item;
     const auto add = [&](Access access, BufferId id) {
@@ -241,12 +241,12 @@ class Weaver {
   /// Adds the moves of the result of `order` to the ranks that need it.
   void deliver(const Order& order) {
     if (order.kind == Kind::backward_weight || order.kind == Kind::update) return;
-    StagePlace& place = m_stages.at(order.stage, order.item);
+    WovenStage& place = m_stages.at(order.stage, order.item);
     const Node& node = m_stages.nodes()[+order.stage];
     if (order.kind == Kind::forward) {
       for (const std::uint32_t e : node.out) {
         const Edge& edge = edge_at(e);
-        const StagePlace& target = m_stages.at(edge.to, order.item);
+        const WovenStage& target = m_stages.at(edge.to, order.item);
         if (place.rank == target.rank && m_divided.link(e).alone_in) continue;
         move(place.output, target.in[edge.in_slot].received, place, place.out[edge.out_slot],
              target, order, 0);
@@ -255,9 +255,9 @@ class Weaver {
       for (const std::uint32_t e : node.in) {
         const Edge& edge = edge_at(e);
         if (edge.exchanges) continue;
-        const StagePlace& target = m_stages.at(edge.from, order.item);
+        const WovenStage& target = m_stages.at(edge.from, order.item);
         if (place.rank == target.rank && m_divided.link(e).alone_out) continue;
-        StagePlace::End& end = place.in[edge.in_slot];
+        WovenStage::End& end = place.in[edge.in_slot];
         move(end.sent, target.out[edge.out_slot].received, place, end, target, order,
              flag::gradient);
       }
@@ -265,8 +265,8 @@ class Weaver {
   }
 
   /// Adds the move of the samples that both places compute. It is a copy if they are on one rank.
-  void move(BufferId from, BufferId to, const StagePlace& source, StagePlace::End& end,
-            const StagePlace& target, const Order& order, std::uint8_t flags) {
+  void move(BufferId from, BufferId to, const WovenStage& source, WovenStage::End& end,
+            const WovenStage& target, const Order& order, std::uint8_t flags) {
     const Item item = order.item;
     const SampleRange both =
         overlap(m_divided.samples(source.stage, item), m_divided.samples(target.stage, item));
@@ -282,7 +282,7 @@ class Weaver {
 
   /// Adds an update that the orders contain, from the newest version of the weights to the next.
   void update_now(const Order& order, Rank rank) {
-    StagePlace& place = m_stages.places()[m_stages.nodes()[+order.stage].places[0]];
+    WovenStage& place = m_stages.places()[m_stages.nodes()[+order.stage].places[0]];
     expects(place.accumulates, [&] {
       return m_stages.complaint("an update without a gradient", text(order, " on rank ", rank));
     });
@@ -301,7 +301,7 @@ class Weaver {
 
   /// Adds one update per stage and rank, after the sum of the gradients of its replicas or shares.
   void update_all() {
-    const std::vector<StagePlace>& all = m_stages.places();
+    const std::vector<WovenStage>& all = m_stages.places();
     for (std::size_t s = 0; s < m_stages.nodes().size();) {
       const Stage stage = m_divided.stage_of(Stage{s});
       std::vector<std::uint32_t> places;
@@ -326,7 +326,7 @@ class Weaver {
   bool m_trains;
   Builder m_builder;
   StageGraph m_graph;
-  StagePlaces m_stages;
+  WovenStages m_stages;
   ItemBuffers m_storage;
   std::vector<Done> m_done;  ///< by stage and microbatch
   std::vector<Use> m_uses;   ///< the uses of the action that is being added

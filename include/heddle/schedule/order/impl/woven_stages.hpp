@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// StagePlaces: finds the ranks that compute the stages of some Orders, and the edges of the graph
+/// WovenStages: finds the ranks that compute the stages of some Orders, and the edges of the graph
 /// that lead from rank to rank. weave() uses it and gives every place its storage.
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 namespace heddle::inline v0::impl {
 
 /// A stage on one rank.
-struct StagePlace {
+struct WovenStage {
   /// One end of an edge. The other end is on the same rank or on another one. With replicas it
   /// depends on the microbatch.
   struct End {
@@ -49,7 +49,7 @@ struct StagePlace {
 
 /// The places of all stages. The constructor rejects orders whose stages or microbatches are on two
 /// ranks or on none.
-class StagePlaces {
+class WovenStages {
  public:
   /// An edge of the graph, and its number among the edges of its two stages.
   struct Edge {
@@ -65,7 +65,7 @@ class StagePlaces {
 
   /// Finds the places.
   /// @throws contract_error in the name of weave(), see there.
-  StagePlaces(const Orders& orders, const StageGraph& graph) : m_orders(orders) {
+  WovenStages(const Orders& orders, const StageGraph& graph) : m_orders(orders) {
     read_graph(graph);
     check_lists();
     place_stages();
@@ -75,7 +75,7 @@ class StagePlaces {
 
   [[nodiscard]] const std::vector<Edge>& edges() const noexcept { return m_edges; }
   [[nodiscard]] const std::vector<Node>& nodes() const noexcept { return m_nodes; }
-  [[nodiscard]] std::vector<StagePlace>& places() noexcept { return m_places; }
+  [[nodiscard]] std::vector<WovenStage>& places() noexcept { return m_places; }
   /// Returns the number of microbatches: one more than the highest microbatch.
   [[nodiscard]] std::size_t items() const noexcept { return m_items; }
   /// Returns the number of entries of all lists.
@@ -84,7 +84,7 @@ class StagePlaces {
   [[nodiscard]] bool updates() const noexcept { return m_updates; }
 
   /// Returns the place at which `stage` computes `item`.
-  [[nodiscard]] StagePlace& at(Stage stage, Item item) {
+  [[nodiscard]] WovenStage& at(Stage stage, Item item) {
     return m_places[m_place_of[+stage * m_items + +item]];
   }
 
@@ -157,7 +157,7 @@ class StagePlaces {
                        text("stage ", order.stage, " on ranks ", m_places[node.places[0]].rank,
                             " and ", rank, ", which has ", order));
     });
-    StagePlace& place = m_places.emplace_back();
+    WovenStage& place = m_places.emplace_back();
     place.stage = order.stage;
     place.rank = Rank{rank};
     place.in.resize(node.in.size());
@@ -197,8 +197,8 @@ class StagePlaces {
     for (const Edge& edge : m_edges) {
       const bool moves = m_nodes[+edge.from].places.size() + m_nodes[+edge.to].places.size() > 2;
       for (std::size_t m = 0; m < (moves ? m_items : std::min<std::size_t>(m_items, 1)); ++m) {
-        StagePlace& source = at(edge.from, Item{m});
-        StagePlace& target = at(edge.to, Item{m});
+        WovenStage& source = at(edge.from, Item{m});
+        WovenStage& target = at(edge.to, Item{m});
         if (source.rank == target.rank) continue;
         source.out[edge.out_slot].crosses = target.in[edge.in_slot].crosses = true;
       }
@@ -212,7 +212,7 @@ class StagePlaces {
         return complaint("a stage on several ranks cannot update on its own", text("stage ", s),
                          "remove the updates; weave() appends one at the end of the step");
       });
-      StagePlace& place = m_places[node.places[0]];
+      WovenStage& place = m_places[node.places[0]];
       const WeightVersions* upstream = nullptr;
       if (m_orders.vertical_sync && !node.in.empty()) {
         const Stage before = m_edges[node.in[0]].from;
@@ -230,7 +230,7 @@ class StagePlaces {
   const Orders& m_orders;
   std::vector<Edge> m_edges;
   std::vector<Node> m_nodes;
-  std::vector<StagePlace> m_places;
+  std::vector<WovenStage> m_places;
   std::vector<std::uint32_t> m_place_of;  ///< by stage and microbatch
   std::size_t m_items = 0;
   std::size_t m_entries = 0;
