@@ -134,10 +134,6 @@ template <class Real>
 void generate(const Settings& s) {
   const std::optional<GptTiers> tiers =
       s.tiers.empty() ? std::nullopt : std::optional(read_tiers(s.tiers));
-  hd::expects(!tiers || s.serving.stages == 1, [&] {
-    return hd::ErrorInfo{"command line", "--tiers needs a pipeline of one stage",
-                         hd::text("--pipe ", s.serving.stages), "divide the layers with --tensor"};
-  });
   const GptWeights<Real> weights = s.load.empty()
                                        ? first_weights<Real>(s.model, s.serving.sampling.seed)
                                        : load_weights<Real>(s.load);

@@ -298,6 +298,91 @@ TEST_CASE("weights in a file give the texts of weights in memory, for every wind
   if (mesh.rank() == 0) std::filesystem::remove(file);
 }
 
+TEST_CASE("every stage of a pipeline has a window over its own layers, for every window") {
+  Stage serial(small, 0, small.layers, 5);
+  const GptSampling sampling{.temperature = 1, .top_k = 20, .top_p = 0.9};
+  const GptWeights<double> weights{small, parameters_of(serial)};
+  std::map<std::uint32_t, std::string> expected;
+  std::size_t tokens = 0;
+  for (const GptRequest& each : requests()) {
+    const auto count = static_cast<std::size_t>(each.tokens);
+    tokens += count;
+    expected[each.number] =
+        each.prompt + serial.generate(each.prompt, count, sampling, each.number);
+  }
+  for (int pipe = 2; pipe <= world_size(); ++pipe) {
+    if (world_size() % pipe != 0) continue;
+    const int tensor = world_size() / pipe;
+    hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", pipe}, {"tensor", tensor}});
+    const Generator::Line line(mesh["tensor"], hd::RowForm::whole);
+    const GptPart part{line.size(), line.rank()};
+    const std::string file = (std::filesystem::temp_directory_path() /
+                              hd::text("heddle_windows_", pipe, "x", tensor, ".tier"))
+                                 .string();
+    if (mesh.rank() == 0) write_halves(file, weights, line.size());
+    MPI_Barrier(MPI_COMM_WORLD);
+    hd::tier::Store store({.file = file, .model = store_model(weights, line.size())});
+    hd::MpiTransport transport(mesh["pipe"].get());
+    for (const int window : {1, 3}) {
+      for (const bool stops : {false, true}) {
+        INFO("pipe " << pipe << ", window " << window << ", stop tokens " << stops);
+        const auto groups = static_cast<std::uint32_t>(window == 3 ? pipe : 1);
+        Generator generator(
+            small,
+            {.sampling = sampling,
+             .sizes = {.groups = groups, .requests = 2, .rows = 5, .keep = 20, .block = 4},
+             .stages = pipe,
+             .stage = mesh.coordinate("pipe"),
+             .weights = GptWeightsOf::ends},
+            weights.values, line);
+        for (GptRequest each : requests()) {
+          if (stops) each.stop = 255;  // a token that is never drawn
+          generator.submit(each);
+        }
+        GptWindow<double> model(generator, store, {.window = window, .part = part});
+        const hd::Bytes before = store.counters().bytes_read;
+        hd::Runner run(model, model.schedule(), transport, model.options());
+        sent_bytes = 0;
+        run.step();
+        run.drain();
+        if (generator.decoder().embeds()) CHECK(generator.texts() == expected);
+        CHECK_FALSE(generator.busy());
+        CHECK(generator.decoder().cache().live_blocks() == 0);
+        const GptDecodeCounts& counts = generator.decoder().counts();
+        const GenerationSizes most = generator.message_sizes();
+        const bool last = generator.decoder().predicts();
+        if (tensor == 1) {
+          if (stops)
+            CHECK(sent_bytes == model.passes() * (last ? most.tokens : most.activation));
+          else
+            CHECK(sent_bytes == (last ? tokens : counts.rows * 24 * sizeof(double)));
+        }
+        // The halves of this stage once in each batch, or once at all if all have a slot.
+        const GptTable& table = generator.decoder().table();
+        hd::Bytes own = 0;
+        for (std::size_t h = 0; h < table.halves(); ++h) own += table.half(h).count * sizeof(double);
+        const bool all_fit = static_cast<std::size_t>(window) >= table.halves();
+        CHECK(store.counters().bytes_read - before == (all_fit ? 1 : model.passes()) * own);
+        CHECK(model.slot_bytes() <= own);
+      }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (mesh.rank() == 0) std::filesystem::remove(file);
+  }
+  // The windows must suit the pipeline.
+  const GenerationSizes sizes{.stages = 2, .groups = 2, .activation = 8, .tokens = 8};
+  const auto refused = [&](std::vector<hd::schedule::PrefetchWindowOptions> windows) {
+    return message_of<hd::contract_error>(
+        [&] { static_cast<void>(window_schedule(sizes, windows)); });
+  };
+  CHECK_THAT(refused({{.objects = {8}, .passes = 2}}),
+             ContainsSubstring("1 windows of 2 passes, 2 stages, 2 groups"));
+  CHECK_THAT(refused({{.objects = {8}, .passes = 3}, {.objects = {8}, .passes = 3}}),
+             ContainsSubstring("the windows do not fit the pipeline"));
+  CHECK_THAT(refused({{.objects = {8}, .passes = 2}, {.objects = {8}, .passes = 4}}),
+             ContainsSubstring("4 of stage 1, 2 of stage 0"));
+}
+
 TEST_CASE("the tiers of a command line") {
   const GptTiers tiers = read_tiers(" memory 8MB,  file weights.tier 200MB/s");
   CHECK(tiers.memory == 8'000'000);
