@@ -312,8 +312,8 @@ class GptGenerator {
   GptSampler m_sampler;
   std::vector<std::byte> m_front;
   std::vector<std::uint8_t> m_drawn;  ///< tokens of all groups
-  Batch m_batch = {};    ///< of begin_group()
-  bool m_stops = false;  ///< a request that is not over has a stop token
+  Batch m_batch = {};                 ///< of begin_group()
+  bool m_stops = false;               ///< a request that is not over has a stop token
   bool m_busy = true;
 };
 

@@ -76,10 +76,10 @@ namespace examples {
   };
   for (std::size_t s = 0; s < stages; ++s) {
     heddle::expects(all[s].passes == passes, [&] {
-      return heddle::ErrorInfo{"window_schedule", "the windows have different passes",
-                               heddle::text(all[s].passes, " of stage ", s, ", ", passes,
-                                            " of stage 0"),
-                               "every stage computes every batch"};
+      return heddle::ErrorInfo{
+          "window_schedule", "the windows have different passes",
+          heddle::text(all[s].passes, " of stage ", s, ", ", passes, " of stage 0"),
+          "every stage computes every batch"};
     });
     const heddle::Schedule list = hs::prefetch_window(all[s]);
     const Rank rank{static_cast<std::uint32_t>(s)};
@@ -131,12 +131,12 @@ namespace examples {
       if (action.kind == Kind::forward)
         batch(windows[s], Rank{static_cast<std::uint32_t>(s)}, pass, ends);
       else
-        builder.add({.kind = action.kind,
-                     .queue = builder.queue(step[action.queue].from, step[action.queue].to),
-                     .stage = heddle::Stage{windows[s].stage + windows[s].objects - 1},
-                     .item = heddle::Item{pass}},
-                    {message(ends[0], heddle::Access::read),
-                     message(ends[1], heddle::Access::write)});
+        builder.add(
+            {.kind = action.kind,
+             .queue = builder.queue(step[action.queue].from, step[action.queue].to),
+             .stage = heddle::Stage{windows[s].stage + windows[s].objects - 1},
+             .item = heddle::Item{pass}},
+            {message(ends[0], heddle::Access::read), message(ends[1], heddle::Access::write)});
     }
   return std::move(builder).build();
 }

@@ -70,8 +70,8 @@ TEST_CASE("a router over GPTs in three tiers gives the texts of GPTs in memory")
   tier::StoreWriter writer(file, "experts of a GPT");
   for (std::size_t e = 0; e < experts; ++e) {
     in_memory.push_back(std::make_unique<Stage>(small, 0, small.layers, 100 + e));
-    writer.add(text("expert ", e), copy_to_host<Space>(in_memory[e]->parameters(),
-                                                       in_memory[e]->parameter_count()));
+    writer.add(text("expert ", e),
+               copy_to_host<Space>(in_memory[e]->parameters(), in_memory[e]->parameter_count()));
   }
   writer.finish();
   const heddle::Bytes bytes = in_memory[0]->parameter_count() * sizeof(double);

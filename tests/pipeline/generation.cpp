@@ -117,7 +117,8 @@ void expect_texts(Stage& serial, int pipe, int tensor, const GptBatchSizes& size
   CHECK(counts.summed == (tensor > 1 ? summed : 0));
   // Between stages travel the rows of the batches, and back the tokens: nothing else.
   if (pipe > 1 && tensor == 1)
-    CHECK(sent_bytes == (generator.decoder().predicts() ? tokens : counts.rows * 24 * sizeof(double)));
+    CHECK(sent_bytes ==
+          (generator.decoder().predicts() ? tokens : counts.rows * 24 * sizeof(double)));
   CHECK(generator.decoder().cache().live_blocks() == 0);
 }
 
@@ -159,9 +160,9 @@ TEST_CASE("a stop token ends a text on all stages, and later texts have messages
     const std::size_t before = generator.decoder().counts().rows;
     for (GptRequest each : requests()) {
       each.number += number;
-      std::string text = each.prompt + serial.generate(each.prompt,
-                                                       static_cast<std::size_t>(each.tokens),
-                                                       sampling, each.number);
+      std::string text =
+          each.prompt + serial.generate(each.prompt, static_cast<std::size_t>(each.tokens),
+                                        sampling, each.number);
       if (stops && each.number % 2 == 1) {
         const std::size_t middle = each.prompt.size() + static_cast<std::size_t>(each.tokens) / 2;
         each.stop = static_cast<std::uint8_t>(text[middle]);
@@ -360,7 +361,8 @@ TEST_CASE("every stage of a pipeline has a window over its own layers, for every
         // The halves of this stage once in each batch, or once at all if all have a slot.
         const GptTable& table = generator.decoder().table();
         hd::Bytes own = 0;
-        for (std::size_t h = 0; h < table.halves(); ++h) own += table.half(h).count * sizeof(double);
+        for (std::size_t h = 0; h < table.halves(); ++h)
+          own += table.half(h).count * sizeof(double);
         const bool all_fit = static_cast<std::size_t>(window) >= table.halves();
         CHECK(store.counters().bytes_read - before == (all_fit ? 1 : model.passes()) * own);
         CHECK(model.slot_bytes() <= own);
