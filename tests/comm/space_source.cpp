@@ -48,7 +48,7 @@ TEST_CASE("objects in device memory are read and written through a cache") {
                     {.model = "experts 1", .writable = true});
   {
     tier::Cache cache(store, {.capacity = 5001 * sizeof(float)});
-    for (const std::size_t e : {0, 1, 2, 3, 1, 0})
+    for (const std::size_t e : {0u, 1u, 2u, 3u, 1u, 0u})
       CHECK(values(cache.get(text("expert ", e))) == test::expert_weights(e, sizes[e]));
     {
       const tier::Pinned changed = cache.get("expert 3", Access::update);
