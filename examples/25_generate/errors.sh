@@ -18,7 +18,6 @@ refuses "top-k must be at least 1" --top-k 0
 refuses "top-p must lie in (0, 1]" --top-p 1.5
 refuses "no token is asked for" --tokens 0
 refuses "the mesh does not fit the ranks" --tensor 2
-refuses "--tiers needs a pipeline of one stage" --tiers "file $folder/w.tier"
 refuses "the mesh does not fit the ranks" --data 2
 refuses "--window has no tiers" --window 3
 
@@ -26,6 +25,7 @@ tiers="memory 8MB, file $folder/w.tier 200MB/s"
 divided=(--pipe 1 --tensor 2 --precision double)
 refuses "the window must hold at least one object" "${divided[@]}" --tiers "$tiers" --window 0
 refuses "is larger than the fast tier" "${divided[@]}" --tiers "memory 1kB, file $folder/w.tier"
+refuses "is larger than the fast tier" --precision double --tiers "memory 1kB, file $folder/p.tier"
 refuses "the largest window that fits is 6" "${divided[@]}" --window 8 \
   --tiers "memory 700kB, file $folder/w.tier"
 refuses "of another model" "${divided[@]}" --seed 7 --tiers "$tiers"

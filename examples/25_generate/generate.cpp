@@ -8,7 +8,7 @@
 //
 //   mpiexec -n 4 example_10_train_gpt --pipe 4 --steps 500 --save model.ckpt
 //   mpiexec -n 2 example_25_generate --load model.ckpt --pipe 2 --prompts prompts.txt --check
-//   mpiexec -n 2 example_25_generate --load model.ckpt --tensor 2 --window 3
+//   mpiexec -n 2 example_25_generate --load model.ckpt --tensor 2 --window 3  # or --pipe 2
 //       --tiers "memory 8MB, file weights.tier 200MB/s"
 
 #include <algorithm>
@@ -31,8 +31,8 @@
 #include <heddle/comm/environment.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/execute/exchange.hpp>
-#include <heddle/execute/sendable.hpp>
 #include <heddle/execute/runner.hpp>
+#include <heddle/execute/sendable.hpp>
 #include <heddle/tier/store.hpp>
 
 #include "gpt.hpp"
@@ -134,10 +134,6 @@ template <class Real>
 void generate(const Settings& s) {
   const std::optional<GptTiers> tiers =
       s.tiers.empty() ? std::nullopt : std::optional(read_tiers(s.tiers));
-  hd::expects(!tiers || s.serving.stages == 1, [&] {
-    return hd::ErrorInfo{"command line", "--tiers needs a pipeline of one stage",
-                         hd::text("--pipe ", s.serving.stages), "divide the layers with --tensor"};
-  });
   const GptWeights<Real> weights = s.load.empty()
                                        ? first_weights<Real>(s.model, s.serving.sampling.seed)
                                        : load_weights<Real>(s.load);

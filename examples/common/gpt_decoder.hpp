@@ -63,8 +63,11 @@ class GptDecoder {
   GptDecoder(const GptDecoder&) = delete;
   GptDecoder& operator=(const GptDecoder&) = delete;
 
+  [[nodiscard]] const GptConfig& config() const { return m_config; }
   [[nodiscard]] bool embeds() const { return m_embeds; }
   [[nodiscard]] bool predicts() const { return m_predicts; }
+  /// Elements of a row of an activation.
+  [[nodiscard]] std::size_t width() const { return m_shape.width; }
   /// Elements of an activation of the most rows of a step.
   [[nodiscard]] std::size_t activation_size() const { return m_sizes.rows * m_shape.width; }
 

@@ -32,6 +32,7 @@
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/memory/message_memory.hpp>
+#include <heddle/schedule/schedule.hpp>
 
 #include "gpt_decoder.hpp"
 #include "gpt_generation_schedule.hpp"
@@ -50,9 +51,11 @@ struct GptServing {
   GptWeightsOf weights = GptWeightsOf::whole;  ///< ends: a GptWindow has the blocks
 };
 
-/// One rank of a generation. The first stage has the requests and composes every batch. What the
-/// other stages must know of it, its segments, travels in front of its activations. The last stage
-/// draws the tokens, which go back to the first.
+/// One rank of a generation. The first stage composes every batch from the texts. All stages plan
+/// the same batches from the lengths, so a message between stages has the activations of the rows
+/// of its batch and nothing else. A stop token ends a text at a time that nobody can plan. While a
+/// request with a stop token is not over, messages therefore have room for the most rows, and the
+/// segments of the batch stand behind. The last stage draws the tokens, which go back to the first.
 template <class Real, class Space = examples::Space>
 class GptGenerator {
  public:
@@ -68,14 +71,28 @@ class GptGenerator {
         m_decoder(config, block(config, m_serving.stage), block(config, m_serving.stage + 1),
                   m_serving.sizes, parameters, line, m_serving.weights),
         m_batcher(m_serving.sizes),
+        m_plan(m_serving.sizes),
         m_sampler(m_serving.sampling, static_cast<std::size_t>(config.vocabulary)),
         m_front(front_bytes(m_serving.sizes)),
         m_drawn(m_serving.sizes.slots()) {}
 
-  /// Appends a request. All ranks call it between two steps, and all reject the same requests. The
-  /// first stage has the text. @throws contract_error as GptBatcher::submit() does.
+  /// Appends a request. All ranks call it between two steps with the same lengths and stop tokens,
+  /// and all reject the same requests. The first stage has the text.
+  /// @throws contract_error as GptBatcher::submit() does.
   void submit(GptRequest request) {
+    const bool stops = request.stop >= 0;
+    GptRequest planned;
+    if (m_serving.stages > 1) planned = request;
     m_batcher.submit(std::move(request));
+    if (m_serving.stages > 1) {
+      if (!m_busy) {  // all texts are over, however they ended
+        m_plan.clear();
+        m_stops = false;
+      }
+      planned.stop = -1;
+      m_plan.submit(std::move(planned));
+      m_stops = m_stops || stops;
+    }
     m_busy = true;
   }
 
@@ -90,7 +107,11 @@ class GptGenerator {
   }
   /// Computes one step of all groups on one rank.
   void step() {
-    for (std::uint32_t m = 0; m < m_serving.sizes.groups; ++m) compose(m, nullptr);
+    for (std::uint32_t m = 0; m < m_serving.sizes.groups; ++m) {
+      const Batch batch = begin_batch(m, nullptr);
+      m_decoder.forward(batch.segments, batch.tokens, nullptr, nullptr);
+      end_batch(m, batch.segments, nullptr);
+    }
   }
 
   /// Returns whether another step is needed. All ranks get the same answer.
@@ -105,31 +126,53 @@ class GptGenerator {
   }
   [[nodiscard]] const Decoder& decoder() const { return m_decoder; }
 
-  // Called by a GptWindow, on one rank: a step of one group in pieces.
+  // Called by a GptWindow: a batch in pieces. The messages are null if there is one stage.
 
-  /// Returns the steps that the submitted requests need; see GptBatcher::steps().
-  [[nodiscard]] std::size_t steps() const { return m_batcher.steps(); }
-  [[nodiscard]] std::uint32_t groups() const { return m_serving.sizes.groups; }
-  void begin_group(std::uint32_t m) {
-    const auto segments = compose_front(m);
-    m_decoder.begin_step(segments, m_batcher.tokens(m), nullptr, nullptr);
+  /// Returns the shapes of the batches that the submitted requests need; see GptBatcher::passes().
+  [[nodiscard]] std::vector<GptBatchShape> passes() const {
+    return m_serving.stages > 1 ? m_plan.passes() : m_batcher.passes();
+  }
+  [[nodiscard]] const GptServing& serving() const { return m_serving; }
+  /// Returns the first block of a stage, or the number of all blocks for the stage behind the last.
+  [[nodiscard]] int first_block(int stage) const { return block(m_decoder.config(), stage); }
+  void begin_group(std::uint32_t m, const std::byte* from, std::byte* to) {
+    if (m_serving.stages > 1) plan(m);
+    m_batch = begin_batch(m, from);
+    m_decoder.begin_step(m_batch.segments, m_batch.tokens, input(from), output(to));
   }
   void compute_half(std::size_t half, Real* weights) { m_decoder.compute_half(half, weights); }
-  void end_group(std::uint32_t m) {
+  void end_group(std::uint32_t m, std::byte* to) {
     m_decoder.end_step();
-    m_busy = m_batcher.busy();
-    draw(m, front_segments());
+    end_batch(m, m_batch.segments, to);
   }
 
   // Called by a Runner.
 
+  /// Returns the sizes of the messages, which are those of the largest batch.
+  [[nodiscard]] GenerationSizes message_sizes() const {
+    return {.stages = m_serving.stages,
+            .groups = static_cast<int>(m_serving.sizes.groups),
+            .activation = front_offset() + front_bytes(m_serving.sizes),
+            .tokens = m_serving.sizes.requests};
+  }
   /// Returns the Schedule of a step over all stages.
-  [[nodiscard]] heddle::Schedule schedule() const {
-    return generation_schedule(
-        {.stages = m_serving.stages,
-         .groups = static_cast<int>(m_serving.sizes.groups),
-         .activation = front_bytes(m_serving.sizes) + m_decoder.activation_size() * sizeof(Real),
-         .tokens = m_serving.sizes.requests});
+  [[nodiscard]] heddle::Schedule schedule() const { return generation_schedule(message_sizes()); }
+  /// Plans the batches of a step.
+  void begin_step() {
+    if (m_serving.stages == 1) return;
+    for (std::uint32_t m = 0; m < m_serving.sizes.groups; ++m) plan(m);
+  }
+  /// Returns the bytes of a message with which the last stage, or another one, ends a batch.
+  [[nodiscard]] heddle::Bytes message_bytes(const GptBatchShape& shape, bool last) const {
+    if (m_stops) return last ? m_serving.sizes.requests : message_sizes().activation;
+    return last ? shape.draws : shape.rows * m_decoder.width() * sizeof(Real);
+  }
+  /// Returns the bytes of a message in this step.
+  [[nodiscard]] heddle::Bytes used_bytes(const heddle::Action& action, const heddle::Buffer& buffer,
+                                         std::uint32_t part) const {
+    if (action.kind != heddle::Kind::move) return part_bytes(buffer, part, 1);
+    return message_bytes(m_plan.shape(+action.item),
+                         +action.stage + 1 == static_cast<std::uint32_t>(m_serving.stages));
   }
   /// Allocates a buffer in the memory in which the model computes, filled with zeros.
   [[nodiscard]] std::shared_ptr<std::byte> allocate(heddle::Bytes bytes) const {
@@ -146,21 +189,22 @@ class GptGenerator {
   void operator()(const heddle::Task& task) {
     const auto m = static_cast<std::uint32_t>(+task.item());
     std::byte *const from = task.uses().front().data, *const to = task.uses().back().data;
-    if (m_decoder.embeds()) {
-      to_host(from, drawn(m));
-      compose(m, to);
-    } else {
-      to_host(from, std::span(m_front));
-      compute(m, from, to);
-    }
-    if (m_decoder.predicts()) from_host(std::span<const std::uint8_t>(drawn(m)), to);
+    const Batch batch = begin_batch(m, from);
+    m_decoder.forward(batch.segments, batch.tokens, input(from), output(to));
+    end_batch(m, batch.segments, to);
   }
 
  private:
-  /// The first bytes of a message between stages; segments follow, then activations.
+  /// What stands behind the activations of a message if batches cannot be planned: this, then the
+  /// segments.
   struct Front {
     std::uint32_t segments;
     std::uint32_t busy;
+  };
+  /// A batch of a group. A stage that does not embed has no tokens.
+  struct Batch {
+    std::span<const GptSegment> segments = {};
+    std::span<const std::uint8_t> tokens = {};
   };
 
   [[nodiscard]] static GptServing completed(GptServing serving, const GptConfig& config) {
@@ -179,9 +223,18 @@ class GptGenerator {
   [[nodiscard]] int block(const GptConfig& config, int stage) const {
     return config.layers * stage / m_serving.stages;
   }
-  /// Bytes in front of the activations: whole cache lines.
   [[nodiscard]] static std::size_t front_bytes(const GptBatchSizes& sizes) {
-    return (sizeof(Front) + 2 * sizes.requests * sizeof(GptSegment) + 63) / 64 * 64;
+    return sizeof(Front) + 2 * sizes.requests * sizeof(GptSegment);
+  }
+  /// Where the front begins in a message: behind the activations of the most rows.
+  [[nodiscard]] std::size_t front_offset() const {
+    return m_decoder.activation_size() * sizeof(Real);
+  }
+  [[nodiscard]] const Real* input(const std::byte* from) const {
+    return m_decoder.embeds() ? nullptr : reinterpret_cast<const Real*>(from);
+  }
+  [[nodiscard]] Real* output(std::byte* to) const {
+    return m_decoder.predicts() ? nullptr : reinterpret_cast<Real*>(to);
   }
   [[nodiscard]] std::span<std::uint8_t> drawn(std::uint32_t m) {
     return std::span(m_drawn).subspan(m * m_serving.sizes.requests, m_serving.sizes.requests);
@@ -201,43 +254,46 @@ class GptGenerator {
                       Bytes<const T, Kokkos::HostSpace>(host.data(), host.size()));
   }
 
-  /// Takes the drawn tokens of a group and describes its next batch, on the first stage.
-  std::span<const GptSegment> compose_front(std::uint32_t m) {
-    m_batcher.take(m, drawn(m));
-    const auto segments = m_batcher.next(m);
-    const Front front{static_cast<std::uint32_t>(segments.size()), m_batcher.busy() ? 1U : 0U};
-    std::memcpy(m_front.data(), &front, sizeof(Front));
-    std::memcpy(m_front.data() + sizeof(Front), segments.data(), segments.size_bytes());
-    return segments;
-  }
-  /// Takes the drawn tokens of a group and computes its next batch, on the first stage.
-  void compose(std::uint32_t m, std::byte* to) {
-    static_cast<void>(compose_front(m));
-    compute(m, nullptr, to);
+  /// Plans the next batch of a group from the lengths of its texts: any tokens are drawn.
+  void plan(std::uint32_t m) {
+    m_plan.take(m, drawn(m));
+    static_cast<void>(m_plan.next(m));
   }
 
-  [[nodiscard]] Front front() const {
+  /// Begins the next batch of a group. The first stage composes it from the tokens at `from`, or
+  /// from those that it has drawn itself if `from` is null.
+  Batch begin_batch(std::uint32_t m, const std::byte* from) {
+    if (m_decoder.embeds()) {
+      if (from != nullptr) to_host(from, drawn(m));
+      m_batcher.take(m, drawn(m));
+      const auto segments = m_batcher.next(m);
+      m_busy = m_batcher.busy();
+      if (m_stops) {
+        const Front front{static_cast<std::uint32_t>(segments.size()), m_busy ? 1U : 0U};
+        std::memcpy(m_front.data(), &front, sizeof(Front));
+        std::memcpy(m_front.data() + sizeof(Front), segments.data(), segments.size_bytes());
+      }
+      return {segments, m_batcher.tokens(m)};
+    }
+    if (!m_stops) {
+      m_busy = m_plan.busy();
+      return {m_plan.segments(m), {}};
+    }
+    to_host(from + front_offset(), std::span(m_front));
     Front front;
     std::memcpy(&front, m_front.data(), sizeof(Front));
-    return front;
+    m_busy = front.busy != 0;
+    return {{reinterpret_cast<const GptSegment*>(m_front.data() + sizeof(Front)), front.segments},
+            {}};
   }
-  [[nodiscard]] std::span<const GptSegment> front_segments() const {
-    return {reinterpret_cast<const GptSegment*>(m_front.data() + sizeof(Front)), front().segments};
-  }
-
-  /// Computes the batch that m_front describes.
-  void compute(std::uint32_t m, const std::byte* from, std::byte* to) {
-    m_busy = front().busy != 0;
-    const std::span segments = front_segments();
-    const auto input =
-        reinterpret_cast<const Real*>(from == nullptr ? from : from + m_front.size());
-    const auto output =
-        m_decoder.predicts() ? nullptr : reinterpret_cast<Real*>(to + m_front.size());
-    m_decoder.forward(segments,
-                      m_decoder.embeds() ? m_batcher.tokens(m) : std::span<const std::uint8_t>(),
-                      input, output);
-    if (!m_decoder.predicts()) return from_host(std::span<const std::byte>(m_front), to);
-    draw(m, segments);
+  /// Ends a batch: the last stage draws its tokens, and the others describe it to the next stage.
+  void end_batch(std::uint32_t m, std::span<const GptSegment> segments, std::byte* to) {
+    if (m_decoder.predicts()) {
+      draw(m, segments);
+      if (to != nullptr) from_host(std::span<const std::uint8_t>(drawn(m)), to);
+    } else if (m_stops) {
+      from_host(std::span<const std::byte>(m_front), to + front_offset());
+    }
   }
   /// Draws the tokens of a group from the logits of its last rows.
   void draw(std::uint32_t m, std::span<const GptSegment> segments) {
@@ -252,9 +308,12 @@ class GptGenerator {
   GptServing m_serving;
   Decoder m_decoder;
   GptBatcher m_batcher;
+  GptBatcher m_plan;  ///< as m_batcher, of texts of which only the lengths count
   GptSampler m_sampler;
   std::vector<std::byte> m_front;
   std::vector<std::uint8_t> m_drawn;  ///< tokens of all groups
+  Batch m_batch = {};                 ///< of begin_group()
+  bool m_stops = false;               ///< a request that is not over has a stop token
   bool m_busy = true;
 };
 

@@ -43,6 +43,12 @@ struct GptSegment {
   std::uint32_t draws;    ///< 1: a token is drawn, 0: more rows of the text follow
 };
 
+/// What a batch moves between stages: a row of activations for each row, and a token for each draw.
+struct GptBatchShape {
+  std::size_t rows = 0;
+  std::size_t draws = 0;
+};
+
 /// The sizes of the batches.
 struct GptBatchSizes {
   std::uint32_t groups = 1;    ///< batches that are in flight at once: as many as stages or more
@@ -174,23 +180,48 @@ class GptBatcher {
     return m_groups[group].tokens;
   }
 
-  /// Returns the steps of all groups that the waiting requests need if every text gets all of its
-  /// tokens. @throws contract_error if a request is in a slot.
-  [[nodiscard]] std::size_t steps() const {
+  /// Returns the segments of the last next().
+  [[nodiscard]] std::span<const GptSegment> segments(std::size_t group) const {
+    return m_groups[group].segments;
+  }
+  /// Returns the rows and the draws of the last next().
+  [[nodiscard]] GptBatchShape shape(std::size_t group) const {
+    GptBatchShape shape{.rows = m_groups[group].tokens.size()};
+    for (const GptSegment& segment : m_groups[group].segments) shape.draws += segment.draws;
+    return shape;
+  }
+
+  /// Returns the shapes of all batches that the waiting requests need if every text gets all of its
+  /// tokens: those of the groups of the first step, then those of the second step, and so on.
+  /// @throws contract_error if a request is in a slot.
+  [[nodiscard]] std::vector<GptBatchShape> passes() const {
     heddle::expects(m_active == 0, [&] {
-      return heddle::ErrorInfo{"GptBatcher::steps", "texts are in their slots",
+      return heddle::ErrorInfo{"GptBatcher::passes", "texts are in their slots",
                                heddle::text(m_active, " texts"), "call it before the first step"};
     });
     GptBatcher ahead(*this);
     for (GptRequest& each : ahead.m_waiting) each.stop = -1;
     const std::vector<std::uint8_t> drawn(m_sizes.requests);
-    std::size_t steps = 0;
-    for (; ahead.busy(); ++steps)
+    std::vector<GptBatchShape> shapes;
+    while (ahead.busy())
       for (std::size_t group = 0; group < m_groups.size(); ++group) {
         ahead.take(group, drawn);
         static_cast<void>(ahead.next(group));
+        shapes.push_back(ahead.shape(group));
       }
-    return steps;
+    return shapes;
+  }
+
+  /// Ends all texts at once. The steps are counted on.
+  void clear() {
+    for (Group& group : m_groups) {
+      std::ranges::fill(group.slots, Slot{});
+      group.segments.clear();
+      group.tokens.clear();
+      group.active = 0;
+    }
+    m_waiting.clear();
+    m_active = m_reserved = 0;
   }
 
   /// Returns true if a request waits or is in a slot.

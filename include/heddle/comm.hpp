@@ -24,5 +24,6 @@
 #include <heddle/comm/replan.hpp>
 #include <heddle/comm/shared_transport.hpp>
 #include <heddle/comm/space_mover.hpp>
+#include <heddle/comm/space_source.hpp>
 #include <heddle/comm/strided_datatype.hpp>
 #include <heddle/comm/strided_exchange.hpp>

@@ -11,6 +11,10 @@
 
 #include "support.hpp"
 
+// Moves and objects of tiers in device memory.
+template class heddle::SpaceMover<gate::Exec>;
+template class heddle::SpaceSource<gate::Exec>;
+
 /// Compositions of x -> a + x, written as a merge that does not commute.
 struct InOrder {
   static constexpr bool commutes = false;

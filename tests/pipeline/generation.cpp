@@ -90,6 +90,7 @@ void expect_texts(Stage& serial, int pipe, int tensor, const GptBatchSizes& size
       parameters_of(serial), line);
   hd::MpiTransport transport(mesh["pipe"].get());
   hd::Runner run(generator, generator.schedule(), transport);
+  sent_bytes = 0;
   auto all = requests();
   if (last_first) std::ranges::reverse(all);
   for (const GptRequest& each : all) generator.submit(each);
@@ -114,6 +115,10 @@ void expect_texts(Stage& serial, int pipe, int tensor, const GptBatchSizes& size
       (2 * layers + (generator.decoder().embeds() ? 1 : 0)) * counts.rows * 24 +
       counts.logit_rows * 37;
   CHECK(counts.summed == (tensor > 1 ? summed : 0));
+  // Between stages travel the rows of the batches, and back the tokens: nothing else.
+  if (pipe > 1 && tensor == 1)
+    CHECK(sent_bytes ==
+          (generator.decoder().predicts() ? tokens : counts.rows * 24 * sizeof(double)));
   CHECK(generator.decoder().cache().live_blocks() == 0);
 }
 
@@ -132,6 +137,56 @@ TEST_CASE("texts do not depend on the ranks that generate them") {
                  {.groups = groups + 1, .requests = 3, .rows = 30, .keep = 20, .block = 16}, {},
                  true);
   }
+}
+
+TEST_CASE("a stop token ends a text on all stages, and later texts have messages of their rows") {
+  const int pipe = world_size();
+  if (pipe == 1) return;
+  Stage serial(small, 0, small.layers, 5);
+  const GptSampling sampling{.temperature = 2};
+  const GptBatchSizes sizes{
+      .groups = static_cast<std::uint32_t>(pipe), .requests = 2, .rows = 5, .keep = 20, .block = 4};
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", pipe}});
+  Generator generator(
+      small,
+      {.sampling = sampling, .sizes = sizes, .stages = pipe, .stage = mesh.coordinate("pipe")},
+      parameters_of(serial));
+  hd::MpiTransport transport(mesh["pipe"].get());
+  hd::Runner run(generator, generator.schedule(), transport);
+  std::map<std::uint32_t, std::string> expected;
+  // Submits all requests, every second one with a stop token, and returns the steps and the rows.
+  const auto generate = [&](std::uint32_t number, bool stops) {
+    sent_bytes = 0;
+    const std::size_t before = generator.decoder().counts().rows;
+    for (GptRequest each : requests()) {
+      each.number += number;
+      std::string text =
+          each.prompt + serial.generate(each.prompt, static_cast<std::size_t>(each.tokens),
+                                        sampling, each.number);
+      if (stops && each.number % 2 == 1) {
+        const std::size_t middle = each.prompt.size() + static_cast<std::size_t>(each.tokens) / 2;
+        each.stop = static_cast<std::uint8_t>(text[middle]);
+        text.resize(text.find(text[middle], each.prompt.size()) + 1);
+      }
+      expected[each.number] = text;
+      generator.submit(each);
+    }
+    std::size_t steps = 0;
+    for (; generator.busy(); ++steps) run.step();
+    run.drain();
+    if (generator.decoder().embeds()) CHECK(generator.texts() == expected);
+    CHECK(generator.decoder().cache().live_blocks() == 0);
+    return std::pair(steps, generator.decoder().counts().rows - before);
+  };
+  const auto [steps, rows] = generate(0, true);
+  const GenerationSizes most = generator.message_sizes();
+  CHECK(most.activation > 5 * 24 * sizeof(double));
+  CHECK(sent_bytes ==
+        steps * sizes.groups * (generator.decoder().predicts() ? most.tokens : most.activation));
+  const auto [all_steps, all_rows] = generate(10, false);
+  CHECK(rows < all_rows);
+  CHECK(sent_bytes < all_steps * sizes.groups * most.activation / 2);
+  if (!generator.decoder().predicts()) CHECK(sent_bytes == all_rows * 24 * sizeof(double));
 }
 
 TEST_CASE("texts do not depend on the replicas that divide the requests") {
@@ -192,7 +247,6 @@ TEST_CASE("weights in a file give the texts of weights in memory, for every wind
     INFO("window " << window);
     const std::uint32_t groups = window == 3 ? 2 : 1;
     const auto generator = make(groups);
-    const std::size_t passes = generator->steps() * groups;
     GptWindow<double> model(*generator, store, {.window = window, .part = part});
     const hd::Bytes before = store.counters().bytes_read;
     hd::Runner run(model, model.schedule(), transport, model.options());
@@ -207,7 +261,7 @@ TEST_CASE("weights in a file give the texts of weights in memory, for every wind
       all += table.half(h).count * sizeof(double);
       largest = std::max<hd::Bytes>(largest, table.half(h).count * sizeof(double));
     }
-    CHECK(store.counters().bytes_read - before == (window < 8 ? passes : 1) * all);
+    CHECK(store.counters().bytes_read - before == (window < 8 ? model.passes() : 1) * all);
     CHECK(run.allocated() == model.slot_bytes());
     CHECK(model.slot_bytes() <= std::min<hd::Bytes>(all, static_cast<hd::Bytes>(window) * largest));
   }
@@ -243,6 +297,92 @@ TEST_CASE("weights in a file give the texts of weights in memory, for every wind
   }
   MPI_Barrier(MPI_COMM_WORLD);
   if (mesh.rank() == 0) std::filesystem::remove(file);
+}
+
+TEST_CASE("every stage of a pipeline has a window over its own layers, for every window") {
+  Stage serial(small, 0, small.layers, 5);
+  const GptSampling sampling{.temperature = 1, .top_k = 20, .top_p = 0.9};
+  const GptWeights<double> weights{small, parameters_of(serial)};
+  std::map<std::uint32_t, std::string> expected;
+  std::size_t tokens = 0;
+  for (const GptRequest& each : requests()) {
+    const auto count = static_cast<std::size_t>(each.tokens);
+    tokens += count;
+    expected[each.number] =
+        each.prompt + serial.generate(each.prompt, count, sampling, each.number);
+  }
+  for (int pipe = 2; pipe <= world_size(); ++pipe) {
+    if (world_size() % pipe != 0) continue;
+    const int tensor = world_size() / pipe;
+    hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", pipe}, {"tensor", tensor}});
+    const Generator::Line line(mesh["tensor"], hd::RowForm::whole);
+    const GptPart part{line.size(), line.rank()};
+    const std::string file = (std::filesystem::temp_directory_path() /
+                              hd::text("heddle_windows_", pipe, "x", tensor, ".tier"))
+                                 .string();
+    if (mesh.rank() == 0) write_halves(file, weights, line.size());
+    MPI_Barrier(MPI_COMM_WORLD);
+    hd::tier::Store store({.file = file, .model = store_model(weights, line.size())});
+    hd::MpiTransport transport(mesh["pipe"].get());
+    for (const int window : {1, 3}) {
+      for (const bool stops : {false, true}) {
+        INFO("pipe " << pipe << ", window " << window << ", stop tokens " << stops);
+        const auto groups = static_cast<std::uint32_t>(window == 3 ? pipe : 1);
+        Generator generator(
+            small,
+            {.sampling = sampling,
+             .sizes = {.groups = groups, .requests = 2, .rows = 5, .keep = 20, .block = 4},
+             .stages = pipe,
+             .stage = mesh.coordinate("pipe"),
+             .weights = GptWeightsOf::ends},
+            weights.values, line);
+        for (GptRequest each : requests()) {
+          if (stops) each.stop = 255;  // a token that is never drawn
+          generator.submit(each);
+        }
+        GptWindow<double> model(generator, store, {.window = window, .part = part});
+        const hd::Bytes before = store.counters().bytes_read;
+        hd::Runner run(model, model.schedule(), transport, model.options());
+        sent_bytes = 0;
+        run.step();
+        run.drain();
+        if (generator.decoder().embeds()) CHECK(generator.texts() == expected);
+        CHECK_FALSE(generator.busy());
+        CHECK(generator.decoder().cache().live_blocks() == 0);
+        const GptDecodeCounts& counts = generator.decoder().counts();
+        const GenerationSizes most = generator.message_sizes();
+        const bool last = generator.decoder().predicts();
+        if (tensor == 1) {
+          if (stops)
+            CHECK(sent_bytes == model.passes() * (last ? most.tokens : most.activation));
+          else
+            CHECK(sent_bytes == (last ? tokens : counts.rows * 24 * sizeof(double)));
+        }
+        // The halves of this stage once in each batch, or once at all if all have a slot.
+        const GptTable& table = generator.decoder().table();
+        hd::Bytes own = 0;
+        for (std::size_t h = 0; h < table.halves(); ++h)
+          own += table.half(h).count * sizeof(double);
+        const bool all_fit = static_cast<std::size_t>(window) >= table.halves();
+        CHECK(store.counters().bytes_read - before == (all_fit ? 1 : model.passes()) * own);
+        CHECK(model.slot_bytes() <= own);
+      }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (mesh.rank() == 0) std::filesystem::remove(file);
+  }
+  // The windows must suit the pipeline.
+  const GenerationSizes sizes{.stages = 2, .groups = 2, .activation = 8, .tokens = 8};
+  const auto refused = [&](std::vector<hd::schedule::PrefetchWindowOptions> windows) {
+    return message_of<hd::contract_error>(
+        [&] { static_cast<void>(window_schedule(sizes, windows)); });
+  };
+  CHECK_THAT(refused({{.objects = {8}, .passes = 2}}),
+             ContainsSubstring("1 windows of 2 passes, 2 stages, 2 groups"));
+  CHECK_THAT(refused({{.objects = {8}, .passes = 3}, {.objects = {8}, .passes = 3}}),
+             ContainsSubstring("the windows do not fit the pipeline"));
+  CHECK_THAT(refused({{.objects = {8}, .passes = 2}, {.objects = {8}, .passes = 4}}),
+             ContainsSubstring("4 of stage 1, 2 of stage 0"));
 }
 
 TEST_CASE("the tiers of a command line") {

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 
+#include "../../examples/common/gpt_requests.hpp"
 #include "comparison.hpp"
 
 namespace hd = heddle;
@@ -112,6 +115,26 @@ Comparison packed_line() {
           hd::text(packed), "at most 0.65", verdict(packed <= 0.65)};
 }
 
+/// The line of the messages between stages: the batches of the first prompts of example 25, two
+/// groups on two stages. Every text computes the rows of its prompt and of all tokens but the last.
+Comparison stage_rows_line() {
+  const examples::GptBatchSizes sizes{.groups = 2, .requests = 4, .rows = 16, .context = 256};
+  examples::GptBatcher batcher(sizes);
+  constexpr int tokens = 48;
+  std::size_t expected = 0;
+  std::uint32_t number = 0;
+  for (const char* prompt : {"#include", "template <", "// The", "namespace std {", "int"}) {
+    batcher.submit({.number = number++, .prompt = prompt, .tokens = tokens});
+    expected += std::string(prompt).size() + tokens - 1;
+  }
+  const auto passes = batcher.passes();
+  std::size_t rows = 0;
+  for (const examples::GptBatchShape& pass : passes) rows += pass.rows;
+  return {"rows of all messages between two stages, 5 texts of 48 tokens", "",
+          hd::text(rows, " of ", passes.size() * sizes.rows, " that there is room for"),
+          hd::text("the rows of the texts, ", expected), verdict(rows == expected)};
+}
+
 }  // namespace
 
 std::vector<Comparison> energon() {
@@ -126,6 +149,13 @@ std::vector<Comparison> energon() {
        hd::text(pass_over_peer(30, 2), " t"), "120 t: 4 copies",
        verdict(pass_over_peer(30, 2) == 120)},
       packed_line(),
+      stage_rows_line(),
+      {"bytes of these messages, counted on 2 to 4 ranks", "", "", "rows x width x sizeof",
+       "skipped: scripts/test -R pipeline.generation"},
+      {"peer memory executed on 2 ranks and a shaped link, the five cases", "little loss", "",
+       "within 10% of the simulated passes", "skipped: scripts/test -R execute.peer_memory_waits"},
+      {"time of packed over padded tokens, GPT of the examples", "-37%", "", "at most 0.9",
+       "skipped: scripts/test -R kernel.generation"},
       {"latency of tensor parallel inference, packed tokens, as measured", "-37%", "", "none",
        "not reproducible: no 8 devices were at hand"},
   };

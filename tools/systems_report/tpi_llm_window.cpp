@@ -19,6 +19,7 @@
 #include <heddle/schedule/place_lives.hpp>
 #include <heddle/simulate.hpp>
 
+#include "../../examples/common/gpt_window_schedule.hpp"
 #include "comparison.hpp"
 
 namespace hd = heddle;
@@ -111,6 +112,39 @@ int window_exceptions(int cases) {
   return exceptions;
 }
 
+/// The line of two stages, each with a window of 3 over its own 8 halves of blocks, and two groups
+/// in flight: the time of a batch in steady state, and the loads. A half takes 30, its load 18 or
+/// 30, and a message nothing.
+Comparison stages_line() {
+  constexpr int halves = 8, batches = 40, window = 3;
+  constexpr double use = 30;
+  hd::schedule::PrefetchWindowOptions of{.window = window, .passes = batches};
+  for (int h = 0; h < halves; ++h) of.objects.push_back(h % 2 == 0 ? 18 : 30);
+  const hd::Schedule list =
+      examples::window_schedule({.stages = 2, .groups = 2, .activation = 8, .tokens = 8}, {of, of});
+  const hd::Device device{.memories = {{"memory"}, {"file", 0, {.latency = 0, .bandwidth = 1}}}};
+  hd::TableCosts costs(hd::Machine::uniform(2, device, {}), 2 * halves);
+  for (int h = 0; h < 2 * halves; ++h) costs.at(hd::Kind::forward, hd::Stage{h}) = use;
+  const hd::Timeline timeline = hd::simulate(list, costs, hd::Sending::rendezvous);
+  std::vector<double> ends;
+  hd::Bytes loaded = 0;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const hd::Action& action = list[hd::ActionId{i}];
+    if (action.kind == hd::Kind::forward && action.stage == 2 * halves - 1)
+      ends.push_back(timeline.spans()[i].end);
+    if (action.kind == hd::Kind::move && list[action.queue].local())
+      loaded += list.bytes(list.uses(hd::ActionId{i})[0]);
+  }
+  const double batch = (ends.back() - ends[9]) / static_cast<double>(ends.size() - 10);
+  const hd::Bytes whole = std::accumulate(of.objects.begin(), of.objects.end(), hd::Bytes{0});
+  return {
+      "two stages, each with a window of 3 over its own 8 halves that take 30 to use and 18 or "
+      "30 to load: time of a batch, bytes loaded",
+      "none", hd::text(batch, ", ", loaded),
+      hd::text(halves * use, " (the uses alone), ", 2 * batches * whole),
+      verdict(batch == halves * use && loaded == 2 * batches * whole)};
+}
+
 }  // namespace
 
 std::vector<Comparison> tpi_llm_window() {
@@ -158,6 +192,13 @@ std::vector<Comparison> tpi_llm_window() {
                 static_cast<double>(placed.bytes) / static_cast<double>(placed.live)),
        "1, and the least that brute force finds: 1 attention block more",
        verdict(even.bytes == small + large && placed.bytes == 2 * (small + large))},
+      stages_line(),
+      {"executed from a file of a given bandwidth, windows of 2 and 3", "none", "",
+       "1.1 of the longer of loads and uses, and one load",
+       "skipped: scripts/test -R execute.window_waits"},
+      {"texts of a GPT with its blocks in a file, on 2 to 4 ranks, windows of 1 to all halves",
+       "none", "", "those of all in memory, in double",
+       "skipped: scripts/test -R pipeline.generation"},
       {"time per token, 70B on 8 devices", "26.1 s, 3.1 GB a device", "", "none",
        "not reproducible: it needs the authors' devices, model and network"},
   };

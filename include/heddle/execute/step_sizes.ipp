@@ -7,9 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
+#include <span>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
@@ -64,26 +62,31 @@ HEDDLE_INLINE void use_bytes(Program& program, const UsedBytes& used) {
   const auto bytes_of = [&](ActionId id, const Use& use) {
     return used ? impl::used_by(schedule, id, use, used) : schedule.bytes(use);
   };
-  std::vector<Bytes> sizes;
-  sizes.reserve(program.uses.size());
-  for (std::size_t i = 0; i < program.size(); ++i) {
-    const Step& step = program.steps[i];
-    if (step.does == Step::Does::settle) continue;
-    const Action& action = schedule[step.action];
-    const auto uses = schedule.uses(step.action);
-    if (used && (action.kind == Kind::move || (action.kind == Kind::combine && uses.size() == 2))) {
-      const Bytes from = bytes_of(step.action, uses[0]), to = bytes_of(step.action, uses[1]);
-      impl::expect_size(from == to, schedule, step.action, uses[1],
-                        "the two ends of a move, or the two terms of a sum, have different sizes",
-                        to, from, "return the same size for both buffers");
-    }
-    for (std::size_t u = 0; u < uses.size(); ++u) {
-      if (step.moves() && u != (step.does == Step::Does::send ? 0 : 1)) continue;
-      if (action.kind == Kind::group && schedule[uses[u].buffer].rank != program.rank) continue;
-      sizes.push_back(bytes_of(step.action, uses[u]));
+  const auto check_ends = [&](ActionId id, std::span<const Use> uses) {
+    const Bytes from = bytes_of(id, uses[0]), to = bytes_of(id, uses[1]);
+    impl::expect_size(from == to, schedule, id, uses[1],
+                      "the two ends of a move, or the two terms of a sum, have different sizes", to,
+                      from, "return the same size for both buffers");
+  };
+  // First all sizes are checked, then they are written. A vector of them would be allocated anew in
+  // every step.
+  for (const bool writes : {false, true}) {
+    std::size_t next = 0;
+    for (const Step& step : std::span(program.steps).first(program.size())) {
+      if (step.does == Step::Does::settle) continue;
+      const Action& action = schedule[step.action];
+      const auto uses = schedule.uses(step.action);
+      if (used && !writes &&
+          (action.kind == Kind::move || (action.kind == Kind::combine && uses.size() == 2)))
+        check_ends(step.action, uses);
+      for (std::size_t u = 0; u < uses.size(); ++u) {
+        if (step.moves() && u != (step.does == Step::Does::send ? 0 : 1)) continue;
+        if (action.kind == Kind::group && schedule[uses[u].buffer].rank != program.rank) continue;
+        const Bytes bytes = bytes_of(step.action, uses[u]);
+        if (writes) program.uses[next++].bytes = bytes;
+      }
     }
   }
-  for (std::size_t k = 0; k < sizes.size(); ++k) program.uses[k].bytes = sizes[k];
 }
 
 }  // namespace heddle::inline v0
