@@ -31,7 +31,7 @@ namespace heddle::inline v0::impl {
 template <class Source, class Sink, class Given, class Result, bool packed>
 class FarmSlots {
  public:
-  /// What is kept of an item.
+  /// The form in which an item is kept.
   using Kept = std::conditional_t<packed, MessageBytes, Given>;
 
   /// An item. It stays in place while `users` is not 0.

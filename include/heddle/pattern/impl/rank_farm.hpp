@@ -237,7 +237,7 @@ class RankFarm {
   Work& m_work;
   FarmCall m_call;
   std::size_t m_workers;
-  FarmOptions m_agreed;  ///< those of the decider, which all ranks have given alike
+  FarmOptions m_agreed;  ///< options of the decider, which are equal on all ranks
   FarmDecider m_decider;
   FarmSlots<Source, Sink, Given, Result, true> m_items;
   FarmHolders m_holders;
