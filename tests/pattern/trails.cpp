@@ -35,6 +35,7 @@
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/simulate.hpp>
 #include <heddle/trace/grid.hpp>
+#include <heddle/trace/impl/guests.hpp>
 #include <heddle/trace/named_timeline.hpp>
 #include <heddle/trace/perfetto.hpp>
 #include <heddle/trace/report.hpp>
@@ -72,6 +73,9 @@ void check(const Trail& trail, int workers) {
   const double bubble = 1 - busy / (timeline.makespan() * workers);
   CHECK(std::abs(trace::time_use(timeline).bubble_ratio() - bubble) < 1e-9);
   CHECK_THAT(trace::to_string(trace::bubble_report(again, timeline)), ContainsSubstring("a trail"));
+  // A wait for another worker is drawn on the worker's own row only.
+  for (std::size_t i = 0; i < timeline.schedule().size(); ++i)
+    CHECK(trace::impl::guests(timeline.schedule(), ActionId{i}).empty());
   // A line for each worker, a box for each event, and a slice for each.
   CHECK(count_of(to_grid(timeline), "rank ") == static_cast<std::size_t>(workers));
   CHECK_THAT(trace::to_svg(timeline), ContainsSubstring("</svg>"));
