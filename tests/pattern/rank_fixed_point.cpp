@@ -5,11 +5,15 @@
 // move between sweeps, and refusals.
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -18,11 +22,14 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/random.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
 #include <heddle/execute/thread_transport.hpp>
 #include <heddle/pattern/equations.hpp>
 #include <heddle/pattern/fixed_point.hpp>
 #include <heddle/pattern/rank_fixed_point.hpp>
 #include <heddle/pattern/sweep.hpp>
+#include <heddle/schedule/redistribution/freshness.hpp>
 
 #include "support/complaint.hpp"
 
@@ -130,6 +137,141 @@ TEST_CASE("between two sweeps only the boundary moves, and what changes its rank
   }
 }
 
+/// The sweeps of ranks that read old values of others, in one loop: every sweep is kept whole.
+struct OldSweeps {
+  std::vector<std::vector<double>> values;  // by sweep; sweep 0 is the start
+  int sweeps = 0;
+  OldSweeps(const Equations<double, Rule>& equations, int ranks, const schedule::Freshness& fresh) {
+    const int n = equations.size();
+    values.emplace_back(static_cast<std::size_t>(n), 0.0);
+    const auto rank_of = [&](int i) {
+      int rank = 0;
+      while (rank + 1 < ranks && i >= (rank + 1) * n / ranks) ++rank;
+      return rank;
+    };
+    std::vector<int> read{0};     // by sweep: the sweep of which others were read
+    std::vector<int> changed{0};  // by sweep: one past the first value that changed
+    int come = 0;
+    for (int exact = 0; exact < n;) {
+      const int sweep = ++sweeps;
+      std::vector<double> next(static_cast<std::size_t>(n));
+      std::vector<double> seen(static_cast<std::size_t>(n));
+      for (int i = 0; i < n; ++i) {
+        for (int j = 0; j < i; ++j) {
+          const auto of = static_cast<std::size_t>(rank_of(j) == rank_of(i) ? sweep - 1 : come);
+          seen[static_cast<std::size_t>(j)] = values[of][static_cast<std::size_t>(j)];
+        }
+        next[static_cast<std::size_t>(i)] = equations(i, {seen.data(), seen.data(), i, i});
+      }
+      int first = 0;
+      while (first < n && next[static_cast<std::size_t>(first)] ==
+                              values.back()[static_cast<std::size_t>(first)])
+        ++first;
+      read.push_back(come);
+      changed.push_back(std::min(n, first + 1));
+      values.push_back(std::move(next));
+      const int due = sweep - fresh.of_call(sweep);
+      if (due <= come) continue;
+      come = due;
+      int final = n;
+      for (int s = read[static_cast<std::size_t>(due)] + 1; s <= due; ++s)
+        final = std::min(final, changed[static_cast<std::size_t>(s)]);
+      exact = std::max(exact, final);
+    }
+  }
+};
+
+TEST_CASE("ranks that read old values get the bits of a plain loop, and the counts of that rule") {
+  struct Case {
+    Rule rule;
+    int reach;
+  };
+  for (const Case& each : {Case{contracting, 1}, Case{kinked, 3}, Case{reads_all, 0}})
+    for (const int count : {7, 30})
+      for (const int ranks : {1, 2, 5})
+        for (const schedule::Freshness fresh :
+             {schedule::Freshness{.age = 1}, schedule::Freshness{.age = 3},
+              schedule::Freshness{.age = 2, .warmup = 5}}) {
+          const auto equations = chain(each.rule, count);
+          const OldSweeps expected(equations, ranks, fresh);
+          const std::vector<double> loop =
+              fixed_point(equations, {.sweep = Sweep::gauss_seidel}).values;
+          CAPTURE(count, ranks, each.reach, fresh.age, fresh.warmup);
+          CHECK(expected.values.back() == loop);
+          const auto all = on_ranks(ranks, equations, {.reach = each.reach, .freshness = fresh});
+          for (const auto& x : all) {
+            CHECK(x.values == loop);
+            CHECK(x.sweeps == expected.sweeps);
+            CHECK(x.exact == count);
+            CHECK(x.converged);
+          }
+          // One boundary a sweep, and nothing else.
+          if (each.reach == 1)
+            for (const auto& x : all) CHECK(x.received <= x.sweeps);
+          // Stopped before: the values of that sweep.
+          const auto few = on_ranks(ranks, equations,
+                                    {.most_sweeps = 2, .reach = each.reach, .freshness = fresh});
+          if (expected.sweeps > 2)
+            for (const auto& x : few) {
+              CHECK(x.values == expected.values[2]);
+              CHECK(x.sweeps == 2);
+              CHECK_FALSE(x.converged);
+            }
+        }
+}
+
+TEST_CASE("each boundary between ranks costs a chaotic chain as many sweeps as values are old") {
+  // Every sweep makes one value final, and a boundary holds it up by the age. That nothing changes
+  // any more is seen when the age has passed twice.
+  constexpr int count = 60;
+  for (const int ranks : {2, 4})
+    for (const int age : {1, 2, 4})
+      for (const auto& x :
+           on_ranks(ranks, chain(chaotic, count), {.reach = 1, .freshness = {.age = age}}))
+        CHECK(x.sweeps == count + age * (ranks - 1) + 2 * age);
+  // Blocks in turn inside a share: as many sweeps as blocks, and the same for each boundary.
+  const auto blocks = on_ranks(
+      3, chain(chaotic, count),
+      {.sweep = Sweep::jacobi_gauss_seidel, .block = 5, .reach = 1, .freshness = {.age = 2}});
+  const auto loop = fixed_point(chain(chaotic, count), {.sweep = Sweep::gauss_seidel});
+  for (const auto& x : blocks) {
+    CHECK(x.values == loop.values);
+    CHECK(x.sweeps == 12 + 2 * 2 + 2 * 2);
+  }
+}
+
+TEST_CASE("a rank with old values is ahead of one that waits") {
+  // Each of two ranks is slow in sweeps of its own. With fresh values both wait for each; with old
+  // ones a rank waits for the slow sweeps of the other only if they come too late.
+  const auto seconds = [](int age) {
+    Seconds longest = 0;
+    std::mutex mutex;
+    run_threads(2, [&](ThreadTransport& transport) {
+      int calls = 0;
+      const bool odd = transport.rank() == Rank{1};
+      const auto rule = [&](int i, const ValuesBefore<int>& before) {
+        if (i % 6 == 5 && (calls++ % 2 == 1) == odd)
+          std::this_thread::sleep_for(std::chrono::milliseconds(4));
+        return i == 0 ? 1 : before[i - 1] + 1;
+      };
+      const Equations<int, decltype(rule)> equations(12, 0, rule);
+      const Seconds start = steady_seconds();
+      static_cast<void>(fixed_point(transport, equations,
+                                    {.most_sweeps = 6, .reach = 1, .freshness = {.age = age}}));
+      const std::lock_guard lock(mutex);
+      longest = std::max(longest, steady_seconds() - start);
+    });
+    return longest;
+  };
+  // Six sweeps with a wait each against three of a rank's own; the least of some trials.
+  Seconds fresh = 1e9, old = 1e9;
+  for (int trial = 0; trial < 20 && !(old < 0.8 * fresh); ++trial) {
+    fresh = std::min(fresh, seconds(0));
+    old = std::min(old, seconds(2));
+  }
+  CHECK(old < 0.8 * fresh);
+}
+
 TEST_CASE("a chain of 200 on ranks is near within 65 sweeps") {
   std::vector<double> loop(200);
   for (int i = 0; i < 200; ++i)
@@ -167,6 +309,18 @@ TEST_CASE("wrong options, unequal ranks and failing equations end all ranks") {
   all(errors(same, [](std::uint32_t) { return RankFixedPointOptions{.reach = -1}; }), "reach = -1");
   all(errors(same, [](std::uint32_t) { return RankFixedPointOptions{.tolerance = -1}; }),
       "the tolerance must be finite");
+  all(errors(same, [](std::uint32_t) { return RankFixedPointOptions{.freshness = {.age = -1}}; }),
+      "heddle::fixed_point");
+  all(errors(same,
+             [](std::uint32_t) {
+               return RankFixedPointOptions{.sweep = Sweep::gauss_seidel, .freshness = {.age = 1}};
+             }),
+      "only sweeps of all shares at once may use old values");
+  all(errors(same,
+             [](std::uint32_t r) {
+               return RankFixedPointOptions{.freshness = {.age = r == 1 ? 2 : 1}};
+             }),
+      "rank 0 has freshness = age 1, rank 1 has freshness = age 2");
   all(errors(same, [](std::uint32_t r) { return RankFixedPointOptions{.reach = r == 1 ? 2 : 1}; }),
       "rank 0 has reach = 1, rank 1 has reach = 2");
   all(errors([](std::uint32_t r) { return chain(contracting, r == 2 ? 19 : 20); },
@@ -180,11 +334,16 @@ TEST_CASE("wrong options, unequal ranks and failing equations end all ranks") {
     if (i == 12 && before[11] > 5) throw std::runtime_error("equation 12 broke");
     return i == 0 ? 1.0 : before[i - 1] + 1;
   };
-  const auto broken = errors([&](std::uint32_t) { return chain(breaks, 20); },
-                             [](std::uint32_t) { return RankFixedPointOptions{.reach = 1}; });
-  // Equation 12 is in the share of one rank; the others hear of it.
-  CHECK(std::count(broken.begin(), broken.end(), "equation 12 broke") == 1);
-  for (const std::string& each : broken) CHECK_THAT(each, ContainsSubstring("equation 12 broke"));
+  for (const int age : {0, 2}) {
+    const auto broken =
+        errors([&](std::uint32_t) { return chain(breaks, 20); },
+               [&](std::uint32_t) {
+                 return RankFixedPointOptions{.reach = 1, .freshness = {.age = age}};
+               });
+    // Equation 12 is in the share of one rank; the others hear of it.
+    CHECK(std::count(broken.begin(), broken.end(), "equation 12 broke") == 1);
+    for (const std::string& each : broken) CHECK_THAT(each, ContainsSubstring("equation 12 broke"));
+  }
 }
 
 }  // namespace test_rank_fixed_point

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// Trails of a race, of fixed_point() and of stream(), on threads and over ranks: each is priced as
-// it ran, and is drawn and measured as any Schedule.
+// Trails of a race, of fork_join(), of fixed_point() and of stream(), on threads and over ranks:
+// each is priced as it ran, and is drawn and measured as any Schedule.
 
 #include <algorithm>
 #include <chrono>
@@ -29,11 +29,13 @@
 #include <heddle/execute/trail.hpp>
 #include <heddle/pattern/equations.hpp>
 #include <heddle/pattern/fixed_point.hpp>
+#include <heddle/pattern/fork_join.hpp>
 #include <heddle/pattern/race.hpp>
 #include <heddle/pattern/rank_fixed_point.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/simulate.hpp>
 #include <heddle/trace/grid.hpp>
+#include <heddle/trace/impl/guests.hpp>
 #include <heddle/trace/named_timeline.hpp>
 #include <heddle/trace/perfetto.hpp>
 #include <heddle/trace/report.hpp>
@@ -71,6 +73,9 @@ void check(const Trail& trail, int workers) {
   const double bubble = 1 - busy / (timeline.makespan() * workers);
   CHECK(std::abs(trace::time_use(timeline).bubble_ratio() - bubble) < 1e-9);
   CHECK_THAT(trace::to_string(trace::bubble_report(again, timeline)), ContainsSubstring("a trail"));
+  // A wait for another worker is drawn on the worker's own row only.
+  for (std::size_t i = 0; i < timeline.schedule().size(); ++i)
+    CHECK(trace::impl::guests(timeline.schedule(), ActionId{i}).empty());
   // A line for each worker, a box for each event, and a slice for each.
   CHECK(count_of(to_grid(timeline), "rank ") == static_cast<std::size_t>(workers));
   CHECK_THAT(trace::to_svg(timeline), ContainsSubstring("</svg>"));
@@ -114,6 +119,46 @@ TEST_CASE("the trail of a race has its walkers, of which the winner ends first")
   CHECK_FALSE(race({.walkers = 3, .threads = 2, .trail = &few}, give_up));
   CHECK(few.events().size() == 3);
   check(few, 2);
+}
+
+TEST_CASE("the trail of a fork-join has a piece for each path, and one more for each fork") {
+  const auto program = [](Fork& fork) {
+    wait(1);
+    const int sum = fork.map(
+        std::vector<int>{1, 2, 3},
+        [](Fork& inner, int path) {
+          wait(2 * path);
+          if (path != 2) return path;
+          return inner.map(
+              std::vector<int>{10, 20},
+              [](Fork&, int step) {
+                wait(2);
+                return step;
+              },
+              [](const std::vector<int>& steps) {
+                wait(1);
+                return steps[0] + steps[1];
+              });
+        },
+        [](const std::vector<int>& paths) { return paths[0] + paths[1] + paths[2]; });
+    wait(1);
+    return sum;
+  };
+  for (const int threads : {1, 2, 4}) {
+    Trail trail;
+    CHECK(fork_join({.threads = threads, .trail = &trail}, program) == 34);
+    check(trail, threads);
+    // The program, its three paths and their two, and a second piece where something forks.
+    CHECK(trail.events().size() == 1 + 5 + 2);
+    Seconds busy = 0;
+    std::set<std::int64_t> items;
+    for (const TrailEvent& event : trail.events()) {
+      busy += event.end - event.start;
+      items.insert(event.item);
+    }
+    CHECK(busy >= 19e-3);  // 1 + 2 + 4 + 6 + 2 + 2 + 1 + 1 ms of waits
+    CHECK(items == std::set<std::int64_t>{0, 1, 2, 3, 4, 5});
+  }
 }
 
 TEST_CASE("the trail of fixed_point() has each sweep, and no sweep begins before the last ends") {

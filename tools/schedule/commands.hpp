@@ -20,5 +20,7 @@ void add_check(CommandLine& program);
 void add_compare(CommandLine& program);
 /// FOLDER: writes gallery.md and pictures/gallery/*.svg there.
 void add_gallery(CommandLine& program);
+/// FOLDER: runs a farm, a race, a fork-join and a fixed point, and draws them there.
+void add_record(CommandLine& program);
 
 }  // namespace tool

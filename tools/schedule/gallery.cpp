@@ -181,6 +181,29 @@ std::string window_section(const std::filesystem::path& folder,
   return page;
 }
 
+/// Recorded runs of patterns that decide while they run. `schedule record` draws them anew.
+std::string recorded_section() {
+  std::string page =
+      "\n## recorded runs\n\n"
+      "Patterns that decide while they run, on 4 threads whose work waits. Each picture is the "
+      "`Trail` of a\nreal run, so it differs from run to run; `schedule record "
+      "docs/pictures/recorded` draws all four anew.\n";
+  const auto add = [&](const char* name, const char* about) {
+    page += text("\n", about, "\n\n![", name, "](pictures/recorded/", name, ".svg)\n");
+  };
+  add("farm", "`farm()`: 24 items that take 5 to 15 ms.");
+  add("race",
+      "`race()`: walkers that look every 2 ms. The third one has the answer after 15 looks, "
+      "and the others stop\nat their next look.");
+  add("fork-join",
+      "`fork_join()`: a prefix, three paths, of which one forks again, and a "
+      "conclusion.");
+  add("fixed-point",
+      "`fixed_point()`: a chain of 16 equations of 1 ms. Each sweep makes two values "
+      "final, and they are\nnot computed again.");
+  return page;
+}
+
 void gallery(const std::filesystem::path& folder) {
   Settings settings;
   settings.saved = settings.parameters = 100'000'000;
@@ -204,6 +227,7 @@ void gallery(const std::filesystem::path& folder) {
   page += attention_section(folder, pictures);
   page += groups_section(folder, pictures);
   page += window_section(folder, pictures);
+  page += recorded_section();
   write_file(folder / "gallery.md", page);
 }
 

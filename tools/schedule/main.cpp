@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   tool::add_check(program);
   tool::add_compare(program);
   tool::add_gallery(program);
+  tool::add_record(program);
   program.set_note(tool::not_for_torch);
   return program.run(argc, argv);
 }

@@ -37,7 +37,7 @@ expect 0 "--microbatches NUMBER=8" show --help
 expect 0 "Times have no unit" show --help
 expect 0 "--old-dialect" check --help
 expect 0 "schedule (Heddle) " --version
-for page in --help --version "show --help" "check --help" "compare --help" "gallery --help" "list --help"; do
+for page in --help --version "show --help" "check --help" "compare --help" "gallery --help" "record --help" "list --help"; do
   # shellcheck disable=SC2086
   [[ $("$program" $page 2> errors | wc -l) -gt 0 && ! -s errors ]] ||
     { failures=$((failures + 1)); echo "FAILED: $page"; }
@@ -50,7 +50,7 @@ wrong() {  # wrong PHRASE ARGUMENTS...: refused with the usage, and nothing is p
   expect 2 " --help says what the options are" "$@"
   [[ -z $("$program" "$@" 2> errors) ]] || { failures=$((failures + 1)); echo "FAILED: $* prints"; }
 }
-wrong "a command is missing; there are list, show, check, compare, gallery"
+wrong "a command is missing; there are list, show, check, compare, gallery, record"
 wrong "no command 'sing'; there are list, show" sing
 wrong "no command 'shw'; did you mean 'show'?" shw 1f1b
 wrong "no command 'lsit'; did you mean 'list'?" lsit

@@ -87,6 +87,25 @@ class Mailbox {
     if (!m_closed) give_up("it ended before its last letter");
   }
 
+  /// Returns an empty message for send(). It may have the memory of an earlier one, so that many
+  /// short letters are sent without an allocation each.
+  [[nodiscard]] MessageBytes blank() {
+    if (m_blank.empty()) return {};
+    MessageBytes message = std::move(m_blank.back());
+    m_blank.pop_back();
+    return message;
+  }
+
+  /// Takes a message that is not needed any more, such as the content of a letter, for blank(). Of
+  /// those it keeps about as many as were in flight at a time.
+  void give_back(MessageBytes&& message) {
+    constexpr std::size_t least = 8;
+    impl::make_empty(message);
+    if (message.capacity() > 0 &&
+        m_blank.size() < least + m_peers.size() + m_sending.size() + m_spare.size())
+      m_blank.push_back(std::move(message));
+  }
+
   /// Starts a letter to `peer` and returns at once. The letter is sent while this rank calls other
   /// functions of the mailbox.
   /// @throws contract_error if `peer` is no peer, or if its last letter was sent.
@@ -205,6 +224,7 @@ class Mailbox {
   bool arrived(Peer& peer) {
     if (!m_transport.test(peer.request)) return false;
     if (peer.content_comes) return true;
+    peer.content = blank();
     peer.content.resize(static_cast<std::size_t>(peer.header.bytes));
     if (peer.content.size() <= short_bytes) {
       std::copy_n(peer.header.content.begin(), peer.content.size(), peer.content.begin());
@@ -246,8 +266,10 @@ class Mailbox {
   void settle() {
     for (auto it = m_sending.begin(); it != m_sending.end();) {
       const auto sending = it++;
-      if (m_transport.test(sending->header_request) && m_transport.test(sending->content_request))
-        m_spare.splice(m_spare.begin(), m_sending, sending);
+      if (!m_transport.test(sending->header_request) || !m_transport.test(sending->content_request))
+        continue;
+      give_back(std::exchange(sending->content, {}));
+      m_spare.splice(m_spare.begin(), m_sending, sending);
     }
   }
 
@@ -277,10 +299,11 @@ class Mailbox {
   T& m_transport;
   MailboxOptions m_options;
   std::vector<Peer> m_peers;
-  std::list<Sending> m_sending;  ///< in the order of their start
-  std::list<Sending> m_spare;    ///< kept for later letters
-  std::size_t m_open;            ///< peers that have not sent their last letter
-  std::size_t m_next = 0;        ///< the peer that is asked first
+  std::list<Sending> m_sending;       ///< in the order of their start
+  std::list<Sending> m_spare;         ///< kept for later letters
+  std::vector<MessageBytes> m_blank;  ///< empty, with memory for later messages
+  std::size_t m_open;                 ///< peers that have not sent their last letter
+  std::size_t m_next = 0;             ///< the peer that is asked first
   bool m_closed = false;
 };
 

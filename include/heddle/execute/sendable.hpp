@@ -58,6 +58,13 @@ inline void put_raw(MessageBytes& message, const void* data, std::size_t bytes) 
   message.insert(message.end(), begin, begin + bytes);
 }
 
+/// Empties a message. Its memory is kept for the next one, unless it is large.
+inline void make_empty(MessageBytes& message) {
+  constexpr std::size_t most = 4096;
+  message.clear();
+  if (message.capacity() > most) message = {};
+}
+
 /// Takes `bytes` raw bytes from the front of a message.
 inline std::span<const std::byte> take_raw(std::span<const std::byte>& message, std::size_t bytes) {
   expects(bytes <= message.size(), [&] {

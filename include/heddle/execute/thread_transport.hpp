@@ -12,7 +12,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/impl/ring_queue.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
@@ -95,8 +95,8 @@ class ThreadHub {
 class ThreadTransport {
   struct End {
     impl::ThreadChannel* channel;
-    std::deque<impl::ThreadChannel::Message> waiting;  ///< sends that found the ring full
-    std::deque<std::pair<std::byte*, Bytes>> posted;   ///< receives that no message has matched
+    impl::RingQueue<impl::ThreadChannel::Message> waiting;  ///< sends that found the ring full
+    impl::RingQueue<std::pair<std::byte*, Bytes>> posted;  ///< receives that no message has matched
     Rank peer;
     Lane lane;
     bool sends;
@@ -140,7 +140,7 @@ class ThreadTransport {
   /// Starts the receive of a message of exactly `bytes` bytes from `peer`; see Transport.
   Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
     End& end = find(peer, lane, false);
-    end.posted.emplace_back(data, bytes);
+    end.posted.push_back({data, bytes});
     return request(end);
   }
 

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
+#include <heddle/core/impl/ring_queue.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/pattern/impl/ring_queue.hpp>
 
 namespace heddle::inline v0 {
 

@@ -22,9 +22,14 @@
 
 namespace heddle::inline v0 {
 
+class Trail;
+
 /// The options of fork_join().
 struct ForkJoinOptions {
   int threads = 1;  ///< number of threads, at least 1; the calling thread is one of them
+  /// If set, gets an event for each piece of a path, and of the program, between its forks. The
+  /// item is the number of the path in the order in which paths begin, and 0 for the program.
+  Trail* trail = nullptr;
 };
 
 /// One part of a fork-join program, as its function sees it. It can fork again.
@@ -84,7 +89,7 @@ std::invoke_result_t<Program&, Fork&> fork_join(const ForkJoinOptions& options, 
     return ErrorInfo{"heddle::fork_join", "a program needs at least one thread",
                      text("threads = ", options.threads)};
   });
-  impl::ForkPool pool(options.threads);
+  impl::ForkPool pool(options.threads, options.trail);
   Fork fork(pool, nullptr);
   return program(fork);
 }

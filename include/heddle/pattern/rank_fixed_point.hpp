@@ -17,7 +17,9 @@
 #include <heddle/pattern/fixed_point.hpp>
 #include <heddle/pattern/impl/equal_terms.hpp>
 #include <heddle/pattern/impl/rank_fixed_point.hpp>
+#include <heddle/pattern/impl/stale_fixed_point.hpp>
 #include <heddle/pattern/sweep.hpp>
+#include <heddle/schedule/redistribution/freshness.hpp>
 
 namespace heddle::inline v0 {
 
@@ -31,7 +33,14 @@ namespace heddle::inline v0 {
 /// back, these are the boundary of `reach` values before its share, and the few by which its share
 /// moves because values have become final.
 ///
-/// @throws contract_error on every rank if an option is out of range, or if the options or the
+/// With options.freshness of age a, a rank gets the values of sweep k - a before its sweep k + 1,
+/// so it may be a sweeps ahead of the others. The result is still that of a plain loop, bit for
+/// bit, if options.tolerance is 0, and each boundary between ranks costs up to a more sweeps. The
+/// counts are the same in every run, because a rank never uses newer values than it should.
+///
+/// @throws contract_error on every rank if an option is out of range, if old values are asked for
+/// with a
+///         Sweep that has windows, or if the options or the
 ///         number of equations differ between ranks.
 /// @throws the exception of an equation on the rank that computes it, and contract_error if an
 ///         equation reads farther back than options.reach. The other ranks throw
@@ -46,7 +55,7 @@ template <Transport T, class Value, class Rule>
       text("equations = ", equations.size(), "\nsweep = ", static_cast<int>(options.sweep),
            "\nblock = ", options.block, "\ntolerance = ", impl::exact_text(options.tolerance),
            "\nmost_sweeps = ", options.most_sweeps, "\nreach = ", options.reach,
-           "\ntrail = ", options.trail != nullptr, "\n");
+           "\nfreshness = ", options.freshness, "\ntrail = ", options.trail != nullptr, "\n");
   impl::check_equal_terms("heddle::fixed_point",
                           all_gather(transport, std::as_bytes(std::span(terms)), wait));
   expects(options.block >= 0 && options.most_sweeps >= 0 && options.reach >= 0, [&] {
@@ -54,6 +63,16 @@ template <Transport T, class Value, class Rule>
                      text("block = ", options.block, ", most_sweeps = ", options.most_sweeps,
                           ", reach = ", options.reach)};
   });
+  schedule::expect_valid(options.freshness, "heddle::fixed_point");
+  const bool is_stale = options.freshness.age > 0;
+  expects(
+      !is_stale || options.sweep == Sweep::jacobi || options.sweep == Sweep::jacobi_gauss_seidel,
+      [&] {
+        return ErrorInfo{
+            "heddle::fixed_point", "only sweeps of all shares at once may use old values",
+            text("freshness = ", options.freshness, ", sweep = ", static_cast<int>(options.sweep)),
+            "use Sweep::jacobi or Sweep::jacobi_gauss_seidel, or age 0"};
+      });
   FixedPointOptions same;
   same.sweep = options.sweep;
   same.threads = transport.size();
@@ -62,6 +81,9 @@ template <Transport T, class Value, class Rule>
   same.most_sweeps = options.most_sweeps;
   same.trail = options.trail;
   impl::check_tolerance(same.tolerance);
+  if (is_stale)
+    return impl::StaleFixedPoint<T, Equations<Value, Rule>>(transport, equations, same, options)
+        .run();
   return impl::RankFixedPoint<T, Equations<Value, Rule>>(transport, equations, same, options).run();
 }
 

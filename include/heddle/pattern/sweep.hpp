@@ -10,6 +10,7 @@
 
 #include <heddle/core/units.hpp>
 #include <heddle/execute/idle.hpp>
+#include <heddle/schedule/redistribution/freshness.hpp>
 
 namespace heddle::inline v0 {
 
@@ -47,6 +48,11 @@ struct RankFixedPointOptions {
   /// How many values before its own an equation reads at most: a rank gets only so many from the
   /// ranks before it in each sweep. 0: all.
   int reach = 0;
+  /// The age of the values of other ranks, in sweeps. With age a, sweep k + 1 begins when the
+  /// values that other ranks have computed in sweep k - a are there, so that their messages have a
+  /// sweeps of time. Ranks keep their shares then. Needs a Sweep without windows: jacobi or
+  /// jacobi_gauss_seidel.
+  schedule::Freshness freshness = {};
   /// If set, gets an event for the part of each rank in each sweep, in rank 0's steady_seconds().
   /// All ranks set it or none.
   Trail* trail = nullptr;

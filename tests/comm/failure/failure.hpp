@@ -27,9 +27,10 @@ namespace hd = heddle;
 
 /// One run, of which every random number is a function of `number`.
 struct Run {
-  int signal;
+  int signal;  ///< by which a rank leaves; 0: none leaves, the job goes on with what is left
   std::uint64_t number;
   double watchdog;
+  std::string journal;  ///< path of the file with which a job goes on, if the program has one
 };
 
 /// One write, so that the lines of several ranks do not mix.
@@ -61,12 +62,16 @@ void let_others_speak(Steps&& steps) {
   }
 }
 
-/// The status of a program stop|kill RUN WATCHDOG that is `perform(Run)`.
+/// The status of a program stop|kill|continue RUN WATCHDOG [JOURNAL] that is `perform(Run)`.
 template <class Perform>
 int status_of(int argc, char** argv, Perform&& perform) {
-  if (argc != 4) return 2;
-  const Run run{std::string_view(argv[1]) == "stop" ? SIGSTOP : SIGKILL,
-                static_cast<std::uint64_t>(std::atoll(argv[2])), std::atof(argv[3])};
+  if (argc != 4 && argc != 5) return 2;
+  const std::string_view how = argv[1];
+  const Run run{how == "stop"   ? SIGSTOP
+                : how == "kill" ? SIGKILL
+                                : 0,
+                static_cast<std::uint64_t>(std::atoll(argv[2])), std::atof(argv[3]),
+                argc == 5 ? argv[4] : ""};
   try {
     const hd::Environment environment(argc, argv);
     perform(run);

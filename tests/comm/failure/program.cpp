@@ -10,9 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <mpi.h>
@@ -23,87 +21,15 @@
 #include <heddle/execute.hpp>
 #include <heddle/schedule.hpp>
 
+#include "doomed.hpp"
 #include "failure.hpp"
 
 namespace {
 
 namespace hd = heddle;
 
-/// When and how this rank leaves, if it does. The first step is for counting its acts.
-class Doom {
- public:
-  explicit Doom(hd::Rank rank) : m_rank(rank) {}
-
-  /// Acts so far.
-  [[nodiscard]] std::uint64_t acts() const { return m_acts; }
-  /// By `signal`, `acts` acts from now and then `looks` looks later.
-  void arm(int signal, std::uint64_t acts, std::uint64_t looks) {
-    m_signal = signal;
-    m_last = m_acts + acts;
-    m_looks = looks;
-  }
-
-  void act() {
-    ++m_acts;
-    look();
-  }
-  void look() {
-    if (m_signal == 0 || m_acts <= m_last || m_looks-- > 0) return;
-    failing::leave(m_rank, std::exchange(m_signal, 0));
-  }
-
- private:
-  hd::Rank m_rank;
-  int m_signal = 0;
-  std::uint64_t m_acts = 0;
-  std::uint64_t m_last = 0;
-  std::uint64_t m_looks = 0;
-};
-
-/// A transport on a rank that may leave at any of its calls.
-template <hd::Transport T>
-class DoomedTransport {
- public:
-  using Request = typename T::Request;
-
-  DoomedTransport(T& inner, Doom& doom) : m_inner(&inner), m_doom(&doom) {}
-
-  [[nodiscard]] hd::Rank rank() const { return m_inner->rank(); }
-  [[nodiscard]] int size() const { return m_inner->size(); }
-  [[nodiscard]] Request send(hd::Rank peer, hd::Lane lane, const std::byte* data, hd::Bytes bytes) {
-    m_doom->act();
-    return m_inner->send(peer, lane, data, bytes);
-  }
-  [[nodiscard]] Request receive(hd::Rank peer, hd::Lane lane, std::byte* data, hd::Bytes bytes) {
-    m_doom->act();
-    return m_inner->receive(peer, lane, data, bytes);
-  }
-  [[nodiscard]] bool test(Request& request) {
-    const bool done = m_inner->test(request);
-    m_doom->look();
-    return done;
-  }
-  void cancel(Request& request) { m_inner->cancel(request); }
-  void abort(const hd::Abort& abort) { m_inner->abort(abort); }
-  [[nodiscard]] std::optional<hd::Abort> aborted() {
-    m_doom->look();
-    return m_inner->aborted();
-  }
-  void answer(const hd::ListPlace& place) { m_inner->answer(place); }
-  [[nodiscard]] std::vector<std::optional<hd::ListPlace>> places() { return m_inner->places(); }
-  [[nodiscard]] std::vector<std::uint32_t> domains() const requires hd::SharesMemory<T> {
-    return m_inner->domains();
-  }
-  [[nodiscard]] hd::SharedBlocks share(hd::Bytes bytes) requires hd::SharesMemory<T> {
-    return m_inner->share(bytes);
-  }
-
- private:
-  T* m_inner;
-  Doom* m_doom;
-};
-static_assert(hd::SharesMemory<DoomedTransport<hd::SharedTransport>>);
-static_assert(hd::ReportsPlaces<DoomedTransport<hd::MpiTransport>>);
+static_assert(hd::SharesMemory<failing::DoomedTransport<hd::SharedTransport>>);
+static_assert(hd::ReportsPlaces<failing::DoomedTransport<hd::MpiTransport>>);
 
 /// Pipelines and sums, of messages that MPI sends at once and of those that wait for the receiver.
 hd::Schedule schedule_of(std::uint64_t kind, int ranks) {
@@ -131,7 +57,7 @@ struct Steps {
 
   /// Steps in one of which a rank leaves. The last one misses it, whoever it is.
   template <class Executor>
-  void perform(Executor& executor, Doom& doom, hd::Rank rank, int ranks) const {
+  void perform(Executor& executor, failing::Doom& doom, hd::Rank rank, int ranks) const {
     const auto act = [&](const hd::Task&) { doom.act(); };
     executor.step(act);
     if (+rank == draw(1, static_cast<std::uint64_t>(ranks)))
@@ -143,8 +69,8 @@ struct Steps {
 
   /// By messages.
   void operator()(hd::MpiTransport& transport) const {
-    Doom doom(transport.rank());
-    DoomedTransport doomed(transport, doom);
+    failing::Doom doom(transport.rank());
+    failing::DoomedTransport doomed(transport, doom);
     std::vector<std::vector<std::byte>> memory;
     hd::Executor executor(hd::slice(schedule_of(draw(0, 4), transport.size()), transport.rank(),
                                     [&](hd::BufferId, const hd::Buffer& buffer) {
@@ -156,8 +82,8 @@ struct Steps {
 
   /// In place.
   void operator()(hd::SharedTransport& transport) const {
-    Doom doom(transport.rank());
-    DoomedTransport doomed(transport, doom);
+    failing::Doom doom(transport.rank());
+    failing::DoomedTransport doomed(transport, doom);
     const hd::Schedule schedule =
         hd::share_memory(schedule_of(2 + draw(0, 2), transport.size()), transport.domains());
     const hd::SharedBlocks data = transport.share(8 * 400'000);

@@ -67,6 +67,7 @@ HEDDLE_INLINE FarmOptions decider_options(const RankFarmOptions& options, int wo
   made.ordered = options.ordered;
   made.lag = options.lag;
   made.lease = options.lease;
+  made.journal = options.journal;
   return made;
 }
 

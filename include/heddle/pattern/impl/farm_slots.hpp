@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The items of a farm on threads, from the source through the journal to the sink.
+/// The items of a farm, from the source through the journal to the sink.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,22 +17,26 @@
 
 #include <heddle/core/checksum.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/ring_queue.hpp>
 #include <heddle/execute/sendable.hpp>
 #include <heddle/pattern/farm_decider.hpp>
 #include <heddle/pattern/farm_journal.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
 #include <heddle/pattern/impl/farm_call.hpp>
-#include <heddle/pattern/impl/ring_queue.hpp>
 
 namespace heddle::inline v0::impl {
 
-/// The items that the source has given and the sink has not got.
-template <class Source, class Sink, class Given, class Result>
+/// The items that the source has given and the sink has not got. `packed` items are kept as the
+/// bytes of a message, as a farm over ranks sends them.
+template <class Source, class Sink, class Given, class Result, bool packed>
 class FarmSlots {
  public:
+  /// The form in which an item is kept.
+  using Kept = std::conditional_t<packed, MessageBytes, Given>;
+
   /// An item. It stays in place while `users` is not 0.
   struct Slot {
-    std::optional<Given> item;  ///< until it is delivered and no worker uses it
+    std::optional<Kept> item;  ///< until it is finished and no worker uses it
     FarmOutcome<Result> outcome;
     std::uint32_t sum = 0;  ///< checksum of the item, if there is a journal
     int users = 0;          ///< workers that may read the item
@@ -40,20 +44,21 @@ class FarmSlots {
     bool delivered = false;
   };
 
-  /// @throws contract_error if a journal is wanted and the results are not Sendable; format_error
-  /// as
-  ///         FarmJournal does.
   FarmSlots(const FarmOptions& options, FarmDecider& decider, Sink& sink)
-      : m_options(options), m_decider(decider), m_sink(sink) {
-    if (options.journal.empty()) return;
+      : m_options(options), m_decider(decider), m_sink(sink) {}
+
+  /// Opens the journal, if there is one.
+  /// @throws contract_error if the results are not Sendable; format_error as FarmJournal does.
+  void open() {
+    if (m_options.journal.empty()) return;
     expects(is_sendable<Result>, [] {
       return ErrorInfo{"heddle::farm", "a journal needs results that can be written as bytes",
                        "the results are not Sendable",
                        "return trivially copyable values, strings, or vectors of such"};
     });
     m_journal = std::make_unique<FarmJournal>(
-        options.journal,
-        farm_identity(options.attempts, options.seed, options.lag, sizeof(Given), sizeof(Result)));
+        m_options.journal, farm_identity(m_options.attempts, m_options.seed, m_options.lag,
+                                         sizeof(Given), sizeof(Result)));
   }
 
   /// Returns the item `number`, which the sink must not have got.
@@ -61,20 +66,30 @@ class FarmSlots {
     return *m_slots[static_cast<std::size_t>(number - m_first)];
   }
 
-  /// Returns the outcomes that the source sees when it gives the next item.
-  [[nodiscard]] std::span<const FarmOutcome<Result>> history() const {
-    const std::int64_t seen = m_decider.items() - m_options.lag + 1;
-    return {m_history.data(), static_cast<std::size_t>(m_options.lag > 0 && seen > 0 ? seen : 0)};
+  /// Takes the next item from a source, which may see the outcomes up to the lag.
+  [[nodiscard]] std::optional<Given> take(Source& source) const {
+    if constexpr (std::is_invocable_v<Source&>) {
+      return source();
+    } else {
+      const std::int64_t seen = m_decider.items() - m_options.lag + 1;
+      return source(std::span<const FarmOutcome<Result>>(
+          m_history.data(), static_cast<std::size_t>(m_options.lag > 0 && seen > 0 ? seen : 0)));
+    }
   }
 
-  /// Takes the next item from the source. Its outcome may be in the journal.
+  /// Adds the next item of the source. Its outcome may be in the journal.
   void add(Given&& item) {
     if (m_spare.empty()) m_spare.push_back(std::make_unique<Slot>());
     m_slots.push_back(std::move(m_spare.back()));
     m_spare.pop_back();
     const std::int64_t number = m_decider.items();
     Slot& slot = (*this)[number];
-    slot.item.emplace(std::move(item));
+    if constexpr (packed) {
+      if (!slot.item) slot.item.emplace();
+      pack(*slot.item, item);
+    } else {
+      slot.item.emplace(std::move(item));
+    }
     if constexpr (is_sendable<Result>) {
       if (m_journal) {
         slot.sum = sum_of(*slot.item);
@@ -92,20 +107,25 @@ class FarmSlots {
 
   /// Notes the outcome of item `number`, and gives the sink what it may have now.
   void finish(std::int64_t number, FarmOutcome<Result>&& outcome) {
-    Slot& slot = (*this)[number];
     if constexpr (is_sendable<Result>) {
       if (m_journal) {
         MessageBytes bytes;
         put_outcome(bytes, outcome);
-        m_journal->note(number, slot.sum, bytes);
+        m_journal->note(number, (*this)[number].sum, bytes);
       }
     }
-    deliver(number, slot, std::move(outcome));
+    deliver(number, (*this)[number], std::move(outcome));
+  }
+
+  /// Does the same with an outcome as put_outcome() writes it.
+  void finish(std::int64_t number, std::span<const std::byte> outcome) {
+    if (m_journal) m_journal->note(number, (*this)[number].sum, outcome);
+    deliver(number, (*this)[number], take_outcome<Result>(outcome));
   }
 
   /// Notes that a worker does not read an item any more.
   void release(Slot& slot) {
-    if (--slot.users == 0 && slot.delivered) slot.item.reset();
+    if (--slot.users == 0 && slot.finished) forget(slot);
     drop();
   }
 
@@ -120,7 +140,9 @@ class FarmSlots {
   /// if equal items may have different bytes.
   template <class Item>
   static std::uint32_t sum_of(const Item& item) {
-    if constexpr (std::is_pointer_v<Item>) {
+    if constexpr (packed) {
+      return is_without_padding<Given> ? crc32c(item) : 0;
+    } else if constexpr (std::is_pointer_v<Item>) {
       return sum_of(*item);
     } else if constexpr (is_sendable<Item> && is_without_padding<Item>) {
       MessageBytes bytes;
@@ -131,9 +153,18 @@ class FarmSlots {
     }
   }
 
+  /// Frees an item, but for the memory that later ones use.
+  static void forget(Slot& slot) {
+    if constexpr (packed)
+      make_empty(*slot.item);
+    else
+      slot.item.reset();
+  }
+
   void deliver(std::int64_t number, Slot& slot, FarmOutcome<Result>&& outcome) {
     slot.outcome = std::move(outcome);
     slot.finished = true;
+    if (slot.users == 0) forget(slot);
     if (!slot.outcome.value) ++m_failed;
     if (!m_options.ordered) give(number, slot);
     while (m_options.ordered && m_next - m_first < static_cast<std::int64_t>(m_slots.size())) {
@@ -146,7 +177,6 @@ class FarmSlots {
 
   void give(std::int64_t number, Slot& slot) {
     slot.delivered = true;
-    if (slot.users == 0) slot.item.reset();
     if constexpr (!std::is_invocable_v<Source&>) m_history.push_back(slot.outcome);
     m_sink(number, std::move(slot.outcome));
   }
@@ -156,7 +186,6 @@ class FarmSlots {
     while (!m_slots.empty() && m_slots.front()->delivered && m_slots.front()->users == 0) {
       m_spare.push_back(std::move(m_slots.front()));
       Slot& slot = *m_spare.back();
-      slot.item.reset();
       slot.finished = slot.delivered = false;
       m_slots.pop_front();
       ++m_first;

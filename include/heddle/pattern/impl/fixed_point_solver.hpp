@@ -132,9 +132,9 @@ class FixedPointSolver {
   static int ceil_of(int a, int b) { return (a + b - 1) / b; }
 
   /// Returns the first equation of worker `w` in the next sweep. From sweep to sweep it does not
-  /// fall.
+  /// fall. If shares are fixed, only what is final leaves them.
   [[nodiscard]] int cut(std::size_t w) const {
-    const int first_task = m_exact / m_task;
+    const int first_task = m_fixed ? 0 : m_exact / m_task;
     const auto tasks = static_cast<std::int64_t>(ceil_of(m_end, m_task) - first_task);
     const auto before = static_cast<std::int64_t>(w) * tasks / m_options.threads;
     return std::min(m_end, std::max(m_exact, (first_task + static_cast<int>(before)) * m_task));
@@ -220,11 +220,12 @@ class FixedPointSolver {
   FixedPoint<Value> m_result;
   std::vector<Value> m_next;
   std::vector<Share> m_workers;
-  int m_task = 1;    ///< equations of a task
-  int m_window = 1;  ///< equations of a window
-  int m_end = 0;     ///< the end of the present window
-  int m_exact = 0;   ///< the first equation that must be computed again
-  int m_reach = 0;   ///< values before its own that an equation may read, or 0 for all
+  int m_task = 1;        ///< equations of a task
+  int m_window = 1;      ///< equations of a window
+  int m_end = 0;         ///< the end of the present window
+  int m_exact = 0;       ///< the first equation that must be computed again
+  int m_reach = 0;       ///< values before its own that an equation may read, or 0 for all
+  bool m_fixed = false;  ///< each worker keeps its share of all equations
   bool m_all_exact = true;
   bool m_done = false;
 };

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <optional>
 #include <span>
@@ -19,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/impl/ring_queue.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
@@ -33,7 +33,7 @@
 #include <heddle/pattern/farm_outcome.hpp>
 #include <heddle/pattern/impl/farm_call.hpp>
 #include <heddle/pattern/impl/farm_holders.hpp>
-#include <heddle/pattern/impl/farm_items.hpp>
+#include <heddle/pattern/impl/farm_slots.hpp>
 #include <heddle/pattern/impl/farm_types.hpp>
 #include <heddle/pattern/rank_farm_options.hpp>
 
@@ -53,11 +53,13 @@ class RankFarm {
   RankFarm(T& transport, const RankFarmOptions& options, Source& source, Work& work, Sink& sink)
       : m_transport(transport),
         m_options(options),
+        m_source(source),
         m_work(work),
         m_call(&transport),
         m_workers(static_cast<std::size_t>(std::max(transport.size() - 1, 1))),
-        m_decider(agreed()),
-        m_items(m_decider, options, source, sink),
+        m_agreed(agreed()),
+        m_decider(m_agreed),
+        m_items(m_agreed, m_decider, sink),
         m_holders(m_workers, options.prefetch) {
     if (options.trail != nullptr) m_clock_offset = clock_offset(transport, waits());
   }
@@ -81,11 +83,7 @@ class RankFarm {
   }
 
   [[nodiscard]] MailboxOptions mailbox_options() const {
-    MailboxOptions options;
-    options.doing = "its farm";
-    options.idle = m_options.idle;
-    options.watchdog = m_options.watchdog;
-    return options;
+    return {.doing = "its farm", .idle = m_options.idle, .watchdog = m_options.watchdog};
   }
 
   // The part of every worker.
@@ -94,13 +92,15 @@ class RankFarm {
     const std::vector<Rank> head{Rank{0}};
     Mailbox<T> mail(m_transport, head, mailbox_options());
     for (;;) {
-      const Letter letter = mail.receive();
+      Letter letter = mail.receive();
       if (letter.last) {
         mail.close();
         std::span<const std::byte> bytes = letter.bytes;
         return unpack<FarmReport>(bytes);
       }
-      MessageBytes reply = answer(letter.bytes);
+      MessageBytes reply = mail.blank();
+      answer(letter.bytes, reply);
+      mail.give_back(std::move(letter.bytes));
       // A long letter needs this rank to be sent, and the next item may take long.
       const bool is_long = reply.size() > Mailbox<T>::short_bytes;
       mail.send(Rank{0}, std::move(reply));
@@ -108,31 +108,21 @@ class RankFarm {
     }
   }
 
-  /// Works on an item, and returns the packed end of the attempt: its number, whether there is a
-  /// result, and the result or the error.
-  MessageBytes answer(std::span<const std::byte> order) {
+  /// Works on an item, and writes the end of the attempt: its number, the event of the trail if one
+  /// is wanted, and the outcome.
+  void answer(std::span<const std::byte> order, MessageBytes& reply) {
     FarmTask task;
     task.item = unpack<std::int64_t>(order);
     task.attempt = unpack<int>(order);
     const Given item = unpack<Given>(order);
-    FarmOutcome<Result> outcome;
-    outcome.attempts = task.attempt;
     TrailEvent event;
     event.item = task.item;
     event.start = steady_seconds() + m_clock_offset;
-    try {
-      outcome.value = farm_work(m_work, item, task);
-    } catch (const std::exception& error) {
-      outcome.error = error.what();
-    } catch (...) {
-      outcome.error = "an exception that is no std::exception";
-    }
+    const FarmOutcome<Result> outcome = farm_attempt<Result>(m_work, item, task);
     event.end = steady_seconds() + m_clock_offset;
-    MessageBytes reply;
     pack(reply, task.item);
     if (m_options.trail != nullptr) pack(reply, event);
     put_outcome(reply, outcome);
-    return reply;
   }
 
   // The part of rank 0.
@@ -171,7 +161,7 @@ class RankFarm {
         const Worker worker = m_holders.next(rank);
         FarmDecider::Next next = m_decider.next(worker, steady_seconds());
         while (next.answer == FarmDecider::Answer::propose) {
-          m_items.propose();
+          propose();
           next = m_decider.next(worker, steady_seconds());
         }
         if (next.answer == FarmDecider::Answer::end) return m_holders.any();
@@ -185,11 +175,18 @@ class RankFarm {
     return true;
   }
 
+  void propose() {
+    if (std::optional<Given> item = m_items.take(m_source))
+      m_items.add(std::move(*item));
+    else
+      m_decider.proposed(false);
+  }
+
   void order(Mailbox<T>& mail, std::size_t rank, const FarmTask& task) {
-    MessageBytes order;
+    MessageBytes order = mail.blank();
     pack(order, task.item);
     pack(order, task.attempt);
-    const MessageBytes& item = m_items.packed(task.item);
+    const MessageBytes& item = *m_items[task.item].item;
     put_raw(order, item.data(), item.size());
     m_holders.give(rank);
     if (m_transport.size() > 1)
@@ -201,17 +198,23 @@ class RankFarm {
   /// Waits for an answer, or until the decider may have something new.
   void take_in(Mailbox<T>& mail) {
     if (!m_own.empty()) {
-      const MessageBytes order = std::exchange(m_own.front(), {});
+      MessageBytes order = std::exchange(m_own.front(), {});
       m_own.pop_front();
-      return accept(0, answer(order));
+      MessageBytes reply = mail.blank();
+      answer(order, reply);
+      mail.give_back(std::move(order));
+      accept(0, reply);
+      return mail.give_back(std::move(reply));
     }
     if (m_transport.size() == 1) {
       std::this_thread::sleep_for(
           std::chrono::duration<double>(m_until ? *m_until - steady_seconds() : 0));
       return;
     }
-    const std::optional<Letter> letter = m_until ? mail.receive_until(*m_until) : mail.receive();
-    if (letter) accept(+letter->from - 1, letter->bytes);
+    std::optional<Letter> letter = m_until ? mail.receive_until(*m_until) : mail.receive();
+    if (!letter) return;
+    accept(+letter->from - 1, letter->bytes);
+    mail.give_back(std::move(letter->bytes));
   }
 
   void accept(std::size_t rank, std::span<const std::byte> reply) {
@@ -230,14 +233,16 @@ class RankFarm {
 
   T& m_transport;
   const RankFarmOptions& m_options;
+  Source& m_source;
   Work& m_work;
   FarmCall m_call;
   std::size_t m_workers;
+  FarmOptions m_agreed;  ///< options of the decider, which are equal on all ranks
   FarmDecider m_decider;
-  FarmItems<Source, Sink, Given, Result> m_items;
+  FarmSlots<Source, Sink, Given, Result, true> m_items;
   FarmHolders m_holders;
   Seconds m_clock_offset = 0;      ///< to rank 0's steady clock, for the trail
-  std::deque<MessageBytes> m_own;  ///< items of rank 0, if it is alone
+  RingQueue<MessageBytes> m_own;   ///< items of rank 0, if it is alone
   std::optional<Seconds> m_until;  ///< when the decider wants to be asked again
 };
 

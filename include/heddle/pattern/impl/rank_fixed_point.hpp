@@ -33,7 +33,8 @@ namespace heddle::inline v0::impl {
 /// One call of fixed_point() over ranks, as one of them sees it. All ranks decide alike after each
 /// sweep, from the ends of all shares.
 template <Transport T, class System>
-class RankFixedPoint : private FixedPointSolver<System> {
+class RankFixedPoint : protected FixedPointSolver<System> {
+ protected:
   using Solver = FixedPointSolver<System>;
   using Value = typename Solver::Value;
   static_assert(std::is_trivially_copyable_v<Value>,
@@ -54,12 +55,21 @@ class RankFixedPoint : private FixedPointSolver<System> {
   }
 
   FixedPoint<Value> run() {
+    return run([this] {
+      while (!this->m_done) sweep();
+    });
+  }
+
+ protected:
+  /// Runs `sweeps()` until they are done, and gives all ranks the values and the trail.
+  template <class Sweeps>
+  FixedPoint<Value> run(Sweeps&& sweeps) {
     if (this->m_system.size() == 0) {
       this->m_result.converged = true;
       return std::move(this->m_result);
     }
     try {
-      while (!this->m_done) sweep();
+      sweeps();
       gather();
       if (this->m_options.trail != nullptr) {
         Trail mine;
@@ -76,7 +86,6 @@ class RankFixedPoint : private FixedPointSolver<System> {
     return std::move(this->m_result);
   }
 
- private:
   /// A contiguous range of equations.
   struct Range {
     int first;

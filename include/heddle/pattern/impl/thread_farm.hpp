@@ -54,6 +54,7 @@ class ThreadFarm {
         m_source(source),
         m_work(work),
         m_chunks(static_cast<std::size_t>(options.workers)) {
+    m_slots.open();
     if (options.trail != nullptr) options.trail->expect_workers(options.workers);
     for (Chunk& chunk : m_chunks) chunk.tasks.resize(static_cast<std::size_t>(m_most));
     for (int holder = options.workers * m_most; holder-- > 0;) m_free.push_back(Worker{holder});
@@ -79,7 +80,7 @@ class ThreadFarm {
   }
 
  private:
-  using Slots = FarmSlots<Source, Sink, Given, Result>;
+  using Slots = FarmSlots<Source, Sink, Given, Result, false>;
   using Task = FarmAttempt<typename Slots::Slot, Result>;
   using Chunk = FarmChunk<Task>;
 
@@ -123,7 +124,7 @@ class ThreadFarm {
   void propose(std::unique_lock<std::mutex>& lock) {
     bool ended = false;
     if constexpr (sees_outcomes) {
-      if (std::optional<Given> item = m_source(m_slots.history()))
+      if (std::optional<Given> item = m_slots.take(m_source))
         m_slots.add(std::move(*item));
       else
         ended = true;
@@ -206,16 +207,8 @@ class ThreadFarm {
   }
 
   void attempt(Task& task) {
-    task.outcome = {};
-    task.outcome.attempts = task.task.attempt;
     if (m_options.trail != nullptr) task.start = steady_seconds();
-    try {
-      task.outcome.value = farm_work(m_work, std::as_const(*task.slot->item), task.task);
-    } catch (const std::exception& error) {
-      task.outcome.error = error.what();
-    } catch (...) {
-      task.outcome.error = "an exception that is no std::exception";
-    }
+    task.outcome = farm_attempt<Result>(m_work, std::as_const(*task.slot->item), task.task);
     if (m_options.trail != nullptr) task.end = steady_seconds();
   }
 

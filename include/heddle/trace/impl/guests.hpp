@@ -14,12 +14,16 @@
 namespace heddle::inline v0::trace::impl {
 
 /// Returns the ranks on which a group takes place, except the rank of its queue, in ascending
-/// order. Other kinds have none, because the far end of a move is drawn separately.
+/// order. Other kinds have none, because the far end of a move is drawn separately. A group that
+/// changes nothing is a wait of its own rank, as in a Trail.
 [[nodiscard]] inline std::vector<Rank> guests(const Schedule& schedule, ActionId id) {
   std::vector<Rank> ranks;
   if (schedule[id].kind != Kind::group) return ranks;
+  const auto uses = schedule.uses(id);
+  if (std::none_of(uses.begin(), uses.end(), [](const Use& use) { return use.writes(); }))
+    return ranks;
   const Rank home = schedule[schedule[id].queue].from;
-  for (const Use& use : schedule.uses(id))
+  for (const Use& use : uses)
     if (const Rank rank = schedule[use.buffer].rank; rank != home) ranks.push_back(rank);
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());

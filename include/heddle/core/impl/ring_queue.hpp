@@ -33,6 +33,11 @@ class RingQueue {
     ++m_size;
   }
 
+  /// Removes all values.
+  void clear() {
+    while (!empty()) pop_front();
+  }
+
   /// Removes the value at the front.
   void pop_front() {
     front() = T();
