@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -183,6 +184,7 @@ TEST_CASE("wrong use is an error at the call") {
   const auto sums = island.add<Vector(Vector)>("sums", {partial}, partial, same);
   const auto foreign = other.add<Vector(Vector)>("copy", {all}, all, same);
   hd::Future<Vector> kept;
+  std::optional<hd::IslandClient> gone;
   const auto first = [&](hd::IslandClient& of) {
     const auto wrong = [&](auto&& call) { return message_of<hd::contract_error>(call); };
     const auto has = [](const std::string& text, const char* words) {
@@ -199,14 +201,32 @@ TEST_CASE("wrong use is an error at the call") {
     CHECK(has(wrong([&] { (void)of.get(a); }), "was taken"));
     CHECK(has(wrong([&] { (void)of.call(copy, a); }), "was taken"));
     kept = of.call(copy, of.put(x, numbers(1)));
+    gone = of;
   };
   world_rank() == 0 ? island.serve(first) : island.serve();
+  if (gone) {  // a client that is used after its function has returned
+    for (const auto& use : std::vector<std::function<void()>>{
+             [&] { (void)gone->call(copy, kept); }, [&] { (void)gone->put(x, numbers(1)); },
+             [&] { (void)gone->get(kept); }})
+      CHECK(message_of<hd::contract_error>(use).find("the client has ended") != std::string::npos);
+    gone->start();  // there is nothing to submit
+  }
   // The client of the first service is gone, and its future belongs to nobody.
   const auto second = [&](hd::IslandClient& of) {
     CHECK(message_of<hd::contract_error>([&] { (void)of.get(kept); }).find("another client") !=
           std::string::npos);
   };
   world_rank() == 0 ? island.serve(second) : island.serve();
+  // A future of another island.
+  const auto theirs = other.input<Vector>("x", all);
+  const auto third = [&](hd::IslandClient& of) { kept = of.put(theirs, numbers(1)); };
+  world_rank() == 0 ? other.serve(third) : other.serve();
+  const auto fourth = [&](hd::IslandClient& of) {
+    for (const auto& use : std::vector<std::function<void()>>{[&] { (void)of.call(copy, kept); },
+                                                              [&] { (void)of.get(kept); }})
+      CHECK(message_of<hd::contract_error>(use).find("another island") != std::string::npos);
+  };
+  world_rank() == 0 ? island.serve(fourth) : island.serve();
 
   CHECK(message_of<hd::contract_error>([&] {
           (void)island.add<Vector(Vector)>("none", {}, all, same);
