@@ -14,6 +14,7 @@
 #include <iostream>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -155,6 +156,8 @@ void add_pipelines(Generator& generator, bool all) {
 }
 
 void add_collectives(Generator& generator, bool all) {
+  std::set<schedule::Algorithm> algorithms;
+  std::set<schedule::Collective> collectives;
   for (std::size_t c = 0; c < schedule::collective_count; ++c) {
     for (std::size_t a = 0; a < schedule::algorithm_count; ++a) {
       const auto collective = static_cast<schedule::Collective>(c);
@@ -174,9 +177,17 @@ void add_collectives(Generator& generator, bool all) {
                             {ranks == 4 ? 2 : 1, schedule::Algorithm::ring}};
         if (!applicable(collective, algorithm, options)) continue;
         ++found;
+        algorithms.insert(algorithm);
+        collectives.insert(collective);
         generator.add(schedule::collective(collective, algorithm, options));
       }
     }
+  }
+  if (algorithms.size() != schedule::algorithm_count ||
+      collectives.size() != schedule::collective_count) {
+    std::cerr << "only " << collectives.size() << " collectives and " << algorithms.size()
+              << " algorithms have a form\n";
+    std::exit(1);
   }
 }
 
