@@ -3,7 +3,7 @@
 
 // An island: results against serial computations, errors that arrive at futures, wrong use, the
 // order of programs, and shares.
-// ranks: 1 2 4
+// ranks: 1 2 4 8
 // space: its own
 
 #include <atomic>

@@ -4,7 +4,7 @@
 // The Schedule that an island records: a legal list, the same on all ranks, and executed again it
 // computes the same sums. Functions whose sizes are found while running. And the time of a pipeline
 // of futures beside that of a Runner.
-// ranks: 1 2 4
+// ranks: 1 2 4 8
 // space: its own
 
 #include <algorithm>

@@ -149,10 +149,13 @@ void add_pipelines(Generator& generator, bool all) {
       std::exit(1);
     }
   }
+  // Two replicas of two ranks.
   const MeshShape mesh{{"data", 2}, {"pipe", 2}};
-  for (const char* name : {"1f1b", "zb-h1", "chimera"})
-    generator.add(complete(data_parallel(
-        weave(schedule::find_schedule(name).orders({.ranks = 2, .microbatches = 4})), mesh)));
+  for (const schedule::NamedSchedule& entry : schedule::catalogue()) {
+    if (!all && entry.name != "1f1b" && entry.name != "zb-h1" && entry.name != "chimera") continue;
+    if (const auto schedule = of_catalogue(entry, 2))
+      generator.add(complete(data_parallel(*schedule, mesh)));
+  }
 }
 
 void add_collectives(Generator& generator, bool all) {
