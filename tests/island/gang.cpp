@@ -320,12 +320,13 @@ TEST_CASE("two clients whose programs communicate always end in the order of the
   const hd::DeviceMesh mesh = world();
   hd::Island island(mesh, napping());
   const auto x = island.input<Vector>("x", over_all(hd::Replicate{}));
-  const auto sum = exchange(island);
+  const std::vector sums{exchange(island), exchange(island)};
   for (std::uint64_t round = 0; round < hd::test::cases(50, 200); ++round) {
-    const auto body = [&](hd::IslandClient& of) {
+    // One client calls the functions in the opposite order of the other.
+    const auto run = [&](hd::IslandClient& of, std::size_t first) {
       auto a = of.put(x, numbers(0));
-      for (int k = 0; k < 2; ++k) {
-        a = of.call(sum, a);
+      for (const std::size_t k : {first, 1 - first}) {
+        a = of.call(sums[k], a);
         of.start();
       }
       const std::int64_t found = of.get(a)(2);
@@ -333,8 +334,9 @@ TEST_CASE("two clients whose programs communicate always end in the order of the
       CHECK(found == 2 * world_size() * world_size());
     };
     std::vector<hd::IslandClientSpec> mine;
-    if (world_rank() == 0) mine.push_back({"left", 1, body});
-    if (world_rank() == world_size() - 1) mine.push_back({"right", 1, body});
+    if (world_rank() == 0) mine.push_back({"left", 1, [&](auto& of) { run(of, 0); }});
+    if (world_rank() == world_size() - 1)
+      mine.push_back({"right", 1, [&](auto& of) { run(of, 1); }});
     island.serve(std::move(mine));
     CHECK(island.counts().order.size() == 6);
   }
