@@ -3,12 +3,13 @@
 
 // An island: results against serial computations, errors that arrive at futures, wrong use, the
 // order of programs, and shares.
-// ranks: 1 2 4
+// ranks: 1 2 4 8
 // space: its own
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -183,6 +184,7 @@ TEST_CASE("wrong use is an error at the call") {
   const auto sums = island.add<Vector(Vector)>("sums", {partial}, partial, same);
   const auto foreign = other.add<Vector(Vector)>("copy", {all}, all, same);
   hd::Future<Vector> kept;
+  std::optional<hd::IslandClient> gone;
   const auto first = [&](hd::IslandClient& of) {
     const auto wrong = [&](auto&& call) { return message_of<hd::contract_error>(call); };
     const auto has = [](const std::string& text, const char* words) {
@@ -199,14 +201,32 @@ TEST_CASE("wrong use is an error at the call") {
     CHECK(has(wrong([&] { (void)of.get(a); }), "was taken"));
     CHECK(has(wrong([&] { (void)of.call(copy, a); }), "was taken"));
     kept = of.call(copy, of.put(x, numbers(1)));
+    gone = of;
   };
   world_rank() == 0 ? island.serve(first) : island.serve();
+  if (gone) {  // a client that is used after its function has returned
+    for (const auto& use : std::vector<std::function<void()>>{
+             [&] { (void)gone->call(copy, kept); }, [&] { (void)gone->put(x, numbers(1)); },
+             [&] { (void)gone->get(kept); }})
+      CHECK(message_of<hd::contract_error>(use).find("the client has ended") != std::string::npos);
+    gone->start();  // there is nothing to submit
+  }
   // The client of the first service is gone, and its future belongs to nobody.
   const auto second = [&](hd::IslandClient& of) {
     CHECK(message_of<hd::contract_error>([&] { (void)of.get(kept); }).find("another client") !=
           std::string::npos);
   };
   world_rank() == 0 ? island.serve(second) : island.serve();
+  // A future of another island.
+  const auto theirs = other.input<Vector>("x", all);
+  const auto third = [&](hd::IslandClient& of) { kept = of.put(theirs, numbers(1)); };
+  world_rank() == 0 ? other.serve(third) : other.serve();
+  const auto fourth = [&](hd::IslandClient& of) {
+    for (const auto& use : std::vector<std::function<void()>>{[&] { (void)of.call(copy, kept); },
+                                                              [&] { (void)of.get(kept); }})
+      CHECK(message_of<hd::contract_error>(use).find("another island") != std::string::npos);
+  };
+  world_rank() == 0 ? island.serve(fourth) : island.serve();
 
   CHECK(message_of<hd::contract_error>([&] {
           (void)island.add<Vector(Vector)>("none", {}, all, same);
@@ -300,12 +320,13 @@ TEST_CASE("two clients whose programs communicate always end in the order of the
   const hd::DeviceMesh mesh = world();
   hd::Island island(mesh, napping());
   const auto x = island.input<Vector>("x", over_all(hd::Replicate{}));
-  const auto sum = exchange(island);
+  const std::vector sums{exchange(island), exchange(island)};
   for (std::uint64_t round = 0; round < hd::test::cases(50, 200); ++round) {
-    const auto body = [&](hd::IslandClient& of) {
+    // One client calls the functions in the opposite order of the other.
+    const auto run = [&](hd::IslandClient& of, std::size_t first) {
       auto a = of.put(x, numbers(0));
-      for (int k = 0; k < 2; ++k) {
-        a = of.call(sum, a);
+      for (const std::size_t k : {first, 1 - first}) {
+        a = of.call(sums[k], a);
         of.start();
       }
       const std::int64_t found = of.get(a)(2);
@@ -313,8 +334,9 @@ TEST_CASE("two clients whose programs communicate always end in the order of the
       CHECK(found == 2 * world_size() * world_size());
     };
     std::vector<hd::IslandClientSpec> mine;
-    if (world_rank() == 0) mine.push_back({"left", 1, body});
-    if (world_rank() == world_size() - 1) mine.push_back({"right", 1, body});
+    if (world_rank() == 0) mine.push_back({"left", 1, [&](auto& of) { run(of, 0); }});
+    if (world_rank() == world_size() - 1)
+      mine.push_back({"right", 1, [&](auto& of) { run(of, 1); }});
     island.serve(std::move(mine));
     CHECK(island.counts().order.size() == 6);
   }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// Random programs of several clients on random layouts, with functions that fail, against the same
-// computations on one thread.
-// ranks: 2 3 4
+// Random programs of several clients on random layouts, with functions that fail and functions
+// whose sizes are found while running, against the same computations on one thread. ranks: 2 3 4
 // space: its own
 
 #include <cstddef>
@@ -55,7 +54,7 @@ std::vector<hd::Layout> layouts() {
 /// The functions of an island, on every layout.
 struct Functions {
   std::vector<hd::GangFunction<Matrix()>> input;
-  std::vector<hd::GangFunction<Matrix(Matrix)>> twice, fails;
+  std::vector<hd::GangFunction<Matrix(Matrix)>> twice, fails, unsized;
   std::vector<hd::GangFunction<Matrix(Matrix, Matrix)>> minus;
   hd::GangFunction<Matrix(Matrix)> parts;  // the sum over the ranks of rank + 1 times the argument
 
@@ -81,6 +80,19 @@ struct Functions {
       fails.push_back(island.add<Matrix(Matrix)>(
           "fails", {layout}, layout,
           [](const Matrix&, Matrix&) { throw std::runtime_error("as it should"); }));
+      // Twice the argument, with sizes that are found while running. Every third one fails to.
+      unsized.push_back(island.add_unsized<Matrix(Matrix)>(
+          "unsized", {layout},
+          hd::Layout(layout.mesh(), {0, 0}, layout.placements(), layout.ranks()),
+          [third = input.size() % 3 == 0](const Matrix& in) -> std::vector<std::int64_t> {
+            if (third) throw std::runtime_error("no sizes");
+            return in.layout().sizes();
+          },
+          [](const Matrix& in, Matrix& out) {
+            for (std::size_t i = 0; i < in.parts().size(); ++i)
+              out.parts().data()[i] = 2 * in.parts().data()[i];
+          },
+          {.communicates = input.size() % 2 == 0}));
       minus.push_back(island.add<Matrix(Matrix, Matrix)>(
           "minus", {layout, layout}, layout, [](const Matrix& a, const Matrix& b, Matrix& out) {
             for (std::size_t i = 0; i < out.parts().size(); ++i)
@@ -127,7 +139,7 @@ std::string play(hd::IslandClient& client, const Functions& functions, const hd:
     const Known a = pool[draw(pool.size())], b = pool[draw(pool.size())];
     const std::size_t layout = draw(functions.input.size());
     std::optional<Numbers> numbers = a.numbers;
-    switch (draw(8)) {
+    switch (draw(9)) {
       case 0: put(); break;
       case 1: pool.push_back({client.call(functions.fails[layout], a.future), std::nullopt}); break;
       case 2:
@@ -147,6 +159,11 @@ std::string play(hd::IslandClient& client, const Functions& functions, const hd:
         pool.push_back({client.call(functions.parts, a.future), numbers});
         break;
       case 6: client.start(); break;
+      case 7:
+        for (std::size_t i = 0; numbers && i < numbers->size(); ++i) (*numbers)[i] *= 2;
+        if ((layout + 1) % 3 == 0) numbers.reset();
+        pool.push_back({client.call(functions.unsized[layout], a.future), numbers});
+        break;
       default: {
         const std::size_t at = draw(pool.size());
         const std::string wrong = draw(3) == 0 ? check(pool[at]) : std::string();

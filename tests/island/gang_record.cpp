@@ -2,8 +2,9 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 // The Schedule that an island records: a legal list, the same on all ranks, and executed again it
-// computes the same sums. And the time of a pipeline of futures beside that of a Runner.
-// ranks: 1 2 4
+// computes the same sums. Functions whose sizes are found while running. And the time of a pipeline
+// of futures beside that of a Runner.
+// ranks: 1 2 4 8
 // space: its own
 
 #include <algorithm>
@@ -12,6 +13,8 @@
 #include <cstdint>
 #include <cstring>
 #include <iostream>
+#include <iterator>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,11 +23,13 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/comm/device_mesh.hpp>
+#include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute.hpp>
 #include <heddle/island/island.hpp>
 #include <heddle/schedule.hpp>
 
+#include "support/complaint.hpp"
 #include "support/schedule_battery.hpp"
 #include "support/world.hpp"
 
@@ -149,6 +154,110 @@ TEST_CASE("an island records the list that it ran, and the list computes the sam
   // Once more the same programs: the same list.
   world_rank() == 0 ? island.serve(client) : island.serve();
   CHECK(hash(island.record()) == mine);
+}
+
+/// The elements of `in` that are multiples of `divisor`, in their order.
+std::vector<std::int64_t> multiples(const std::int64_t* in, std::size_t count,
+                                    std::int64_t divisor) {
+  std::vector<std::int64_t> kept;
+  std::copy_if(in, in + count, std::back_inserter(kept),
+               [&](std::int64_t value) { return value % divisor == 0; });
+  return kept;
+}
+
+TEST_CASE("sizes that are found while running: results, errors and the recorded list") {
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"all", world_size()}});
+  hd::Island island(mesh, {.idle = hd::Idle::nap, .watchdog = 20, .record = true});
+  const auto rows = over_all(hd::Shard{0});
+  const auto last = on_rank(world_size() - 1);
+  const auto x = island.input<Vector>("x", rows);
+  // keep: the multiples of the first element among the others, on the last rank.
+  const auto kept_of = [](const std::int64_t* in, std::size_t count) {
+    return multiples(in + 1, count - 1, in[0]);
+  };
+  const auto keep = island.add_unsized<Vector(Vector)>(
+      "keep", {last}, last,
+      [&](const Vector& in) -> std::vector<std::int64_t> {
+        if (in.view().size() == 0) return {0};
+        return {static_cast<std::int64_t>(kept_of(in.view().data(), in.view().size()).size())};
+      },
+      [&](const Vector& in, Vector& out) {
+        if (in.view().size() == 0) return;
+        const auto kept = kept_of(in.view().data(), in.view().size());
+        std::copy(kept.begin(), kept.end(), out.view().data());
+      });
+  // add_one: of any size, over all ranks.
+  const auto add_one = island.add_unsized<Vector(Vector)>(
+      "add_one", {rows}, rows, [](const Vector& in) { return in.layout().sizes(); },
+      [](const Vector& in, Vector& out) {
+        for (std::size_t i = 0; i < out.parts().size(); ++i) out.parts()(i) = in.parts()(i) + 1;
+      });
+  const auto copy = island.add<Vector(Vector)>(
+      "copy", {rows}, rows,
+      [](const Vector& in, Vector& out) { Kokkos::deep_copy(out.view(), in.view()); });
+  const auto wrong = [&](std::vector<std::int64_t> sizes) {
+    return island.add_unsized<Vector(Vector)>(
+        "wrong", {last}, last,
+        [sizes](const Vector&) {
+          if (sizes.empty()) throw std::runtime_error("no idea");
+          return sizes;
+        },
+        [](const Vector&, Vector&) {});
+  };
+  const auto throws = wrong({}), negative = wrong({-1}), two = wrong({1, 1});
+
+  const auto numbers = [](std::int64_t divisor) {
+    const Vector::View all("all", length);
+    all(0) = divisor;
+    for (std::size_t i = 1; i < length; ++i) all(i) = static_cast<std::int64_t>(100 + i);
+    return all;
+  };
+  std::int64_t divisor = 1;
+  std::vector<std::int64_t> found;
+  const auto filter = [&](hd::IslandClient& of) {
+    const auto kept = of.call(keep, of.put(x, numbers(divisor)));
+    CHECK_FALSE(kept.sized());
+    const auto values = of.get(of.call(add_one, kept));  // one program: put, keep, add_one, get
+    found.assign(values.data(), values.data() + values.size());
+  };
+  for (const std::int64_t next_divisor : {1, 5, 37, 200}) {  // 11, 2, 1 and 0 elements
+    divisor = next_divisor;
+    world_rank() == 0 ? island.serve(filter) : island.serve();
+    // Before "keep" has run nobody prepares add_one, and before that has run nobody the get.
+    CHECK(island.counts().prepared_late == 2);
+    const hd::Schedule record = island.record();
+    const std::uint64_t mine = hash(record);
+    std::uint64_t least = mine, most = mine;
+    MPI_Allreduce(&mine, &least, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Allreduce(&mine, &most, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
+    CHECK(least == most);
+    if (world_rank() != 0) continue;
+    const Vector::View all = numbers(divisor);
+    std::vector<std::int64_t> expected = kept_of(all.data(), length);
+    for (std::int64_t& value : expected) ++value;
+    CHECK(found == expected);
+    hd::test::schedule_battery(record);
+  }
+
+  const auto errors = [&](hd::IslandClient& of) {
+    const auto told = [&](const hd::Future<Vector>& future) {
+      return hd::test::message_of<hd::communication_error>([&] { (void)of.get(future); });
+    };
+    const auto a = of.put(x, numbers(1));
+    const auto has = [](const std::string& text, const std::string& words) {
+      INFO(text);
+      CHECK(text.find(words) != std::string::npos);
+    };
+    has(told(of.call(copy, of.call(keep, a))), "argument 0 of 'copy' does not fit: it is 11 on");
+    const std::string where = hd::text("'wrong' failed on rank ", world_size() - 1);
+    has(told(of.call(add_one, of.call(throws, a))), where + ": no idea");
+    has(told(of.call(copy, of.call(throws, a))), where + ": no idea");
+    has(told(of.call(negative, a)), "'wrong' has wrong sizes");
+    has(told(of.call(two, a)), "'wrong' returned 2 sizes, expected 1");
+    CHECK(of.get(of.call(copy, of.call(add_one, a)))(3) == 104);  // the sizes fit
+  };
+  world_rank() == 0 ? island.serve(errors) : island.serve();
+  if (world_rank() == 0) hd::test::schedule_battery(island.record());
 }
 
 using Clock = std::chrono::steady_clock;

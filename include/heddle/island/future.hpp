@@ -31,8 +31,11 @@ class Future {
 
   /// Returns true if the future refers to a tensor.
   [[nodiscard]] bool valid() const noexcept { return m_state != nullptr; }
-  /// Returns the layout of the tensor, which is known before the tensor exists.
+  /// Returns the layout of the tensor, which is known before the tensor exists. If sized() is
+  /// false, the sizes are those with which the function was added.
   [[nodiscard]] const Layout& layout() const { return m_state->layout; }
+  /// Returns false if the sizes of the tensor are known only while its function runs.
+  [[nodiscard]] bool sized() const noexcept { return m_state->sized; }
 
  private:
   friend class IslandClient;
@@ -42,10 +45,11 @@ class Future {
     std::shared_ptr<impl::GangDraft> draft;
     std::uint64_t id;
     Layout layout;
+    bool sized;
     std::atomic<bool> taken{false};
 
-    State(std::shared_ptr<impl::GangDraft> of, std::uint64_t number, Layout has)
-        : draft(std::move(of)), id(number), layout(std::move(has)) {}
+    State(std::shared_ptr<impl::GangDraft> of, std::uint64_t number, Layout has, bool known)
+        : draft(std::move(of)), id(number), layout(std::move(has)), sized(known) {}
     State(const State&) = delete;
     State& operator=(const State&) = delete;
     ~State() {
@@ -56,8 +60,8 @@ class Future {
     }
   };
 
-  Future(std::shared_ptr<impl::GangDraft> draft, std::uint64_t id, Layout layout)
-      : m_state(std::make_shared<State>(std::move(draft), id, std::move(layout))) {}
+  Future(std::shared_ptr<impl::GangDraft> draft, std::uint64_t id, Layout layout, bool sized = true)
+      : m_state(std::make_shared<State>(std::move(draft), id, std::move(layout), sized)) {}
 
   std::shared_ptr<State> m_state;
 };

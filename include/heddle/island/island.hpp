@@ -56,10 +56,11 @@ struct GangFunctionOptions {
 ///       use(client.get(z));
 ///     });
 ///
-/// When a program arrives, a rank allocates the results at once, because all shapes are known. It
-/// also posts the receives of arguments that other ranks have yet to compute. Then it runs its part
-/// call by call. Because all ranks run the programs in one order, which is the order of a list,
-/// programs that communicate cannot wait for one another in a circle.
+/// When a program arrives, a rank allocates the results at once, because their shapes are known. It
+/// also posts the receives of arguments that other ranks have yet to compute. If the shape of a
+/// result is known only while it runs, see add_unsized(), what follows is prepared later. Then the
+/// rank runs its part call by call. Because all ranks run the programs in one order, which is the
+/// order of a list, programs that communicate cannot wait for one another in a circle.
 ///
 /// The thread that calls serve() makes all MPI calls and runs all functions. Clients are threads of
 /// any ranks, and make no MPI calls. Tensors lie in memory that the host can access.
@@ -86,7 +87,29 @@ class Island {
                                             Layout output, Function function,
                                             GangFunctionOptions options = {}) {
     return add_typed(static_cast<GangFunction<Signature>*>(nullptr), std::move(name),
-                     std::move(inputs), std::move(output), std::move(function), options);
+                     std::move(inputs), std::move(output), std::move(function), options, nullptr);
+  }
+
+  /// Adds a function whose result has sizes that are known only when its arguments exist, such as
+  /// the elements that pass a filter.
+  ///
+  /// `measure(const Argument&...)` returns the sizes, one for each dimension. It runs on all ranks
+  /// of the function, and may communicate if the function does. The sizes on the first rank of the
+  /// result count, and that rank tells them to all ranks. Then `function` runs as with add(), with
+  /// a result of these sizes. The sizes of `inputs` and `output` are ignored: the arguments may
+  /// have any sizes, also such as are found while running.
+  ///
+  /// Until the sizes are known, the ranks cannot prepare what reads the result. They therefore
+  /// prepare the later calls of the client only then. Other clients are not affected.
+  /// @throws contract_error as add() does.
+  template <class Signature, class Measure, class Function>
+  [[nodiscard]] GangFunction<Signature> add_unsized(std::string name, std::vector<Layout> inputs,
+                                                    Layout output, Measure measure,
+                                                    Function function,
+                                                    GangFunctionOptions options = {}) {
+    return add_typed(static_cast<GangFunction<Signature>*>(nullptr), std::move(name),
+                     std::move(inputs), std::move(output), std::move(function), options,
+                     std::move(measure));
   }
 
   /// Adds an input: the layout in which ranks hold a tensor that a client gives with put().
@@ -135,12 +158,10 @@ class Island {
   [[nodiscard]] Schedule record() const { return m_island->record(); }
 
  private:
-  template <class Result, class... Arguments, class Function>
-  [[nodiscard]] GangFunction<Result(Arguments...)> add_typed(GangFunction<Result(Arguments...)>*,
-                                                             std::string name,
-                                                             std::vector<Layout> inputs,
-                                                             Layout output, Function function,
-                                                             GangFunctionOptions options) {
+  template <class Result, class... Arguments, class Function, class Measure>
+  [[nodiscard]] GangFunction<Result(Arguments...)> add_typed(
+      GangFunction<Result(Arguments...)>*, std::string name, std::vector<Layout> inputs,
+      Layout output, Function function, GangFunctionOptions options, Measure measure) {
     static_assert(std::is_invocable_v<Function&, const Arguments&..., Result&>,
                   "heddle::Island: a function takes (const Argument&..., Result&)");
     static_assert(sizeof...(Arguments) >= 1 && sizeof...(Arguments) <= 4,
@@ -153,20 +174,29 @@ class Island {
     std::size_t number = 0;
     (check<Arguments>(name, inputs[number++]), ...);
     check<Result>(name, output);
-    auto run = [function = std::move(function)](std::span<const void* const> from,
-                                                void* to) mutable {
+    impl::GangEntry entry{
+        std::move(name),     std::move(inputs),          {&impl::gang_type<Arguments>()...},
+        std::move(output),   &impl::gang_type<Result>(), {},
+        options.communicates};
+    entry.run = [function = std::move(function)](std::span<const void* const> from,
+                                                 void* to) mutable {
       [&]<std::size_t... at>(std::index_sequence<at...>) {
         function(*static_cast<const Arguments*>(from[at])..., *static_cast<Result*>(to));
       }
       (std::index_sequence_for<Arguments...>());
     };
-    return {m_island.get(), m_island->add({std::move(name),
-                                           std::move(inputs),
-                                           {&impl::gang_type<Arguments>()...},
-                                           std::move(output),
-                                           &impl::gang_type<Result>(),
-                                           std::move(run),
-                                           options.communicates})};
+    if constexpr (!std::is_same_v<Measure, std::nullptr_t>) {
+      static_assert(
+          std::is_invocable_r_v<std::vector<std::int64_t>, Measure&, const Arguments&...>,
+          "heddle::Island: sizes are a std::vector<std::int64_t> of (const Argument&...)");
+      entry.measure = [measure = std::move(measure)](std::span<const void* const> from) mutable {
+        return [&]<std::size_t... at>(std::index_sequence<at...>) {
+          return std::vector<std::int64_t>(measure(*static_cast<const Arguments*>(from[at])...));
+        }
+        (std::index_sequence_for<Arguments...>());
+      };
+    }
+    return {m_island.get(), m_island->add(std::move(entry))};
   }
   /// Checks that tensors of a type can have a layout on this island.
   template <class Tensor>

@@ -60,7 +60,8 @@ class IslandClient {
   }
 
   /// Calls `function` on the tensors to which the futures refer. If a tensor has another layout
-  /// than the function expects, its elements change ranks before the call.
+  /// than the function expects, its elements change ranks before the call. If its sizes are known
+  /// only while the island runs, and the function expects others, the result has an error.
   /// @throws contract_error if the function or a future is of another island or client, if a future
   ///         refers to nothing or was taken by get(), or if a tensor has other sizes than the
   ///         function expects.
@@ -71,7 +72,8 @@ class IslandClient {
     const impl::GangEntry& entry = entry_of(where, function);
     std::vector<std::uint64_t> ids;
     (ids.push_back(argument(where, entry, ids.size(), arguments)), ...);
-    return Future<Result>(m_draft, m_draft->add(function.m_number, ids), entry.output);
+    return Future<Result>(m_draft, m_draft->add(function.m_number, ids), entry.output,
+                          !entry.measure);
   }
 
   /// Submits the calls so far as a program, and returns at once.
@@ -132,11 +134,12 @@ class IslandClient {
     expects(!future.m_state->taken.load(), [&] { return taken(where); });
     const Layout& wanted = entry.inputs[number];
     const Layout& has = future.layout();
-    expects(wanted == has || (wanted.sizes() == has.sizes() && !wanted.partial()), [&] {
+    const bool open = entry.measure || !future.sized();  // the ranks compare the sizes
+    const bool placed = !wanted.partial() || impl::with_sizes(has, wanted.sizes()) == wanted;
+    expects(placed && (open || wanted.sizes() == has.sizes()), [&] {
       return ErrorInfo{where, text("argument ", number, " of '", entry.name, "' does not fit"),
                        text("it is ", has, ", expected ", wanted),
-                       wanted.sizes() == has.sizes() ? "a tensor cannot become Partial"
-                                                     : "the sizes must be equal"};
+                       placed ? "the sizes must be equal" : "a tensor cannot become Partial"};
     });
     return future.m_state->id;
   }

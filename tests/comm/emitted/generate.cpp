@@ -14,6 +14,7 @@
 #include <iostream>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -148,13 +149,18 @@ void add_pipelines(Generator& generator, bool all) {
       std::exit(1);
     }
   }
+  // Two replicas of two ranks.
   const MeshShape mesh{{"data", 2}, {"pipe", 2}};
-  for (const char* name : {"1f1b", "zb-h1", "chimera"})
-    generator.add(complete(data_parallel(
-        weave(schedule::find_schedule(name).orders({.ranks = 2, .microbatches = 4})), mesh)));
+  for (const schedule::NamedSchedule& entry : schedule::catalogue()) {
+    if (!all && entry.name != "1f1b" && entry.name != "zb-h1" && entry.name != "chimera") continue;
+    if (const auto schedule = of_catalogue(entry, 2))
+      generator.add(complete(data_parallel(*schedule, mesh)));
+  }
 }
 
 void add_collectives(Generator& generator, bool all) {
+  std::set<schedule::Algorithm> algorithms;
+  std::set<schedule::Collective> collectives;
   for (std::size_t c = 0; c < schedule::collective_count; ++c) {
     for (std::size_t a = 0; a < schedule::algorithm_count; ++a) {
       const auto collective = static_cast<schedule::Collective>(c);
@@ -174,9 +180,17 @@ void add_collectives(Generator& generator, bool all) {
                             {ranks == 4 ? 2 : 1, schedule::Algorithm::ring}};
         if (!applicable(collective, algorithm, options)) continue;
         ++found;
+        algorithms.insert(algorithm);
+        collectives.insert(collective);
         generator.add(schedule::collective(collective, algorithm, options));
       }
     }
+  }
+  if (algorithms.size() != schedule::algorithm_count ||
+      collectives.size() != schedule::collective_count) {
+    std::cerr << "only " << collectives.size() << " collectives and " << algorithms.size()
+              << " algorithms have a form\n";
+    std::exit(1);
   }
 }
 

@@ -185,6 +185,7 @@ class GangIsland {
     }
     m_counts.order = walker.order();
     m_counts.posted_early = walker.posted_early();
+    m_counts.prepared_late = walker.prepared_late();
     if (scheduler) {
       m_counts.programs = scheduler->programs();
       m_counts.dispatches = links.dispatches();

@@ -35,6 +35,7 @@ struct GangPlan {
   Merge merge = Merge::sum;
   Schedule schedule = {};
   std::vector<Rank> senders = {};  ///< the ranks that have elements, or a status
+  std::vector<bool> takes_part;    ///< by rank: it has an action of the schedule
 
   GangPlan(Layout from, Layout to, const GangType& of, int ranks, bool reports)
       : source(std::move(from)), target(std::move(to)), type(&of), to_client(reports) {
@@ -46,6 +47,7 @@ struct GangPlan {
     if (to_client || plan.exchange.steps.size() > 1) add_all(pairs, source.ranks(), target.ranks());
     schedule = with_status(to_schedule(plan, type->scalar), pairs);
     exchange = std::move(plan.exchange);
+    find_ranks();
   }
   /// The plan without elements in which all of these ranks tell each other their status.
   GangPlan(const GangEntry& entry, int ranks)
@@ -54,6 +56,7 @@ struct GangPlan {
     std::set<std::pair<Rank, Rank>> pairs;
     add_all(pairs, entry.ranks, entry.ranks);
     schedule = with_status(Builder("gate", ranks).build(), pairs);
+    find_ranks();
   }
 
   /// Returns true if `rank` may have to send something.
@@ -62,6 +65,15 @@ struct GangPlan {
   }
 
  private:
+  void find_ranks() {
+    takes_part.assign(static_cast<std::size_t>(schedule.ranks()), false);
+    for (std::size_t i = 0; i < schedule.size(); ++i) {
+      const Queue& queue = schedule[schedule[ActionId{i}].queue];
+      takes_part[+queue.from] = true;
+      takes_part[+queue.to] = true;
+    }
+  }
+
   using Pairs = std::set<std::pair<Rank, Rank>>;
   static void add_all(Pairs& pairs, const std::vector<Rank>& from, const std::vector<Rank>& to) {
     for (const Rank a : from)

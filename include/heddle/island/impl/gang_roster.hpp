@@ -46,7 +46,8 @@ struct GangClientRecord {
     const std::vector<GangClientBody>& bodies, const ExecuteOptions& options) {
   std::string registry;
   for (const GangEntry& entry : entries) {
-    registry += text(entry.name, ": ", entry.output, entry.communicates, '\n');
+    registry += text(entry.name, ": ", entry.output, entry.communicates,
+                     entry.measure ? " unsized" : "", '\n');
     for (const Layout& input : entry.inputs) registry += text(input, '\n');
   }
   std::vector<GangClientRecord> mine{{fnv1a(registry), 0, {}}};

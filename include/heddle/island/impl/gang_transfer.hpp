@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,12 +34,12 @@ class GangTransfer {
       : m_plan(std::move(plan)),
         m_source(std::move(source)),
         m_target(std::move(target)),
-        m_carrier(transport),
-        m_executor(sliced(transport.rank()), m_carrier, {.watchdog = 0}) {
+        m_carrier(transport) {
+    if (!m_plan->takes_part[+transport.rank()]) return;  // most ranks of a point-to-point change
     m_carrier.shift(lane);
-    const Program& program = m_executor.program();
-    m_takes_part = program.size() > 0;
-    m_early = m_takes_part && !m_plan->sends(transport.rank());
+    m_executor.emplace(sliced(transport.rank()), m_carrier, ExecuteOptions{.watchdog = 0});
+    const Program& program = m_executor->program();
+    m_early = !m_plan->sends(transport.rank());
     bool waits = false;
     for (std::size_t i = 0; i < program.size(); ++i) {
       waits = waits || !program.waits_of(i).empty();
@@ -48,7 +49,7 @@ class GangTransfer {
   }
 
   /// Returns true if this rank has anything to do.
-  [[nodiscard]] bool takes_part() const noexcept { return m_takes_part; }
+  [[nodiscard]] bool takes_part() const noexcept { return m_executor.has_value(); }
   /// Returns true if the receives may be posted before the value exists.
   [[nodiscard]] bool early() const noexcept { return m_early; }
   /// Returns true if the transfer has begun and has no more messages to post.
@@ -64,17 +65,17 @@ class GangTransfer {
 
   /// Performs what needs no wait. Returns true once all is done.
   bool advance() {
-    if (!m_takes_part || m_done) return true;
+    if (!m_executor || m_done) return true;
     if (!std::exchange(m_begun, true)) {
       const std::string& error = m_source->error;
       const std::size_t length = std::min<std::size_t>(error.size(), gang_status_bytes - 1);
       std::memcpy(m_status.data(), error.data(), length);
-      m_executor.begin();
+      m_executor->begin();
     }
     const auto handler = [this](const Task& task) {
       m_plan->type->perform(m_plan->exchange, m_plan->merge, task);
     };
-    m_done = m_executor.advance(handler);
+    m_done = m_executor->advance(handler);
     return m_done;
   }
 
@@ -87,7 +88,7 @@ class GangTransfer {
 
   /// Ends the transfer after an error.
   void abort(const std::string& doing, const char* reason) noexcept {
-    if (m_begun && !m_done) m_executor.abort(doing, reason);
+    if (m_begun && !m_done) m_executor->abort(doing, reason);
   }
 
  private:
@@ -116,8 +117,8 @@ class GangTransfer {
   std::vector<std::unique_ptr<StatusText>> m_told;
   std::vector<std::vector<std::byte>> m_scratch;
   LaneShift<MpiTransport> m_carrier;
-  Executor<LaneShift<MpiTransport>> m_executor;  // refers to those above
-  bool m_takes_part = false;
+  /// Refers to the members above. Empty on a rank that does not take part.
+  std::optional<Executor<LaneShift<MpiTransport>>> m_executor;
   bool m_early = false;
   bool m_posts_at_once = true;
   bool m_receives = false;

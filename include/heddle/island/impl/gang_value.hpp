@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <typeindex>
+#include <utility>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
@@ -84,6 +85,11 @@ template <class Tensor>
   return type;
 }
 
+/// Returns a layout with the mesh, ranks and placements of another one.
+[[nodiscard]] inline Layout with_sizes(const Layout& layout, std::vector<std::int64_t> sizes) {
+  return Layout(layout.mesh(), std::move(sizes), layout.placements(), layout.ranks());
+}
+
 /// Returns the layout of a tensor of these sizes that lies on one rank.
 [[nodiscard]] inline Layout on_one_rank(const std::vector<std::int64_t>& sizes, Rank rank) {
   return Layout(MeshShape({{"client", 1}}), sizes, {Replicate{}}, {rank});
@@ -98,6 +104,7 @@ struct GangValue {
   std::shared_ptr<void> tensor = {};  ///< null on a rank without elements
   std::byte* data = nullptr;          ///< the begin of the elements
   std::string error = {};             ///< why this rank's part does not exist
+  bool sized = true;                  ///< false until the sizes of the layout are known
 
   /// Allocates this rank's part.
   void allocate(const Communicator& comm) {
@@ -111,6 +118,9 @@ struct GangValue {
   }
 };
 
+/// The tensor that tells all ranks the sizes of a result.
+using GangSizes = Sharded<std::int64_t*, Kokkos::DefaultHostExecutionSpace>;
+
 /// A function of an island, or an input, which has no `run`.
 struct GangEntry {
   std::string name;
@@ -120,6 +130,9 @@ struct GangEntry {
   const GangType* output_type;
   std::function<void(std::span<const void* const>, void*)> run;
   bool communicates = false;
+  /// Finds the sizes of the result from the arguments. If it is set, the sizes of all layouts above
+  /// are open.
+  std::function<std::vector<std::int64_t>(std::span<const void* const>)> measure = {};
   std::vector<Rank> ranks = {};  ///< the ranks with a part of an input or of the output, ascending
 
   [[nodiscard]] bool runs_on(Rank rank) const {

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,6 +22,7 @@
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/island/impl/gang_desk.hpp>
@@ -86,6 +89,8 @@ class GangWalker {
   [[nodiscard]] const std::vector<std::uint32_t>& order() const noexcept { return m_order; }
   /// Returns the number of transfers whose receives were posted ahead of the list.
   [[nodiscard]] std::uint64_t posted_early() const noexcept { return m_preparer.posted_early(); }
+  /// Returns the number of calls that waited for sizes when their program arrived.
+  [[nodiscard]] std::uint64_t prepared_late() const noexcept { return m_preparer.prepared_late(); }
 
   /// Names the call at which this rank waits.
   [[nodiscard]] std::string place() const {
@@ -156,15 +161,13 @@ class GangWalker {
   /// Performs as much of the present call as possible. Returns true once it is complete.
   [[nodiscard]] bool perform(GangProgram& run) {
     GangCall& call = run.calls[run.at];
-    for (; call.done < call.transfers.size(); ++call.done) {
-      const Transfer& transfer = call.transfers[call.done];
-      if (!pass(transfer)) return false;
-      transfer->settle();
-    }
-    if (call.gate) {
-      if (call.gate->source()->error.empty()) call.gate->source()->error = call.error();
-      if (!pass(call.gate)) return false;
-      call.gate->settle();
+    if (!call.passed && !pass_all(call)) return false;
+    call.passed = true;
+    if (call.sizes) {
+      if (!std::exchange(call.measured, true)) measure(call);
+      if (!pass(call.sizes)) return false;
+      m_preparer.settle_sizes(run.frame, call);
+      resume(run);
     }
     for (const Transfer& transfer : call.transfers)
       if (m_record) m_record->add(*transfer, run.frame.number);
@@ -177,29 +180,89 @@ class GangWalker {
     return true;
   }
 
+  /// Returns true once the arguments of a call are here, and its ranks have told their status.
+  [[nodiscard]] bool pass_all(GangCall& call) {
+    for (; call.done < call.transfers.size(); ++call.done) {
+      const Transfer& transfer = call.transfers[call.done];
+      if (!pass(transfer)) return false;
+      transfer->settle();
+    }
+    if (call.gate) {
+      if (call.gate->source()->error.empty()) call.gate->source()->error = call.error();
+      if (!pass(call.gate)) return false;
+      call.gate->settle();
+    }
+    return true;
+  }
+
+  /// Finds the sizes of the result of a call. The first rank of the result tells them to all.
+  void measure(GangCall& call) {
+    const GangEntry& entry = *call.entry;
+    if (!entry.runs_on(m_comm->rank())) return;
+    std::vector<std::int64_t> found;
+    std::string error = error_before(call);
+    if (error.empty()) error = attempt(entry, [&] { found = entry.measure(arguments_of(call)); });
+    if (error.empty() && found.size() != entry.output.dims())
+      error = text("'", entry.name, "' returned ", found.size(), " sizes, expected ",
+                   entry.output.dims());
+    if (m_comm->rank() != entry.output.ranks()[0]) {
+      call.unfit = std::move(error);
+    } else if (!error.empty()) {
+      call.sizes->source()->error = std::move(error);
+    } else {
+      std::memcpy(call.sizes->source()->data, found.data(), found.size() * sizeof found[0]);
+    }
+  }
+
+  /// Prepares the calls that waited for the sizes of a result.
+  void resume(GangProgram& run) {
+    bool all = m_preparer.resume(run);
+    for (std::size_t r = 0; all && r < m_runs.size(); ++r)
+      if (m_runs[r].frame.client == run.frame.client) all = m_preparer.resume(m_runs[r]);
+    m_preparer.post_early();
+  }
+
   void compute(const GangProgram& run, GangCall& call) {
     const GangEntry& entry = *call.entry;
     if (m_record) {
       if (call.gate) m_record->add(*call.gate, run.frame.number);
+      if (call.sizes) m_record->add(*call.sizes, run.frame.number);
       m_record->add(entry, call.node.function, call.arguments, *call.result, run.frame.number);
     }
     if (!entry.runs_on(m_comm->rank())) return;
+    std::string error = call.result->error;  // of its sizes
+    if (error.empty()) error = error_before(call);
+    if (error.empty())
+      error = attempt(entry, [&] {
+        entry.run(arguments_of(call), const_cast<void*>(tensor_of(*call.result)));
+      });
+    call.result->error = std::move(error);
+  }
+
+  /// Returns why a call cannot run on this rank, or "".
+  [[nodiscard]] static std::string error_before(const GangCall& call) {
     std::string error = call.error();
     if (error.empty() && call.gate) error = call.gate->target()->error;
-    if (error.empty()) {
-      std::vector<const void*> arguments;
-      for (const Value& argument : call.arguments) arguments.push_back(tensor_of(*argument));
-      try {
-        entry.run(arguments, const_cast<void*>(tensor_of(*call.result)));
-      } catch (const communication_error&) {
-        throw;  // this rank can no longer talk to the others
-      } catch (const std::exception& thrown) {
-        error = text("'", entry.name, "' failed on rank ", m_comm->rank(), ": ", thrown.what());
-      } catch (...) {
-        error = text("'", entry.name, "' failed on rank ", m_comm->rank());
-      }
+    return error;
+  }
+  [[nodiscard]] std::vector<const void*> arguments_of(const GangCall& call) {
+    std::vector<const void*> arguments;
+    for (const Value& argument : call.arguments) arguments.push_back(tensor_of(*argument));
+    return arguments;
+  }
+  /// Calls a part of a function. Returns the error that it throws, or "".
+  template <class Call>
+  [[nodiscard]] std::string attempt(const GangEntry& entry, Call&& call) {
+    try {
+      call();
+      return {};
+    } catch (const communication_error&) {
+      throw;  // this rank can no longer talk to the others
+    } catch (const std::exception& thrown) {
+      return text("'", entry.name, "' failed on rank ", m_comm->rank(), ": ", thrown.what());
+    } catch (...) {
+      return text("'", entry.name, "' failed on rank ", m_comm->rank());
     }
-    call.result->error = std::move(error);
   }
 
   /// Returns the tensor of a value. A rank without elements gets an empty one.
