@@ -91,7 +91,8 @@ TEST_CASE("all ranks name a rank that sleeps in an action, and where it was last
     for (int rank = 0; rank < 4; ++rank) {
       if (rank == sleeper) continue;
       const std::string& error = errors[static_cast<std::size_t>(rank)];
-      const std::size_t at = error.find(text("rank ", sleeper, " is silent; it was last seen "));
+      const std::size_t at = error.find(
+          text("rank ", sleeper, " is silent, outside of communication; it was last seen "));
       INFO("rank " << rank << ": " << error);
       REQUIRE(at != std::string::npos);
       const std::string words = error.substr(at, error.find(')', at) - at);
