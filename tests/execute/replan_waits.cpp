@@ -39,8 +39,8 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 constexpr int layers = 12;
-/// The forward of three layers. The shortest wait is two thirds of it.
-constexpr Seconds unit = 3e-3;
+/// The forward of three layers. Delays of a busy machine (a few ms) do not hide a slow rank then.
+constexpr Seconds unit = 6e-3;
 
 Profile waits() {
   Profile profile{.model = "waits", .input = 4, .layers = {}, .reference = "gpu"};
@@ -95,7 +95,7 @@ std::vector<int> counts(const Plan& plan) {
 
 namespace {
 
-constexpr int every = 2, slow_from = 8, slow_to = 20, steps = 30;
+constexpr int every = 2, slow_from = 4, slow_to = 12, steps = 18;
 
 /// What a run has shown.
 struct Outcome {
@@ -149,17 +149,11 @@ Outcome run_once(int microbatches) {
 TEST_CASE("a rank that turns slow loses layers and gets them back") {
   for (const auto& [microbatches, least] : {std::pair{8, 1.25}, std::pair{16, 1.3}}) {
     CAPTURE(microbatches);
-    // Other programs may delay the waits, and nothing shortens them. So a run is repeated until
-    // none has disturbed it; what all ranks have in common must hold in each run.
-    Outcome seen;
-    for (int attempt = 0; attempt < 6; ++attempt) {
-      seen = run_once(microbatches);
-      for (const auto& changes : seen.changes) REQUIRE(changes == seen.changes[0]);
-      for (const std::string& fault : seen.faults) REQUIRE(fault == seen.faults[0]);
-      REQUIRE(seen.plans == 4 * (1 + static_cast<int>(seen.changes[0].size())));
-      if (seen.as_simulated() && seen.before / seen.after >= least) break;
-    }
-    CAPTURE(seen.before, seen.after);
+    const Outcome seen = run_once(microbatches);
+    for (const auto& changes : seen.changes) REQUIRE(changes == seen.changes[0]);
+    for (const std::string& fault : seen.faults) REQUIRE(fault == seen.faults[0]);
+    REQUIRE(seen.plans == 4 * (1 + static_cast<int>(seen.changes[0].size())));
+    CAPTURE(seen.before, seen.after, seen.changes[0]);
     CHECK(seen.as_simulated());
     CHECK_THAT(seen.faults[0], ContainsSubstring("rank 2 computes"));
     CHECK(seen.before / seen.after >= least);
