@@ -2,7 +2,8 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 // Four ranks (threads) that wait instead of computing. One of them turns half as fast and recovers:
-// the Replanner gives it fewer layers and then its layers back.
+// the Replanner gives it fewer layers and then its layers back. Where nothing can be gained, looks
+// cost next to nothing.
 // alone: yes
 
 #include <algorithm>
@@ -161,6 +162,47 @@ TEST_CASE("a rank that turns slow loses layers and gets them back") {
               << " ms before and " << seen.after * 1e3 << " ms after the change, "
               << seen.before / seen.after << " times as fast\n";
   }
+}
+
+TEST_CASE("where there is nothing to gain, a Replanner loses at most 1 % of the time") {
+  // A look costs the recording of one step and the observation before the next one. The fastest of
+  // each kind of step is compared with the fastest step of a Runner, because delays by other
+  // programs only add time. Looks are closer to each other here, so that the test is short.
+  constexpr int looks = 5, between = 3;
+  const int usual = ReplannerOptions{}.every;
+  constexpr Seconds never = std::numeric_limits<Seconds>::infinity();
+  Seconds plain = never, recorded = never, observed = never;
+  int changes = 0;
+  run_threads(4, [&](ThreadTransport& transport) {
+    const bool first = transport.rank() == 0;
+    const auto time_of = [&](auto& run, Seconds& fastest) {
+      (void)all_gather(transport, {});
+      const Seconds start = steady_seconds();
+      run.step();
+      (void)all_gather(transport, {});
+      if (first) fastest = std::min(fastest, steady_seconds() - start);
+    };
+    const RunOptions options{.execute = {.idle = Idle::nap}};
+    Waits model, same;
+    Replanner run(model, choice_of(8), transport, {.run = options, .every = between});
+    same.begin_plan(run.plan());
+    Runner reference(same, run.choice().schedule(), transport, options);
+    for (int step = 0; step < looks * between + 1; ++step) {
+      Seconds between_looks = never;
+      time_of(run, step % between == between - 1      ? recorded
+                   : step % between == 0 && step != 0 ? observed
+                                                      : between_looks);
+      if (step % between == 0) time_of(reference, plain);
+    }
+    if (first) changes = run.choice().changes();
+  });
+  const Seconds look = std::max(0.0, recorded - plain) + std::max(0.0, observed - plain);
+  const double lost = look / (usual * plain);
+  CAPTURE(plain, recorded, observed);
+  CHECK(changes == 0);
+  CHECK(lost <= 0.01);
+  std::cout << "replan, nothing to gain: a look costs " << look * 1e3 << " ms, " << lost * 100
+            << " % of " << usual << " steps of " << plain * 1e3 << " ms\n";
 }
 
 TEST_CASE("a Replanner rejects a machine of other ranks and no steps between looks") {
