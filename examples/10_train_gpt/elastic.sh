@@ -114,3 +114,17 @@ rm run.ckpt run.ckpt.2
 chain=infeasible
 resumes 2 "${command[@]}" --heads 3
 grep -q "gives up, because fewer ranks do not change this status" error.txt || fail "elastic does not give up"
+
+# Two ranks hold a sequence of 16 tokens, 10 each. One of them is killed, and the other cannot hold it.
+chain=memory
+echo "2 1 1 0 step" > kills
+rm -f log
+status=0
+"$elastic" --ranks 2 --checkpoint run.ckpt -- bash ../run.sh {ranks} "$@" --sequence {ranks} \
+  --attention flex --capacity 10 --context 16 --sequences 2 --layers 1 --width 16 --heads 2 \
+  --microbatches 2 --costs nominal --precision double --sample 0 --end "$steps" --log log \
+  > out.txt 2> error.txt || status=$?
+[[ $status -eq 2 ]] || fail "status $status"
+grep -q "starts 1 rank from the start" error.txt || fail "one rank does not start"
+grep -q "no group holds sequence 0 of 16 tokens" error.txt || fail "the shortage is not named"
+grep -q "gives up, because fewer ranks do not change this status" error.txt || fail "elastic does not give up"
