@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 // Plans of paths around congested spines against the optimum by brute force; the ports of cards;
-// and a congested spine that a Monitor finds in simulated steps.
+// a congested spine that a Monitor finds in simulated steps, and a dead one that find_hang() finds.
 
 #include <algorithm>
 #include <array>
@@ -198,6 +198,44 @@ TEST_CASE("a monitor finds the congested spine, and the plan then avoids it") {
   }
   INFO(good << " of " << seeds);
   CHECK(100 * good >= 99 * seeds);
+}
+
+TEST_CASE("a message that does not arrive names its dead spine, and the plan then avoids it") {
+  const Schedule exchange = schedule::collective(
+      schedule::Collective::all_to_all, schedule::Algorithm::direct, {.ranks = 8, .bytes = 512});
+  std::vector<Flow> flows;
+  std::vector<plan::FlowRanks> ends;
+  for (std::uint32_t from = 0; from < 8; ++from)
+    for (std::uint32_t to = 0; to < 8; ++to)
+      if (from != to) {
+        flows.push_back({from, to});
+        ends.push_back({Rank{from}, Rank{to}});
+      }
+  for (std::uint32_t dead = 0; dead < 4; ++dead) {
+    PathPlan plan(flows, 4);
+    const std::uint32_t least = PathPlan(flows, 3).max_load();
+    // All ranks have posted all messages. Those over the dead spine arrive nowhere.
+    const auto all = static_cast<std::uint32_t>(exchange.size());
+    std::vector<ListPlace> places(8, {.started = all, .finished = all});
+    for (std::uint32_t i = all; i-- > 0;) {
+      const Queue& queue = exchange[exchange[ActionId{i}].queue];
+      if (queue.local()) continue;
+      const std::size_t flow = +queue.from * 7 + +queue.to - (queue.to > queue.from ? 1 : 0);
+      if (plan.spine(flow) == dead) places[+queue.to].finished = i;
+    }
+    const std::vector<Finding> hangs = find_hang(exchange, places);
+    REQUIRE(hangs.size() == 1);
+    std::vector<double> expected(4, 1);
+    expected[dead] = 0;
+    REQUIRE(plan::spine_shares(plan, Monitor(8), ends, hangs) == expected);
+    (void)plan.lose(dead);
+    REQUIRE(std::ranges::count(plan.spines(), dead) == 0);
+    REQUIRE(plan.max_load() == least);
+    // A rank that is silent says nothing about paths.
+    places[3].answered = false;
+    REQUIRE(plan::spine_shares(plan, Monitor(8), ends, find_hang(exchange, places)) ==
+            std::vector<double>(4, 1));
+  }
 }
 
 TEST_CASE("spines that cannot be congested or restored are refused") {

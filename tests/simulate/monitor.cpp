@@ -104,7 +104,8 @@ TEST_CASE("a finding prints as a sentence") {
         "and slow receiver cannot be told apart, because a rank was seen with one peer only");
   CHECK(to_string(
             Finding{{Syndrome::hang_outside}, 2, 2, 0, true, "at F0.1 (place 7 of the list)"}) ==
-        "rank 2 is silent; it was last seen at F0.1 (place 7 of the list)");
+        "rank 2 is silent, outside of communication; it was last seen at F0.1 (place 7 of the "
+        "list)");
 }
 
 TEST_CASE("a transfer counts only if its receiver waited for it") {

@@ -5,6 +5,8 @@
 /// @file
 /// Executed steps of stages that wait, over shaped links and with a fault, for a Monitor.
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -15,6 +17,8 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/exchange.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/execute/shaped_transport.hpp>
@@ -22,6 +26,7 @@
 #include <heddle/schedule/generator/pipeline.hpp>
 #include <heddle/schedule/monitor.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/simulate.hpp>
 
@@ -34,10 +39,19 @@ struct ExecutedFault {
   Rank peer = {};
 };
 
-inline constexpr double waits_factor = 3;
+inline constexpr double waits_factor = 2;
 inline constexpr int most_looks = 3;
-inline constexpr Bytes wait_bytes = 4000;  ///< of every message
-inline constexpr double wait_rate = 1e6;   ///< bytes a second of every link
+inline constexpr int steps_per_look = 3;     ///< the number of steps that a look observes
+inline constexpr double least_factor = 1.5;  ///< the smallest factor that is a fault
+/// The number of steps that other programs may disturb before a run ends without a result.
+inline constexpr int most_disturbed = 20;
+inline constexpr double most_late = 0.02;  ///< the share of late sleeps that disturbs no step
+inline constexpr int no_result = -1;
+inline constexpr Seconds shortest_wait = 8e-3;  ///< the forward of the first stage
+inline constexpr Bytes wait_bytes = 4000;       ///< of every message
+/// The bytes a second of every link. A message takes no longer than the wait before the next one,
+/// so that none waits for another one on its link.
+inline constexpr double wait_rate = static_cast<double>(wait_bytes) / shortest_wait;
 
 /// The times of unequal stages, and of messages over links that are equal.
 struct WaitCosts {
@@ -46,7 +60,7 @@ struct WaitCosts {
   [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
     const Action& action = schedule[id];
     if (action.kind != Kind::forward && action.kind != Kind::backward) return 0;
-    return 2e-3 * (action.kind == Kind::backward ? 2 : 1) * (1 + 0.5 * action.stage.value);
+    return shortest_wait * (action.kind == Kind::backward ? 2 : 1) * (1 + 0.5 * action.stage.value);
   }
   [[nodiscard]] Transfer<Seconds> transfer(const Schedule&, ActionId) const {
     return {static_cast<Seconds>(wait_bytes) / wait_rate, 0};
@@ -83,10 +97,48 @@ inline bool names(const std::vector<Finding>& found, std::optional<ExecutedFault
          found[0].rank == fault->rank && found[0].peer == peer;
 }
 
+/// The noise of the machine: how many sleeps of a thread that does nothing else end too late.
+class SleepNoise {
+ public:
+  SleepNoise() : m_thread([this] { measure(); }) {}
+  SleepNoise(const SleepNoise&) = delete;
+  SleepNoise& operator=(const SleepNoise&) = delete;
+  ~SleepNoise() {
+    if (m_thread.joinable()) (void)end();
+  }
+
+  /// Ends the thread. Returns the number of its sleeps, and of those that took least_factor times
+  /// as long as they should.
+  std::array<int, 2> end() {
+    m_done = true;
+    m_thread.join();
+    return {m_sleeps, m_late};
+  }
+
+ private:
+  void measure() {
+    while (!m_done) {
+      const Seconds start = steady_seconds();
+      std::this_thread::sleep_for(std::chrono::duration<double>(shortest_wait));
+      ++m_sleeps;
+      if (steady_seconds() - start > least_factor * shortest_wait) ++m_late;
+    }
+  }
+
+  std::atomic<bool> m_done = false;
+  int m_sleeps = 0, m_late = 0;
+  std::thread m_thread;
+};
+
 /// Executes steps on all ranks of `inner`: a pipeline of unequal stages, and an all-to-all. Looks
-/// at each. Returns the number of the first one at which the monitor names the fault, or 0 if there
-/// is none. Without a fault, returns 1 if there is no alarm at the second and the third look, as
-/// PlanChoice decides with the second look at the earliest. The result is the same on all ranks.
+/// once in steps_per_look steps. Returns the number of the first look at which the monitor names
+/// the fault, or 0 if there is none. Without a fault, returns 1 if no look raises an alarm. The
+/// result is the same on all ranks.
+///
+/// A step is observed only if the machine was quiet: of the sleeps beside the step, which nothing
+/// of Heddle touches, no more than most_late took least_factor times as long as they should. Such a
+/// delay alone makes an action look slow. Returns no_result if more than most_disturbed steps were
+/// disturbed.
 template <Transport T>
 int looks_until_named(T& inner, std::optional<ExecutedFault> fault) {
   const int ranks = inner.size();
@@ -97,28 +149,46 @@ int looks_until_named(T& inner, std::optional<ExecutedFault> fault) {
   const RunOptions options{.execute = {.idle = Idle::nap, .record = true}};
   Runner<WaitingModel&, ShapedTransport<T>&> pipeline(
       model,
-      schedule::one_f_one_b({.stages = ranks,
-                             .microbatches = 2,
-                             .sizes = {.activation = wait_bytes, .saved = 1}}),
+      schedule::one_f_one_b(
+          {.stages = ranks, .microbatches = 2, .sizes = {.activation = wait_bytes, .saved = 1}}),
       transport, options);
   Runner<WaitingModel&, ShapedTransport<T>&> exchange(
       model,
       schedule::collective(schedule::Collective::all_to_all, schedule::Algorithm::direct,
                            {.ranks = ranks, .bytes = wait_bytes * static_cast<Bytes>(ranks)}),
       transport, options);
-  Monitor monitor(ranks, {.least = 1.5, .steps = 6});
+  // Each step is observed twice: the pipeline and the exchange.
+  Monitor monitor(ranks, {.least = least_factor, .steps = 2 * steps_per_look * most_looks});
+  int disturbed = 0;
   bool quiet = true;
   for (int look = 1; look <= most_looks; ++look) {
-    const auto observe = [&](auto& runner) {
-      runner.step();
-      const Timeline measured = runner.timeline(0);
-      monitor.observe(measured, simulate(measured.schedule(), WaitCosts()));
-    };
-    observe(pipeline);
-    observe(exchange);
+    for (int step = 0; step < steps_per_look;) {
+      std::vector<Timeline> measured;
+      SleepNoise noise;
+      const auto execute = [&](auto& runner) {
+        (void)all_gather(inner, {});  // ranks that start late look like slow messages
+        runner.step();
+        measured.push_back(runner.timeline(0));
+      };
+      execute(pipeline);
+      execute(exchange);
+      const std::array<int, 2> own = noise.end();
+      int sleeps = 0, late = 0;
+      for (const auto& each : all_gather_values<int>(inner, own)) {
+        sleeps += each[0];
+        late += each[1];
+      }
+      if (late > most_late * sleeps) {
+        if (++disturbed > most_disturbed) return no_result;
+        continue;
+      }
+      for (const Timeline& each : measured)
+        monitor.observe(each, simulate(each.schedule(), WaitCosts()));
+      ++step;
+    }
     const bool named = names(monitor.findings(), fault);
     if (fault && named) return look;
-    quiet = quiet && (named || look == 1);
+    quiet = quiet && named;
   }
   return !fault && quiet ? 1 : 0;
 }

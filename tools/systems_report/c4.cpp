@@ -88,21 +88,27 @@ std::uint64_t hangs(watched::HangKind kind) {
   return count;
 }
 
-/// The number of executed runs whose fault, or whose lack of one, the monitor names.
+/// The number of executed runs whose fault, or whose lack of one, the monitor names. Runs that
+/// other programs disturb too much have no result.
 std::string executed(int& named_runs, int& all_runs, int& most_looks) {
+  int disturbed = 0;
   for (std::uint64_t seed = 0; seed < 2; ++seed)
     for (const auto& fault : watched::executed_faults(seed, 4)) {
       int looks = 0;
-      for (int attempt = 0; attempt < 3 && looks == 0; ++attempt)
-        hd::run_threads(4, [&](hd::ThreadTransport& transport) {
-          const int mine = watched::looks_until_named(transport, fault);
-          if (transport.rank() == hd::Rank{0}) looks = mine;
-        });
+      hd::run_threads(4, [&](hd::ThreadTransport& transport) {
+        const int mine = watched::looks_until_named(transport, fault);
+        if (transport.rank() == hd::Rank{0}) looks = mine;
+      });
+      if (looks == watched::no_result) {
+        ++disturbed;
+        continue;
+      }
       ++all_runs;
       named_runs += looks > 0 ? 1 : 0;
       most_looks = std::max(most_looks, looks);
     }
-  return hd::text(named_runs, " of ", all_runs, ", within ", most_looks, " looks");
+  return hd::text(named_runs, " of ", all_runs, ", within ", most_looks, " looks; ", disturbed,
+                  " disturbed");
 }
 
 /// The largest excess over the optimum, in flows of a whole link, with one congested spine.
@@ -176,10 +182,12 @@ std::vector<Comparison> c4() {
                    hd::text(ring, " of ", runs), "at least 99%", verdict(100 * ring >= 99 * runs)});
   int named_runs = 0, all_runs = 0, looks = 0;
   const std::string names = executed(named_runs, all_runs, looks);
-  lines.push_back({"executed on 4 threads that wait, shaped links, one fault of factor 3 of each "
-                   "class, and none: class and place",
-                   "", names, "all, within 3 looks",
-                   verdict(named_runs == all_runs && looks <= watched::most_looks)});
+  lines.push_back(
+      {"executed on 4 threads that wait, shaped links, one fault of factor 2 of each "
+       "class, and none: class and place",
+       "", names, "all, within 3 looks",
+       all_runs == 0 ? "skipped: the machine is busy"
+                     : verdict(named_runs == all_runs && looks <= watched::most_looks)});
   const std::uint64_t inside = hangs(watched::HangKind::in_action);
   const std::uint64_t before = hangs(watched::HangKind::before_action);
   const std::uint64_t message = hangs(watched::HangKind::message);

@@ -150,9 +150,14 @@ struct FlowRanks {
 /// time of a transfer over the median time of its flows; otherwise it is 1. Flows of slow senders
 /// and receivers do not count, because another path would not make them faster. Shares are relative
 /// to what the monitor was told as the plan.
+///
+/// `hangs` are the findings of find_hang() if a step hung. A spine is dead if one of its messages
+/// does not arrive although both ranks have started it. Its share is 0; call PathPlan::lose() for
+/// it.
 /// @throws contract_error unless `ends` has one entry for each flow.
 [[nodiscard]] std::vector<double> spine_shares(const PathPlan& plan, const Monitor& monitor,
-                                               std::span<const FlowRanks> ends);
+                                               std::span<const FlowRanks> ends,
+                                               std::span<const Finding> hangs = {});
 
 /// Returns the spine of each of `flows` flows by hashing (ECMP). It is uniform and depends on
 /// (seed, flow).

@@ -328,7 +328,8 @@ HEDDLE_INLINE PortFlows over_ports(const std::vector<Flow>& cards,
 }
 
 HEDDLE_INLINE std::vector<double> spine_shares(const PathPlan& plan, const Monitor& monitor,
-                                               std::span<const FlowRanks> ends) {
+                                               std::span<const FlowRanks> ends,
+                                               std::span<const Finding> hangs) {
   expects(ends.size() == plan.spines().size(), [&] {
     return ErrorInfo{"heddle::plan::spine_shares", "every flow needs its ranks",
                      text("ranks of ", ends.size(), " flows, the plan has ", plan.spines().size())};
@@ -353,6 +354,11 @@ HEDDLE_INLINE std::vector<double> spine_shares(const PathPlan& plan, const Monit
     const std::size_t count = times[s].size();
     if (count > 0 && times[s][(count - 1) / 4] > slow)
       shares[s] = usual / times[s][(count - 1) / 2];
+  }
+  for (const Finding& hang : hangs) {
+    if (hang.causes != std::vector{Syndrome::hang_in_communication}) continue;
+    for (std::size_t f = 0; f < ends.size(); ++f)
+      if (ends[f].from == hang.rank && ends[f].to == hang.peer) shares[plan.spine(f)] = 0;
   }
   return shares;
 }

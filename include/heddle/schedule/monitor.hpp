@@ -146,7 +146,8 @@ class Monitor {
 /// finished.
 ///
 /// Each rank that did not answer is reported as silent, with the last action that it is known to
-/// have reached by its own report or by a message of it that arrived. Otherwise the hang began at
+/// have reached by its own report or by a message of it that arrived. A silent rank hangs outside
+/// of communication, because a rank that waits for a message answers. Otherwise the hang began at
 /// the first action of the list that is not finished, because all that it waits for is finished.
 /// Ranks that have not started it hang outside of communication, and so does the rank of a
 /// computation. If both ends of a message or all members of a group have started, the hang is in

@@ -129,10 +129,10 @@ HEDDLE_INLINE std::string to_string(const Finding& finding) {
   if (first == Syndrome::hang_in_communication)
     return text("the message from ", pair, " does not arrive: ", finding.place);
   if (first == Syndrome::hang_outside)
-    return text(
-        "rank ", finding.rank,
-        finding.silent ? " is silent; it was last seen " : " hangs outside of communication ",
-        finding.place);
+    return text("rank ", finding.rank,
+                finding.silent ? " is silent, outside of communication; it was last seen "
+                               : " hangs outside of communication ",
+                finding.place);
   if (first == Syndrome::slow_computer) return text("rank ", finding.rank, " computes ", times);
   if (finding.causes.size() == 1 && first != Syndrome::slow_link)
     return text("all messages ", first == Syndrome::slow_sender ? "from" : "to", " rank ",

@@ -67,7 +67,7 @@ for ((run = first; run < first + count; ++run)); do
       [[ $mode == stop ]] || continue
       line=$(grep "^rank $rank named at .* is silent" "$output")
       found=${line#*: }
-      [[ $found == "rank $victim is silent; "* && $found == "${first_found:=$found}" ]] ||
+      [[ $found == "rank $victim is silent, outside of communication; "* && $found == "${first_found:=$found}" ]] ||
         { wrong+=("rank $rank finds '$found', another '${first_found-}'"); continue; }
       took=$(awk -v a="$(cut -d ' ' -f 5 <<< "${line%%: *}")" -v b="$left" 'BEGIN { print a - b }')
       below "$took" $((watchdog + slack_to_name)) || wrong+=("rank $rank took $took s to find it")
