@@ -168,6 +168,24 @@ TEST_CASE("foreign files are refused with what they are") {
         ContainsSubstring("cannot load '" + path.string() + "'"));
 }
 
+TEST_CASE("a file is read whole, and who cannot read one names it and the reason") {
+  const Folder folder;
+  const std::string path = (folder / "some").string();
+  for (const std::size_t bytes : {0u, 1u, 65'535u, 65'536u, 200'000u}) {
+    std::string content;
+    for (std::size_t i = 0; i < bytes; ++i) content.push_back(static_cast<char>(i % 251));
+    hd::write_file(path, content);
+    CHECK(hd::read_file(path) == content);
+  }
+  const auto refusal = [](const std::string& file) {
+    return hd::test::message_of<hd::format_error>([&] { static_cast<void>(hd::read_file(file)); });
+  };
+  CHECK_THAT(refusal(path + ".none"), ContainsSubstring("cannot read '" + path + ".none'") &&
+                                          ContainsSubstring("No such file"));
+  const std::string whole = (folder / "").string();
+  CHECK_THAT(refusal(whole), ContainsSubstring("cannot read '" + whole + "' (Is a directory)"));
+}
+
 TEST_CASE("a field that is not what is asked for is named") {
   const Checkpoint made = small();
   const auto message = [](auto&& call) { return hd::test::message_of<hd::format_error>(call); };

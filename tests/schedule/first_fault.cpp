@@ -110,6 +110,10 @@ TEST_CASE("where an action is missing the fault is at one that shows it") {
   CHECK(said({{order(F, 0, 2)}}).starts_with("0.0: an action is missing (no rank has 0F0, but"));
   CHECK(said({{order(F, 0, 0), order(F, 0, 1), order(B, 0, 1)}}) ==
         "0.0: a stage does not finish a microbatch (no 0B0, or 0I0 and 0W0, after 0F0)");
+  CHECK(said({{order(F, 0, 0), order(W, 0, 0)}}) ==
+        "0.1: an action is missing (rank 0 has no 0I0 before 0W0)");
+  CHECK(said({{order(F, 0, 0), order(B, 0, 0)}, {order(B, 1, 0)}}) ==
+        "1.0: an action is missing (rank 1 has no 1F0 before 1B0)");
   CHECK(said({{order(F, 0, 0), order(I, 0, 0)}}) ==
         "0.1: a stage does not finish a microbatch (no 0W0 after 0I0)");
   // Numbers so large that no table could hold them.

@@ -92,6 +92,9 @@ TEST_CASE("idle cells, blanks, CR LF and a last line without its end are read ov
   CHECK(read_orders("0F0, ,,0B0\r\n,1F0\t,  1B0,,\r\n").ranks == plain.ranks);
   CHECK(read_orders("0F0,0B0\n1F0,1B0").ranks == plain.ranks);
   CHECK(read_orders("0F0,0B0\n1F0,1B0\n\n").ranks == plain.ranks);
+  CHECK(read_orders("\xEF\xBB\xBF"
+                    "0F0,0B0\n1F0,1B0\n")
+            .ranks == plain.ranks);
   CHECK(read_orders("0F0,0B0\r\n1F0,1B0\r\n\r\n  \n").ranks == plain.ranks);
 }
 
@@ -212,8 +215,7 @@ TEST_CASE("a fault of the orders is at its cell, idle cells and transfers counte
         "1.1: the orders cannot progress (line 1, cell 1: '(0F0;0B0)OVERLAP_F_B', rank 0 waits at "
         "0B0 "
         "for 0F0)");
-  CHECK(
-      said(pairs).starts_with("1.3: an action comes before what it needs (line 1, cell 3: '(0F2;"));
+  CHECK(said(pairs).starts_with("1.3: an action is missing (line 1, cell 3: '(0F2;"));
 }
 
 TEST_CASE("transfers that weave would not insert are refused at their cell") {

@@ -35,6 +35,12 @@ std::string listed(const std::vector<std::string_view>& names) {
   return all;
 }
 
+/// What --version prints of the program `name`.
+std::string version_of(const std::string& name) {
+  return text(name, " (Heddle) ", HEDDLE_VERSION_MAJOR, '.', HEDDLE_VERSION_MINOR, '.',
+              HEDDLE_VERSION_PATCH);
+}
+
 /// Of a text: what is wrong with it, or nothing, as CLI11 asks its validators.
 std::string begins_with_dash(const std::string& value) {
   return value.starts_with('-')
@@ -49,7 +55,10 @@ void read(const std::string& option, std::string_view word, Number& number) {
   const auto [rest, error] = std::from_chars(word.data(), end, number);
   if (error != std::errc{} || rest != end)
     throw CLI::ValidationError(
-        option, text(std::is_unsigned_v<Number> ? "not a number of at least 0" : "not a number",
+        option, text(error == std::errc::result_out_of_range ? "a number out of range"
+                     : std::is_unsigned_v<Number>            ? "not a whole number of at least 0"
+                     : std::is_integral_v<Number>            ? "not a whole number"
+                                                             : "not a number",
                      " ('", word, "')"));
 }
 
@@ -137,6 +146,14 @@ struct CommandLine::Parser {
     }
   }
 
+  /// @throws usage_error for an option that is given more than once.
+  void refuse_repeated(const CommandLine& line) const {
+    for (const CLI::Option* option : app->get_options())
+      if (option->nonpositional() && option->get_items_expected_max() == 1 && option->count() > 1)
+        throw line.error(text(option->get_name(), " is given ", option->count(), " times"),
+                         "give it once");
+  }
+
   [[nodiscard]] std::vector<std::string_view> command_names() const {
     std::vector<std::string_view> names;
     for (const Command& command : commands)
@@ -150,9 +167,7 @@ CommandLine::CommandLine(const std::string& name, const std::string& about)
   m_parser->program = std::make_unique<CLI::App>(about, name);
   m_parser->app = m_parser->program.get();
   m_parser->app->allow_extras();  // refuse_rest() knows what to say of them
-  m_parser->app->set_version_flag(
-      "--version", text(name, " (Heddle) ", HEDDLE_VERSION_MAJOR, '.', HEDDLE_VERSION_MINOR, '.',
-                        HEDDLE_VERSION_PATCH));
+  m_parser->app->set_version_flag("--version", version_of(name));
 }
 
 CommandLine::CommandLine(std::unique_ptr<Parser> parser) : m_parser(std::move(parser)) {}
@@ -163,6 +178,7 @@ CommandLine& CommandLine::add_command(const std::string& name, const std::string
                                       Action action) {
   CLI::App* const app = m_parser->app->add_subcommand(name, about);
   app->allow_extras();
+  app->set_version_flag("--version", version_of(m_parser->app->get_name()));
   m_parser->app->require_subcommand(0, 1);  // parse() says which there are
   std::unique_ptr<CommandLine> line(
       new CommandLine(std::unique_ptr<Parser>(new Parser{m_parser->name + ' ' + name, {}, app})));
@@ -212,6 +228,7 @@ std::optional<std::string> CommandLine::parse(int argc, const char* const* argv)
   } catch (const CLI::ParseError& error) {
     const CommandLine& line = chosen();
     line.m_parser->refuse_rest(line);  // a mistyped option is why others lack something
+    line.m_parser->refuse_repeated(line);
     throw line.error(error.what());
   }
   const CommandLine& line = chosen();

@@ -6,12 +6,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <string>
 
 #include <heddle/core/error.hpp>
+#include <heddle/core/file.hpp>
 #include <heddle/schedule/order/torch_csv.hpp>
 
 #include "../common/command_line.hpp"
@@ -23,12 +22,7 @@ int main(int argc, char** argv) {
   std::string request, file;
   tool::CommandLine& answer = program.add_command(
       "answer", "Prints the answer to a request.", [&](const tool::CommandLine&) {
-        std::string content;
-        if (!file.empty()) {
-          std::ifstream in(file, std::ios::binary);
-          content.assign(std::istreambuf_iterator<char>(in), {});
-          if (!in) throw heddle::format_error({"explorer", "cannot read '" + file + "'"});
-        }
+        const std::string content = file.empty() ? "" : heddle::read_file(file);
         // Requests about a drawing follow a drawing: "do=draw&schedule=1f1b do=svg".
         tool::Explorer explorer;
         for (std::size_t at = 0, end = 0; at <= request.size(); at = end + 1) {

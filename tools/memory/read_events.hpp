@@ -24,6 +24,9 @@ namespace memory_tool {
 /// @throws format_error where it is no such file.
 [[nodiscard]] inline heddle::memory::Trace read_events(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
+  if (!in || std::filesystem::is_directory(path))
+    throw heddle::format_error({"memory import", heddle::text("cannot read '", path.string(), "'"),
+                                in ? "it is a folder" : "it does not exist, or may not be read"});
   std::string magic(heddle_malloc::raw_magic.size(), '\0');
   in.read(magic.data(), static_cast<std::streamsize>(magic.size()));
   if (!in || magic != heddle_malloc::raw_magic)

@@ -8,9 +8,7 @@
 /// puts them back, and scores lists of them.
 
 #include <cstddef>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,12 +27,7 @@ namespace tool {
 
 namespace {
 
-std::string read(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::string content{std::istreambuf_iterator<char>(in), {}};
-  if (!in) throw heddle::format_error({"mpigen", heddle::text("cannot read '", file, "'")});
-  return content;
-}
+std::string read(const std::string& file) { return heddle::read_file(file); }
 
 void write(const std::string& file, const std::string& content) {
   if (file == "-")

@@ -4,15 +4,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <heddle/core/file.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/json.hpp>
 #include <heddle/plan.hpp>
@@ -36,11 +35,9 @@ struct Settings {
 
 std::string seconds(double value) { return value < 1e300 ? text(value, " s") : "not possible"; }
 
-/// Whether a file is one of a program. Wrong files are found when they are read.
+/// Whether a file is one of a program. Other wrong files are found when they are parsed.
 bool is_program(const std::string& name) {
-  std::ifstream in(name, std::ios::binary);
-  const std::string content{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  return content.find("\"heddle-program\"") != std::string::npos;
+  return read_file(name).find("\"heddle-program\"") != std::string::npos;
 }
 
 /// Prints what Rhino chose, and from what.

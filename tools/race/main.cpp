@@ -11,9 +11,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,9 +30,7 @@ namespace {
 
 /// Returns the numbers of a file, between which there is white space.
 std::vector<double> read_times(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in) throw hd::format_error({file, "the file cannot be read", "is its name right?"});
+  const std::string text = hd::read_file(file);
   std::vector<double> times;
   std::size_t line = 1;
   for (std::size_t i = 0; i < text.size();) {

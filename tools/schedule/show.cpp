@@ -2,9 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <string>
 
@@ -46,9 +44,7 @@ void draw(const schedule::LoweredOrders& lowered, const Settings& s) {
 
 /// Reads the schedule file `name` and draws it.
 void check(const CommandLine& command, const std::string& name, const Settings& s) {
-  std::ifstream file(name, std::ios::binary);
-  const std::string csv((std::istreambuf_iterator<char>(file)), {});
-  if (!file) throw format_error({"schedule check", "cannot read '" + name + "'"});
+  const std::string csv = read_file(name);
   StageGraph graph;
   if (s.branches != 1) {
     const auto ends = std::count(csv.begin(), csv.end(), '\n');

@@ -37,7 +37,9 @@ expect 0 "--microbatches NUMBER=8" show --help
 expect 0 "Times have no unit" show --help
 expect 0 "--old-dialect" check --help
 expect 0 "schedule (Heddle) " --version
-for page in --help --version "show --help" "check --help" "compare --help" "gallery --help" "record --help" "list --help"; do
+expect 0 "schedule (Heddle) " list --version
+expect 0 "schedule (Heddle) " check --version
+for page in --help --version "list --version" "show --help" "check --help" "compare --help" "gallery --help" "record --help" "list --help"; do
   # shellcheck disable=SC2086
   [[ $("$program" $page 2> errors | wc -l) -gt 0 && ! -s errors ]] ||
     { failures=$((failures + 1)); echo "FAILED: $page"; }
@@ -72,8 +74,11 @@ wrong "no schedule 'zigzag'; there are gpipe, 1f1b" show zigzag
 wrong "no schedule 'zbv'; did you mean 'zb-v'?" compare gpipe zbv
 wrong "NAME is required" show
 wrong "'1f1b' is one argument too many" show gpipe 1f1b
-wrong "--ranks: not a number ('four')" show gpipe --ranks four
-wrong "--saved: not a number of at least 0 ('-1')" show gpipe --saved -1
+wrong "--ranks: not a whole number ('four')" show gpipe --ranks four
+wrong "--saved: not a whole number of at least 0 ('-1')" show gpipe --saved -1
+wrong "--ranks: not a whole number ('1e9')" show gpipe --ranks 1e9
+wrong "--ranks: a number out of range ('99999999999999999999')" show gpipe --ranks 99999999999999999999
+wrong "--ranks is given 2 times; give it once" show gpipe --ranks 4 --ranks 5
 wrong "--ranks" show gpipe --ranks
 [[ -z $(ls -A | grep -v '^errors$') ]] || { failures=$((failures + 1)); echo "FAILED: files: $(ls -A)"; }
 
@@ -134,7 +139,8 @@ expect 0 "'c.csv': torch.distributed.pipelining does not run it: it has no backw
        show stream --csv c.csv --transfers
 expect 0 "'c.csv': torch.distributed.pipelining does not run it: it is asynchronous" \
        show pipedream --csv c.csv
-expect 1 "cannot read 'none.csv'" check none.csv
+expect 1 "cannot read 'none.csv' (No such file or directory)" check none.csv
+expect 1 "cannot read '.' (Is a directory)" check .
 expect 1 "schedule: " check .
 printf '0F0,,0B0\n1F0,1X0\n' > bad.csv
 expect 1 "rank 1   1F0  > 1X0 <" check bad.csv

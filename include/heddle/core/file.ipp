@@ -5,7 +5,9 @@
 /// @file
 /// Definitions of file.hpp.
 
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
@@ -24,6 +26,16 @@
 namespace heddle::inline v0 {
 
 namespace impl {
+
+// Closes a file when it goes.
+struct OpenFile {
+  int file;
+
+  explicit OpenFile(int opened) : file(opened) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() { ::close(file); }
+};
 
 // A temporary file beside its target. The destructor removes it unless it was renamed.
 class TemporaryFile {
@@ -83,6 +95,26 @@ class TemporaryFile {
 };
 
 }  // namespace impl
+
+HEDDLE_INLINE std::string read_file(const std::string& path) {
+  const auto refuse = [&] {
+    throw format_error({"heddle::read_file", "cannot read '" + path + "'",
+                        std::generic_category().message(errno), "check its name and permissions"});
+  };
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) refuse();
+  const impl::OpenFile closed{file};
+  std::string content;
+  std::array<char, 1 << 16> piece;
+  for (;;) {
+    const ::ssize_t done = ::read(file, piece.data(), piece.size());
+    if (done == 0) return content;
+    if (done > 0)
+      content.append(piece.data(), static_cast<std::size_t>(done));
+    else if (errno != EINTR)
+      refuse();
+  }
+}
 
 HEDDLE_INLINE void write_file(const std::string& to, std::string_view content) {
   const std::filesystem::path path(to);

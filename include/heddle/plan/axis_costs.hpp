@@ -53,7 +53,8 @@ struct AxisCosts {
 /// @param machine  the links and ports
 /// @param groups   the ranks of each group, in the order of its ring; all of one size
 /// @param start    seconds that each collective takes before its first message
-/// @throws contract_error if there is no group, or if the groups differ in size.
+/// @throws contract_error if there is no group, if the groups differ in size, or if `start` is
+///         negative, infinite or not a number.
 [[nodiscard]] AxisCosts axis_costs(const Machine& machine,
                                    const std::vector<std::vector<Rank>>& groups, Seconds start = 0);
 

@@ -19,6 +19,7 @@
 #include <heddle/plan/axis_costs.hpp>
 #include <heddle/plan/impl/byte_times.hpp>
 #include <heddle/plan/sharded_program.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -57,6 +58,7 @@ HEDDLE_INLINE AxisCosts axis_costs(const Machine& machine,
     return ErrorInfo{"heddle::plan::axis_costs", "an axis needs groups of one size",
                      text(groups.size(), " groups")};
   });
+  heddle::impl::expect_time("heddle::plan::axis_costs", "start", start);
   AxisCosts costs{.ways = static_cast<int>(groups.front().size()), .start = start};
   impl::ByteTimes ring(machine), pairs(machine);
   for (const std::vector<Rank>& group : groups)

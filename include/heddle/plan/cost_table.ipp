@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <ios>
 #include <iterator>
 #include <limits>
@@ -193,14 +192,7 @@ HEDDLE_INLINE CostTable CostTable::parse(std::string_view content) {
 HEDDLE_INLINE void CostTable::write(const std::string& path) const { write_file(path, to_text()); }
 
 HEDDLE_INLINE CostTable CostTable::read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  if (!file || !(content << file.rdbuf()))
-    throw format_error({impl::cost_table,
-                        text("cannot read '", path, "'"),
-                        {},
-                        "write the table with tools/measure"});
-  return parse(std::move(content).str());
+  return parse(read_file(path));
 }
 
 HEDDLE_INLINE Seconds CostTable::between(const Row& left, const Row& right,

@@ -69,7 +69,9 @@ inline constexpr double flexsp_bandwidths[] = {119.5, 104.1, 96.5, 10.3, 5.94, 4
 /// 16 bytes per parameter, sharded over `ranks` (ZeRO-3), and the rest of it holds tokens. The i-th
 /// element of `bandwidths` is that of 2^(i+1) ranks in GB/s. Degree 1 is excluded, as in the
 /// release, and so are degrees above `ranks`.
-/// @throws contract_error if there are no ranks, no bandwidths, or no memory for a token.
+/// @throws contract_error if there are no ranks, no bandwidths, or no memory for a token, and if a
+///         number of the model is negative, infinite or not a number, or a bandwidth is not above 0
+///         and finite.
 [[nodiscard]] SequenceCosts flexsp_costs(const FlexSpModel& model, int ranks, double memory,
                                          std::span<const double> bandwidths = flexsp_bandwidths);
 

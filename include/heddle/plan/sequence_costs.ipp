@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/sequence_costs.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -131,6 +133,18 @@ HEDDLE_INLINE SequenceCosts flexsp_costs(const FlexSpModel& model, int ranks, do
   expects(ranks >= 1 && !bandwidths.empty(), [&] {
     return ErrorInfo{where, "the costs need at least one rank and one bandwidth",
                      text(ranks, " ranks, ", bandwidths.size(), " bandwidths")};
+  });
+  for (const auto& [name, part] : {std::pair{"square", model.square},
+                                   {"token", model.token},
+                                   {"fixed", model.fixed},
+                                   {"parameters", model.parameters}})
+    heddle::impl::expect_time(where, name, part);
+  const auto rate = [](double value) { return value > 0 && std::isfinite(value); };
+  expects(rate(model.activation) && std::ranges::all_of(bandwidths, rate), [&] {
+    std::string given;
+    for (const double bandwidth : bandwidths) given += text(' ', bandwidth);
+    return ErrorInfo{where, "a bandwidth or the activation of a token is not above 0 and finite",
+                     text("activation = ", model.activation, ", bandwidths", given)};
   });
   SequenceCosts costs;
   costs.ranks = ranks;

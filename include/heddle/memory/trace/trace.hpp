@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <iomanip>
 #include <istream>
 #include <limits>
@@ -194,13 +193,7 @@ class Trace {
   void save(const std::filesystem::path& path) const { write_file(path, content()); }
   /// Reads a file. @throws format_error if the file cannot be read, or is not a trace.
   [[nodiscard]] static Trace load(const std::filesystem::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    std::ostringstream content;
-    if (in) content << in.rdbuf();
-    if (!in || !content)
-      throw format_error({"heddle::memory::Trace", text("cannot load '", path.string(), "'"),
-                          "the file cannot be read"});
-    return parse(std::move(content).str(), text("'", path.string(), "'"));
+    return parse(read_file(path.string()), text("'", path.string(), "'"));
   }
 
   friend bool operator==(const Trace& a, const Trace& b) {

@@ -6,6 +6,7 @@
 /// Definitions of rhino.hpp.
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -26,14 +27,15 @@ inline void check(const RhinoOptions& options, const TensorProgram& program) {
   expects(options.level == 1 || options.level == 2, [&] {
     return ErrorInfo{where, "there are the levels 1 and 2", text("level = ", options.level)};
   });
-  expects(options.flops > 0 && options.start >= 0 && options.state_per_parameter >= 0 &&
+  expects(options.flops > 0 && std::isfinite(options.flops) && options.start >= 0 &&
+              std::isfinite(options.start) && options.state_per_parameter >= 0 &&
               options.tolerance >= 0,
           [&] {
             return ErrorInfo{where, "an option is out of range",
                              text("flops = ", options.flops, ", start = ", options.start,
                                   ", state_per_parameter = ", options.state_per_parameter,
                                   ", tolerance = ", options.tolerance),
-                             "use flops > 0 and the others >= 0"};
+                             "use finite flops > 0, a finite start >= 0, and the others >= 0"};
           });
   if (options.batch.empty()) return;
   const std::int64_t samples = program.size_of(options.batch);

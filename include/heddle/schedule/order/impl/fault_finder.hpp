@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -114,8 +115,15 @@ class FaultFinder {
                    text(order, ", and on rank ", state.rank));
     const auto twice = [&] { return fault("an action appears twice", describe(order)); };
     const auto early = [&](Kind kind) {
+      const Order needed{kind, order.stage, order.item};
+      if (std::ranges::none_of(list, [&](const Order& other) {
+            return std::tie(other.kind, other.stage, other.item) ==
+                   std::tie(needed.kind, needed.stage, needed.item);
+          }))
+        return fault("an action is missing", text("rank ", rank, " has no ", describe(needed),
+                                                  " before ", describe(order)));
       return fault("an action comes before what it needs",
-                   text(describe(order), " before ", describe({kind, order.stage, order.item})));
+                   text(describe(order), " before ", describe(needed)));
     };
     switch (order.kind) {
       case Kind::forward:

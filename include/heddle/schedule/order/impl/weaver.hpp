@@ -154,11 +154,11 @@ class Weaver {
   void check_complete() const {
     const std::size_t items = m_stages.items();
     for (std::size_t i = 0; i < m_done.size(); ++i) {
-      const char* lacks = !m_done[i].forward                ? "F"
-                          : m_trains && !m_done[i].backward ? "I or B"
-                          : m_trains && !m_done[i].weights  ? "W or B"
-                                                            : nullptr;
-      expects(lacks == nullptr, [&] { return m_stages.unfinished(i / items, i % items, lacks); });
+      const Kind first_missing = !m_done[i].forward    ? Kind::forward
+                                 : !m_done[i].backward ? Kind::backward
+                                                       : Kind::backward_weight;
+      expects(m_done[i].forward && (!m_trains || (m_done[i].backward && m_done[i].weights)),
+              [&] { return m_stages.unfinished(i / items, i % items, first_missing); });
     }
   }
 

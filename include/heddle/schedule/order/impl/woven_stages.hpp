@@ -92,9 +92,14 @@ class WovenStages {
     return {text("heddle::weave(", m_orders.name, ")"), std::move(what), std::move(why),
             std::move(fix)};
   }
-  [[nodiscard]] ErrorInfo unfinished(std::size_t stage, std::size_t item, const char* lacks) const {
-    return complaint("a stage does not finish a microbatch",
-                     text("stage ", stage, ", microbatch ", item, " has no ", lacks));
+  /// Returns the complaint for a microbatch that a stage does not finish, because no list has the
+  /// action of `kind`.
+  [[nodiscard]] ErrorInfo unfinished(std::size_t stage, std::size_t item, Kind kind) const {
+    const auto order = [&](Kind of) { return Order{of, Stage{stage}, Item{item}}; };
+    std::string lacks = text("no rank has ", order(kind));
+    if (kind == Kind::backward)
+      lacks += text(", or ", order(Kind::backward_input), " and ", order(Kind::backward_weight));
+    return complaint("a stage does not finish a microbatch", std::move(lacks));
   }
 
  private:
@@ -188,7 +193,7 @@ class WovenStages {
       for (std::size_t m = 0; m < m_items; ++m) {
         std::uint32_t& place = m_place_of[stage * m_items + m];
         if (place == nowhere && places.size() == 1) place = places[0];
-        expects(place != nowhere, [&] { return unfinished(stage, m, "F"); });
+        expects(place != nowhere, [&] { return unfinished(stage, m, Kind::forward); });
       }
     }
   }
