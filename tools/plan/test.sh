@@ -89,7 +89,7 @@ expect 0 "simulated step 41 s" check two.json profile.json machine.json
 expect 0 "0      2 s      6 s       1 s" check two.json profile.json machine.json
 # On a slow device: F 4 and B 12; the fast one waits, (4 - 1) x 16 + 2 + 16 + 6, and an update of 1.
 expect 0 "simulated step 73 s" check slow.json profile.json machine.json
-expect 1 "rank 0 needs 16032000 bytes and has 12000000" check four.json profile.json machine.json
+expect 1 "rank 0 needs 18032000 bytes and has 12000000" check four.json profile.json machine.json
 expect 0 "simulated step 34 s" check four.json profile.json machine.json --state 2
 sed 's/"ranks": \[0\]/"ranks": [1]/' two.json > twice.json
 expect 1 "'twice.json': plan: a rank can be in a plan only once (rank 1 is in stage 0 and again in" \
