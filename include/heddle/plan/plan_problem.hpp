@@ -134,8 +134,8 @@ struct StagePrice {
 ///   or all that other ranks have if their sizes differ.
 ///
 /// The first stage has no buffer for its input; if it recomputes, the inputs of its live
-/// microbatches count. A Runner allocates no more for the Schedule of schedule() than this, and
-/// exactly this if backwards are whole, nothing is recomputed or cast, the ranks of stages do not
+/// microbatches count. A Runner allocates no more for the Schedule of schedule() than this if
+/// ranks divide layers and sequences into equal parts of whole elements, and exactly this if backwards are whole, nothing is recomputed or cast, the ranks of stages do not
 /// divide layers or sequences, and gradients have parts of equal sizes. Memory that a pass uses for
 /// its own results is not counted. Ranks without a stage need none. The shardings zero1, zero2 and
 /// zero3 divide what the optimiser remembers, the gradients as well, and the weights as well, over

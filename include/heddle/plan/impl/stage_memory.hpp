@@ -24,7 +24,7 @@ namespace heddle::inline v0::plan::impl {
 struct KeptMicrobatches {
   std::int64_t live = 0;    ///< between F and B
   std::int64_t split = 0;   ///< between I and W
-  std::int64_t inputs = 0;  ///< whose inputs have arrived, if there are enough microbatches
+  std::int64_t inputs = 0;  ///< inputs that have arrived, if there are enough microbatches
 };
 
 /// Returns the greater of both, number by number.
@@ -44,8 +44,8 @@ struct KeptMicrobatches {
 /// output. They equal those of fold_to_min_slots() with a slack of one if backwards are whole, and
 /// are at most one output above them if backwards are split.
 struct MessageSlots {
-  std::int64_t input = 0;   ///< of inputs and of their gradients
-  std::int64_t output = 0;  ///< of outputs and of their gradients
+  std::int64_t input = 0;   ///< slots of inputs and their gradients
+  std::int64_t output = 0;  ///< slots of outputs and their gradients
 
   /// Returns the bytes for one sample.
   [[nodiscard]] double bytes(Bytes of_input, Bytes of_output) const {
