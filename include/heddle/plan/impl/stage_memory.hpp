@@ -20,7 +20,7 @@
 
 namespace heddle::inline v0::plan::impl {
 
-/// What a stage keeps at most, in microbatches.
+/// The most microbatches that a stage keeps.
 struct KeptMicrobatches {
   std::int64_t live = 0;    ///< between F and B
   std::int64_t split = 0;   ///< between I and W
