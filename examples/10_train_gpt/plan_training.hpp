@@ -292,8 +292,12 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   const auto median = measured.begin() + static_cast<std::ptrdiff_t>(measured.size() / 2);
   std::nth_element(measured.begin(), median, measured.end(),
                    [](const auto& a, const auto& b) { return a.makespan() < b.makespan(); });
-  const std::vector<heddle::Bytes> bytes = heddle::plan::plan_memory(
-      plan, {profile, machine, {.batch = plan.batch(), .microbatches = {plan.microbatches}}});
+  const std::vector<heddle::Bytes> bytes =
+      heddle::plan::plan_memory(plan, {profile,
+                                       machine,
+                                       {.batch = plan.batch(),
+                                        .microbatches = {plan.microbatches},
+                                        .activation = heddle::scalar_of<Real>}});
   if (s.report)
     std::cout << "plan error:\n" << heddle::trace::plan_error(predicted, *median, bytes, needed);
   Settings shown = s;

@@ -319,29 +319,32 @@ TEST_CASE("a rank needs its state and what its live microbatches save") {
   const hp::PlanProblem problem(profile, machine, {.batch = 32, .state_per_parameter = 4});
   hd::Plan plan{.stages = {stage(0, 3, {0, 1}, {6, 2}), stage(3, 5, {2}, {8})}, .microbatches = 4};
   using List = std::vector<hd::Bytes>;
-  // 1F1B: 2 live microbatches on stage 0, one on stage 1. State: 4 x 200 a layer.
+  // 1F1B: 2 live microbatches on stage 0, one on stage 1. State: 4 x 200 a layer. Messages of 100
+  // bytes a sample: 2 outputs and 2 gradients on stage 0, 3 inputs and 2 gradients on stage 1. Two
+  // ranks exchange halves of their gradients, 300 bytes.
   CHECK(hp::plan_memory(plan, problem) ==
-        List{2400 + 2 * 6 * 120, 2400 + 2 * 2 * 120, 1600 + 8 * 80, 0, 0});
-  plan.schedule = "gpipe";
-  CHECK(hp::plan_memory(plan, problem)[2] == 1600 + 4 * 8 * 80);
+        List{2700 + 6 * (2 * 120 + 400), 2700 + 2 * (2 * 120 + 400), 1600 + 8 * (80 + 500), 0, 0});
+  plan.schedule = "gpipe";  // four live microbatches and inputs
+  CHECK(hp::plan_memory(plan, problem)[2] == 1600 + 8 * (4 * 80 + 600));
   plan.schedule = "1f1b";
   plan.stages[0].recompute = true;  // inputs of 60 bytes a sample, and one microbatch whole
-  CHECK(hp::plan_memory(plan, problem) ==
-        List{2400 + 6 * (2 * 60 + 120), 2400 + 2 * (2 * 60 + 120), 1600 + 8 * 80, 0, 0});
+  CHECK(hp::plan_memory(plan, problem) == List{2700 + 6 * (2 * 60 + 120 + 400),
+                                               2700 + 2 * (2 * 60 + 120 + 400),
+                                               1600 + 8 * (80 + 500), 0, 0});
   plan.stages[0].recompute = false;
   // The halves of the optimiser's 2 x 200 bytes, of the gradients, of the weights.
   plan.sharding = "zero1";
-  CHECK(hp::plan_memory(plan, problem)[1] == 600 * 3 + 2 * 2 * 120);
+  CHECK(hp::plan_memory(plan, problem)[1] == 600 * 3 + 2 * (2 * 120 + 400));
   plan.sharding = "zero2";
-  CHECK(hp::plan_memory(plan, problem)[1] == 300 * 5 + 2 * 2 * 120);
+  CHECK(hp::plan_memory(plan, problem)[1] == 300 * 5 + 2 * (2 * 120 + 400));
   plan.sharding = "zero3";
   CHECK(hp::plan_memory(plan, problem) ==
-        List{1200 + 2 * 6 * 120, 1200 + 2 * 2 * 120, 1600 + 8 * 80, 0, 0});
+        List{1200 + 6 * (2 * 120 + 400), 1200 + 2 * (2 * 120 + 400), 1600 + 8 * (80 + 500), 0, 0});
   plan.sharding = "";
-  // Tensor degree 2: half of the state and of what is saved.
+  // Tensor degree 2: half of the state, of what is saved and of the messages.
   plan.stages[1] = stage(3, 5, {2, 4}, {8});
   plan.stages[1].tensor = 2;
-  CHECK(hp::plan_memory(plan, problem)[4] == 800 + 8 * 40);
+  CHECK(hp::plan_memory(plan, problem)[4] == 800 + 8 * (40 + 250));
   // A split backward keeps the delta of at least one microbatch.
   const hd::Plan split = pipeline(5, 32, "zb-h1");
   CHECK(hp::plan_memory(split, problem)[4] >= 800 + 40 + 10);
@@ -353,20 +356,20 @@ TEST_CASE("the rank that lacks most memory is named") {
     return hd::Device{.name = "gpu", .memories = {{.name = "HBM", .capacity = bytes}}};
   };
   const hd::Plan plan = pipeline(3, 8);
-  // 1F1B: 800 + 40 x (3, 2, 1).
+  // 1F1B: 800 + 40 x (3, 2, 1) + 100 x (4, 10, 5).
   const auto shortage = [&](hd::Bytes a, hd::Bytes b, hd::Bytes c) {
     const hd::Machine machine =
         hd::Machine::from_links({with(a), with(b), with(c)}, std::vector<hd::Link>(9, slow));
     return hp::memory_shortage(plan, hp::PlanProblem(profile, machine, {.batch = 8}));
   };
-  CHECK_FALSE(shortage(920, 880, 840));
-  CHECK_FALSE(shortage(0, 0, 840));
-  const auto last = shortage(919, 880, 838);
+  CHECK_FALSE(shortage(1320, 1880, 1340));
+  CHECK_FALSE(shortage(0, 0, 1340));
+  const auto last = shortage(1319, 1880, 1338);
   REQUIRE(last);
   CHECK(last->rank == hd::Rank{2});
-  CHECK(last->needed == 840);
-  CHECK(last->capacity == 838);
-  CHECK(shortage(919, 880, 839)->rank == hd::Rank{0});
+  CHECK(last->needed == 1340);
+  CHECK(last->capacity == 1338);
+  CHECK(shortage(1319, 1880, 1339)->rank == hd::Rank{0});
 }
 
 TEST_CASE("a problem fills in what is left open, and rejects what cannot be") {

@@ -75,7 +75,7 @@ TEST_CASE("a found plan is priced by the simulator, or dropped if it does not fi
     return hd::Machine::uniform(
         2, {.name = "gpu", .memories = {{.name = "HBM", .capacity = capacity}}}, {});
   };
-  const hd::Machine enough = machine_of(960), little = machine_of(959);
+  const hd::Machine enough = machine_of(1760), little = machine_of(1759);
   const auto priced = [&](const hd::Machine& machine) {
     const hp::PlanProblem problem(profile, machine, {.batch = 4});
     return hp::priced_plan(planner.search(problem), problem);
@@ -84,10 +84,10 @@ TEST_CASE("a found plan is priced by the simulator, or dropped if it does not fi
   REQUIRE(good.found.plan);
   CHECK(good.found.formula == 2);
   CHECK(good.simulated == 2 * 4 + 2 * 12);
-  CHECK(good.memory == std::vector<hd::Bytes>{960, 960});
+  CHECK(good.memory == std::vector<hd::Bytes>{1760, 1760});
   const hp::PricedPlan bad = priced(little);
   CHECK_FALSE(bad.found.plan);
-  CHECK(bad.found.infeasible == "rank 0 needs 960 bytes and has 959");
+  CHECK(bad.found.infeasible == "rank 0 needs 1760 bytes and has 1759");
 }
 
 TEST_CASE("the best plan has the least simulated time, and of equal ones it is the first") {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iomanip>
@@ -25,6 +26,7 @@
 
 #include "../common/columns.hpp"
 #include "commands.hpp"
+#include "measured.hpp"
 
 namespace tool {
 
@@ -199,6 +201,33 @@ void compare(const Settings& s) {
   print_columns(rows);
 }
 
+/// Compares each trace with the prediction that the plan, the profile and the machine give.
+void compare_with_runs(const Settings& s) {
+  const Profile profile = json::read_profile(s.profile);
+  const Machine machine = json::read_machine(s.machine);
+  const Plan plan = checked_plan(s.plan, profile, machine);
+  // Gradients of replicas are summed by a ring.
+  const Schedule made =
+      expand(plan::schedule(plan, profile, {.ranks = machine.ranks()}), schedule::CollectiveForm{});
+  const Timeline predicted = simulate(made, plan::costs(plan, profile, machine));
+  std::vector<double> sizes;
+  std::vector<std::vector<std::string>> rows = {{"run", "predicted", "measured", "error"}};
+  for (const std::string& name : s.plans) {
+    const trace::PlanError error =
+        trace::plan_error(predicted, measured_timeline(name, predicted.schedule()));
+    if (s.plans.size() == 1) std::cout << error << '\n';
+    sizes.push_back(std::abs(error.step()));
+    rows.push_back({name, seconds(error.predicted), seconds(error.measured),
+                    text(error.step() < 0 ? "" : "+", 100 * error.step(), " %")});
+  }
+  print_columns(rows);
+  std::ranges::sort(sizes);
+  const std::size_t n = sizes.size();
+  std::cout << "\nsize of the error: median " << 50 * (sizes[(n - 1) / 2] + sizes[n / 2])
+            << " %, least " << 100 * sizes.front() << " %, greatest " << 100 * sizes.back()
+            << " %\n";
+}
+
 void add_state(CommandLine& command, Settings& s) {
   command.add_option("state", &s.state,
                      "bytes that a rank keeps for each byte of its weights: weights, gradients and "
@@ -264,6 +293,18 @@ void add_compare(CommandLine& program) {
   command.add_argument("MACHINE", &s->machine, "the machine");
   command.add_argument("PLAN", &s->plans, "the plans");
   add_state(command, *s);
+}
+
+void add_error(CommandLine& program) {
+  const auto s = std::make_shared<Settings>();
+  CommandLine& command = program.add_command(
+      "error", "Says how far measured steps are from what a plan's files predict.",
+      [s](const CommandLine&) { compare_with_runs(*s); });
+  command.add_argument("PLAN", &s->plan, "the plan that ran");
+  command.add_argument("PROFILE", &s->profile, "the profile of the model");
+  command.add_argument("MACHINE", &s->machine, "the machine");
+  command.add_argument("MEASURED", &s->plans,
+                       "traces of steps, such as train_gpt --plan PLAN --trace MEASURED writes");
 }
 
 }  // namespace tool

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   tool::add_show(program);
   tool::add_check(program);
   tool::add_compare(program);
+  tool::add_error(program);
   tool::add_explain(program);
   program.set_note(tool::planner_list);
   return program.run(argc, argv);

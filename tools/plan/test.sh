@@ -57,12 +57,12 @@ expect 0 "Usage: plan" --help
 expect 0 "search " --help
 expect 0 "Planners:" --help
 expect 0 "plan (Heddle) " --version
-for page in "search --help" "show --help" "check --help" "compare --help" "explain --help"; do
+for page in "search --help" "show --help" "check --help" "compare --help" "error --help" "explain --help"; do
   # shellcheck disable=SC2086
   expect 0 "Usage: plan ${page%% *}" $page
 done
 expect 0 "--batch NUMBER" search --help
-wrong "a command is missing; there are search, show, check, compare, explain"
+wrong "a command is missing; there are search, show, check, compare, error, explain"
 wrong "no command 'serch'; did you mean 'search'?" serch
 wrong "no option '--bach'; did you mean '--batch'?" search profile.json machine.json --bach 4
 wrong "PROFILE is required" search
@@ -89,7 +89,7 @@ expect 0 "simulated step 41 s" check two.json profile.json machine.json
 expect 0 "0      2 s      6 s       1 s" check two.json profile.json machine.json
 # On a slow device: F 4 and B 12; the fast one waits, (4 - 1) x 16 + 2 + 16 + 6, and an update of 1.
 expect 0 "simulated step 73 s" check slow.json profile.json machine.json
-expect 1 "rank 0 needs 16032000 bytes and has 12000000" check four.json profile.json machine.json
+expect 1 "rank 0 needs 18032000 bytes and has 12000000" check four.json profile.json machine.json
 expect 0 "simulated step 34 s" check four.json profile.json machine.json --state 2
 sed 's/"ranks": \[0\]/"ranks": [1]/' two.json > twice.json
 expect 1 "'twice.json': plan: a rank can be in a plan only once (rank 1 is in stage 0 and again in" \
@@ -113,6 +113,21 @@ expect 0 "two.json   " compare profile.json machine.json two.json slow.json
 expect 0 "41 s       10.25 s" compare profile.json machine.json two.json slow.json
 expect 0 "no: rank 0" compare profile.json machine.json four.json
 expect 2 "PLAN is required" compare profile.json machine.json
+
+# The trace of a step of 41 s, and one of a model with F 4 on each stage: (4 - 1 + 2) x 10 + 1 = 51 s.
+sed 's/"forward": 1/"forward": 2/g' profile.json > heavy.json
+expect 0 "makespan 51 s" show two.json heavy.json machine.json --perfetto heavy_trace.json
+expect 0 "predicted 41 s, measured 41 s (+0%)" error two.json profile.json machine.json a.json
+expect 0 "a.json  51 s       41 s      -19.6078 %" error two.json heavy.json machine.json a.json
+expect 0 "size of the error: median 12.1951 %, least 0 %, greatest 24.3902 %" \
+       error two.json profile.json machine.json a.json heavy_trace.json
+expect 1 "'a.json': the trace is of another schedule than the plan's (action 1 is 0F0 in" \
+       error four.json profile.json machine.json a.json
+expect 1 "'none.json': the file cannot be read" error two.json profile.json machine.json none.json
+expect 1 "'two.json': this is no trace of version 1" error two.json profile.json machine.json two.json
+sed 's/"dur":2000000.000/"dur":3000000.000/' a.json > changed.json
+expect 1 "'changed.json': the trace is damaged" error two.json profile.json machine.json changed.json
+expect 2 "MEASURED is required" error two.json profile.json machine.json
 
 # What is searched, every planner can be asked for alone, and its plan is valid.
 expect 0 "planner " search profile.json machine.json --batch 4 --output best.json

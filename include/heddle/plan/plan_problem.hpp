@@ -120,12 +120,27 @@ struct StagePrice {
 /// stage s. @throws contract_error as simulated_step().
 [[nodiscard]] Timeline simulated_timeline(const Plan& plan, const PlanProblem& problem);
 
-/// Returns the bytes that each rank of the machine needs: the state of its weights, and what its
-/// live microbatches save by the plan's schedule (see live_activations()), or their inputs and one
-/// that is saved whole if the stage recomputes; if backwards are split, also what is kept from I to
-/// W. Ranks without a stage need none. The shardings zero1, zero2 and zero3 divide what the
-/// optimiser remembers, the gradients as well, and the weights as well, over the ranks that have
-/// the same weights. With other shardings the state is counted whole.
+/// Returns the bytes that each rank of the machine needs:
+///
+/// - the state of its weights;
+/// - what its live microbatches save by the plan's schedule (see live_activations()), or one that
+///   is saved whole if the stage recomputes; if backwards are split, also what is kept from I to W;
+/// - the buffers of its messages: inputs of live microbatches and of two more, or of one more than
+///   are live in the stage before; two slots each of outputs and of gradients of inputs; two of
+///   gradients of outputs, and one more for each microbatch between I and W. No buffer has more
+///   slots than there are microbatches, unless the plan or the options have casts: then they stand
+///   for the encoded messages, too;
+/// - if several ranks have the same weights, the parts of the gradients that a ring receives: two,
+///   or all that other ranks have if their sizes differ.
+///
+/// The first stage has no buffer for its input; if it recomputes, the inputs of its live
+/// microbatches count. A Runner allocates no more for the Schedule of schedule() than this if ranks
+/// divide layers and sequences into equal parts of whole elements. It allocates exactly this if
+/// backwards are whole, nothing is recomputed or cast, ranks of a stage do not divide layers or
+/// sequences, and gradients have parts of equal sizes. Memory that a pass uses for its own results
+/// is not counted. Ranks without a stage need none. The shardings zero1, zero2 and zero3 divide
+/// what the optimiser remembers, the gradients as well, and the weights as well, over the ranks
+/// that have the same weights. With other shardings the state is counted whole.
 /// @throws contract_error as simulated_step().
 [[nodiscard]] std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem& problem);
 

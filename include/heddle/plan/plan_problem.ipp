@@ -25,6 +25,7 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/impl/gradient_sum_time.hpp>
 #include <heddle/plan/impl/plan_orders.hpp>
+#include <heddle/plan/impl/stage_memory.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/action.hpp>
@@ -237,27 +238,14 @@ struct PlanCosts {
   }
 };
 
-/// Returns the share of each parameter's state that a rank keeps, in bytes for each byte of
-/// weights.
-[[nodiscard]] inline double state_of(const Plan& plan, const PlanStage& stage, double state) {
-  const auto sharers = static_cast<double>(stage.ranks.size()) / stage.tensor;
-  double whole = 2;  // weights and gradients
-  if (plan.sharding == "zero2") whole = 1;
-  if (plan.sharding == "zero3") whole = 0;
-  if (plan.sharding != "zero1" && plan.sharding != "zero2" && plan.sharding != "zero3")
-    return state;
-  whole = std::min(whole, state);
-  return whole + (state - whole) / sharers;
-}
-
-/// Returns the most microbatches of a rank between I and W.
-[[nodiscard]] inline std::int64_t most_split(const std::vector<Order>& orders) {
-  std::int64_t now = 0, most = 0;
-  for (const Order& order : orders) {
-    if (order.kind == Kind::backward_input) most = std::max(most, ++now);
-    if (order.kind == Kind::backward_weight) --now;
-  }
-  return most;
+/// Returns the bytes of the buffer through which a ring sums the gradients of a stage. With the
+/// shardings zero1, zero2 and zero3 the ranks sum without a buffer of the schedule.
+[[nodiscard]] inline double sum_bytes(const Plan& plan, const PlanStage& stage,
+                                      const PlanProblem& problem) {
+  const std::size_t sharers = stage.ranks.size() / static_cast<std::size_t>(stage.tensor);
+  if (plan.sharding == "zero1" || plan.sharding == "zero2" || plan.sharding == "zero3") return 0;
+  return ring_bytes(problem.profile().parameters(stage.layers, stage.tensor), sharers,
+                    size_of(problem.options().activation));
 }
 
 /// Returns bytes rounded up.
@@ -347,6 +335,7 @@ HEDDLE_INLINE std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem
   const Orders orders = impl::plan_orders(plan, "heddle::plan::simulated_step");
   const std::vector<std::int64_t> live = live_activations(orders);
   const Profile& profile = problem.profile();
+  const bool casts = impl::any_cast(plan.casts) || impl::any_cast(problem.options().codecs);
   std::vector<Bytes> memory(static_cast<std::size_t>(problem.machine().ranks()));
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const PlanStage& stage = plan.stages[s];
@@ -360,12 +349,24 @@ HEDDLE_INLINE std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem
       const Bytes bytes = profile.layers[static_cast<std::size_t>(l)].delta;
       delta += std::ceil(static_cast<double>(bytes) / stage.tensor);
     }
-    const double kept = stage.recompute ? alive * input + (live[s] > 0 ? saved : 0) : alive * saved;
-    const double split = static_cast<double>(impl::most_split(orders.ranks[s])) * delta;
+    const bool first = s == 0, last = s + 1 == plan.stages.size();
+    double kept = alive * saved;
+    if (stage.recompute) kept = (live[s] > 0 ? saved : 0) + (first ? alive * input : 0);
+    const impl::KeptMicrobatches most{
+        .live = live[s],
+        .split = impl::most_split(orders.ranks[s]),
+        .inputs = impl::arrived_inputs(first ? 0 : live[s - 1], live[s])};
+    const double split = static_cast<double>(most.split) * delta;
+    const Bytes output = profile.layers[static_cast<std::size_t>(stage.layers.last) - 1].output;
+    const double messages = impl::message_slots(most, plan.microbatches, first, last, casts)
+                                .bytes(profile.input_of(stage.layers.first), output) /
+                            stage.tensor;
+    const double sum = impl::sum_bytes(plan, stage, problem);
     const std::size_t degree = stage.ranks.size() / stage.groups();
     for (std::size_t i = 0; i < stage.ranks.size(); ++i) {
       const double samples = static_cast<double>(stage.samples[i / degree]) / stage.sequence;
-      memory[+stage.ranks[i]] = impl::whole_bytes(state + (kept + split) * samples);
+      memory[+stage.ranks[i]] =
+          impl::whole_bytes(state + sum + (kept + split + messages) * samples);
     }
   }
   return memory;

@@ -11,14 +11,20 @@
 /// rate (Mbit/s), with stages that wait FORWARD ms for a sample, and twice as long backward, and
 /// that have gradients of so many bytes. And its rival, whose data groups span the nodes. Rank 0
 /// prints the same line for each.
+///
+/// program casts RATE ELEMENTS FORWARD: HGTrainer's plan for such nodes, with 8-bit messages
+/// between them, and the same plan with 16-bit ones. A sample has so many elements between layers,
+/// and each of four layers waits FORWARD ms for it, and twice as long backward.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <numeric>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -32,6 +38,7 @@
 #include <heddle/core.hpp>
 #include <heddle/execute.hpp>
 #include <heddle/machine.hpp>
+#include <heddle/plan/planner/hgtrainer.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 
@@ -121,10 +128,8 @@ void run(bool shaped, hd::Bytes bytes, const hd::Machine& machine) {
 
 /// Executes each plan until the fastest step is near its prediction: other programs make a step
 /// longer, and nothing makes it shorter.
-void groups(double rate, hd::Bytes gradient, hd::Seconds forward) {
+void compare(std::span<hd::test::WaitingPlan> plans) {
   hd::MpiTransport transport(MPI_COMM_WORLD);
-  const hd::Machine machine = hd::test::two_pairs(0.956 * 1e6 / 8 * rate, 1e-4, true);
-  auto plans = hd::test::holmes_and_rival(machine, gradient, forward);
   for (int round = 0; round < 20; ++round) {
     double error = 0;  // all ranks must agree when to stop
     for (hd::test::WaitingPlan& each : plans) {
@@ -138,6 +143,43 @@ void groups(double rate, hd::Bytes gradient, hd::Seconds forward) {
       std::cout << each.name << ' ' << each.fastest << ' ' << each.predicted << std::endl;
 }
 
+void groups(double rate, hd::Bytes gradient, hd::Seconds forward) {
+  const hd::Machine machine = hd::test::two_pairs(0.956 * 1e6 / 8 * rate, 1e-4, true);
+  auto plans = hd::test::holmes_and_rival(machine, gradient, forward);
+  compare(plans);
+}
+
+/// A step has 16 microbatches of two samples.
+void casts(double rate, hd::Bytes elements, hd::Seconds forward) {
+  const double bandwidth = 0.956 * 1e6 / 8 * rate;
+  const hd::Machine pair = hd::Machine::uniform(2, {.name = "waits"}, {20e-6, 1e9});
+  const hd::Machine machine =
+      hd::join({pair, pair}, {1e-4, bandwidth}, hd::Shared{"line", bandwidth});
+  const hd::ProfiledLayer layer{
+      .name = "layer",
+      .output = 4 * elements,
+      .saved = 4,
+      .parameters = 4,
+      .measured = {{.device = "waits", .samples = 1, .times = {forward, forward, forward, 0}}}};
+  const hd::Profile profile{.model = "waits",
+                            .input = 4 * elements,
+                            .layers = std::vector<hd::ProfiledLayer>(4, layer),
+                            .reference = "waits"};
+  const hd::plan::PlanProblem problem(profile, machine,
+                                      {.batch = 32,
+                                       .microbatches = {16},
+                                       .codecs = {hd::Codec{.type = hd::Scalar::i8, .block = 64}}});
+  const hd::plan::FoundPlan found = hd::plan::HGTrainer{}.search(problem);
+  if (!found.plan) throw std::runtime_error(found.infeasible);
+  hd::Plan wide = *found.plan;
+  for (auto& cast : wide.casts)
+    if (cast) cast = hd::Codec{.type = hd::Scalar::f16};
+  if (wide == *found.plan) throw std::runtime_error("the plan leaves a node out");
+  std::array plans{hd::test::waiting_plan("8_bits", *found.plan, profile, machine),
+                   hd::test::waiting_plan("16_bits", wide, profile, machine)};
+  compare(plans);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -148,9 +190,15 @@ int main(int argc, char** argv) {
              std::atof(argv[4]) * 1e-3);
       return 0;
     }
+    if (argc == 5 && std::string_view(argv[1]) == "casts") {
+      casts(std::atof(argv[2]), static_cast<hd::Bytes>(std::atoll(argv[3])),
+            std::atof(argv[4]) * 1e-3);
+      return 0;
+    }
     if (argc != 5)
       throw std::runtime_error(
-          "usage: program network|shaped BYTES RATES DELAYS, or program groups RATE BYTES FORWARD");
+          "usage: program network|shaped BYTES RATES DELAYS, program groups RATE BYTES FORWARD, or "
+          "program casts RATE ELEMENTS FORWARD");
     run(std::string_view(argv[1]) == "shaped", static_cast<hd::Bytes>(std::atoll(argv[2])),
         machine_of(numbers(argv[3]), numbers(argv[4])));
   } catch (const std::exception& error) {

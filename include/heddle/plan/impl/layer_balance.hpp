@@ -72,7 +72,7 @@ class LayerBalance {
 
   /// Returns the memory that stage `s` has left.
   [[nodiscard]] double headroom(std::span<const int> ends, std::size_t s) const {
-    return m_shapes[s]->headroom(range_of(ends, s), m_kept.live[s], m_kept.split[s]);
+    return m_shapes[s]->headroom(range_of(ends, s), m_kept.at(s));
   }
 
   /// Returns the time of the computation of so many microbatches, without messages.
@@ -102,7 +102,7 @@ class LayerBalance {
     return {s == 0 ? 0 : ends[s - 1], ends[s]};
   }
   [[nodiscard]] Bytes lacking(std::size_t s, LayerRange range) const {
-    return m_shapes[s]->lacking(range, m_kept.live[s], m_kept.split[s]);
+    return m_shapes[s]->lacking(range, m_kept.at(s));
   }
 
   /// Returns the time of all layers, above 0.

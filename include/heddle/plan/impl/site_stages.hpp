@@ -25,6 +25,7 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/impl/site_orders.hpp>
 #include <heddle/plan/impl/sites.hpp>
+#include <heddle/plan/impl/stage_memory.hpp>
 #include <heddle/plan/impl/stage_shape.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/schedule/plan.hpp>
@@ -115,13 +116,9 @@ class SiteStages {
     for (int stages = 1; stages <= most; ++stages) {
       const auto kept = kept_by_stage(m_problem.options().schedule, stages, m_microbatches);
       m_allowed.push_back(kept.has_value());
-      m_live.push_back(m_live.empty() ? 0 : m_live.back());
-      m_split.push_back(m_split.empty() ? 0 : m_split.back());
-      for (std::size_t behind = 0; kept && behind < m_live.size(); ++behind) {
-        const std::size_t stage = m_live.size() - 1 - behind;
-        m_live[behind] = std::max(m_live[behind], kept->live[stage]);
-        m_split[behind] = std::max(m_split[behind], kept->split[stage]);
-      }
+      m_most.push_back(m_most.empty() ? KeptMicrobatches{} : m_most.back());
+      for (std::size_t behind = 0; kept && behind < m_most.size(); ++behind)
+        m_most[behind] = most_of(m_most[behind], kept->at(m_most.size() - 1 - behind));
     }
     m_any_number = std::ranges::find(m_allowed, false) == m_allowed.end();
   }
@@ -327,9 +324,9 @@ class SiteStages {
     if (!m_limited) return 0;
     const auto behind = static_cast<std::size_t>(node.stages) - 1;
     const StageShape& shape = node.shape->shape;
-    const Bytes whole = shape.lacking(node.layers, m_live[behind], m_split[behind]);
+    const Bytes whole = shape.lacking(node.layers, m_most[behind]);
     if (whole == 0) return 0;
-    const Bytes again = shape.lacking(node.layers, m_live[behind], m_split[behind], true);
+    const Bytes again = shape.lacking(node.layers, m_most[behind], true);
     node.recompute = again < whole;
     return std::min(whole, again);
   }
@@ -381,9 +378,9 @@ class SiteStages {
   bool m_least_memory;
   bool m_limited = false;  ///< whether a capacity is known
 
-  std::vector<std::int64_t> m_live, m_split;  ///< by stages behind
-  std::vector<bool> m_allowed;                ///< by stages - 1
-  bool m_any_number = true;                   ///< whether all numbers of stages are allowed
+  std::vector<KeptMicrobatches> m_most;  ///< by stages behind
+  std::vector<bool> m_allowed;           ///< by stages - 1
+  bool m_any_number = true;              ///< whether all numbers of stages are allowed
 
   std::vector<std::size_t> m_order;
   Seconds m_below = 0;

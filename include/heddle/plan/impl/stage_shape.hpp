@@ -29,6 +29,7 @@
 #include <heddle/plan/impl/layer_time_sums.hpp>
 #include <heddle/plan/impl/sample_shares.hpp>
 #include <heddle/plan/impl/sites.hpp>
+#include <heddle/plan/impl/stage_memory.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
@@ -99,6 +100,11 @@ class LayerTable {
 /// W, by stage.
 struct KeptByStage {
   std::vector<std::int64_t> live, split;
+
+  /// Returns what stage `s` keeps.
+  [[nodiscard]] KeptMicrobatches at(std::size_t s) const {
+    return {live[s], split[s], arrived_inputs(s == 0 ? 0 : live[s - 1], live[s])};
+  }
 };
 
 /// Returns what the stages of the schedule called `name` keep, or nothing if it does not have one
@@ -139,6 +145,9 @@ class StageShape {
         m_ranks(std::move(ranks)),
         m_samples(std::move(samples)),
         m_tensor(tensor) {
+    std::int64_t microbatch = 0;
+    for (const std::int64_t of_group : m_samples) microbatch += of_group;
+    m_microbatches = m_problem->options().batch / std::max<std::int64_t>(microbatch, 1);
     for (std::size_t i = 0; i < m_ranks.size(); ++i) {
       const LayerTimeSums* const sums = &table.sums(m_ranks[i], tensor, m_samples[group_of(i)]);
       if (std::ranges::find(m_sums, sums) == m_sums.end()) m_sums.push_back(sums);
@@ -182,13 +191,13 @@ class StageShape {
   }
 
   /// Returns the most bytes that a rank needs whose capacity is smaller; 0 if all ranks fit.
-  [[nodiscard]] Bytes lacking(LayerRange range, std::int64_t live, std::int64_t split,
+  [[nodiscard]] Bytes lacking(LayerRange range, const KeptMicrobatches& held,
                               bool recompute = false) const {
     Bytes most = 0;
     for (std::size_t i = 0; i < m_ranks.size(); ++i) {
       const Bytes capacity = capacity_of(m_problem->machine().device(m_ranks[i]));
       if (capacity == 0) continue;
-      const Bytes needed = bytes(range, m_samples[group_of(i)], live, split, recompute);
+      const Bytes needed = bytes(range, m_samples[group_of(i)], held, recompute);
       if (needed > capacity) most = std::max(most, needed);
     }
     return most;
@@ -196,12 +205,12 @@ class StageShape {
 
   /// Returns the least bytes that a rank has left; ranks of unknown capacity have none to begin
   /// with.
-  [[nodiscard]] double headroom(LayerRange range, std::int64_t live, std::int64_t split) const {
+  [[nodiscard]] double headroom(LayerRange range, const KeptMicrobatches& held) const {
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < m_ranks.size(); ++i)
-      least = std::min(
-          least, static_cast<double>(capacity_of(m_problem->machine().device(m_ranks[i]))) -
-                     static_cast<double>(bytes(range, m_samples[group_of(i)], live, split, false)));
+      least = std::min(least,
+                       static_cast<double>(capacity_of(m_problem->machine().device(m_ranks[i]))) -
+                           static_cast<double>(bytes(range, m_samples[group_of(i)], held, false)));
     return least;
   }
 
@@ -210,19 +219,28 @@ class StageShape {
     return rank / static_cast<std::size_t>(m_tensor);
   }
 
-  [[nodiscard]] Bytes bytes(LayerRange range, std::int64_t samples, std::int64_t live,
-                            std::int64_t split, bool recompute) const {
+  [[nodiscard]] Bytes bytes(LayerRange range, std::int64_t samples, const KeptMicrobatches& held,
+                            bool recompute) const {
     const double state = m_problem->options().state_per_parameter *
                          static_cast<double>(ByteSums::of(m_bytes->parameters, range));
-    const auto alive = static_cast<double>(live);
+    const auto alive = static_cast<double>(held.live);
     const auto saved = static_cast<double>(ByteSums::of(m_bytes->saved, range));
+    const Profile& profile = m_problem->profile();
+    const bool first = range.first == 0, last = range.last == m_problem->layers();
     double kept = alive * saved;
     if (recompute)
-      kept = alive * static_cast<double>(m_problem->profile().input_of(range.first)) +
-             (live > 0 ? saved : 0);
+      kept = (held.live > 0 ? saved : 0) + (first ? alive * static_cast<double>(profile.input) : 0);
     const auto delta = static_cast<double>(ByteSums::of(m_bytes->delta, range));
+    const double messages =
+        message_slots(held, m_microbatches, first, last, any_cast(m_problem->options().codecs))
+            .bytes(profile.input_of(range.first),
+                   profile.layers[static_cast<std::size_t>(range.last) - 1].output) /
+        m_tensor;
+    const double sum = ring_bytes(ByteSums::of(m_bytes->parameters, range), m_samples.size(),
+                                  size_of(m_problem->options().activation));
     const double all =
-        state + (kept + static_cast<double>(split) * delta) * static_cast<double>(samples);
+        state + sum +
+        (kept + static_cast<double>(held.split) * delta + messages) * static_cast<double>(samples);
     return static_cast<Bytes>(std::ceil(std::min(all, 0x1p63)));
   }
 
@@ -231,6 +249,7 @@ class StageShape {
   std::vector<Rank> m_ranks;
   std::vector<std::int64_t> m_samples;
   int m_tensor;
+  std::int64_t m_microbatches = 1;
   std::vector<const LayerTimeSums*> m_sums;  ///< the different ones of the ranks
 };
 

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// What the ranks of a stage keep: MessageSlots, how many microbatches the buffers of its messages
+/// hold, ring_bytes(), the buffer of a sum of gradients, and the state of its weights.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <heddle/core/codec.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/schedule/action.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/plan.hpp>
+
+namespace heddle::inline v0::plan::impl {
+
+/// The most microbatches that a stage keeps.
+struct KeptMicrobatches {
+  std::int64_t live = 0;    ///< between F and B
+  std::int64_t split = 0;   ///< between I and W
+  std::int64_t inputs = 0;  ///< inputs that have arrived, if there are enough microbatches
+};
+
+/// Returns the greater of both, number by number.
+[[nodiscard]] inline KeptMicrobatches most_of(const KeptMicrobatches& a,
+                                              const KeptMicrobatches& b) {
+  return {std::max(a.live, b.live), std::max(a.split, b.split), std::max(a.inputs, b.inputs)};
+}
+
+/// Returns KeptMicrobatches::inputs. An input is kept until its backward, another one arrives
+/// meanwhile, and one may arrive early. The stage before, of which `live_before` microbatches are
+/// live, sends no more than these and one that is early.
+[[nodiscard]] inline std::int64_t arrived_inputs(std::int64_t live_before, std::int64_t live) {
+  return std::max(live_before + 1, live + 2);
+}
+
+/// The slots of the message buffers of a rank in all, of the size of the stage's input and of its
+/// output. They equal those of fold_to_min_slots() with a slack of one if backwards are whole, and
+/// are at most one output above them if backwards are split.
+struct MessageSlots {
+  std::int64_t input = 0;   ///< slots of inputs and their gradients
+  std::int64_t output = 0;  ///< slots of outputs and their gradients
+
+  /// Returns the bytes for one sample.
+  [[nodiscard]] double bytes(Bytes of_input, Bytes of_output) const {
+    return static_cast<double>(input) * static_cast<double>(of_input) +
+           static_cast<double>(output) * static_cast<double>(of_output);
+  }
+};
+
+/// Returns the slots of a stage. The gradient of an output is kept until W. A message is sent from
+/// one slot while the next one is written. The first stage receives no input, and the last one
+/// sends none. No buffer has more slots than there are microbatches, unless messages may be cast:
+/// then additional slots stand for the encoded messages, which are at most half as large.
+[[nodiscard]] inline MessageSlots message_slots(const KeptMicrobatches& kept,
+                                                std::int64_t microbatches, bool first, bool last,
+                                                bool casts) {
+  const auto slots = [&](std::int64_t wanted) {
+    return casts ? wanted : std::min(microbatches, wanted);
+  };
+  const std::int64_t back = kept.live > 0 ? 1 : 0;  // forward passes alone have no gradients
+  return {.input = first ? 0 : slots(kept.inputs) + back * slots(2),
+          .output = last ? 0 : slots(2) + back * slots(kept.split + 2)};
+}
+
+/// Returns whether one of the formats is not uncompressed.
+[[nodiscard]] inline bool any_cast(const std::vector<std::optional<Codec>>& codecs) {
+  return std::ranges::any_of(codecs, [](const auto& codec) { return codec.has_value(); });
+}
+
+/// Returns the bytes of the buffer through which a ring of `ranks` ranks sums gradients of whole
+/// elements of `element` bytes. A rank receives a part in each of ranks - 1 steps. Parts of equal
+/// sizes share two slots, unequal ones have a slot each. One rank sums nothing.
+[[nodiscard]] inline double ring_bytes(Bytes gradients, std::size_t ranks, Bytes element) {
+  if (ranks < 2) return 0;
+  const Bytes elements = (gradients + element - 1) / element, parts = static_cast<Bytes>(ranks);
+  const Bytes part = elements / parts;
+  const Bytes kept = elements % parts == 0 ? std::min<Bytes>(parts - 1, 2) * part : elements - part;
+  return static_cast<double>(kept * element);
+}
+
+/// Returns the share of each parameter's state that a rank keeps, in bytes for each byte of
+/// weights.
+[[nodiscard]] inline double state_of(const Plan& plan, const PlanStage& stage, double state) {
+  const auto sharers = static_cast<double>(stage.ranks.size()) / stage.tensor;
+  double whole = 2;  // weights and gradients
+  if (plan.sharding == "zero2") whole = 1;
+  if (plan.sharding == "zero3") whole = 0;
+  if (plan.sharding != "zero1" && plan.sharding != "zero2" && plan.sharding != "zero3")
+    return state;
+  whole = std::min(whole, state);
+  return whole + (state - whole) / sharers;
+}
+
+/// Returns the most microbatches of a rank between I and W.
+[[nodiscard]] inline std::int64_t most_split(const std::vector<Order>& orders) {
+  std::int64_t now = 0, most = 0;
+  for (const Order& order : orders) {
+    if (order.kind == Kind::backward_input) most = std::max(most, ++now);
+    if (order.kind == Kind::backward_weight) --now;
+  }
+  return most;
+}
+
+}  // namespace heddle::inline v0::plan::impl
