@@ -20,6 +20,8 @@ void add_show(CommandLine& program);
 void add_check(CommandLine& program);
 /// PROFILE MACHINE PLAN...: prices plans by the formulas of all planners and by the simulator.
 void add_compare(CommandLine& program);
+/// FILE --output PROFILE: makes a profile of a text profile of DAPPLE or PipeDream.
+void add_import(CommandLine& program);
 /// PROGRAM|PROFILE MACHINE: says why a planner decides as it does.
 void add_explain(CommandLine& program);
 
