@@ -2,12 +2,12 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <iomanip>
+#include <ios>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -15,7 +15,6 @@
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include <heddle/core/codec.hpp>
@@ -208,11 +207,17 @@ void import_profile(const CommandLine& command, const Settings& s) {
   if (s.samples < 1)
     throw command.error("--samples is 0", "say the samples of the microbatch that was measured");
   if (s.device.empty()) throw command.error("--device is empty", "name the kind of device");
+  std::string content;
   std::ifstream in(s.text, std::ios::binary);
-  const std::string content{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (!in.good() && !in.eof())
-    throw format_error({"plan import", text("'", s.text, "': the file cannot be read"),
-                        std::generic_category().message(errno), "give the path of a text profile"});
+  const bool opened = in.is_open();
+  try {
+    content.assign(std::istreambuf_iterator<char>(in), {});
+  } catch (const std::ios_base::failure&) {  // a folder, or a broken disk
+    in.setstate(std::ios::badbit);
+  }
+  if (!opened || in.bad())
+    throw format_error({"plan import", text("'", s.text, "': the file cannot be read"), "",
+                        "check its name and permissions"});
   const Profile profile =
       plan::read_graph_profile(content, {.name = s.text,
                                          .model = s.model.empty() ? s.text : s.model,
