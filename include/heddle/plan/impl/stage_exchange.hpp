@@ -22,8 +22,8 @@ namespace heddle::inline v0::plan::impl {
 /// The times of the exchange of gradients and weights between the ranks of a stage that hold the
 /// same part of its weights.
 struct WeightExchange {
-  Seconds gather = 0;   ///< of weights, before each forward and each backward
-  Seconds scatter = 0;  ///< of gradients, behind each backward
+  Seconds gather = 0;   ///< the weights, before each forward and backward
+  Seconds scatter = 0;  ///< the gradients, behind each backward
   Seconds step = 0;     ///< once a step, before or behind the update
   double update = 1;    ///< the part of the update that a rank performs
 };
