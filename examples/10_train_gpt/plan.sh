@@ -40,6 +40,15 @@ trains "tensor degree 2, sequence degree 2" --plan "$folder/plan.json" --gradien
 # A search among all tensor degrees that divide the heads, and a plan of degree 2.
 trains "rank, tensor degree 2, samples 1 2" --plan auto --batch 8 --microbatches 4
 trains "tensor degree 2" --plan auto --batch 8 --microbatches 4 --tensor 2 --report
+# Degree 1 can be asked for too, and 0 is any degree.
+trains "rank" --plan auto --batch 8 --microbatches 4 --tensor 1 --save-plan "$folder/one.json"
+if grep -q '"tensor": *[2-9]' "$folder/one.json"; then
+  failures=$((failures + 1))
+  echo "FAILED: --tensor 1 gives: $(< "$folder/one.json")"
+fi
+trains "tensor degree" --plan auto --batch 8 --microbatches 4 --tensor 0
+# What is trained by a plan generates text at its end.
+trains "sample:" --plan "$folder/saved.json" --sample 20
 # The ranks with the same weights divide parameters. What one plan has saved, a pipeline without one
 # goes on with, and a plan goes on with that.
 plan 1f1b 3 '{"layers": [0, 1], "ranks": [1, 0], "samples": [3, 1], "recompute": true}' \
@@ -74,6 +83,9 @@ refused "give all stages the sequence degree 2 or 1" --layers 4 --plan "$folder/
 refused "use ring, rsa or ulysses" --plan auto --attention usp
 refused "give a --tensor that divides all of them" --plan auto --heads 2 --tensor 4
 refused "--tensor cannot be used with --plan" --tensor 2 --plan "$folder/plan.json"
+refused "--tensor cannot be used with --plan" --tensor 1 --plan "$folder/plan.json"
+refused "--stages-per-rank cannot be used with --plan" --stages-per-rank 2 --plan auto
+refused "--heads-axis cannot be used with --plan" --heads-axis 1 --plan auto
 refused "a plan has microbatches of one size" --plan auto --batch 8 --microbatches 3
 refused "a plan does not say which ranks of a stage are pairs" --layers 4 --shard zeropp \
         --plan "$folder/plan.json"

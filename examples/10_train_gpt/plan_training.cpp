@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
@@ -15,19 +15,11 @@
 namespace examples {
 
 void expect_planned(const Settings& s) {
-  const Settings none;
-  const std::pair<const char*, bool> options[] = {
-      {"--pipe", s.pipe != none.pipe},
-      {"--data", s.data != none.data},
-      {"--tensor", s.tensor != none.tensor && s.plan != "auto"},
-      {"--sequence", s.sequence != none.sequence},
-      {"--node", s.node != none.node},
-      {"--pair", s.pair != none.pair},
-      {"--schedule", s.schedule != none.schedule}};
-  for (const auto& [name, given] : options)
-    heddle::expects(!given, [name = name] {
+  for (const char* const name : {"pipe", "data", "tensor", "sequence", "heads-axis", "node", "pair",
+                                 "schedule", "stages-per-rank", "group"})
+    heddle::expects(!s.has(name) || (s.plan == "auto" && std::string_view(name) == "tensor"), [&] {
       return heddle::ErrorInfo{"command line",
-                               heddle::text(name, " cannot be used with --plan"),
+                               heddle::text("--", name, " cannot be used with --plan"),
                                {},
                                "leave it out: the plan says how ranks divide the model"};
     });
@@ -54,7 +46,7 @@ std::vector<int> tensor_degrees(const Settings& s, int ranks) {
     if (ranks % degree == 0 && model.heads % degree == 0 && model.heads_of_keys() % degree == 0 &&
         model.context % degree == 0)
       all.push_back(degree);
-  if (s.tensor == 1) return all;
+  if (!s.has("tensor") || s.tensor == 0) return all;
   heddle::expects(std::ranges::find(all, s.tensor) != all.end(), [&] {
     return heddle::ErrorInfo{
         "command line", "a plan cannot have this tensor degree",

@@ -30,6 +30,7 @@
 #include "progress.hpp"
 #include "report.hpp"
 #include "restart.hpp"
+#include "sample.hpp"
 #include "settings.hpp"
 #include "text.hpp"
 
@@ -38,8 +39,8 @@ namespace examples {
 /// Throws contract_error if the settings have options that a plan decides, or that need a mesh.
 void expect_planned(const Settings& s);
 
-/// Returns the tensor degrees that a search may choose from on `ranks` ranks: --tensor, or all that
-/// divide the ranks, the heads and the context.
+/// Returns the tensor degrees that a search may choose from on `ranks` ranks: --tensor if it was
+/// given and is not 0, otherwise all that divide the ranks, the heads and the context.
 /// @throws contract_error if --tensor is none of these.
 [[nodiscard]] std::vector<int> tensor_degrees(const Settings& s, int ranks);
 
@@ -68,7 +69,7 @@ template <class Real>
   });
   std::vector<std::int64_t> samples{1};
   if (times && training.model.sequences > 1) samples.push_back(training.model.sequences);
-  return heddle::profile_layers(
+  heddle::LayerProfile profile = heddle::profile_layers(
       model, mesh,
       {.samples = samples,
        .repeats = times ? 5 : 0,
@@ -79,6 +80,8 @@ template <class Real>
         const GptTraining one{.model = config_for(sequences), .microbatches = 1};
         stage.begin_step(batch(one, text, 0, 0), 1);
       });
+  for (heddle::ProfiledLayer& layer : profile.layers) layer.keys = key_bytes<Real>(training.model);
+  return profile;
 }
 
 /// Adds to a profile the times of layers that `degree` ranks divide, on all kinds of ranks.
@@ -218,13 +221,8 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   const double weight = static_cast<double>(places.samples().size()) / training.batch();
   const bool first = places.group() == 0 && places.sequence().rank() == heddle::Rank{0};
   const auto gradients_of = [](auto& stage) { return stage.gradients(); };
-  const int begin = s.resume.empty() ? 0 : resume<Real>(s.resume, model, places, training, text);
-  if (speaks && begin > 0) std::cout << "resumed before step " << begin << '\n';
-  const int steps = s.end > 0 ? s.end - begin : s.steps;
-  if (steps < 1) {
-    if (speaks) std::cout << "already trained up to step " << begin << '\n';
-    return;
-  }
+  const auto [begin, steps] = steps_of<Real>(s, model, places, training, text);
+  if (steps < 1) return;
   SaveFiles files(s);
   std::ofstream log;
   if (speaks && !s.log.empty()) log.open(s.log, std::ios::app);
@@ -264,6 +262,10 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
       needed.push_back(each[1]);
     }
   }
+  std::vector<Real> parameters;  // of the whole model
+  if (s.sample > 0)
+    parameters = gather<Real>(model, training.model, places.transport(), first,
+                              [](auto& stage) { return stage.parameters(); });
   if (!speaks) return;
   std::cout << "loss: first " << losses.front() << ", last " << losses.back() << '\n';
   if (s.check) {
@@ -286,6 +288,7 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
     expect_close("the losses differ from the serial model's", worst,
                  std::is_same_v<Real, double> ? 1e-10 : 1e-4, "");
   }
+  if (s.sample > 0) print_sample<Real>(training, s.sample, parameters);
   if (!predicts) return;
   const heddle::Timeline predicted =
       heddle::simulate(run.schedule(), heddle::plan::costs(plan, profile, machine));

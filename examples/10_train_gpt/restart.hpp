@@ -4,21 +4,26 @@
 
 /// @file
 /// What a training needs that may be killed and started again (tools/elastic): two files for its
-/// checkpoints, and a way to be killed in tests.
+/// checkpoints, the steps that are left, and a way to be killed in tests.
 
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <sstream>
 #include <string>
 #include <system_error>
 #include <thread>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
 
+#include "gpt_checkpoint.hpp"
+#include "gpt_training.hpp"
 #include "settings.hpp"
+#include "text.hpp"
 
 namespace examples {
 
@@ -47,6 +52,25 @@ class SaveFiles {
   bool m_two;
   bool m_second = false;
 };
+
+/// The steps of a training.
+struct Steps {
+  int begin = 0;  ///< the first one; those before were trained by the run that saved
+  int count = 0;  ///< 0 or less if the training is at its end
+};
+
+/// Gives `model` what --resume names, and returns the steps that --end or --steps leave. Rank 0
+/// prints what it resumes from. Collective over `place`. @throws format_error as resume().
+template <class Real, class Place>
+[[nodiscard]] Steps steps_of(const Settings& s, Gpt<Real>& model, Place& place,
+                             const GptTraining& training, const Text& text) {
+  const int begin = s.resume.empty() ? 0 : resume<Real>(s.resume, model, place, training, text);
+  const Steps steps{begin, s.end > 0 ? s.end - begin : s.steps};
+  if (place.rank() != heddle::Rank{0}) return steps;
+  if (begin > 0) std::cout << "resumed before step " << begin << '\n';
+  if (steps.count < 1) std::cout << "already trained up to step " << begin << '\n';
+  return steps;
+}
 
 /// For tests: if the environment's TRAIN_GPT_KILL is "RANK STEP MICROSECONDS step", that rank is
 /// killed so long after the begin of that step, or of a later one if the training resumes behind

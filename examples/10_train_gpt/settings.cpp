@@ -200,7 +200,7 @@ Settings parse(int argc, char** argv) {
               "MiB that a rank may use for activations and what it keeps for backward; 0: all");
   options.add("tensor", s.tensor,
               "ranks that divide the layers of each stage; divides the heads; with --plan auto the "
-              "only degree of the plan, 1: any");
+              "only degree of the plan; without it, or with 0, any");
   options.add("shard", s.shard,
               "how ranks of --data and --sequence divide parameters: zero1, zero2, zero3, zeropp "
               "or three-level; with --plan zero1, zero2 or zero3");
@@ -243,6 +243,7 @@ Settings parse(int argc, char** argv) {
   options.flag("report", s.report,
                "print the BLAS library and the bubble: theory, simulated, measured");
   s.help = !options.parse(argc, argv);
+  s.given = options.given();
   if (s.help) s.text = options.help();
   if (!s.help) choose_lengths(s);
   if (!s.help) divide_sequence(s);

@@ -5,8 +5,11 @@
 /// @file
 /// The command line of train_gpt.
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <heddle/pipeline.hpp>
 #include <heddle/schedule.hpp>
@@ -55,9 +58,14 @@ struct Settings {
   bool check = false;
   bool report = false;
   bool help = false;
-  std::string plan;       ///< file of a plan, or "auto"; none where empty
-  std::string save_plan;  ///< file for the plan, likewise
+  std::string plan;                     ///< file of a plan, or "auto"; none where empty
+  std::string save_plan;                ///< file for the plan, likewise
+  std::vector<std::string> given = {};  ///< names of the options that the command line had
 
+  /// Whether the command line had the option `name`, written without dashes.
+  [[nodiscard]] bool has(std::string_view name) const {
+    return std::ranges::find(given, name) != given.end();
+  }
   /// Whether each batch divides the ranks of a sequence anew.
   [[nodiscard]] bool flexible() const { return attention == "flex"; }
   /// Microbatches of the schedule.

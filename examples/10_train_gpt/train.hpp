@@ -30,6 +30,7 @@
 #include "report.hpp"
 #include "restart.hpp"
 #include "results.hpp"
+#include "sample.hpp"
 #include "settings.hpp"
 #include "space.hpp"
 #include "text.hpp"
@@ -44,11 +45,21 @@ inline void expect_within(const char* what, double difference, double tolerance,
       {"check", what, heddle::text(where, " ", difference, " > ", tolerance)});
 }
 
-/// Trains as `settings` say on the ranks of `comm`, and prints what came of it on rank 0.
+template <class Real>
+void print_sample(const GptTraining& training, int tokens, const std::vector<Real>& parameters) {
+  GptGenerator<Real> generator(
+      training.model, {.sampling = {.temperature = 0.7, .seed = training.seed}}, parameters);
+  const std::string_view beginning = "#include";
+  const auto seen = std::min(beginning.size(), static_cast<std::size_t>(training.model.context));
+  generator.submit({.prompt = std::string(beginning.substr(0, seen)), .tokens = tokens});
+  generator.run();
+  std::cout << "sample:\n" << generator.text(0).substr(seen) << '\n';
+}
+
+/// Trains as `s` says on the ranks of `comm`, and prints what came of it on rank 0.
 /// Throws error where the check fails.
 template <class Real>
-void train(const Settings& settings, MPI_Comm comm) {
-  Settings s = settings;
+void train(const Settings& s, MPI_Comm comm) {
   const GptTraining& training = s.training;
   heddle::DeviceMesh mesh(comm, {{"pipe", s.pipe},
                                  {"data", s.data},
@@ -96,13 +107,8 @@ void train(const Settings& settings, MPI_Comm comm) {
   const double tokens =
       s.plans ? s.plans->mean_tokens()
               : static_cast<double>(training.batch()) * training.model.context * training.replicas;
-  const int begin = s.resume.empty() ? 0 : resume<Real>(s.resume, model, mesh, training, text);
-  if (speaks && begin > 0) std::cout << "resumed before step " << begin << '\n';
-  if (s.end > 0) s.steps = s.end - begin;
-  if (s.steps < 1) {
-    if (speaks) std::cout << "already trained up to step " << begin << '\n';
-    return;
-  }
+  const auto [begin, steps] = steps_of<Real>(s, model, mesh, training, text);
+  if (steps < 1) return;
   SaveFiles files(s);
   std::ofstream log;
   if (speaks && !s.log.empty()) log.open(s.log, std::ios::app);
@@ -113,11 +119,11 @@ void train(const Settings& settings, MPI_Comm comm) {
   const bool predicts = s.report || !s.trace.empty();
   std::vector<heddle::Timeline> measured;
   {
-    Progress progress(speaks, s.steps, tokens);
-    for (int step = 0; step < s.steps; ++step) {
+    Progress progress(speaks, steps, tokens);
+    for (int step = 0; step < steps; ++step) {
       kill_in_tests("step", static_cast<int>(+mesh.rank()), begin + step);
       // The first step warms up caches and libraries; it is not what a step costs.
-      if (step == 1 && s.steps > 1) run.reset_costs();
+      if (step == 1 && steps > 1) run.reset_costs();
       run.profile(step < 2 || step % 2 == 1);
       const heddle::StepResult result = flexible
                                             ? run.step(flexible->batch(text, begin + step))
@@ -126,7 +132,7 @@ void train(const Settings& settings, MPI_Comm comm) {
       losses.push_back(result.loss);
       progress(step, losses.back());
       if (log.is_open()) log << begin + step << ' ' << losses.back() << std::endl;
-      if (s.save_every > 0 && (begin + step + 1) % s.save_every == 0 && step + 1 < s.steps) {
+      if (s.save_every > 0 && (begin + step + 1) % s.save_every == 0 && step + 1 < steps) {
         kill_in_tests("save", static_cast<int>(+mesh.rank()), begin + step);
         save<Real>(files.next(), model, mesh, training, text, begin + step + 1);
       }
@@ -137,15 +143,15 @@ void train(const Settings& settings, MPI_Comm comm) {
   }
   if (!s.save.empty()) {
     const std::string file = files.next();
-    save<Real>(file, model, mesh, training, text, begin + s.steps);
-    if (speaks) std::cout << "saved before step " << begin + s.steps << ": " << file << '\n';
+    save<Real>(file, model, mesh, training, text, begin + steps);
+    if (speaks) std::cout << "saved before step " << begin + steps << ": " << file << '\n';
   }
   const auto last = [&](int count) {
     double sum = 0;
     for (int i = 0; i < count; ++i) sum += losses[losses.size() - 1 - static_cast<std::size_t>(i)];
     return sum / count;
   };
-  const int end = std::min(s.steps, 5);
+  const int end = std::min(steps, 5);
   if (speaks)
     std::cout << "loss: first " << losses.front() << ", last " << last(end) << " (mean of " << end
               << " steps)\n";
@@ -169,7 +175,7 @@ void train(const Settings& settings, MPI_Comm comm) {
     double worst_loss = 0;
     double worst_gradient = 0;
     std::string where;
-    for (int step = 0; step < begin + s.steps; ++step) {
+    for (int step = 0; step < begin + steps; ++step) {
       const double reference = serial.step(text, step);
       if (step < begin) continue;
       const double loss = losses[static_cast<std::size_t>(step - begin)];
@@ -192,15 +198,7 @@ void train(const Settings& settings, MPI_Comm comm) {
       expect_within("the gradients differ from the serial model's", worst_gradient,
                     exact ? 1e-11 : 1e-4, where);
   }
-  if (s.sample > 0) {
-    GptGenerator<Real> generator(
-        training.model, {.sampling = {.temperature = 0.7, .seed = training.seed}}, parameters);
-    const std::string_view beginning = "#include";
-    const auto seen = std::min(beginning.size(), static_cast<std::size_t>(training.model.context));
-    generator.submit({.prompt = std::string(beginning.substr(0, seen)), .tokens = s.sample});
-    generator.run();
-    std::cout << "sample:\n" << generator.text(0).substr(seen) << '\n';
-  }
+  if (s.sample > 0) print_sample<Real>(training, s.sample, parameters);
   if (predicts) report(s, predicted, std::move(measured), std::move(allocated));
 }
 

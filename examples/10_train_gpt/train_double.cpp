@@ -3,4 +3,5 @@
 
 #include "train.hpp"
 
+template void examples::print_sample<double>(const GptTraining&, int, const std::vector<double>&);
 template void examples::train<double>(const Settings&, MPI_Comm);

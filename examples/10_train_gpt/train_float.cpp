@@ -3,4 +3,5 @@
 
 #include "train.hpp"
 
+template void examples::print_sample<float>(const GptTraining&, int, const std::vector<float>&);
 template void examples::train<float>(const Settings&, MPI_Comm);

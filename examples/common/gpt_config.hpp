@@ -14,6 +14,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/layout/share.hpp>
 
 namespace examples {
@@ -34,6 +35,12 @@ struct GptConfig {
     return static_cast<std::size_t>(heads_of_keys() * (width / heads));
   }
 };
+
+/// Returns the bytes of the keys and values of one block and sequence in elements of type Real.
+template <class Real>
+[[nodiscard]] heddle::Bytes key_bytes(const GptConfig& config) {
+  return 2 * config.key_columns() * static_cast<std::size_t>(config.context) * sizeof(Real);
+}
 
 /// Throws contract_error naming the first value that makes no model.
 inline void validate(const GptConfig& config) {

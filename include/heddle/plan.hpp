@@ -15,6 +15,7 @@
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/gang_order.hpp>
 #include <heddle/plan/gradient_signs.hpp>
+#include <heddle/plan/graph_profile.hpp>
 #include <heddle/plan/message_costs.hpp>
 #include <heddle/plan/migration.hpp>
 #include <heddle/plan/nano_batches.hpp>

@@ -17,9 +17,13 @@
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <heddle/core/codec.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/plan_schedule.hpp>
+#include <heddle/plan/profile.hpp>
+#include <heddle/simulate/simulate.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"
@@ -311,6 +315,76 @@ TEST_CASE("schedules with other stages than the plan are rejected by name") {
                  [&] { (void)hp::simulated_step(pipeline(4, 4, "1f1f"), problem); }),
              ContainsSubstring("did you mean '1f1b'?"));
   CHECK_THROWS_AS(hp::stage_prices(pipeline(3, 4), problem), hd::contract_error);
+}
+
+TEST_CASE("a sharded update has the exchanges of its ZeRO stage") {
+  const hd::Profile profile = profile_of(1);
+  const hd::Machine machine = hd::Machine::uniform(4, {"gpu"}, slow);
+  const hp::PlanProblem problem(profile, machine, {.batch = 8});
+  hd::Plan plan{.stages = {stage(0, 1, {0, 1, 2, 3}, {1, 1, 1, 1})}, .microbatches = 2};
+  // Passes of 1 and 3 seconds. A reduce-scatter or all-gather of 200 bytes over 4 ranks sends 3
+  // messages of 50 bytes.
+  const double half = 3 * (50 / 100.0 + 0.5);
+  const std::vector<std::pair<std::string, double>> steps = {
+      {"", 2 * (1 + 3) + 2 * half + 0.25},
+      {"zero1", 2 * (1 + 3) + 2 * half + 0.25 / 4},
+      {"zero2", 2 * (1 + (3 + half)) + half + 0.25 / 4},
+      {"zero3", 2 * ((half + 1) + (half + 3 + half)) + 0.25 / 4}};
+  for (const auto& [sharding, step] : steps) {
+    CAPTURE(sharding);
+    plan.sharding = sharding;
+    CHECK_THAT(hp::simulated_step(plan, problem), WithinRel(step, 1e-12));
+    // The costs of the Schedule, rank by rank, have the same exchanges.
+    CHECK_THAT(hd::simulate(hp::schedule(plan, profile, {.type = hd::Scalar::i8}),
+                            hp::costs(plan, profile, machine))
+                   .makespan(),
+               WithinRel(step, 1e-12));
+  }
+  // Tensor degree 2 halves the weights of a rank, and two ranks share each half.
+  plan.sharding = "zero3";
+  plan.stages[0].samples = {2, 2};
+  plan.stages[0].tensor = 2;
+  const hp::StagePrice price = hp::stage_prices(plan, problem)[0];
+  CHECK_THAT(price.forward, WithinRel(0.5 * 2 + 1.0, 1e-12));
+  CHECK_THAT(price.backward, WithinRel(1.5 * 2 + 2 * 1.0, 1e-12));
+  CHECK(price.gradient_sum == 0);
+  CHECK(price.update == 0.125 / 2);
+  // One rank has nobody to exchange with.
+  plan.stages = {stage(0, 1, {0}, {4})};
+  CHECK(hp::simulated_step(plan, problem) == 2 * 16 + 0.25);
+}
+
+TEST_CASE("ranks that divide sequences exchange keys in every pass") {
+  hd::Profile profile = profile_of(3);
+  profile.layers[0].keys = profile.layers[2].keys = 1200;  // the layer between has no attention
+  const hd::Machine machine = hd::Machine::uniform(6, {"gpu"}, slow);
+  const hp::PlanProblem problem(profile, machine, {.batch = 4});
+  hd::Plan plan{.stages = {stage(0, 3, {0, 1, 2}, {2})}, .microbatches = 2};
+  plan.stages[0].sequence = 3;
+  // 2 layers, 2 messages each, of a third of the keys of 2 samples.
+  const double keys = 2 * 2 * (800 / 100.0 + 0.5), forward = 3 * 1 * 2 / 3.0,
+               backward = 3 * forward;
+  const double sum = 2 * 2 * (200 / 100.0 + 0.5), update = 3 * 0.25;
+  const double step = 2 * (forward + backward + 3 * keys) + sum + update;
+  CHECK_THAT(hp::stage_prices(plan, problem)[0].forward, WithinRel(forward + keys, 1e-12));
+  CHECK_THAT(hp::simulated_step(plan, problem), WithinRel(step, 1e-12));
+  const hp::RankCosts costs = hp::costs(plan, profile, machine);
+  CHECK_THAT(costs.times(2).forward, WithinRel(forward + keys, 1e-12));
+  CHECK_THAT(costs.times(2).backward(), WithinRel(backward + 2 * keys, 1e-12));
+  CHECK_THAT(hd::simulate(hp::schedule(plan, profile, {.type = hd::Scalar::i8}), costs).makespan(),
+             WithinRel(step, 1e-12));
+  plan.stages[0].recompute = true;
+  CHECK_THAT(hp::stage_prices(plan, problem)[0].backward,
+             WithinRel(backward + 2 * keys + forward + keys, 1e-12));
+  plan.stages[0].recompute = false;
+  // Two ranks that divide layers have half of the keys each, and rings of their own.
+  plan.stages[0].ranks = {0, 1, 2, 3, 4, 5};
+  plan.stages[0].tensor = 2;
+  CHECK_THAT(hp::stage_prices(plan, problem)[0].forward,
+             WithinRel(forward / 2 + 2 * 2 * (400 / 100.0 + 0.5), 1e-12));
+  // Sequences that are whole are not exchanged.
+  plan.stages[0] = stage(0, 3, {0, 1}, {1, 1});
+  CHECK(hp::stage_prices(plan, problem)[0].forward == 3);
 }
 
 TEST_CASE("a rank needs its state and what its live microbatches save") {

@@ -52,7 +52,8 @@ inline Profile example_profile() {
                       .parameters = 0xffff'ffff'ffff'fff0,
                       .measured = {{"a100", 1, 4, {0.1, 1e-300, 2.0 / 3, 0}},
                                    {"a100", 2, 1, {5e-324, 3, 1, 0.5}},
-                                   {"v100", 1, 8, {10, 16, 3, 1e300}}}},
+                                   {"v100", 1, 8, {10, 16, 3, 1e300}}},
+                      .keys = 8193},
                      {.name = "block", .measured = {{"a100", 1, 1, {1, 0, 0, 0}}}},
                      {.name = "head", .measured = {{"a100", 1, 1, {1e-3, 2e-3, 0, 0}}}}},
           .reference = "a100"};

@@ -32,16 +32,19 @@ heddle::LayerProfile profile_transformer(const heddle::Communicator& comm,
   });
   std::vector<std::int64_t> samples{1};
   if (sizes.samples > 1) samples.push_back(sizes.samples);
-  return heddle::profile_layers(model, mesh,
-                                {.samples = samples,
-                                 .model = heddle::text("gpt of ", sizes.layers, " layers"),
-                                 .device = sizes.device},
-                                [&](Stage& stage, std::int64_t sequences) {
-                                  const auto each = static_cast<std::size_t>(sizes.context) + 1;
-                                  const std::vector<std::uint8_t> tokens(
-                                      static_cast<std::size_t>(sequences) * each, 'e');
-                                  stage.begin_step(tokens, 1);
-                                });
+  heddle::LayerProfile profile = heddle::profile_layers(
+      model, mesh,
+      {.samples = samples,
+       .model = heddle::text("gpt of ", sizes.layers, " layers"),
+       .device = sizes.device},
+      [&](Stage& stage, std::int64_t sequences) {
+        const auto each = static_cast<std::size_t>(sizes.context) + 1;
+        const std::vector<std::uint8_t> tokens(static_cast<std::size_t>(sequences) * each, 'e');
+        stage.begin_step(tokens, 1);
+      });
+  for (heddle::ProfiledLayer& layer : profile.layers)
+    layer.keys = examples::key_bytes<float>(config_for(1));
+  return profile;
 }
 
 }  // namespace tool

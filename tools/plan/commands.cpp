@@ -38,7 +38,8 @@ namespace {
 struct Settings {
   std::string profile = {}, machine = {}, plan = {}, output = {}, planner = {}, cast = {};
   std::vector<std::string> plans = {};
-  std::uint64_t batch = 0;
+  std::string text = {}, model = {}, device = plan::GraphProfileOptions{}.device;
+  std::uint64_t batch = 0, samples = 1;
   std::string schedule = "1f1b";
   double state = plan::PlanOptions{}.state_per_parameter;
   int columns = 100;
@@ -228,6 +229,19 @@ void compare_with_runs(const Settings& s) {
             << " %\n";
 }
 
+void import_profile(const CommandLine& command, const Settings& s) {
+  if (s.samples < 1)
+    throw command.error("--samples is 0", "say the samples of the microbatch that was measured");
+  if (s.device.empty()) throw command.error("--device is empty", "name the kind of device");
+  const Profile profile = plan::read_graph_profile(
+      read_file(s.text), {.name = s.text,
+                          .model = s.model.empty() ? s.text : s.model,
+                          .device = s.device,
+                          .samples = static_cast<std::int64_t>(s.samples)});
+  std::cout << profile << '\n';
+  if (!s.output.empty()) json::write_profile(s.output, profile);
+}
+
 void add_state(CommandLine& command, Settings& s) {
   command.add_option("state", &s.state,
                      "bytes that a rank keeps for each byte of its weights: weights, gradients and "
@@ -305,6 +319,19 @@ void add_error(CommandLine& program) {
   command.add_argument("MACHINE", &s->machine, "the machine");
   command.add_argument("MEASURED", &s->plans,
                        "traces of steps, such as train_gpt --plan PLAN --trace MEASURED writes");
+}
+
+void add_import(CommandLine& program) {
+  const auto s = std::make_shared<Settings>();
+  CommandLine& command = program.add_command(
+      "import", "Makes a profile of a text profile of the planners DAPPLE and PipeDream.",
+      [s](const CommandLine& line) { import_profile(line, *s); });
+  command.add_argument("FILE", &s->text,
+                       "the text profile: nodes, then edges that begin with a tab");
+  command.add_option("output", &s->output, "a file for the profile");
+  command.add_option("samples", &s->samples, "samples of the microbatch that was measured");
+  command.add_option("device", &s->device, "the kind of device; others are relative to it");
+  command.add_option("model", &s->model, "the name of the model; without one that of FILE");
 }
 
 }  // namespace tool

@@ -22,6 +22,8 @@ void add_check(CommandLine& program);
 void add_compare(CommandLine& program);
 /// PLAN PROFILE MACHINE MEASURED...: says how far traces of steps are from the prediction.
 void add_error(CommandLine& program);
+/// FILE --output PROFILE: makes a profile of a text profile of DAPPLE or PipeDream.
+void add_import(CommandLine& program);
 /// PROGRAM|PROFILE MACHINE: says why a planner decides as it does.
 void add_explain(CommandLine& program);
 

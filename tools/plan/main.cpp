@@ -5,7 +5,7 @@
 
 /// @file
 /// The program `plan`: searches, shows, checks and compares plans that divide a model over unequal
-/// ranks. `plan search gpt.json sites.json --batch 64 --output plan.json`.
+/// ranks, and imports profiles. `plan search gpt.json sites.json --batch 64 --output plan.json`.
 
 #include "commands.hpp"
 
@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   tool::add_compare(program);
   tool::add_error(program);
   tool::add_explain(program);
+  tool::add_import(program);
   program.set_note(tool::planner_list);
   return program.run(argc, argv);
 }

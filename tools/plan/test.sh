@@ -57,12 +57,13 @@ expect 0 "Usage: plan" --help
 expect 0 "search " --help
 expect 0 "Planners:" --help
 expect 0 "plan (Heddle) " --version
-for page in "search --help" "show --help" "check --help" "compare --help" "error --help" "explain --help"; do
+for page in "search --help" "show --help" "check --help" "compare --help" "error --help" \
+            "explain --help" "import --help"; do
   # shellcheck disable=SC2086
   expect 0 "Usage: plan ${page%% *}" $page
 done
 expect 0 "--batch NUMBER" search --help
-wrong "a command is missing; there are search, show, check, compare, error, explain"
+wrong "a command is missing; there are search, show, check, compare, error, explain, import"
 wrong "no command 'serch'; did you mean 'search'?" serch
 wrong "no option '--bach'; did you mean '--batch'?" search profile.json machine.json --bach 4
 wrong "PROFILE is required" search
@@ -189,5 +190,29 @@ expect 1 "the largest tensor, 'w'" explain layer.json small.json
 # Of a profile: the best plan for each number of microbatches.
 expect 0 "microbatches  4 " explain profile.json machine.json --batch 4 --planner DAPPLE
 wrong "--batch is missing" explain profile.json machine.json
+
+# A text profile of four nodes: an input, two layers, and one without a time between them.
+fields() { printf 'forward_compute_time=%s, backward_compute_time=%s, activation_size=%s, parameter_size=%s\n' "$@"; }
+{ printf 'n1 -- Input -- %s\n' "$(fields 0.0 0.0 64.0 0.0)"
+  printf 'n2 -- Conv(3, 8) -- %s\n' "$(fields 1000 2000 '[96; 32]' 1000000.0)"
+  printf 'n3 -- View -- %s\n' "$(fields 0 0 40 0)"
+  printf 'n4 -- Linear -- %s\n' "$(fields 3000 6000 8 1000000)"
+  printf '\tn1 -- n2\n\tn2 -- n3\n\tn3 -- n4\n'; } > graph.txt
+expect 0 "graph.txt: 2 layers, 2000000 bytes of parameters, input of 16 bytes a sample" \
+       import graph.txt --samples 4 --device fast --output imported.json
+expect 0 "layer 0 (Conv(3, 8)): parameters 1000000, output 10, saved 58" \
+       import graph.txt --samples 4
+expect 0 "DAPPLE " search imported.json machine.json --batch 8 --output of_imported.json
+expect 0 "simulated step " check of_imported.json imported.json machine.json
+sed 's/; 32\]/; 32/' graph.txt > broken.txt
+expect 1 "'broken.txt', line 2: the list of 'activation_size' does not end: '[96; 32'; add" \
+       import broken.txt --output broken.json
+[[ ! -e broken.json ]] || { failures=$((failures + 1)); echo "FAILED: a profile is written"; }
+sed 's/-- n4$/-- n5/' graph.txt > broken.txt
+expect 1 "line 7: an edge names 'n5', which is no node" import broken.txt
+expect 1 "'none.txt': the file cannot be read" import none.txt
+expect 1 "'.': the file cannot be read" import .
+wrong "--samples is 0" import graph.txt --samples 0
+wrong "FILE is required" import
 ((failures == 0)) && echo "all as expected"
 exit $((failures > 0))

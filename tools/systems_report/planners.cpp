@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include <heddle/core/text.hpp>
+#include <heddle/plan/graph_profile.hpp>
 #include <heddle/plan/planner/dapple.hpp>
 #include <heddle/plan/planner/pipedream.hpp>
 
@@ -59,48 +61,14 @@ PlannedByDapple planned_by_dapple(const hd::Profile& profile, std::int64_t sampl
           hd::plan::simulated_step(slow, problem) / own.formula};
 }
 
-/// Returns the number behind `key` in a line of DAPPLE's profiles; of a list, its first number.
-std::optional<double> number_after(const std::string& line, const std::string& key) {
-  const std::size_t at = line.find(key + '=');
-  if (at == std::string::npos) return std::nullopt;
-  std::size_t begin = at + key.size() + 1;
-  if (begin < line.size() && line[begin] == '[') ++begin;
-  char* end = nullptr;
-  const double number = std::strtod(line.c_str() + begin, &end);
-  if (end == line.c_str() + begin) return std::nullopt;
-  return number;
-}
-
-/// Reads a profile of DAPPLE's repository as a chain of its nodes, by their numbers. A sample is
-/// the 5040th part of the microbatch that was profiled, so that every number of ranks divides one.
+/// Reads a profile of DAPPLE's repository. A sample is the 5040th part of the microbatch that was
+/// profiled, so that every number of ranks divides one.
 std::optional<hd::Profile> authors_profile(const std::string& path) {
-  constexpr double parts = 5040;
   std::ifstream file(path);
-  std::vector<std::pair<int, hd::ProfiledLayer>> nodes;
-  for (std::string line; std::getline(file, line);) {
-    const auto forward = number_after(line, "forward_compute_time");
-    if (!forward) continue;
-    const auto backward = number_after(line, "backward_compute_time");
-    const auto output = number_after(line, "activation_size");
-    const auto weights = number_after(line, "parameter_size");
-    const std::size_t node = line.find("node");
-    if (!backward || !output || !weights || node == std::string::npos) return std::nullopt;
-    hd::ProfiledLayer layer;
-    layer.name = line.substr(node, line.find(' ', node) - node);
-    layer.output = static_cast<hd::Bytes>(std::llround(*output / parts));
-    layer.parameters = static_cast<hd::Bytes>(*weights);
-    // From milliseconds. A layer that takes no time takes a nanosecond here.
-    layer.measured = {{.device = "V100",
-                       .times = {.forward = (*forward * 1e-3 + 1e-9) / parts,
-                                 .backward_input = *backward * 0.5e-3 / parts,
-                                 .backward_weight = *backward * 0.5e-3 / parts}}};
-    nodes.push_back({std::atoi(line.c_str() + node + 4), std::move(layer)});
-  }
-  if (nodes.empty()) return std::nullopt;
-  std::ranges::sort(nodes, {}, [](const auto& node) { return node.first; });
-  hd::Profile profile{.model = path, .layers = {}};
-  for (auto& [number, layer] : nodes) profile.layers.push_back(std::move(layer));
-  return profile;
+  if (!file) return std::nullopt;
+  const std::string content{std::istreambuf_iterator<char>(file), {}};
+  return hd::plan::read_graph_profile(
+      content, {.name = path, .model = path, .device = "V100", .samples = 5040});
 }
 
 double median_gain(std::vector<double> values) {

@@ -37,13 +37,14 @@ inline constexpr FileKind profile_file{"profile", "heddle::json::read_profile"};
 }
 
 [[nodiscard]] inline ProfiledLayer read_layer(const JsonValue& value) {
-  value.only({"name", "output", "saved", "delta", "parameters", "measured"});
+  value.only({"name", "output", "saved", "delta", "parameters", "keys", "measured"});
   ProfiledLayer layer;
   if (const auto name = value.optional("name")) layer.name = name->string();
   for (const auto& [name, bytes] : {std::pair{"output", &layer.output},
                                     {"saved", &layer.saved},
                                     {"delta", &layer.delta},
-                                    {"parameters", &layer.parameters}})
+                                    {"parameters", &layer.parameters},
+                                    {"keys", &layer.keys}})
     if (const auto member = value.optional(name)) *bytes = member->bytes();
   for (const JsonValue& each : value.member("measured").elements())
     layer.measured.push_back(read_measurement(each));
@@ -61,7 +62,8 @@ inline constexpr FileKind profile_file{"profile", "heddle::json::read_profile"};
                         {"backward_weight", m.times.backward_weight},
                         {"update", m.times.update}});
   return {{"name", layer.name},   {"output", layer.output},         {"saved", layer.saved},
-          {"delta", layer.delta}, {"parameters", layer.parameters}, {"measured", measured}};
+          {"delta", layer.delta}, {"parameters", layer.parameters}, {"keys", layer.keys},
+          {"measured", measured}};
 }
 
 }  // namespace impl

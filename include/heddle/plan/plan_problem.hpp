@@ -81,7 +81,7 @@ struct StagePrice {
   Seconds forward = 0;        ///< the slowest rank's
   Seconds backward = 0;       ///< the slowest rank's, with a second forward if it recomputes
   Seconds update = 0;         ///< the optimiser's step of the slowest rank
-  Seconds gradient_sum = 0;   ///< the all-reduce of the weights' gradients over the groups, a step
+  Seconds gradient_sum = 0;   ///< the exchange of gradients and weights over the groups, a step
   Seconds send_forward = 0;   ///< activations to the next stage; 0 for the last stage
   Seconds send_backward = 0;  ///< gradients from the next stage back; 0 for the last stage
 };
@@ -95,9 +95,21 @@ struct StagePrice {
 
 /// Returns the prices of all stages of a plan.
 ///
-/// Computation: a group of sequence degree q takes the measured time of samples / q. Time that
-/// ranks need to exchange parts of sequences is not counted. The gradients of a stage are summed by
-/// ring_all_reduce_time() over the ranks that have the same part of its weights.
+/// Computation: a group of sequence degree q takes the measured time of samples / q.
+///
+/// Keys: ranks of a group with sequence degree q > 1 exchange ProfiledLayer::keys around a ring, as
+/// schedule::ring_attention() does with one way. For each layer a forward takes the time of q - 1
+/// messages of 1/q of the keys of the group's samples (and of one of `tensor` ranks). A backward
+/// takes the time of twice as many messages, and a second forward that of a forward. The messages
+/// are counted as if no computation hid them.
+///
+/// Weights: the n ranks that have the same part of a stage's weights sum gradients by
+/// ring_all_reduce_time(), once a step. A reduce-scatter and an all-gather take half of this time
+/// each. The sharding zero1 needs both once a step. zero2 needs a reduce-scatter behind each
+/// backward and an all-gather a step. zero3 needs an all-gather before each forward and each
+/// backward, and a reduce-scatter behind each backward. With each of them a rank updates 1/n of its
+/// weights. If backwards are split, the gather is in I and the reduce-scatter in W. Other shardings
+/// are priced as none.
 ///
 /// Messages: the samples of a stage are consecutive ranges, by group and then by rank of the group,
 /// which have equal parts. A message joins two ranks of neighbouring stages whose ranges overlap. A

@@ -23,8 +23,8 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/impl/gradient_sum_time.hpp>
 #include <heddle/plan/impl/plan_orders.hpp>
+#include <heddle/plan/impl/stage_exchange.hpp>
 #include <heddle/plan/impl/stage_memory.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
@@ -107,18 +107,21 @@ struct StageTimes {
   Seconds backward = 0;  ///< of both halves, and of a second forward
 };
 
-[[nodiscard]] inline StageTimes stage_times(const PlanStage& stage, const PlanProblem& problem) {
+[[nodiscard]] inline StageTimes stage_times(const PlanStage& stage, const WeightExchange& weights,
+                                            const PlanProblem& problem) {
   StageTimes all;
   const std::size_t degree = stage.ranks.size() / stage.groups();
   for (std::size_t g = 0; g < stage.groups(); ++g) {
     const double samples = static_cast<double>(stage.samples[g]) / stage.sequence;
+    const Seconds keys = key_exchange(stage, g, problem.profile(), problem.machine());
     const Device* before = nullptr;
     for (std::size_t i = g * degree; i < (g + 1) * degree; ++i) {
       const Device& device = problem.machine().device(stage.ranks[i]);
       if (before != nullptr && before->name == device.name && before->speed == device.speed)
         continue;
       before = &device;
-      const LayerTimes times = problem.profile().times(stage.layers, device, stage.tensor, samples);
+      LayerTimes times = problem.profile().times(stage.layers, device, stage.tensor, samples);
+      add_exchange(times, weights, keys);
       for (const auto time : {&LayerTimes::forward, &LayerTimes::backward_input,
                               &LayerTimes::backward_weight, &LayerTimes::update})
         all.slowest.*time = std::max(all.slowest.*time, times.*time);
@@ -300,13 +303,13 @@ HEDDLE_INLINE std::vector<StagePrice> stage_prices(const Plan& plan, const PlanP
   heddle::check(plan, problem.layers(), problem.machine().ranks());
   std::vector<StagePrice> prices;
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    const impl::StageTimes times = impl::stage_times(plan.stages[s], problem);
-    StagePrice& price =
-        prices.emplace_back(StagePrice{.forward = times.slowest.forward,
-                                       .backward = times.backward,
-                                       .update = times.slowest.update,
-                                       .gradient_sum = impl::gradient_sum_time(
-                                           plan.stages[s], problem.profile(), problem.machine())});
+    const impl::WeightExchange weights =
+        impl::weight_exchange(plan, plan.stages[s], problem.profile(), problem.machine());
+    const impl::StageTimes times = impl::stage_times(plan.stages[s], weights, problem);
+    StagePrice& price = prices.emplace_back(StagePrice{.forward = times.slowest.forward,
+                                                       .backward = times.backward,
+                                                       .update = times.slowest.update,
+                                                       .gradient_sum = weights.step});
     if (s + 1 == plan.stages.size()) continue;
     impl::CutTraffic down(problem.machine()), up(problem.machine());
     impl::each_message(plan, s, problem, [&](Rank from, Rank to, Bytes bytes) {
@@ -326,7 +329,11 @@ HEDDLE_INLINE Seconds simulated_step(const Plan& plan, const PlanProblem& proble
 HEDDLE_INLINE Timeline simulated_timeline(const Plan& plan, const PlanProblem& problem) {
   impl::PlanCosts costs{stage_prices(plan, problem), {}};
   for (const PlanStage& stage : plan.stages)
-    costs.weights.push_back(impl::stage_times(stage, problem).slowest.backward_weight);
+    costs.weights.push_back(
+        impl::stage_times(stage,
+                          impl::weight_exchange(plan, stage, problem.profile(), problem.machine()),
+                          problem)
+            .slowest.backward_weight);
   return simulate(weave(impl::plan_orders(plan, "heddle::plan::simulated_step")), costs);
 }
 

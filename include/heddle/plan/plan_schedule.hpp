@@ -56,10 +56,10 @@ struct ScheduleOptions {
 /// Costs of the Schedule of a plan, by rank: passes and updates take the time that the profile has
 /// for the layers and samples of the rank on its device. Ranks of a group that divide layers wait
 /// for each other, so their passes take the time of the slowest one; so do ranks that divide
-/// sequences, of which each computes an equal part of the samples' time. The exchange of keys is
-/// not counted. The machine's links price the moves. A group action takes ring_all_reduce_time() of
-/// the parameters that a rank holds, over the ranks that hold the same ones. Other actions, such as
-/// combines and casts, take no time.
+/// sequences, of which each computes an equal part of the samples' time. Passes have the exchange
+/// of keys and of sharded weights in them, a group action takes the exchange of gradients and
+/// weights a step, and a sharded update is divided; see stage_prices(). The machine's links price
+/// the moves. Other actions, such as combines and casts, take no time.
 class RankCosts {
  public:
   using Time = Seconds;  ///< the type of costs

@@ -24,8 +24,8 @@
 #include <heddle/core/units.hpp>
 #include <heddle/layout/mesh_shape.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/impl/gradient_sum_time.hpp>
 #include <heddle/plan/impl/plan_orders.hpp>
+#include <heddle/plan/impl/stage_exchange.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/plan_schedule.hpp>
 #include <heddle/plan/profile.hpp>
@@ -274,18 +274,22 @@ HEDDLE_INLINE RankCosts::RankCosts(const Plan& plan, const Profile& profile, Mac
   impl::check_degrees(plan, "heddle::plan::costs");
   for (const PlanStage& stage : plan.stages) {
     const auto degree = static_cast<std::size_t>(stage.tensor * stage.sequence);
-    for (std::size_t i = 0; i < stage.ranks.size(); ++i)
+    const impl::WeightExchange weights = impl::weight_exchange(plan, stage, profile, m_machine);
+    for (std::size_t i = 0; i < stage.ranks.size(); ++i) {
+      const Seconds keys = impl::key_exchange(stage, i / degree, profile, m_machine);
       for (std::size_t j = i / degree * degree; j < (i / degree + 1) * degree; ++j) {
         LayerTimes& slowest = m_times[+stage.ranks[i]];  // of its group
-        const LayerTimes times =
+        LayerTimes times =
             profile.times(stage.layers, m_machine.device(stage.ranks[j]), stage.tensor,
                           static_cast<double>(stage.samples[i / degree]) / stage.sequence);
+        impl::add_exchange(times, weights, keys);
         for (const auto time :
              {&LayerTimes::forward, &LayerTimes::backward_input, &LayerTimes::backward_weight})
           slowest.*time = std::max(slowest.*time, times.*time);
         if (i == j) slowest.update = times.update;
       }
-    m_sums.push_back(impl::gradient_sum_time(stage, profile, m_machine));
+    }
+    m_sums.push_back(weights.step);
   }
 }
 

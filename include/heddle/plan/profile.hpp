@@ -56,6 +56,9 @@ struct ProfiledLayer {
   Bytes delta = 0;        ///< kept from I to W, a sample
   Bytes parameters = 0;   ///< bytes of the weights, and of their gradients
   std::vector<LayerMeasurement> measured = {};  ///< in any order
+  /// Bytes of the keys and values of the layer's attention, a sample. Ranks that divide sequences
+  /// exchange them.
+  Bytes keys = 0;
 
   friend bool operator==(const ProfiledLayer&, const ProfiledLayer&) = default;
 };

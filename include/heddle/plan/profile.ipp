@@ -230,8 +230,9 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Profile& profile
     if (end - begin != 1) out << '-' << end - 1;
     if (!layer.name.empty()) out << " (" << layer.name << (end - begin == 1 ? ")" : ", ...)");
     out << ": parameters " << layer.parameters << ", output " << layer.output << ", saved "
-        << layer.saved << ", delta " << layer.delta << "; measured on "
-        << impl::measured_text(layer);
+        << layer.saved << ", delta " << layer.delta;
+    if (layer.keys > 0) out << ", keys " << layer.keys;
+    out << "; measured on " << impl::measured_text(layer);
     begin = end;
   }
   return out;
