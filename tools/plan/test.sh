@@ -210,8 +210,8 @@ expect 1 "'broken.txt', line 2: the list of 'activation_size' does not end: '[96
 [[ ! -e broken.json ]] || { failures=$((failures + 1)); echo "FAILED: a profile is written"; }
 sed 's/-- n4$/-- n5/' graph.txt > broken.txt
 expect 1 "line 7: an edge names 'n5', which is no node" import broken.txt
-expect 1 "'none.txt': the file cannot be read" import none.txt
-expect 1 "'.': the file cannot be read" import .
+expect 1 "cannot read 'none.txt'" import none.txt
+expect 1 "cannot read '.'" import .
 wrong "--samples is 0" import graph.txt --samples 0
 wrong "FILE is required" import
 ((failures == 0)) && echo "all as expected"
