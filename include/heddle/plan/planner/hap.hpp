@@ -20,6 +20,7 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/program.hpp>
 #include <heddle/plan/sharded_program.hpp>
+#include <heddle/plan/solver/program_solver.hpp>
 #include <heddle/plan/solver/shard_ratios.hpp>
 
 namespace heddle::inline v0::plan {
@@ -37,6 +38,8 @@ struct HapOptions {
   std::vector<double> shares = {};
   /// The most rounds of search and linear program.
   int rounds = 10;
+  /// Solves the linear programs of shares.
+  AnySolver solver = {};
 };
 
 /// The prices of a ShardedProgram.
