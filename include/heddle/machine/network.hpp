@@ -34,7 +34,7 @@ namespace heddle::inline v0 {
 /// A kind of network, such as the InfiniBand of some nodes: any two of its ranks reach each other.
 struct NetworkKind {
   std::string name;         ///< shown to people
-  Link link;                ///< of two ranks in different nodes
+  Link link;                ///< between two ranks in different nodes
   std::vector<Rank> ranks;  ///< the ranks that are on the network
 };
 
