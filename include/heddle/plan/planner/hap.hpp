@@ -93,9 +93,10 @@ struct HapResult {
 /// "tensor t is needed in form f". The bound of a state is never above the time of a program that
 /// has its properties, so the search is exact: no sequence of instructions takes less time for
 /// these shares, up to one part in 10^10. Of programs that take the same time, it finds one with
-/// few collectives that sums parts rather than gathers operands. For a fixed program, solve_ratios()
-/// finds the shares. The turns end when the time, with whole blocks, does not fall. They start from
-/// shares by speed, from equal shares and, if capacities are known, from shares by capacity.
+/// few collectives that sums parts rather than gathers operands. For a fixed program,
+/// solve_ratios() finds the shares. The turns end when the time, with whole blocks, does not fall.
+/// They start from shares by speed, from equal shares and, if capacities are known, from shares by
+/// capacity.
 ///
 /// Sufficient factors need no rule of their own: a gradient that is computed from gathered factors
 /// is a matmul of replicated inputs.
