@@ -6,7 +6,7 @@
 #   HEDDLE_HAS_*                the optional packages that are there
 #   HEDDLE_KOKKOSKERNELS_TARGET the name of Kokkos Kernels' target: its own, or the one of Trilinos
 #   HEDDLE_NCCL_TARGET          that of NCCL, or of RCCL where Kokkos runs on AMD's devices
-#   HEDDLE_{KOKKOS,MPI,CBLAS,KOKKOSKERNELS,NCCL,JSON}_STATE   a phrase each, for the summary
+#   HEDDLE_{KOKKOS,MPI,CBLAS,KOKKOSKERNELS,NCCL,JSON,CBC}_STATE   a phrase each, for the summary
 # Stops where Kokkos lacks the device that HEDDLE_DEVICE asks for.
 # A target that the enclosing project has made already (FetchContent, a submodule) is taken as is.
 
@@ -65,6 +65,15 @@ endif()
 if(TARGET nlohmann_json::nlohmann_json)
   set(HEDDLE_HAS_JSON TRUE)
   set(HEDDLE_JSON_STATE "by nlohmann_json ${nlohmann_json_VERSION} (target heddle::json)")
+endif()
+
+# heddle::cbc: linear and integer programs by COIN-OR's libraries, for those who ask for them.
+set(HEDDLE_HAS_CBC FALSE)
+set(HEDDLE_CBC_STATE "Heddle's own (Cbc not found)")
+find_package(CBC QUIET MODULE)
+if(TARGET CBC::CBC)
+  set(HEDDLE_HAS_CBC TRUE)
+  set(HEDDLE_CBC_STATE "Heddle's own, and Cbc ${CBC_VERSION} (target heddle::cbc)")
 endif()
 
 # Below the line of what is required: optional, and pointless without the rest.

@@ -15,9 +15,13 @@
 
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/machine/network.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/planner/holmes.hpp>
 #include <heddle/plan/profile.hpp>
@@ -30,6 +34,8 @@ namespace test_holmes {
 
 using namespace heddle;
 using namespace heddle::test;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
 using plan::Holmes;
 using plan::PlanProblem;
 
@@ -48,6 +54,45 @@ TEST_CASE("clusters are what one kind of network joins") {
   CHECK(sizes(Machine::uniform(1, {"gpu"}, {1e-6, 1e9})) == std::vector<std::size_t>{1});
   const auto split = plan::network_clusters(cluster({infiniband, roce, infiniband}, 1));
   CHECK(split == std::vector<std::vector<Rank>>{{Rank{0}, Rank{2}}, {Rank{1}}});
+}
+
+TEST_CASE("a cluster in which no kind of network joins two devices is refused") {
+  // Two nodes of two ranks have InfiniBand and two have RoCE, and nobody ordered a common network.
+  std::vector<Device> devices(8, Device{"a100"});
+  for (std::size_t r = 4; r < 8; ++r) devices[r] = {"mi250"};
+  const Machine nodes =
+      Machine::hierarchical(devices, {{.name = "node", .ranks = 2, .link = {2e-6, 300e9}},
+                                      {.name = "cluster", .ranks = 8, .link = {20e-6, 3.1e9}}});
+  std::vector<NetworkKind> networks = {{"InfiniBand", {5e-6, 100e9}, {0, 1, 2, 3}},
+                                       {"RoCE", {5e-6, 50e9}, {4, 5, 6, 7}}};
+  CHECK_THROWS_MATCHES(connect(nodes, networks), contract_error,
+                       MessageMatches(ContainsSubstring("no kind of network joins two devices") &&
+                                      ContainsSubstring("rank 0 ('a100') and rank 4 ('mi250')") &&
+                                      ContainsSubstring("add a network that both are on")));
+  // With the remedy, Holmes finds the clusters, and a plan.
+  networks.push_back({"Ethernet", {20e-6, 3.1e9}, {0, 1, 2, 3, 4, 5, 6, 7}});
+  const Machine joined = connect(nodes, networks);
+  CHECK(joined.link(0, 1) == Link{2e-6, 300e9});
+  CHECK(joined.link(1, 2) == Link{5e-6, 100e9});
+  CHECK(joined.link(7, 4) == Link{5e-6, 50e9});
+  CHECK(joined.link(3, 4) == Link{20e-6, 3.1e9});
+  CHECK(plan::network_clusters(joined) ==
+        std::vector<std::vector<Rank>>{{0, 1, 2, 3}, {4, 5, 6, 7}});
+  const Profile profile = equal_layers(4, 1e-3, 1000, 1000);
+  const plan::FoundPlan found = Holmes{}.search(PlanProblem(profile, joined, {.batch = 8}));
+  REQUIRE(found.plan);
+  for (const PlanStage& stage : found.plan->stages)
+    for (const Rank rank : stage.ranks) CHECK((rank < 4) == (stage.ranks.front() < 4));
+  networks[2].ranks = {0, 1, 8};
+  CHECK_THROWS_MATCHES(
+      connect(nodes, networks), contract_error,
+      MessageMatches(ContainsSubstring("'Ethernet'") && ContainsSubstring("rank 8 of 8")));
+  networks[2] = {"Ethernet", {20e-6, 0}, {0, 1, 2, 3, 4, 5, 6, 7}};
+  CHECK_THROWS_MATCHES(connect(nodes, networks), contract_error,
+                       MessageMatches(ContainsSubstring("a bandwidth must be above 0")));
+  // Without nodes, every rank is on networks of its own.
+  const Machine alone = Machine::uniform(2, {"gpu"}, {1e-6, 1e9});
+  CHECK(connect(alone, {{"Ethernet", {1, 2}, {0, 1}}}).link(0, 1) == Link{1, 2});
 }
 
 TEST_CASE("no data or tensor group spans two kinds of network") {

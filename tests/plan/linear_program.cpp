@@ -23,6 +23,7 @@
 #include <heddle/plan/solver/linear_program.hpp>
 
 #include "support/cases.hpp"
+#include "support/plain_program.hpp"
 #include "support/rational.hpp"
 
 namespace test_linear_program {
@@ -33,34 +34,12 @@ using heddle::plan::Outcome;
 using heddle::plan::Relation;
 using heddle::plan::solve;
 using heddle::plan::solve_integer;
+using heddle::test::Plain;
+using heddle::test::program_of;
+using heddle::test::random_plain;
 using heddle::test::Rational;
 
 namespace {
-
-/// A program in plain arrays: minimise cost * x under rows and 0 <= x <= upper.
-struct Plain {
-  std::vector<int> cost;
-  std::vector<std::vector<int>> rows;
-  std::vector<Relation> relations;
-  std::vector<int> sides;
-  std::vector<std::optional<int>> upper;
-
-  [[nodiscard]] std::size_t size() const { return cost.size(); }
-};
-
-template <class Number>
-LinearProgram<Number> program_of(const Plain& plain) {
-  LinearProgram<Number> program;
-  for (std::size_t v = 0; v < plain.size(); ++v)
-    program.add_variable("x", Number(plain.cost[v]), Number{},
-                         plain.upper[v] ? std::optional<Number>(*plain.upper[v]) : std::nullopt);
-  for (std::size_t r = 0; r < plain.rows.size(); ++r) {
-    std::vector<std::pair<std::size_t, Number>> terms;
-    for (std::size_t v = 0; v < plain.size(); ++v) terms.push_back({v, Number(plain.rows[r][v])});
-    program.add_constraint("row", terms, plain.relations[r], Number(plain.sides[r]));
-  }
-  return program;
-}
 
 /// The solution of square * x = side, or nothing if the matrix is singular.
 std::optional<std::vector<Rational>> gauss(std::vector<std::vector<Rational>> square,
@@ -146,26 +125,6 @@ Plain directions(const Plain& plain) {
   return result;
 }
 
-Plain random_program(std::mt19937_64& random, int most_variables, bool boxed) {
-  const auto draw = [&](int low, int high) {
-    return std::uniform_int_distribution<int>(low, high)(random);
-  };
-  Plain plain;
-  const int n = draw(1, most_variables);
-  const int rows = draw(0, 4);
-  for (int v = 0; v < n; ++v) {
-    plain.cost.push_back(draw(-3, 3));
-    plain.upper.push_back(boxed || draw(0, 3) == 0 ? std::optional<int>(draw(0, 3)) : std::nullopt);
-  }
-  for (int r = 0; r < rows; ++r) {
-    plain.rows.emplace_back();
-    for (int v = 0; v < n; ++v) plain.rows.back().push_back(draw(0, 2) == 0 ? 0 : draw(-3, 3));
-    plain.relations.push_back(static_cast<Relation>(draw(0, 2)));
-    plain.sides.push_back(draw(0, 2) == 0 ? 0 : draw(-6, 6));  // degenerate ones are among them
-  }
-  return plain;
-}
-
 }  // namespace
 
 TEST_CASE("linear programs have the cost of their best vertex") {
@@ -174,7 +133,7 @@ TEST_CASE("linear programs have the cost of their best vertex") {
   int infeasible = 0;
   int unbounded = 0;
   for (std::uint64_t i = 0; i < heddle::test::cases(1000, 100'000); ++i) {
-    const Plain plain = random_program(random, i % 8 == 0 ? 6 : 4, i % 2 == 0);
+    const Plain plain = random_plain(random, i % 8 == 0 ? 6 : 4, i % 2 == 0);
     const auto exact = solve(program_of<Rational>(plain));
     const auto rounded = solve(program_of<double>(plain));
     const std::optional<Rational> least = least_vertex(plain);
@@ -211,7 +170,7 @@ TEST_CASE("dual prices are what the right sides cost") {
   std::mt19937_64 random(72);
   int compared = 0;
   for (std::uint64_t i = 0; i < heddle::test::cases(300, 30'000); ++i) {
-    const Plain plain = random_program(random, 4, true);
+    const Plain plain = random_plain(random, 4, true);
     const auto solution = solve(program_of<Rational>(plain));
     if (solution.outcome != Outcome::optimal) continue;
     // Weak duality, with the prices of the upper bounds at their best: the bound is the cost.
@@ -301,7 +260,7 @@ TEST_CASE("integer programs have the cost of their best whole point") {
   int optimal = 0;
   int infeasible = 0;
   for (std::uint64_t i = 0; i < heddle::test::cases(400, 40'000); ++i) {
-    const Plain plain = random_program(random, 5, true);
+    const Plain plain = random_plain(random, 5, true);
     std::vector<std::size_t> whole;
     for (std::size_t v = 0; v < plain.size(); ++v) whole.push_back(v);
     std::optional<Rational> least;

@@ -17,6 +17,9 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core/error.hpp>
+#include <heddle/plan/solver/integer_program.hpp>
+#include <heddle/plan/solver/linear_program.hpp>
+#include <heddle/plan/solver/program_solver.hpp>
 #include <heddle/plan/solver/strategy_graph.hpp>
 
 #include "support/cases.hpp"
@@ -164,6 +167,52 @@ TEST_CASE("a price of bytes makes a large choice fit") {
   CHECK(graph.bytes(*found.strategies) >= 2000);
   graph.capacity = 1999;
   CHECK_FALSE(choose_strategies(graph).strategies);
+}
+
+/// A solver that counts its integer programs, and fails after the first `good` ones.
+struct CountingSolver {
+  std::size_t* count;
+  std::size_t good;
+
+  [[nodiscard]] plan::LinearSolution<double> solve(const plan::LinearProgram<double>& p) const {
+    return plan::solve(p);
+  }
+  [[nodiscard]] plan::IntegerSolution<double> solve_integer(const plan::LinearProgram<double>& p,
+                                                            const std::vector<std::size_t>& whole,
+                                                            std::size_t most) const {
+    if (++*count <= good) return plan::solve_integer(p, whole, most);
+    plan::IntegerSolution<double> nothing;
+    nothing.outcome = plan::Outcome::inaccurate;
+    return nothing;
+  }
+};
+static_assert(plan::ProgramSolver<CountingSolver>);
+static_assert(plan::ProgramSolver<plan::SimplexSolver>);
+static_assert(plan::ProgramSolver<plan::AnySolver>);
+
+TEST_CASE("the solver of the options is asked, and no optimum is claimed if it fails") {
+  std::mt19937_64 random(37);
+  std::size_t failed = 0;
+  for (std::size_t i = 0; i < 20; ++i) {
+    StrategyGraph graph = random_graph(random, 3 + i % 4, 0);
+    if (i % 2 == 1) graph.capacity = 6e5 * static_cast<double>(graph.nodes.size());
+    std::size_t asked = 0;
+    const plan::StrategyOptions good{.reduce = false, .solver = CountingSolver{&asked, 1000}};
+    const StrategyChoice found = choose_strategies(graph, good);
+    const StrategyChoice own = choose_strategies(graph, {.reduce = false});
+    CHECK(asked > 0);
+    CHECK(found.strategies == own.strategies);
+    CHECK(found.programs == own.programs);
+    asked = 0;
+    const plan::StrategyOptions bad{.reduce = false, .solver = CountingSolver{&asked, 0}};
+    const StrategyChoice failing = choose_strategies(graph, bad);
+    CHECK(asked > 0);
+    CHECK_FALSE(failing.optimal);
+    if (!failing.strategies) continue;
+    ++failed;
+    CHECK(failing.cost >= brute_force(graph) * (1 - 1e-9));
+  }
+  CHECK(failed > 0);
 }
 
 TEST_CASE("wrong graphs are rejected") {

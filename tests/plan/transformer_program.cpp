@@ -4,14 +4,18 @@
 // Transformers as tensor programs: their counts, how HAP and Rhino divide a layer, and wrong sizes.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core/error.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/planner/hap.hpp>
 #include <heddle/plan/planner/rhino.hpp>
@@ -85,6 +89,40 @@ TEST_CASE("a transformer's program has the flops of its products", "[plan][progr
   CHECK(program.size_of("query") == 2);
   CHECK(program.size_of("head_width") == static_cast<std::int64_t>(w / h));
   CHECK(reverse(program, "loss", {.step = 0.1}).flops() > 2.9 * program.flops());
+}
+
+TEST_CASE("HAP finds the whole step of a transformer with few property sets", "[plan][hap]") {
+  // With a bound of the computation alone, the search of one block does not end in a minute.
+  const heddle::Machine machine = heddle::Machine::uniform(4, {"gpu"}, {2e-6, 50e9});
+  const hp::HapOptions options{.flops = 1e13};
+  const hp::TensorProgram step =
+      reverse(hp::transformer_program({.sequences = 8, .context = 128, .width = 256, .heads = 8}),
+              "output", {.step = 0.1});
+  const hp::ShardGroups groups(step, machine.ranks());
+  std::size_t candidates = 0;
+  const auto found = hap_search(
+      step, machine, groups, std::vector(groups.size(), std::vector(4, 0.25)), options, candidates);
+  INFO(step.operations.size() << " operations, " << candidates << " property sets");
+  REQUIRE(found);
+  CHECK(candidates < 10'000);
+  const heddle::Seconds best = sharded_price(step, *found, machine, options).time();
+  // Two programs of the literature are among those that it compares: samples divided, and the
+  // matrices divided by columns, then by rows.
+  std::vector<std::pair<std::string, hp::TensorForm>> data, tensor;
+  data.emplace_back("input", hp::TensorForm::sharded("sequence"));
+  for (const hp::ProgramTensor& each : step.tensors)
+    if (each.role == hp::TensorRole::parameter) data.emplace_back(each.name, hp::TensorForm{});
+  const std::string block = "block0.";
+  for (const char* name : {"attention.q", "attention.k", "attention.v", "attention.project"})
+    tensor.emplace_back(block + name, hp::TensorForm::sharded("head"));
+  tensor.emplace_back(block + "mlp.expand", hp::TensorForm::sharded("hidden"));
+  tensor.emplace_back(block + "mlp.contract", hp::TensorForm::sharded("hidden"));
+  for (const auto& forms : {data, tensor}) {
+    const heddle::Seconds time =
+        hap(step, machine, {.flops = 1e13, .forms = forms, .shares = std::vector(4, 1.0)})
+            .price.time();
+    CHECK(best <= time * (1 + 1e-12));
+  }
 }
 
 TEST_CASE("planners divide a layer by columns, then by rows", "[plan][program][hap][rhino]") {

@@ -7,9 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <heddle/machine/machine.hpp>
+#include <heddle/machine/network.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/plan.hpp>
 
@@ -18,27 +20,23 @@ namespace heddle::test {
 /// The kind of a node's network card.
 enum class Card { infiniband, roce, ethernet };
 
-/// Bytes per second of a node's card (InfiniBand 100 GB/s, RoCE 50, Ethernet 3.1). Two cards of one
-/// kind talk at their own rate, others by Ethernet.
-[[nodiscard]] inline double bandwidth(Card a, Card b) {
-  if (a != b) return 3.1e9;
-  return a == Card::infiniband ? 100e9 : a == Card::roce ? 50e9 : 3.1e9;
-}
-
-/// Nodes of `size` ranks with one card each. Within a node, 300 GB/s.
+/// Nodes of `size` ranks with one card each: InfiniBand 100 GB/s, RoCE 50, Ethernet 3.1. All nodes
+/// are on the Ethernet. Within a node, 300 GB/s.
 [[nodiscard]] inline Machine cluster(const std::vector<Card>& cards, int size,
                                      const std::vector<Device>& devices) {
   const int ranks = static_cast<int>(cards.size()) * size;
   Machine machine =
       Machine::hierarchical(devices, {{.name = "node", .ranks = size, .link = {2e-6, 300e9}},
                                       {.name = "cluster", .ranks = ranks, .link = {20e-6, 3.1e9}}});
-  for (int a = 0; a < ranks; ++a)
-    for (int b = 0; b < ranks; ++b)
-      if (a / size != b / size)
-        machine.set_link(Rank{a}, Rank{b},
-                         {5e-6, bandwidth(cards[static_cast<std::size_t>(a / size)],
-                                          cards[static_cast<std::size_t>(b / size)])});
-  return machine;
+  std::vector<NetworkKind> networks = {{"InfiniBand", {5e-6, 100e9}, {}},
+                                       {"RoCE", {5e-6, 50e9}, {}},
+                                       {"Ethernet", {5e-6, 3.1e9}, {}}};
+  for (int r = 0; r < ranks; ++r) {
+    const Card card = cards[static_cast<std::size_t>(r / size)];
+    networks[2].ranks.push_back(Rank{r});
+    if (card != Card::ethernet) networks[card == Card::roce].ranks.push_back(Rank{r});
+  }
+  return connect(std::move(machine), networks);
 }
 
 [[nodiscard]] inline Machine cluster(const std::vector<Card>& cards, int size) {

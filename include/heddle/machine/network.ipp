@@ -51,4 +51,40 @@ HEDDLE_INLINE Machine network_of(const std::vector<std::vector<Link>>& links,
   return machine;
 }
 
+HEDDLE_INLINE Machine connect(Machine machine, const std::vector<NetworkKind>& networks) {
+  constexpr const char* where = "heddle::connect";
+  const auto ranks = static_cast<std::size_t>(machine.ranks());
+  std::vector<std::vector<const NetworkKind*>> of_rank(ranks);  // fastest first
+  std::vector<const NetworkKind*> fastest;
+  for (const NetworkKind& each : networks) fastest.push_back(&each);
+  std::ranges::stable_sort(fastest, [](const NetworkKind* a, const NetworkKind* b) {
+    return a->link.bandwidth > b->link.bandwidth;
+  });
+  for (const NetworkKind* const each : fastest)
+    for (const Rank rank : each->ranks) {
+      expects(+rank < ranks, [&] {
+        return ErrorInfo{where, text("network '", each->name, "' joins a rank that does not exist"),
+                         text("rank ", rank, " of ", ranks)};
+      });
+      of_rank[+rank].push_back(each);
+    }
+  const bool has_nodes = machine.levels().size() > 1;
+  for (std::size_t from = 0; from < ranks; ++from)
+    for (std::size_t to = 0; to < ranks; ++to) {
+      if (from == to || (has_nodes && machine.group(0, Rank{from}) == machine.group(0, Rank{to})))
+        continue;
+      const auto shared = std::ranges::find_first_of(of_rank[from], of_rank[to]);
+      expects(shared != of_rank[from].end(), [&] {
+        return ErrorInfo{
+            where, "no kind of network joins two devices",
+            text("rank ", from, " ('", machine.device(Rank{from}).name, "') and rank ", to, " ('",
+                 machine.device(Rank{to}).name, "'), with ", networks.size(), " networks"),
+            "add a network that both are on, such as the Ethernet of all nodes, or "
+            "plan for each part alone"};
+      });
+      machine.set_link(Rank{from}, Rank{to}, (*shared)->link);
+    }
+  return machine;
+}
+
 }  // namespace heddle::inline v0

@@ -13,6 +13,7 @@
 #include <heddle/plan/solver/list_options.hpp>
 #include <heddle/plan/solver/list_schedule.hpp>
 #include <heddle/plan/solver/min_max_partition.hpp>
+#include <heddle/plan/solver/program_solver.hpp>
 #include <heddle/plan/solver/shard_ratios.hpp>
 #include <heddle/plan/solver/stage_cut.hpp>
 #include <heddle/plan/solver/strategy_graph.hpp>

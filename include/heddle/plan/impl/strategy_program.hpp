@@ -17,6 +17,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/plan/solver/integer_program.hpp>
 #include <heddle/plan/solver/linear_program.hpp>
+#include <heddle/plan/solver/program_solver.hpp>
 
 namespace heddle::inline v0::plan::impl {
 
@@ -97,7 +98,8 @@ class StrategyProgram {
   /// Solves the program. `choice` gets the strategies of its nodes if the outcome is optimal or, as
   /// the best that was found, inaccurate. Returns the outcome and the number of linear programs.
   std::pair<Outcome, std::size_t> solve(std::vector<std::size_t>& choice,
-                                        std::optional<double> capacity, std::size_t most) const {
+                                        std::optional<double> capacity, std::size_t most,
+                                        const AnySolver& solver) const {
     LinearProgram<double> program;
     std::vector<std::size_t> whole;
     std::vector<std::vector<std::optional<std::size_t>>> picks;
@@ -129,7 +131,7 @@ class StrategyProgram {
                              m_pairs->bytes(m_nodes[i])[s] / std::max(*capacity, 1.0));
       program.add_constraint({}, std::move(sum), Relation::at_most, *capacity >= 1 ? 1 : *capacity);
     }
-    const IntegerSolution<double> solution = solve_integer(program, whole, most);
+    const IntegerSolution<double> solution = solver.solve_integer(program, whole, most);
     if (!solution.values.empty())
       for (std::size_t i = 0; i < m_nodes.size(); ++i)
         for (std::size_t s = 0; s < picks[i].size(); ++s)

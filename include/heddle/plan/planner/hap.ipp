@@ -284,7 +284,7 @@ HEDDLE_INLINE HapResult hap(const TensorProgram& program, const Machine& machine
         if (turn == 1) {
           const RatioProblem<double> ratios =
               hap_ratios(program, now, machine, groups, shares, options);
-          const LinearSolution<double> solved = solve(ratio_program(ratios));
+          const LinearSolution<double> solved = options.solver.solve(ratio_program(ratios));
           if (solved.outcome != Outcome::optimal) break;
           for (std::size_t g = 0; g < groups.size(); ++g)
             for (std::size_t r = 0; r < n && impl::names(ratios, g); ++r)
@@ -312,7 +312,7 @@ HEDDLE_INLINE HapResult hap(const TensorProgram& program, const Machine& machine
   if (!prices.limited() || !options.shares.empty()) return best;
   const RatioProblem<double> ratios =
       hap_ratios(program, best.program, machine, groups, best.shares, options);
-  const auto solved = solve(ratio_program(ratios));
+  const auto solved = options.solver.solve(ratio_program(ratios));
   if (solved.outcome != Outcome::optimal) return best;
   auto price = solved.prices.end() - static_cast<std::ptrdiff_t>(ratios.limits.size());
   for (std::size_t r = 0; r < n; ++r)

@@ -14,6 +14,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/plan/program.hpp>
 #include <heddle/plan/sharded_program.hpp>
+#include <heddle/plan/solver/program_solver.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -28,6 +29,7 @@ struct RhinoOptions {
   std::string batch = {};               ///< the dimension of samples; empty: no pipeline
   std::vector<int> microbatches = {8};  ///< numbers of microbatches of a pipeline to choose from
   double tolerance = 0.2;               ///< see StageCutOptions::tolerance
+  AnySolver solver = {};                ///< solves the integer programs
 };
 
 /// The forms of a tensor in a RhinoPlan, by axis.

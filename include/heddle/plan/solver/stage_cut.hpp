@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
+#include <heddle/plan/solver/program_solver.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -41,6 +42,7 @@ struct StageCutOptions {
   double tolerance = 0.1;      ///< a stage has at most 1 + tolerance times its share of the work
   std::size_t binaries = 48;   ///< binaries of the integer program at most
   std::size_t programs = 400;  ///< linear programs of its search at most
+  AnySolver solver = {};       ///< solves the integer program
 };
 
 /// A division into stages.

@@ -152,7 +152,8 @@ inline Outcome cut_exactly(const OperationGraph& graph, int stages, double most,
     }
     if (!sum.empty()) program.add_constraint({}, std::move(sum), Relation::at_most, 1 - fixed);
   }
-  const IntegerSolution<double> solution = solve_integer(program, whole, options.programs);
+  const IntegerSolution<double> solution =
+      options.solver.solve_integer(program, whole, options.programs);
   cut.programs += solution.programs;
   if (!solution.values.empty()) {
     cut.stages.assign(n, 0);

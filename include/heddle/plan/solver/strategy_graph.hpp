@@ -13,6 +13,7 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/plan/solver/program_solver.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -48,6 +49,7 @@ struct StrategyOptions {
   std::size_t programs = 400;  ///< linear programs for one integer program at most
   bool reduce = true;          ///< whether nodes are eliminated before the integer program
   Seconds per_byte = 0;        ///< added to costs in the search, to prefer choices of fewer bytes
+  AnySolver solver = {};       ///< solves the integer programs
 };
 
 /// A choice of strategies.

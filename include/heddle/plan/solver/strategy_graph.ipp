@@ -202,7 +202,7 @@ inline std::size_t choose_by_windows(const PairCosts& pairs, const std::vector<s
         return sum;
       };
       std::vector<std::size_t> changed = choice;
-      programs += program.solve(changed, {}, options.programs).second;
+      programs += program.solve(changed, {}, options.programs, options.solver).second;
       const Seconds before = price(choice);
       if (price(changed) < before - 1e-9 * before ||
           (before == forbidden && price(changed) < forbidden)) {
@@ -230,7 +230,7 @@ inline StrategyChoice choose_freely(const StrategyGraph& graph, const StrategyOp
   bool windows = left.size() > options.nodes;
   if (!windows && !left.empty()) {
     const auto [outcome, programs] =
-        StrategyProgram(pairs, left).solve(choice, {}, options.programs);
+        StrategyProgram(pairs, left).solve(choice, {}, options.programs, options.solver);
     found.programs += programs;
     if (outcome == Outcome::infeasible) return found;
     found.optimal = outcome == Outcome::optimal;
@@ -316,7 +316,8 @@ HEDDLE_INLINE StrategyChoice choose_strategies(const StrategyGraph& graph,
     std::vector<std::size_t> all(graph.nodes.size()), choice(graph.nodes.size());
     for (std::size_t n = 0; n < all.size(); ++n) all[n] = n;
     const auto [outcome, programs] =
-        impl::StrategyProgram(pairs, all).solve(choice, graph.capacity, options.programs);
+        impl::StrategyProgram(pairs, all)
+            .solve(choice, graph.capacity, options.programs, options.solver);
     found = {.programs = before + programs};
     if (outcome == Outcome::optimal || outcome == Outcome::infeasible) {
       found.optimal = true;

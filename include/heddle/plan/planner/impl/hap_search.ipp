@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <heddle/plan/planner/hap.hpp>
+#include <heddle/plan/planner/impl/hap_bound.ipp>
 #include <heddle/plan/planner/impl/shard_prices.ipp>
 #include <heddle/plan/planner/impl/tensor_forms.hpp>
 #include <heddle/plan/program.hpp>
@@ -41,9 +42,10 @@ class HapSearch {
         m_order(check(program)) {
     for (std::size_t d = 0; d < program.dimensions.size(); ++d)
       m_shares.push_back(shares[groups.of(d)]);
-    for (std::size_t t = 0; t < program.tensors.size(); ++t) add_tensor(t);
+    add_paths();
     add_nodes();
     arrange();
+    add_bound();
   }
 
   [[nodiscard]] std::size_t candidates() const { return m_labels.size(); }
@@ -54,6 +56,7 @@ class HapSearch {
     Label first;
     first.made.assign(m_paths.size(), none);
     first.needed.assign(m_paths.size(), 0);
+    first.bound = m_bound->start();
     if (m_prices.limited()) first.memory.assign(m_prices.ranks(), 0);
     push(std::move(first));
     while (!m_queue.empty()) {
@@ -68,7 +71,7 @@ class HapSearch {
   }
 
  private:
-  static constexpr std::uint8_t none = 255;
+  static constexpr std::uint8_t none = HapBound::none;
   static constexpr std::size_t no_operation = static_cast<std::size_t>(-1);
 
   /// A form of a tensor.
@@ -87,13 +90,12 @@ class HapSearch {
     std::size_t operation = no_operation;
     std::vector<std::size_t> open = {};    ///< tensors that are open behind it
     std::vector<std::size_t> closed = {};  ///< tensors whose last node it is
-    double rest = 0;                       ///< the least seconds of this node and those behind it
   };
   struct Label {
     std::size_t depth = 0;
     std::size_t parent = 0;
     std::size_t choice = 0;
-    double seconds = 0;
+    double bound = 0;                   ///< no program that has these choices takes less time
     std::vector<std::uint8_t> made;     ///< by tensor: its form, or `none`
     std::vector<std::uint16_t> needed;  ///< by tensor: a mask of forms
     std::vector<double> memory;         ///< by rank; empty if no capacity is known
@@ -134,10 +136,12 @@ class HapSearch {
     return possible(form);
   }
 
-  void add_tensor(std::size_t t) {
+  using Steps = std::vector<std::vector<double>>;  ///< seconds from form to form
+
+  [[nodiscard]] Steps steps_of(std::size_t t) const {
     const std::size_t forms = 2 + dims(t).size();
     const double bytes = m_program.bytes(m_program.tensors[t]);
-    std::vector<std::vector<double>> steps(forms, std::vector<double>(forms, FormPaths::never));
+    Steps steps(forms, std::vector<double>(forms, FormPaths::never));
     for (std::size_t a = 0; a < forms; ++a)
       for (std::size_t b = 0; b < forms; ++b) {
         const TensorForm from = form(t, a), to = form(t, b);
@@ -147,7 +151,25 @@ class HapSearch {
         steps[a][b] = m_prices.communicate(kind, bytes, m_prices.dimension(from),
                                            m_prices.dimension(to), m_shares);
       }
-    m_paths.emplace_back(steps);
+    return steps;
+  }
+  /// Adds the paths of all tensors. A collective counts 1e-10 of the cheapest one more than it
+  /// takes, and an all-gather 2e-10. So of programs that take the same time, the search finds one
+  /// with few collectives that sums parts rather than gathers operands.
+  void add_paths() {
+    std::vector<Steps> all;
+    double cheapest = FormPaths::never;
+    for (std::size_t t = 0; t < m_program.tensors.size(); ++t)
+      for (const std::vector<double>& row : all.emplace_back(steps_of(t)))
+        for (const double seconds : row)
+          if (seconds > 0) cheapest = std::min(cheapest, seconds);
+    for (Steps& steps : all) {
+      for (std::size_t from = 0; from < steps.size(); ++from)
+        for (std::size_t to = 0; to < steps.size(); ++to)
+          if (double& seconds = steps[from][to]; seconds > 0)
+            seconds += (from >= 2 && to == 0 ? 2e-10 : 1e-10) * cheapest;
+      m_paths.emplace_back(steps);
+    }
   }
 
   void add_nodes() {
@@ -237,18 +259,27 @@ class HapSearch {
       ordered.push_back(std::move(next));
     }
     m_nodes = std::move(ordered);
-    double rest = 0;
-    for (std::size_t n = m_nodes.size(); n-- > 0;) {
-      double least = FormPaths::never;
-      for (const Choice& choice : m_nodes[n].choices) least = std::min(least, choice.seconds);
-      m_nodes[n].rest = rest += least;
+  }
+  void add_bound() {
+    std::vector<HapBound::Node> nodes;
+    for (const Node& node : m_nodes) {
+      HapBound::Node& into = nodes.emplace_back(HapBound::Node{.tensors = node.tensors});
+      for (const Choice& choice : node.choices) {
+        std::vector<HapBound::Use> uses(node.tensors.size());
+        const auto use = [&](std::size_t t) -> HapBound::Use& {
+          return uses[static_cast<std::size_t>(std::ranges::find(node.tensors, t) -
+                                               node.tensors.begin())];
+        };
+        for (const auto& [t, f] : choice.made) use(t).made = static_cast<std::uint8_t>(f);
+        for (const auto& [t, f] : choice.needed)
+          use(t).needed = static_cast<std::uint16_t>(use(t).needed | 1U << f);
+        into.choices.push_back({choice.seconds, std::move(uses)});
+      }
     }
+    m_bound.emplace(m_paths, std::move(nodes));
+    m_bound->tighten();
   }
 
-  [[nodiscard]] double demand(const Label& label, std::size_t t) const {
-    return label.made[t] == none ? m_paths[t].price(label.needed[t])
-                                 : m_paths[t].price(label.made[t], label.needed[t]);
-  }
   /// The bytes of all forms of a closed tensor on a rank.
   [[nodiscard]] double bytes(const Label& label, std::size_t t, std::size_t rank) const {
     const ProgramTensor& tensor = m_program.tensors[t];
@@ -272,16 +303,15 @@ class HapSearch {
     next.parent = at;
     next.choice = c;
     ++next.depth;
-    next.seconds += choice.seconds;
-    for (const std::size_t t : node.tensors) next.seconds -= demand(next, t);
+    const std::size_t depth = m_labels[at].depth;
+    const double added = m_bound->added(depth, c, [&](std::size_t i) {
+      return HapBound::Use{next.made[node.tensors[i]], next.needed[node.tensors[i]]};
+    });
+    if (added == FormPaths::never) return;
+    next.bound += added;
     for (const auto& [t, f] : choice.made) next.made[t] = static_cast<std::uint8_t>(f);
     for (const auto& [t, f] : choice.needed)
       next.needed[t] = static_cast<std::uint16_t>(next.needed[t] | 1U << f);
-    for (const std::size_t t : node.tensors) {
-      const double price = demand(next, t);
-      if (price == FormPaths::never) return;
-      next.seconds += price;
-    }
     for (std::size_t r = 0; r < next.memory.size(); ++r) {
       for (const std::size_t t : node.closed) next.memory[r] += bytes(next, t, r);
       if (next.memory[r] > m_prices.capacity(r)) return;
@@ -300,7 +330,7 @@ class HapSearch {
       }
     std::vector<std::size_t>& same = m_known[std::move(key)];
     const auto dominates = [](const Label& a, const Label& b) {
-      if (a.seconds > b.seconds) return false;
+      if (a.bound > b.bound) return false;
       for (std::size_t r = 0; r < a.memory.size(); ++r)
         if (a.memory[r] > b.memory[r]) return false;
       return true;
@@ -313,8 +343,7 @@ class HapSearch {
       return worse;
     });
     same.push_back(m_labels.size());
-    const double rest = label.depth < m_nodes.size() ? m_nodes[label.depth].rest : 0;
-    if (rest < FormPaths::never) m_queue.push({label.seconds + rest, label.depth, m_labels.size()});
+    if (label.bound < FormPaths::never) m_queue.push({label.bound, label.depth, m_labels.size()});
     m_labels.push_back(std::move(label));
   }
 
@@ -371,7 +400,8 @@ class HapSearch {
   std::vector<std::vector<double>> m_shares;    ///< by dimension and rank
   std::vector<FormPaths> m_paths;               ///< by tensor
   std::vector<std::vector<ShardRule>> m_rules;  ///< by operation
-  std::vector<Node> m_nodes;                    ///< in the order of decisions
+  std::optional<HapBound> m_bound;
+  std::vector<Node> m_nodes;  ///< in the order of decisions
   std::vector<Label> m_labels;
   std::priority_queue<Entry> m_queue;
   std::unordered_map<std::string, std::vector<std::size_t>> m_known;

@@ -165,7 +165,8 @@ class RhinoSearch {
       if (count == stages) return cut->stages.empty() ? nullptr : cut.get();
     m_cuts.emplace_back(
         stages, std::make_unique<StageCut>(
-                    cut_stages(stage_graph(m_whole), stages, {.tolerance = m_options->tolerance})));
+                    cut_stages(stage_graph(m_whole), stages,
+                               {.tolerance = m_options->tolerance, .solver = m_options->solver})));
     return m_cuts.back().second->stages.empty() && !m_whole.output.empty()
                ? nullptr
                : m_cuts.back().second.get();
@@ -189,7 +190,8 @@ class RhinoSearch {
         least += std::ranges::min(node.bytes);
       if (!m_least_bytes || least / parts < *m_least_bytes) m_least_bytes = least / parts;
     }
-    const StrategyChoice found = choose_strategies(problem.graph(), {.nodes = 24, .per_byte = tie});
+    const StrategyChoice found = choose_strategies(
+        problem.graph(), {.nodes = 24, .per_byte = tie, .solver = m_options->solver});
     if (!found.strategies) return false;
     attempt.optimal = attempt.optimal && found.optimal;
     std::erase_if(attempt.groups, [&](const RhinoGroup& group) { return group.axis == axis; });
