@@ -207,9 +207,9 @@ void compare_with_runs(const Settings& s) {
   const Profile profile = json::read_profile(s.profile);
   const Machine machine = json::read_machine(s.machine);
   const Plan plan = checked_plan(s.plan, profile, machine);
-  // Gradients of replicas are summed by a ring.
-  const Schedule made =
-      expand(plan::schedule(plan, profile, {.ranks = machine.ranks()}), schedule::CollectiveForm{});
+  Schedule made = plan::schedule(plan, profile, {.ranks = machine.ranks()});
+  // Stages that are sharded sum their gradients themselves; otherwise a ring of messages does.
+  if (plan.sharding.empty()) made = expand(made, schedule::CollectiveForm{});
   const Timeline predicted = simulate(made, plan::costs(plan, profile, machine));
   std::vector<double> sizes;
   std::vector<std::vector<std::string>> rows = {{"run", "predicted", "measured", "error"}};

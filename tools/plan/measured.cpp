@@ -5,8 +5,6 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include <heddle/core/error.hpp>
+#include <heddle/core/file.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
@@ -59,9 +58,7 @@ std::optional<Number> number_of(std::string_view line, std::string_view key) {
 
 /// Returns the text between the `traceEvents` brackets, with both. It has the file's checksum.
 std::string events_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  const std::string content{std::istreambuf_iterator<char>(in), {}};
-  if (!in) no_trace(path, "the file cannot be read");
+  const std::string content = read_file(path);
   if (content.find(R"("format":"heddle-trace","version":1,)") == std::string::npos)
     no_trace(path, "this is no trace of version 1");
   const std::size_t begin = content.find("\"traceEvents\":"), end = content.rfind('}');

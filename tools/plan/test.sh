@@ -124,7 +124,7 @@ expect 0 "size of the error: median 12.1951 %, least 0 %, greatest 24.3902 %" \
        error two.json profile.json machine.json a.json heavy_trace.json
 expect 1 "'a.json': the trace is of another schedule than the plan's (action 1 is 0F0 in" \
        error four.json profile.json machine.json a.json
-expect 1 "'none.json': the file cannot be read" error two.json profile.json machine.json none.json
+expect 1 "cannot read 'none.json'" error two.json profile.json machine.json none.json
 expect 1 "'two.json': this is no trace of version 1" error two.json profile.json machine.json two.json
 sed 's/"dur":2000000.000/"dur":3000000.000/' a.json > changed.json
 expect 1 "'changed.json': the trace is damaged" error two.json profile.json machine.json changed.json

@@ -42,15 +42,17 @@ struct WeightExchange {
     for (std::size_t i = t; i < stage.ranks.size(); i += tensor) ring.push_back(stage.ranks[i]);
     longest = std::max(longest, ring_all_reduce_time(machine, ring, bytes));
   }
-  const bool zero3 = plan.sharding == "zero3", zero2 = plan.sharding == "zero2";
-  WeightExchange times{.step = longest};
-  if (zero2 || zero3) {
-    times.scatter = longest / 2;
-    (zero3 ? times.gather : times.step) = longest / 2;
-    if (zero3) times.step = 0;
+  WeightExchange times;
+  if (plan.sharding == "zero1") {
+    times = {.step = longest};
+  } else if (plan.sharding == "zero2") {
+    times = {.scatter = longest / 2, .step = longest / 2};
+  } else if (plan.sharding == "zero3") {
+    times = {.gather = longest / 2, .scatter = longest / 2};
+  } else {
+    return {.step = longest};
   }
-  if (zero2 || zero3 || plan.sharding == "zero1")
-    times.update = 1 / static_cast<double>(ring.size());
+  times.update = 1 / static_cast<double>(ring.size());
   return times;
 }
 

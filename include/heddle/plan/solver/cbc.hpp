@@ -71,7 +71,7 @@ struct CoinProgram {
 
   [[nodiscard]] std::size_t columns() const { return cost.size(); }
   [[nodiscard]] std::size_t rows() const { return row_lower.size(); }
-  /// Whether every number is far from those that Clp takes as infinite.
+  /// Returns true if every number is far from those that Clp takes as infinite.
   [[nodiscard]] bool is_moderate() const { return largest < 1e20; }
 
   /// Calls `load` with the arguments that Clp and Cbc have in common.
@@ -86,7 +86,7 @@ struct CoinProgram {
     for (std::size_t v = 0; v < columns(); ++v) sum += cost[v] * x[v];
     return sum;
   }
-  /// Whether x keeps all bounds, up to 1e-7 of the largest number of each.
+  /// Returns true if x keeps all bounds, up to 1e-7 of the largest number of each.
   [[nodiscard]] bool is_kept_by(const std::vector<double>& x) const {
     std::vector<double> sum(rows()), size(rows(), 1.0);
     const auto within = [](double value, double low, double high, double scale) {
