@@ -277,16 +277,29 @@ std::size_t size_of(const void* block) noexcept {
   return state.load(std::memory_order_acquire) == State::made ? made().size_of(block) : 0;
 }
 
+bool report_wanted() noexcept {
+  const char* const wanted = std::getenv("HEDDLE_MALLOC_REPORT");
+  return wanted != nullptr && std::strcmp(wanted, "1") == 0;
+}
+
+/// Where the report goes: a copy of standard error, because many programs close theirs before this
+/// library's end. It has a high number, for programs that count on the next free one.
+int report_file = -1;
+
+[[gnu::constructor]] void begin() {
+  if (report_wanted()) report_file = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 200);
+}
+
 [[gnu::destructor]] void end() {
   events.close();
-  const char* const wanted = std::getenv("HEDDLE_MALLOC_REPORT");
-  if (wanted == nullptr || std::strcmp(wanted, "1") != 0 || state != State::made) return;
+  if (!report_wanted() || state != State::made) return;
   const heddle_tools::ProcessName process;
   char line[1024];
   const int length = std::snprintf(
       line, sizeof line, "heddle_malloc: %zu B reserved, %zu B idle, %.*s\n", made().reserved(),
       made().idle(), static_cast<int>(process.text().size()), process.text().data());
-  if (::write(STDERR_FILENO, line, static_cast<std::size_t>(length)) < 0) return;
+  const int file = report_file < 0 ? STDERR_FILENO : report_file;
+  if (::write(file, line, static_cast<std::size_t>(length)) < 0) return;
 }
 
 bool is_alignment(std::size_t alignment) noexcept { return std::has_single_bit(alignment); }

@@ -42,6 +42,11 @@ report=$(LD_PRELOAD=$library HEDDLE_MALLOC_REPORT=1 bash -c 'exit 0' "$(printf '
 [[ $report =~ :\ bash\ -c\ exit\ 0\ 0+\.\.\.$ ]] ||
   { echo "a long command line is not cut: $report" >&2; exit 1; }
 
+# A program that closes its standard error before it ends, as sort does.
+report=$(echo 1 | LD_PRELOAD=$library HEDDLE_MALLOC_REPORT=1 sort 2>&1 > sorted.txt)
+[[ $report =~ ^heddle_malloc:\ .*:\ sort$ && $(cat sorted.txt) == 1 ]] ||
+  { echo "the report of a program that closes its standard error is lost: $report" >&2; exit 1; }
+
 # Where a process may have few addresses, and blocks are refused.
 (ulimit -v 1000000; same "bash in 1 GB" bash -c 'echo $(echo $(echo nested)) | sort')
 if command -v python3 > /dev/null; then
