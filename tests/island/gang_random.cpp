@@ -2,7 +2,8 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 // Random programs of several clients on random layouts, with functions that fail and functions
-// whose sizes are found while running, against the same computations on one thread. ranks: 2 3 4
+// whose sizes are found while running, against the same computations on one thread.
+// ranks: 2 3 4
 // space: its own
 
 #include <cstddef>

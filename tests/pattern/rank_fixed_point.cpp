@@ -251,7 +251,7 @@ TEST_CASE("a rank with old values is ahead of one that waits") {
       const bool odd = transport.rank() == Rank{1};
       const auto rule = [&](int i, const ValuesBefore<int>& before) {
         if (i % 6 == 5 && (calls++ % 2 == 1) == odd)
-          std::this_thread::sleep_for(std::chrono::milliseconds(4));
+          std::this_thread::sleep_for(std::chrono::milliseconds(10));
         return i == 0 ? 1 : before[i - 1] + 1;
       };
       const Equations<int, decltype(rule)> equations(12, 0, rule);

@@ -387,7 +387,7 @@ TEST_CASE("programs, options and machines that cannot be planned are rejected wi
   rejected([&] { return plan::rhino(program, machine); }, "tensor 'w7' is undefined");
   program.operations[0].inputs[1] = "w1";
   rejected([&] { return plan::rhino(program, machine, {.level = 3}); }, "level = 3");
-  rejected([&] { return plan::rhino(program, machine, {.flops = 0}); }, "use flops > 0");
+  rejected([&] { return plan::rhino(program, machine, {.flops = 0}); }, "use finite flops > 0");
   rejected([&] { return plan::rhino(program, machine, {.batch = "n"}); },
            "dimension 'n' is undefined");
   rejected([&] { return plan::rhino(program, machine, {.batch = "b", .microbatches = {3}}); },

@@ -50,8 +50,12 @@ class SpaceSource final : public tier::Source {
     }
   }
 
+  /// Returns the path of the file.
   [[nodiscard]] const std::string& name() const noexcept override { return m_name; }
+  /// Returns the bytes of its content.
   [[nodiscard]] Bytes bytes() const noexcept override { return m_content.size(); }
+  /// Copies the bytes from `offset` on to `to`.
+  /// @throws format_error if the content ends before.
   void read(Bytes offset, std::span<std::byte> to) override {
     expect_inside(offset, to.size());
     const std::scoped_lock lock(m_mutex);
@@ -59,6 +63,8 @@ class SpaceSource final : public tier::Source {
                       Near<const std::byte>(m_content.data() + offset, to.size()));
     m_exec.fence("heddle::SpaceSource::read");
   }
+  /// Replaces the bytes from `offset` on.
+  /// @throws format_error if the content ends before.
   void write(Bytes offset, std::span<const std::byte> from) override {
     expect_inside(offset, from.size());
     const std::scoped_lock lock(m_mutex);
