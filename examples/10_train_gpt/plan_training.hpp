@@ -80,7 +80,7 @@ template <class Real>
         const GptTraining one{.model = config_for(sequences), .microbatches = 1};
         stage.begin_step(batch(one, text, 0, 0), 1);
       });
-  for (heddle::ProfiledLayer& layer : profile.layers) layer.keys = key_bytes<Real>(training.model);
+  complete_layers<Real>(profile.layers, training.model);
   return profile;
 }
 

@@ -263,7 +263,8 @@ TEST_CASE("a rank with old values is ahead of one that waits") {
     });
     return longest;
   };
-  // Six sweeps with a wait each against three of a rank's own; the least of some trials.
+  // Six sweeps with a wait each, against two such sweeps (until there are old values) and two waits
+  // of a rank's own: 60 and 40 ms. The least of some trials, because the machine may be busy.
   Seconds fresh = 1e9, old = 1e9;
   for (int trial = 0; trial < 20 && !(old < 0.8 * fresh); ++trial) {
     fresh = std::min(fresh, seconds(0));

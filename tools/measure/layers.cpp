@@ -42,8 +42,7 @@ heddle::LayerProfile profile_transformer(const heddle::Communicator& comm,
         const std::vector<std::uint8_t> tokens(static_cast<std::size_t>(sequences) * each, 'e');
         stage.begin_step(tokens, 1);
       });
-  for (heddle::ProfiledLayer& layer : profile.layers)
-    layer.keys = examples::key_bytes<float>(config_for(1));
+  examples::complete_layers<float>(profile.layers, config_for(1));
   return profile;
 }
 

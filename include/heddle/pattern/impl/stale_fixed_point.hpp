@@ -48,9 +48,11 @@ class StaleFixedPoint : private RankFixedPoint<T, System> {
       try {
         while (!this->m_done) sweep();
         while (m_taken < m_made) take(m_taken + 1);
+        for (Exchange& exchange : m_exchanges) finish(exchange.sends);
       } catch (...) {
         for (Exchange& exchange : m_exchanges)
-          for (auto& request : exchange.open) this->m_open.push_back(std::move(request));
+          for (auto* const requests : {&exchange.receives, &exchange.sends})
+            for (auto& request : *requests) this->m_open.push_back(std::move(request));
         throw;  // the requests are cancelled there
       }
     });
@@ -63,7 +65,10 @@ class StaleFixedPoint : private RankFixedPoint<T, System> {
     std::vector<Ended> ended;              ///< by rank
     std::vector<Value> sent;               ///< the share of this rank
     std::vector<std::vector<Value>> come;  ///< by rank
-    std::vector<typename T::Request> open;
+    std::vector<typename T::Request> receives;
+    /// Complete before another sweep takes the place of this one, and no earlier: the receiver may
+    /// be in a sweep, and a send can need it.
+    std::vector<typename T::Request> sends;
   };
 
   void sweep() {
@@ -94,6 +99,7 @@ class StaleFixedPoint : private RankFixedPoint<T, System> {
     const std::size_t ranks = this->m_workers.size();
     m_exchanges.resize(static_cast<std::size_t>(m_freshness.age) + 1);
     Exchange& exchange = slot(++m_made);
+    finish(exchange.sends);
     const auto& share = this->m_workers[this->m_self];
     exchange.mine = {share.largest, share.first, share.last, share.changed, 0};
     exchange.ended.resize(ranks);
@@ -102,30 +108,39 @@ class StaleFixedPoint : private RankFixedPoint<T, System> {
     const Range own = m_shares[this->m_self];
     exchange.sent.assign(this->m_result.values.begin() + own.first,
                          this->m_result.values.begin() + own.last);
-    this->m_open.swap(exchange.open);
+    this->m_open.swap(exchange.receives);
     for (std::size_t r = 0; r < ranks; ++r) {
       if (r == this->m_self) continue;
       this->receive(r, &exchange.ended[r], sizeof(Ended));
-      this->send(r, &exchange.mine, sizeof(Ended));
       const Range in = boundary(r, this->m_self);
+      if (in.last <= std::max(in.first, this->m_exact)) continue;
+      exchange.come[r].resize(static_cast<std::size_t>(in.last - in.first));
+      this->receive(r, exchange.come[r].data(), exchange.come[r].size() * sizeof(Value));
+    }
+    this->m_open.swap(exchange.receives);
+    this->m_open.swap(exchange.sends);
+    for (std::size_t r = 0; r < ranks; ++r) {
+      if (r == this->m_self) continue;
+      this->send(r, &exchange.mine, sizeof(Ended));
       const Range out = boundary(this->m_self, r);
-      if (in.last > std::max(in.first, this->m_exact)) {
-        exchange.come[r].resize(static_cast<std::size_t>(in.last - in.first));
-        this->receive(r, exchange.come[r].data(), exchange.come[r].size() * sizeof(Value));
-      }
       if (out.last > std::max(out.first, this->m_exact))
         this->send(r, exchange.sent.data() + (out.first - own.first),
                    static_cast<std::size_t>(out.last - out.first) * sizeof(Value));
     }
-    this->m_open.swap(exchange.open);
+    this->m_open.swap(exchange.sends);
+  }
+
+  /// Waits for requests.
+  void finish(std::vector<typename T::Request>& requests) {
+    this->m_open.swap(requests);
+    this->finish_all();
+    this->m_open.swap(requests);
   }
 
   /// Waits for the messages of a sweep, and takes them over.
   void take(std::int64_t sweep) {
     Exchange& exchange = slot(sweep);
-    this->m_open.swap(exchange.open);
-    this->finish_all();
-    this->m_open.swap(exchange.open);
+    finish(exchange.receives);
     m_taken = sweep;
     std::int64_t longest = 0;
     double largest = 0;
