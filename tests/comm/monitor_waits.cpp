@@ -26,10 +26,8 @@ TEST_CASE("a monitor of steps on MPI ranks names each class of faults within thr
   for (std::uint64_t run = 0; run < runs; ++run)
     for (const auto& fault : monitored::executed_faults(100 + run, transport.size())) {
       const int looks = monitored::looks_until_named(transport, fault);  // the same on all ranks
-      if (looks == monitored::no_result) {
-        WARN("other programs disturb too many steps: no result from run " << run << " on");
-        return;
-      }
+      if (looks == monitored::no_result)
+        SKIP("other programs disturb too many steps: no result from run " << run << " on");
       INFO("run " << run << ", " << (fault ? to_string(fault->syndrome) : "no fault"));
       CHECK(looks >= 1);
     }

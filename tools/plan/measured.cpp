@@ -2,14 +2,12 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -20,12 +18,14 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/action_text.hpp>
+#include <heddle/trace/impl/json.hpp>
 
 #include "measured.hpp"
 
 namespace tool {
 
 using namespace heddle;
+using Json = nlohmann::json;
 
 namespace {
 
@@ -37,92 +37,75 @@ constexpr const char* trace_fix =
   throw format_error({text("'", path, "'"), std::move(what), std::move(why), std::move(fix)});
 }
 
-/// Returns the text behind `"key":` in a line of a trace, or nothing. A key of `args` comes after
-/// those of the event.
-std::optional<std::string_view> member_of(std::string_view line, std::string_view key) {
-  const std::string quoted = text('"', key, "\":");
-  const std::size_t at = line.find(quoted);
-  if (at == std::string_view::npos) return {};
-  return line.substr(at + quoted.size());
+[[noreturn]] void other_schedule(const std::string& path, std::string why) {
+  no_trace(path, "the trace is of another schedule than the plan's", std::move(why),
+           "give the trace of a run of this plan");
 }
 
-template <class Number>
-std::optional<Number> number_of(std::string_view line, std::string_view key) {
-  const auto found = member_of(line, key);
-  if (!found) return {};
-  Number number{};
-  const auto [rest, error] = std::from_chars(found->data(), found->data() + found->size(), number);
-  if (error != std::errc{}) return {};
-  return number;
-}
-
-/// Returns the text between the `traceEvents` brackets, with both. It has the file's checksum.
-std::string events_of(const std::string& path) {
+/// Returns the events of a trace.
+Json events_of(const std::string& path) {
   const std::string content = read_file(path);
-  if (content.find(R"("format":"heddle-trace","version":1,)") == std::string::npos)
+  const Json file = Json::parse(content, nullptr, false);
+  const Json about = file.is_object() ? file.value("heddle", Json::object()) : Json::object();
+  if (!about.is_object() || about.value("format", Json()) != "heddle-trace" ||
+      about.value("version", Json()) != 1)
     no_trace(path, "this is no trace of version 1");
-  const std::size_t begin = content.find("\"traceEvents\":"), end = content.rfind('}');
-  if (begin == std::string::npos || end < begin) no_trace(path, "the trace has no events");
-  const std::size_t bracket = begin + std::string_view("\"traceEvents\":").size();
-  std::string events = content.substr(bracket, end - bracket);
-  const auto checksum = member_of(content, "checksum");
-  std::uint64_t expected = 0;
-  if (checksum)
-    std::from_chars(checksum->data() + 1, checksum->data() + checksum->size(), expected, 16);
-  if (fnv1a(events) != expected)
+  // The checksum is of the text of the events, with both brackets.
+  const std::size_t begin = content.find('[', content.find("\"traceEvents\":"));
+  const std::size_t end = content.rfind(']');
+  if (end == std::string::npos || begin >= end) no_trace(path, "the trace has no events");
+  const std::uint64_t sum = fnv1a(std::string_view(content).substr(begin, end + 1 - begin));
+  if (about.value("checksum", Json()) != trace::impl::hex_text(sum))
     no_trace(path, "the trace is damaged", "its events do not have the file's checksum");
-  return events;
+  return file.at("traceEvents");
 }
+
+/// The numbers of a slice, by the names of its members.
+struct Slice {
+  std::size_t action, stage, item;
+  Seconds start, end;
+
+  explicit Slice(const Json& event)
+      : action(event.at("args").at("action")),
+        stage(event.at("args").at("stage")),
+        item(event.at("args").at("microbatch")),
+        start(event.at("ts").get<double>() * 1e-6),
+        end(start + event.at("dur").get<double>() * 1e-6) {}
+};
 
 }  // namespace
 
 Timeline measured_timeline(const std::string& path, const Schedule& schedule) {
-  const std::string events = events_of(path);
   std::vector<Span> spans(schedule.size());
   std::vector<bool> seen(schedule.size());
   std::set<std::size_t> others;  // processes of a timeline that was not measured
-  for (std::size_t begin = 0; begin < events.size();) {
-    const std::size_t end = std::min(events.find('\n', begin), events.size());
-    const std::string_view line = std::string_view(events).substr(begin, end - begin);
-    begin = end + 1;
-    const auto process = number_of<std::size_t>(line, "pid");
-    if (!process) continue;
-    if (line.find(R"("args":{"name":"predicted: )") != std::string_view::npos)
-      others.insert(*process);
-    if (line.find(R"("ph":"X")") == std::string_view::npos || others.contains(*process)) continue;
-    const auto action = number_of<std::size_t>(line, "action");
-    const auto stage = number_of<std::size_t>(line, "stage");
-    const auto item = number_of<std::size_t>(line, "microbatch");
-    const auto kind = member_of(line, "cat");
-    const auto start = number_of<double>(line, "ts"), length = number_of<double>(line, "dur");
-    if (!action || !stage || !item || !kind || !start || !length)
-      no_trace(path, "a slice of the trace lacks a member", std::string(line));
-    if (*action >= schedule.size())
-      no_trace(path, "the trace is of another schedule than the plan's",
-               text("it has action ", *action, ", and the plan's schedule has ", schedule.size(),
-                    " actions"),
-               "give the trace of a run of this plan");
-    const Action& planned = schedule[ActionId{*action}];
-    if (planned.stage != Stage{*stage} || planned.item != Item{*item} ||
-        !kind->starts_with(text('"', planned.kind, '"')))
-      no_trace(path, "the trace is of another schedule than the plan's",
-               text("action ", *action, " is ", action_text(schedule, ActionId{*action}),
-                    " in the plan's schedule, and not in the trace"),
-               "give the trace of a run of this plan");
-    Span& span = spans[*action];
-    const Seconds from = *start * 1e-6, to = (*start + *length) * 1e-6;
-    if (!seen[*action])
-      span = {from, to, to};
-    else  // a delivery: it ends with the arrival
-      span.arrival = std::max(span.end, to);
-    seen[*action] = true;
-  }
-  if (const auto missing = std::ranges::find(seen, false); missing != seen.end()) {
-    const ActionId first{static_cast<std::size_t>(missing - seen.begin())};
-    no_trace(path, "the trace is of another schedule than the plan's",
-             text("it has no ", action_text(schedule, first)),
-             "give the trace of a run of this plan");
-  }
+  for (const Json& event : events_of(path)) try {
+      if (event.at("ph") == "M" && event.at("name") == "process_name" &&
+          event.at("args").at("name").get<std::string>().starts_with("predicted: "))
+        others.insert(event.at("pid").get<std::size_t>());
+      if (event.at("ph") != "X" || others.contains(event.at("pid"))) continue;
+      const Slice slice(event);
+      if (slice.action >= schedule.size())
+        other_schedule(path, text("it has action ", slice.action, ", and the plan's schedule has ",
+                                  schedule.size(), " actions"));
+      const ActionId id{slice.action};
+      const Action& planned = schedule[id];
+      if (planned.stage != Stage{slice.stage} || planned.item != Item{slice.item} ||
+          event.at("cat") != to_string(planned.kind))
+        other_schedule(path, text("action ", slice.action, " is ", action_text(schedule, id),
+                                  " in the plan's schedule, and not in the trace"));
+      Span& span = spans[slice.action];
+      if (!seen[slice.action])
+        span = {slice.start, slice.end, slice.end};
+      else  // a delivery: it ends with the arrival
+        span.arrival = std::max(span.end, slice.end);
+      seen[slice.action] = true;
+    } catch (const Json::exception&) {
+      no_trace(path, "a slice of the trace lacks a member", event.dump());
+    }
+  if (const auto missing = std::ranges::find(seen, false); missing != seen.end())
+    other_schedule(path, text("it has no ", action_text(schedule, ActionId{static_cast<std::size_t>(
+                                                                      missing - seen.begin())})));
   return {schedule, std::move(spans)};
 }
 

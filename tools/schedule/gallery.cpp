@@ -186,8 +186,9 @@ std::string recorded_section() {
   std::string page =
       "\n## recorded runs\n\n"
       "Patterns that decide while they run, on 4 threads whose work waits. Each picture is the "
-      "`Trail` of a\nreal run, so it differs from run to run; `schedule record "
-      "docs/pictures/recorded` draws all four anew.\n";
+      "`Trail` of a\nreal run, the shortest of 25. `schedule record docs/pictures/recorded` draws "
+      "one "
+      "new run of each.\n";
   const auto add = [&](const char* name, const char* about) {
     page += text("\n", about, "\n\n![", name, "](pictures/recorded/", name, ".svg)\n");
   };

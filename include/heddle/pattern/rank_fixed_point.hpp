@@ -39,9 +39,8 @@ namespace heddle::inline v0 {
 /// counts are the same in every run, because a rank never uses newer values than it should.
 ///
 /// @throws contract_error on every rank if an option is out of range, if old values are asked for
-/// with a
-///         Sweep that has windows, or if the options or the
-///         number of equations differ between ranks.
+///         with a Sweep that has windows, or if the options or the number of equations differ
+///         between ranks.
 /// @throws the exception of an equation on the rank that computes it, and contract_error if an
 ///         equation reads farther back than options.reach. The other ranks throw
 ///         communication_error then, and the transport cannot be used again.

@@ -246,7 +246,7 @@ struct PlanCosts {
 [[nodiscard]] inline double sum_bytes(const Plan& plan, const PlanStage& stage,
                                       const PlanProblem& problem) {
   const std::size_t sharers = stage.ranks.size() / static_cast<std::size_t>(stage.tensor);
-  if (plan.sharding == "zero1" || plan.sharding == "zero2" || plan.sharding == "zero3") return 0;
+  if (zero_stage(plan.sharding) > 0) return 0;
   return ring_bytes(problem.profile().parameters(stage.layers, stage.tensor), sharers,
                     size_of(problem.options().activation));
 }
@@ -348,32 +348,27 @@ HEDDLE_INLINE std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem
     const PlanStage& stage = plan.stages[s];
     const double state = impl::state_of(plan, stage, problem.options().state_per_parameter) *
                          static_cast<double>(profile.parameters(stage.layers, stage.tensor));
-    const auto alive = static_cast<double>(live[s]);
-    const auto saved = static_cast<double>(profile.saved(stage.layers, stage.tensor));
-    const auto input = static_cast<double>(profile.input_of(stage.layers.first));
-    double delta = 0;
+    impl::SampleBytes each{
+        .saved = static_cast<double>(profile.saved(stage.layers, stage.tensor)),
+        .input = profile.input_of(stage.layers.first),
+        .output = profile.layers[static_cast<std::size_t>(stage.layers.last) - 1].output};
     for (int l = stage.layers.first; l < stage.layers.last; ++l) {
       const Bytes bytes = profile.layers[static_cast<std::size_t>(l)].delta;
-      delta += std::ceil(static_cast<double>(bytes) / stage.tensor);
+      each.delta += std::ceil(static_cast<double>(bytes) / stage.tensor);
     }
     const bool first = s == 0, last = s + 1 == plan.stages.size();
-    double kept = alive * saved;
-    if (stage.recompute) kept = (live[s] > 0 ? saved : 0) + (first ? alive * input : 0);
     const impl::KeptMicrobatches most{
         .live = live[s],
         .split = impl::most_split(orders.ranks[s]),
         .inputs = impl::arrived_inputs(first ? 0 : live[s - 1], live[s])};
-    const double split = static_cast<double>(most.split) * delta;
-    const Bytes output = profile.layers[static_cast<std::size_t>(stage.layers.last) - 1].output;
-    const double messages = impl::message_slots(most, plan.microbatches, first, last, casts)
-                                .bytes(profile.input_of(stage.layers.first), output) /
-                            stage.tensor;
+    const double kept = impl::kept_bytes(
+        each, most, impl::message_slots(most, plan.microbatches, first, last, casts), stage.tensor,
+        first, stage.recompute);
     const double sum = impl::sum_bytes(plan, stage, problem);
     const std::size_t degree = stage.ranks.size() / stage.groups();
     for (std::size_t i = 0; i < stage.ranks.size(); ++i) {
       const double samples = static_cast<double>(stage.samples[i / degree]) / stage.sequence;
-      memory[+stage.ranks[i]] =
-          impl::whole_bytes(state + sum + (kept + split + messages) * samples);
+      memory[+stage.ranks[i]] = impl::whole_bytes(state + sum + kept * samples);
     }
   }
   return memory;

@@ -54,8 +54,7 @@ void leave_moves_to_handler(Program& program);
 
 /// Checks that the handler touches no buffer that the mover holds.
 /// @throws contract_error if it does, for example because a move between tiers shares its queue
-/// with
-///         other work.
+///         with other work.
 void expect_mover_lanes(const Program& program, const MoverRef& mover);
 
 }  // namespace heddle::inline v0::impl

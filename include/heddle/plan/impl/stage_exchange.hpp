@@ -13,6 +13,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/impl/stage_memory.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/plan.hpp>
@@ -43,14 +44,11 @@ struct WeightExchange {
     longest = std::max(longest, ring_all_reduce_time(machine, ring, bytes));
   }
   WeightExchange times;
-  if (plan.sharding == "zero1") {
-    times = {.step = longest};
-  } else if (plan.sharding == "zero2") {
-    times = {.scatter = longest / 2, .step = longest / 2};
-  } else if (plan.sharding == "zero3") {
-    times = {.gather = longest / 2, .scatter = longest / 2};
-  } else {
-    return {.step = longest};
+  switch (zero_stage(plan.sharding)) {
+    case 0: return {.step = longest};
+    case 1: times = {.step = longest}; break;
+    case 2: times = {.scatter = longest / 2, .step = longest / 2}; break;
+    default: times = {.gather = longest / 2, .scatter = longest / 2}; break;
   }
   times.update = 1 / static_cast<double>(ring.size());
   return times;

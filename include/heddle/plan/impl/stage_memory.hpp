@@ -3,13 +3,14 @@
 #pragma once
 
 /// @file
-/// What the ranks of a stage keep: MessageSlots, how many microbatches the buffers of its messages
-/// hold, ring_bytes(), the buffer of a sum of gradients, and the state of its weights.
+/// The memory of the ranks of a stage: what they keep of their microbatches, the buffer of a sum of
+/// gradients, and the state of the weights.
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include <heddle/core/codec.hpp>
@@ -46,12 +47,6 @@ struct KeptMicrobatches {
 struct MessageSlots {
   std::int64_t input = 0;   ///< slots of inputs and their gradients
   std::int64_t output = 0;  ///< slots of outputs and their gradients
-
-  /// Returns the bytes for one sample.
-  [[nodiscard]] double bytes(Bytes of_input, Bytes of_output) const {
-    return static_cast<double>(input) * static_cast<double>(of_input) +
-           static_cast<double>(output) * static_cast<double>(of_output);
-  }
 };
 
 /// Returns the slots of a stage. The gradient of an output is kept until W. A message is sent from
@@ -69,9 +64,32 @@ struct MessageSlots {
           .output = last ? 0 : slots(2) + back * slots(kept.split + 2)};
 }
 
-/// Returns whether one of the formats is not uncompressed.
+/// Returns true if a message has a format other than that of its values.
 [[nodiscard]] inline bool any_cast(const std::vector<std::optional<Codec>>& codecs) {
   return std::ranges::any_of(codecs, [](const auto& codec) { return codec.has_value(); });
+}
+
+/// The bytes of a stage on one of its ranks, for one sample.
+struct SampleBytes {
+  double saved = 0;  ///< by F for B, of all layers
+  double delta = 0;  ///< by I for W
+  Bytes input = 0;   ///< of the stage; the ranks of a tensor degree divide it in messages
+  Bytes output = 0;  ///< likewise
+};
+
+/// Returns the bytes that a rank keeps of its microbatches, for one sample. A stage that recomputes
+/// keeps inputs instead of what F saves, but for one microbatch; only the first stage keeps them
+/// outside of its messages.
+[[nodiscard]] inline double kept_bytes(const SampleBytes& each, const KeptMicrobatches& kept,
+                                       const MessageSlots& slots, int tensor, bool first,
+                                       bool recompute) {
+  const auto of = [](std::int64_t count, auto bytes) {
+    return static_cast<double>(count) * static_cast<double>(bytes);
+  };
+  double saved = of(kept.live, each.saved);
+  if (recompute) saved = (kept.live > 0 ? each.saved : 0) + (first ? of(kept.live, each.input) : 0);
+  const double messages = of(slots.input, each.input) + of(slots.output, each.output);
+  return saved + of(kept.split, each.delta) + messages / tensor;
 }
 
 /// Returns the bytes of the buffer through which a ring of `ranks` ranks sums gradients of whole
@@ -85,16 +103,21 @@ struct MessageSlots {
   return static_cast<double>(kept * element);
 }
 
+/// Returns the stage of ZeRO of a sharding: 1 divides what the optimiser remembers, 2 also the
+/// gradients, and 3 also the weights, over all ranks with the same weights. 0: any other sharding.
+[[nodiscard]] inline int zero_stage(std::string_view sharding) {
+  if (sharding == "zero1") return 1;
+  if (sharding == "zero2") return 2;
+  return sharding == "zero3" ? 3 : 0;
+}
+
 /// Returns the share of each parameter's state that a rank keeps, in bytes for each byte of
 /// weights.
 [[nodiscard]] inline double state_of(const Plan& plan, const PlanStage& stage, double state) {
+  const int zero = zero_stage(plan.sharding);
+  if (zero == 0) return state;
   const auto sharers = static_cast<double>(stage.ranks.size()) / stage.tensor;
-  double whole = 2;  // weights and gradients
-  if (plan.sharding == "zero2") whole = 1;
-  if (plan.sharding == "zero3") whole = 0;
-  if (plan.sharding != "zero1" && plan.sharding != "zero2" && plan.sharding != "zero3")
-    return state;
-  whole = std::min(whole, state);
+  const double whole = std::min(3.0 - zero, state);  // weights and gradients, weights, or nothing
   return whole + (state - whole) / sharers;
 }
 

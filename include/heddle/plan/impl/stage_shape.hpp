@@ -223,24 +223,20 @@ class StageShape {
                             bool recompute) const {
     const double state = m_problem->options().state_per_parameter *
                          static_cast<double>(ByteSums::of(m_bytes->parameters, range));
-    const auto alive = static_cast<double>(held.live);
-    const auto saved = static_cast<double>(ByteSums::of(m_bytes->saved, range));
     const Profile& profile = m_problem->profile();
     const bool first = range.first == 0, last = range.last == m_problem->layers();
-    double kept = alive * saved;
-    if (recompute)
-      kept = (held.live > 0 ? saved : 0) + (first ? alive * static_cast<double>(profile.input) : 0);
-    const auto delta = static_cast<double>(ByteSums::of(m_bytes->delta, range));
-    const double messages =
-        message_slots(held, m_microbatches, first, last, any_cast(m_problem->options().codecs))
-            .bytes(profile.input_of(range.first),
-                   profile.layers[static_cast<std::size_t>(range.last) - 1].output) /
-        m_tensor;
+    const SampleBytes each{
+        .saved = static_cast<double>(ByteSums::of(m_bytes->saved, range)),
+        .delta = static_cast<double>(ByteSums::of(m_bytes->delta, range)),
+        .input = profile.input_of(range.first),
+        .output = profile.layers[static_cast<std::size_t>(range.last) - 1].output};
+    const MessageSlots slots =
+        message_slots(held, m_microbatches, first, last, any_cast(m_problem->options().codecs));
     const double sum = ring_bytes(ByteSums::of(m_bytes->parameters, range), m_samples.size(),
                                   size_of(m_problem->options().activation));
     const double all =
         state + sum +
-        (kept + static_cast<double>(held.split) * delta + messages) * static_cast<double>(samples);
+        kept_bytes(each, held, slots, m_tensor, first, recompute) * static_cast<double>(samples);
     return static_cast<Bytes>(std::ceil(std::min(all, 0x1p63)));
   }
 

@@ -28,8 +28,8 @@ class HapBound {
  public:
   static constexpr std::uint8_t none = 255;
 
-  /// What a choice does with one tensor: the form in which it makes it, or `none`, and a mask of
-  /// the forms that it needs.
+  /// The use of one tensor by a choice: the form in which the choice makes it, or `none`, and a
+  /// mask of the forms that it needs.
   struct Use {
     std::uint8_t made = none;
     std::uint16_t needed = 0;
@@ -44,7 +44,7 @@ class HapBound {
     std::vector<Choice> choices = {};
   };
 
-  /// `paths` by tensor, `nodes` in the order in which they are decided.
+  /// Constructs the bound. `paths` are by tensor, `nodes` in the order of their decisions.
   HapBound(const std::vector<FormPaths>& paths, std::vector<Node> nodes)
       : m_nodes(std::move(nodes)) {
     for (const FormPaths& each : paths) m_factors.push_back({.paths = &each});
@@ -76,14 +76,14 @@ class HapBound {
     }
   }
 
-  /// The bound before the first decision.
+  /// Returns the bound before the first decision.
   [[nodiscard]] double start() const {
     double sum = m_rest[0];
     for (const Factor& factor : m_factors) sum += factor.rest[0][state(factor, {})];
     return sum;
   }
-  /// What the decision of a node adds to the bound, if its i-th tensor had the use `before(i)` in
-  /// all earlier decisions together. `never` if it is impossible.
+  /// Returns what the decision of a node adds to the bound, if its i-th tensor had the use
+  /// `before(i)` in all earlier decisions together, or `never` if it is impossible.
   template <class Before>
   [[nodiscard]] double added(std::size_t node, std::size_t choice, const Before& before) const {
     double sum = m_nodes[node].choices[choice].seconds + m_rest[node + 1] - m_rest[node];
