@@ -71,10 +71,10 @@ struct MessageSlots {
 
 /// The bytes of a stage on one of its ranks, for one sample.
 struct SampleBytes {
-  double saved = 0;  ///< by F for B, of all layers
-  double delta = 0;  ///< by I for W
-  Bytes input = 0;   ///< of the stage; the ranks of a tensor degree divide it in messages
-  Bytes output = 0;  ///< likewise
+  double saved = 0;  ///< what F saves for B, of all layers
+  double delta = 0;  ///< what I leaves for W
+  Bytes input = 0;   ///< one sample enters with these; in messages a tensor degree divides them
+  Bytes output = 0;  ///< one sample leaves with these; in messages a tensor degree divides them
 };
 
 /// Returns the bytes that a rank keeps of its microbatches, for one sample. A stage that recomputes
