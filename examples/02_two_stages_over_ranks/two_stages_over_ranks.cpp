@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// space: its own
 
 // The pipeline of 02_two_stages over two MPI ranks: the same functions and the same schedule,
 // another place to run them.

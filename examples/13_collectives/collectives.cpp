@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// space: its own
 
 // Collective calls on Views: a softmax over logits on several ranks, a sum that runs while the rank
 // computes, the moments of a sample, blocks of uneven sizes, a table of measured times, shared

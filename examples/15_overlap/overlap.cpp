@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// space: its own
 
 // Matrix products beside collectives, as in a layer whose weights are divided over several ranks.
 // While one part of the result is summed over the ranks, the next part is computed. Product and

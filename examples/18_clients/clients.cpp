@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// space: its own
 
 // Several clients share the ranks of one machine. Each client calls functions on distributed
 // tensors and gets futures before anything has run. All ranks run the programs in one order, so the

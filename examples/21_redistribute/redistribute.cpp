@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// space: its own
 
 // Redistributes a matrix: from rows to columns, to rows of uneven shares, and from one half of the
 // ranks to the other half, on communicators without a common rank. Each redistribution is a

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// space: its own
 
 // Shards an array of one's own by rows, smooths it along its columns with the neighbours' rows, and
 // redistributes it by columns to sum each of them. The result is compared with that of one rank.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// space: its own
 
 // Attention over time, then over space, of a tensor (batch, time, space, channels) that is divided
 // over the ranks. Each stage mixes one dimension, so it needs no communication while the other

@@ -3,6 +3,7 @@
 
 // The code of the explorer's page, in the terminal: prints its answers, and checks its numbers.
 // links: heddle::core
+// together: 4
 
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// together: 4
 
 /// @file
 /// Reruns the published comparisons that Heddle has: systems_report [NAME], or --list for the
