@@ -78,7 +78,10 @@ def declared(header):
         if constant:
             yield constant[1]
             continue
-        call = re.match(r"[\w\[].*?\b(\w+)\(", re.sub(r"\[\[.*?\]\] ?|\boperator\b.*", "", line))
+        plain = re.sub(r"\[\[.*?\]\] ?|\boperator\b.*", "", line)
+        while plain != (shorter := re.sub(r"<[^<>]*>", "", plain)):  # arguments may be types of functions
+            plain = shorter
+        call = re.match(r"[\w\[].*?\b(\w+)\(", plain)
         if call and not re.search(r"deduction|\) ->", line) and call[1] not in ("decltype", "noexcept"):
             yield call[1]
 
