@@ -75,8 +75,8 @@ struct Coordinated {
 /// the shortest of them for `costs` and k activations without trying lists by priority.
 ///
 /// The search weaves and simulates up to 4 |rules| lists of the length of `orders` for every cap,
-/// and six times as many if the backward is split. `swaps` adds several simulations for every pair
-/// of neighbours on a rank.
+/// and six times as many if the backward is split; a V adds up to 30 lists. `swaps` adds several
+/// simulations for every pair of neighbours on a rank.
 /// @throws contract_error if the cap is negative.
 /// @throws infeasible, contract_error as weave(), live_activations() and ListScheduler do.
 template <Costs C>
