@@ -16,9 +16,9 @@
 
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/plan/impl/split_items.hpp>
 #include <heddle/plan/impl/zero_bubble_rounds.hpp>
 #include <heddle/schedule/order/orders.hpp>
-#include <heddle/schedule/order/stage_graph.hpp>
 #include <heddle/schedule/pass/fill_idle_with_weights.hpp>
 
 namespace heddle::inline v0::plan::impl {
@@ -214,27 +214,7 @@ HEDDLE_INLINE std::string RoundSwitches::describe() const {
 }
 
 HEDDLE_INLINE bool fits_rounds(const Orders& orders) {
-  const std::size_t ranks = orders.ranks.size();
-  if (ranks == 0 || orders.graph != StageGraph::chain(static_cast<int>(ranks))) return false;
-  std::vector<Item> items;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    std::array<std::vector<Item>, 3> found;
-    for (const Order& order : orders.ranks[rank]) {
-      if (order.stage != Stage{rank} || order.fused) return false;
-      if (order.kind == Kind::forward)
-        found[0].push_back(order.item);
-      else if (order.kind == Kind::backward_input)
-        found[1].push_back(order.item);
-      else if (order.kind == Kind::backward_weight)
-        found[2].push_back(order.item);
-      else
-        return false;
-    }
-    for (auto& list : found) std::ranges::sort(list);
-    if (rank == 0) items = found[0];
-    if (std::ranges::any_of(found, [&](const auto& list) { return list != items; })) return false;
-  }
-  return !items.empty();
+  return !split_items(orders, orders.ranks.size(), [](std::size_t stage) { return stage; }).empty();
 }
 
 HEDDLE_INLINE std::optional<Orders> zero_bubble_rounds(const Orders& orders,

@@ -17,6 +17,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/impl/swap_neighbours.hpp>
+#include <heddle/plan/impl/v_shapes.hpp>
 #include <heddle/plan/impl/zero_bubble_rounds.hpp>
 #include <heddle/plan/place_weights.hpp>
 #include <heddle/plan/priority.hpp>
@@ -69,10 +70,13 @@ struct Coordinated {
 /// If the backward is split and times convert to double, every candidate is also tried with other
 /// places of its W, as place_weights() does. For a chain with one stage per rank, the heuristic of
 /// the zero-bubble authors adds up to eight candidates, so the best is never longer than theirs.
+/// For a chain that is folded to a V, the candidates include ZB-V, V-half and V-min, whose orders
+/// do not depend on costs. `coordinate(v_min_orders(p, m), costs, {.cap = k, .rules = {}})` returns
+/// the shortest of them for `costs` and k activations without trying lists by priority.
 ///
 /// The search weaves and simulates up to 4 |rules| lists of the length of `orders` for every cap,
-/// and six times as many if the backward is split. `swaps` adds several simulations for every pair
-/// of neighbours on a rank.
+/// and six times as many if the backward is split; a V adds up to 30 lists. `swaps` adds several
+/// simulations for every pair of neighbours on a rank.
 /// @throws contract_error if the cap is negative.
 /// @throws infeasible, contract_error as weave(), live_activations() and ListScheduler do.
 template <Costs C>
@@ -129,6 +133,13 @@ template <Costs C>
       consider(candidate, rule, limit);
     });
   };
+  const auto consider_v_shapes = [&](std::int64_t limit) {
+    if (!split) return;
+    impl::try_v_shapes(orders, [&](const Orders& candidate, const std::string& rule) {
+      ++best.tried;
+      consider_filled(candidate, rule, limit);
+    });
+  };
   const auto attempt = [&](const Rule& rule, std::int64_t cap, std::int64_t limit) {
     ++best.tried;
     std::optional<Orders> found;
@@ -145,6 +156,7 @@ template <Costs C>
     consider_filled(orders, "as given", 0);
     for (const Rule& rule : options.rules) attempt(rule, 0, 0);
     consider_rounds(0);
+    consider_v_shapes(0);
   }
   std::int64_t limit = options.cap;
   for (int quarters = 4; best.rule.empty(); ++quarters) {
@@ -158,6 +170,7 @@ template <Costs C>
       for (const std::int64_t cap : caps)
         if (cap > 0) attempt(rule, cap, limit);
     consider_rounds(limit);
+    consider_v_shapes(limit);
   }
   if (options.swaps) {
     const std::string rule = text(best.rule, ", then swaps");

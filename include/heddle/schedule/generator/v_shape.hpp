@@ -37,6 +37,10 @@ namespace heddle::inline v0::schedule {
 /// two thirds of its bubble. Every rank keeps at most 2 ceil((P + 2) / 3) activations. For
 /// F = I = W = 1 per stage and M >= P >= 2, the bubble is 4P - 7 if P is a multiple of 3 and 4P - 5
 /// otherwise. All steps between ranks are 1 slot. With unequal F, I and W the bubble grows with M.
+///
+/// For M >= P, the orders are those of V-half if no rank keeps more activations in them, because
+/// V-half is shorter. This is so for P = 3. plan::coordinate() chooses among ZB-V, V-half and V-min
+/// for given costs and a given memory.
 /// @throws contract_error if there is no rank or no microbatch.
 [[nodiscard]] Orders v_min_orders(int ranks, int microbatches);
 

@@ -17,6 +17,7 @@
 #include <heddle/schedule/generator/impl/pipeline_shape.hpp>
 #include <heddle/schedule/generator/impl/v_table.hpp>
 #include <heddle/schedule/generator/v_shape.hpp>
+#include <heddle/schedule/order/live_activations.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
 #include <heddle/schedule/order/weave.hpp>
 
@@ -108,17 +109,23 @@ HEDDLE_INLINE Orders v_half_orders(int ranks, int microbatches) {
     orders.name = std::move(name);
     return orders;
   }
-  // With steps of 2 up the ranks, two legs would need the same slot if the ranks are even.
-  const std::size_t far_turn = ranks % 2 == 0 ? 4 : 1;
-  return impl::squeezed(std::move(name), ranks, microbatches, {{2, 1, 2, 1}, {1, far_turn, 2}});
+  return impl::squeezed(std::move(name), ranks, microbatches,
+                        impl::v_half_passage(static_cast<std::size_t>(ranks)));
 }
 
 HEDDLE_INLINE Orders v_min_orders(int ranks, int microbatches) {
   impl::check("heddle::schedule::v_min", ranks, 2, microbatches);
-  // With steps of 1, two legs would need the same slot if the ranks are a multiple of 3.
-  const std::size_t far_turn = ranks % 3 == 0 ? 3 : 1;
-  return impl::squeezed(text("V-min P=", ranks, " M=", microbatches), ranks, microbatches,
-                        {{1, 1, 1, 1}, {1, far_turn, 1}});
+  std::string name = text("V-min P=", ranks, " M=", microbatches);
+  Orders orders = impl::squeezed(name, ranks, microbatches,
+                                 impl::v_min_passage(static_cast<std::size_t>(ranks)));
+  // From 6 ranks on, V-half keeps more activations.
+  if (ranks > 5 || microbatches < ranks) return orders;
+  Orders half = v_half_orders(ranks, microbatches);
+  if (!std::ranges::equal(live_activations(half), live_activations(orders),
+                          std::ranges::less_equal()))
+    return orders;
+  half.name = std::move(name);
+  return half;
 }
 
 HEDDLE_INLINE Schedule zb_v(const FoldedOptions& options) {

@@ -5,7 +5,8 @@
 /// @file
 /// VTable: a table of the computation of every rank of a V in each slot. It starts as a repeated
 /// passage of the microbatches. squeeze() then closes the gaps at its two ends. The definitions of
-/// v_half_orders() and v_min_orders() use it.
+/// v_half_orders() and v_min_orders() use it, and plan::coordinate() also uses the repeated
+/// passage.
 
 #include <algorithm>
 #include <array>
@@ -27,6 +28,17 @@ struct VPassage {
   std::array<std::size_t, 4> steps;
   std::array<std::size_t, 3> turns;  ///< slots from the end of a leg to the next leg
 };
+
+/// Returns the passage of V-half. With steps of 2 up the ranks, two legs would need the same slot
+/// if the ranks are even, so the far turn is longer there.
+constexpr VPassage v_half_passage(std::size_t ranks) {
+  return {{2, 1, 2, 1}, {1, ranks % 2 == 0 ? std::size_t{4} : 1, 2}};
+}
+/// Returns the passage of V-min. With steps of 1, two legs would need the same slot if the ranks
+/// are a multiple of 3, so the far turn is longer there.
+constexpr VPassage v_min_passage(std::size_t ranks) {
+  return {{1, 1, 1, 1}, {1, ranks % 3 == 0 ? std::size_t{3} : 1, 1}};
+}
 
 /// A table of the computation of every rank of a V in each slot. The near stage of a rank is its
 /// stage before the fold, and the far stage is its stage behind the fold. The k-th W of a rank
