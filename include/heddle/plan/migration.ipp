@@ -95,9 +95,9 @@ inline void check_movable(const Plan& plan, std::span<const Bytes> sizes, int ra
     std::int64_t all = 0;
     for (int l = stage.layers.first; l < stage.layers.last; ++l) all += elements_of(l);
     for (std::size_t i = 0; i < stage.ranks.size(); ++i) {
-      const Share share = even_share(static_cast<std::size_t>(all),
-                                     plan.sharding.empty() ? 1 : stage.ranks.size(),
-                                     plan.sharding.empty() ? 0 : i);
+      const Share share =
+          even_share(static_cast<std::size_t>(all), plan.sharding.empty() ? 1 : stage.ranks.size(),
+                     plan.sharding.empty() ? 0 : i);
       const Interval own{static_cast<std::int64_t>(share.first),
                          static_cast<std::int64_t>(share.end())};
       std::int64_t before = 0;  // the elements of the layers before
