@@ -35,9 +35,9 @@ struct PlannedMeshOptions {
 /// stage is alone in each of them.
 struct PlannedLines {
   Communicator stage;     ///< all ranks of the stage
-  Communicator data;      ///< those that hold the same part of the weights
-  Communicator tensor;    ///< those of this rank's group that divide layers
-  Communicator sequence;  ///< those of this rank's group that divide sequences
+  Communicator data;      ///< the ranks that hold the same part of the weights
+  Communicator tensor;    ///< the ranks of this group that divide layers
+  Communicator sequence;  ///< the ranks of this group that divide sequences
 };
 
 /// The ranks of a communicator with the places that a Plan gives them. Rank r of the communicator

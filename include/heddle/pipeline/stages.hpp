@@ -436,7 +436,7 @@ class Stages {
   int m_layers;
   std::function<S(const StagePlace&)> m_make;
   StagesOptions m_options;
-  std::optional<Plan> m_plan;  ///< of begin_plan()
+  std::optional<Plan> m_plan;  ///< the plan of begin_plan()
   impl::HeldStages<S> m_held;
   impl::StageCalls<S> m_calls;
   bool m_counted = false;  ///< true if the microbatches of this step have been counted
