@@ -110,45 +110,6 @@ void add_degree(heddle::LayerProfile& profile, const GptTraining& training, cons
       }
 }
 
-/// Returns the tokens of the sequences [begin, end) of every microbatch of a step.
-[[nodiscard]] inline std::vector<std::uint8_t> batch_of(const GptTraining& training,
-                                                        const Text& text, int step,
-                                                        heddle::SampleRange range) {
-  const std::vector<std::uint8_t> all = batch(training, text, step, 0);
-  const auto each = static_cast<std::int64_t>(training.model.context) + 1;
-  std::vector<std::uint8_t> own;
-  for (std::int64_t m = 0; m < training.microbatches; ++m) {
-    const std::int64_t first = m * training.model.sequences;
-    own.insert(own.end(), all.begin() + (first + range.begin) * each,
-               all.begin() + (first + range.end) * each);
-  }
-  return own;
-}
-
-/// The whole model of `training`, with the parts of it that the ranks of `places` hold. If the plan
-/// has a sharding, the ranks with the same weights divide them, and sum gradients themselves.
-template <class Real>
-[[nodiscard]] Gpt<Real> make_planned_gpt(const GptTraining& training,
-                                         const heddle::PlannedMesh& places,
-                                         const typename GptStage<Real>::Sequence& sequence,
-                                         heddle::StagesOptions options) {
-  const typename GptStage<Real>::Line line(places.tensor());
-  std::shared_ptr<typename GptStage<Real>::Room> room;
-  if (const std::string& sharding = places.plan().sharding; !sharding.empty()) {
-    room = std::make_shared<typename GptStage<Real>::Room>();
-    room->sharding = heddle::find_sharding(sharding);
-    room->group = std::make_shared<heddle::ShardGroup>(places.data(), places.data().size(), 1);
-    options.shard_axes = {"data"};
-  }
-  const auto make = [&training, &places, line, room, sequence](const heddle::StagePlace& place) {
-    GptConfig config = training.model;
-    config.sequences = static_cast<int>(places.samples().size());  // of the group
-    return GptStage<Real>(config, place.layers.first, place.layers.last, training.seed,
-                          training.optimizer, {}, line, room, sequence);
-  };
-  return Gpt<Real>(training.model.layers, make, std::move(options));
-}
-
 /// Trains as the plan of `s` says on the ranks of `comm`, and prints what came of it on rank 0.
 /// Throws contract_error where the check fails.
 template <class Real>
@@ -211,8 +172,7 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
                                 : Sequence();
   Memory memory(s.memory);
   Gpt<Real> model = make_planned_gpt<Real>(
-      training, places, sequence,
-      {.gradient_sum = make_gradient_sum(s), .allocate = memory.allocator()});
+      training, {.gradient_sum = make_gradient_sum(s), .allocate = memory.allocator()}, sequence);
   heddle::Runner run(model,
                      heddle::plan::schedule(
                          plan, profile, {.ranks = mesh.size(), .type = heddle::scalar_of<Real>}),

@@ -97,6 +97,46 @@ template <class Real>
                          static_cast<std::size_t>(training.model.context), training.seed);
 }
 
+/// Returns the tokens of the sequences [begin, end) of every microbatch of a step.
+[[nodiscard]] inline std::vector<std::uint8_t> batch_of(const GptTraining& training,
+                                                        const Text& text, int step,
+                                                        heddle::SampleRange range) {
+  const std::vector<std::uint8_t> all = batch(training, text, step, 0);
+  const auto each = static_cast<std::int64_t>(training.model.context) + 1;
+  std::vector<std::uint8_t> own;
+  for (std::int64_t m = 0; m < training.microbatches; ++m) {
+    const std::int64_t first = m * training.model.sequences;
+    own.insert(own.end(), all.begin() + (first + range.begin) * each,
+               all.begin() + (first + range.end) * each);
+  }
+  return own;
+}
+
+/// The model for a Runner on a PlannedMesh. Each rank holds what the plan of the mesh gives it; if
+/// that has a sharding, the ranks with the same weights divide them, and sum gradients themselves.
+/// The plan may change between two steps, but `sequence` stays.
+template <class Real>
+[[nodiscard]] Gpt<Real> make_planned_gpt(const GptTraining& training,
+                                         heddle::StagesOptions options = {},
+                                         const typename GptStage<Real>::Sequence& sequence = {}) {
+  options.shard_axes = {"data"};
+  const auto make = [training, sequence](const heddle::StagePlace& place) {
+    const heddle::PlannedMesh& mesh = *place.mesh;
+    std::shared_ptr<typename GptStage<Real>::Room> room;
+    if (const std::string& sharding = mesh.plan().sharding; !sharding.empty()) {
+      room = std::make_shared<typename GptStage<Real>::Room>();
+      room->sharding = heddle::find_sharding(sharding);
+      room->group = std::make_shared<heddle::ShardGroup>(mesh.data(), mesh.data().size(), 1);
+    }
+    GptConfig config = training.model;
+    config.sequences = static_cast<int>(mesh.samples().size());  // of the group
+    return GptStage<Real>(config, place.layers.first, place.layers.last, training.seed,
+                          training.optimizer, {}, typename GptStage<Real>::Line(mesh.tensor()),
+                          room, sequence);
+  };
+  return Gpt<Real>(training.model.layers, make, std::move(options));
+}
+
 /// The weight of the loss of a microbatch with all sequences: the losses' sum is then the mean over
 /// all tokens of a step.
 [[nodiscard]] inline double weight(const GptTraining& training) {

@@ -5,6 +5,7 @@
 /// PlannedMesh: its communicators against lists of ranks, and what it rejects.
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -109,6 +110,63 @@ TEST_CASE("lines of a plan hold the ranks of its stages, groups and degrees") {
                           {0, 1, {3, 4}, {0, 2}, {0, 2}, {2}, {2}},
                           {1, 0, {0, 4}, {3, 1}, {3}, {3, 1}, {3}}});
   }
+}
+
+TEST_CASE("a PlannedMesh takes other plans, and a stage that stays keeps its lines") {
+  const int ranks = world_size();
+  PlannedMesh places(MPI_COMM_WORLD);
+  CHECK(places.plan().stages.empty());
+  CHECK_FALSE(places.stage());
+  CHECK(places.stage_ranks().size() == 1);
+  const MpiTransport* const transport = &places.transport();
+
+  // All ranks but the last have stage 0. It stays while the last rank joins it.
+  Plan all{.stages = {{.layers = {0, 2}}}}, most = all;
+  for (int r = ranks; r-- > 0;) {
+    all.stages[0].ranks.emplace_back(r);
+    if (r != ranks - 1 || ranks == 1) most.stages[0].ranks.emplace_back(r);
+  }
+  all.stages[0].samples.assign(all.stages[0].ranks.size(), 1);
+  most.stages[0].samples.assign(most.stages[0].ranks.size(), 1);
+  Ranks descending;
+  for (int r = ranks; r-- > 0;) descending.push_back(r);
+  places.begin_plan(all);
+  CHECK(places.plan() == all);
+  CHECK(members(places.data()) == descending);
+  CHECK(places.samples() == SampleRange{ranks - 1 - world_rank(), ranks - world_rank()});
+  const std::shared_ptr<const PlannedLines> first = places.lines();
+  places.begin_plan(all);
+  CHECK(places.lines() == first);
+
+  places.begin_plan(most);
+  const bool stays = ranks == 1 || world_rank() != ranks - 1;
+  CHECK(places.stage().has_value() == stays);
+  CHECK((places.lines() == first) == (ranks == 1));
+  CHECK(members(first->data) == descending);  // the old lines last as long as somebody has them
+  Plan longer = most;  // another stage follows; stage 0 is alike if there is a rank for the other
+  if (ranks > 1) {
+    longer.stages.push_back({.layers = {2, 3}, .ranks = {Rank{ranks - 1}}});
+    longer.stages.back().samples = {ranks - 1};
+    const std::shared_ptr<const PlannedLines> present = places.lines();
+    places.begin_plan(longer);
+    CHECK((places.lines() == present) == stays);
+    CHECK(places.stage() == (stays ? 0u : 1u));
+    longer.sharding = "zero1";  // the stage divides its state otherwise
+    places.begin_plan(longer);
+    CHECK(places.lines() != present);
+  }
+  CHECK(&places.transport() == transport);
+
+  const Plan kept = places.plan();
+  const Plan foreign{.stages = {{.layers = {0, 2}, .ranks = {Rank{ranks}}, .samples = {4}}}};
+  CHECK_THAT(message_of<contract_error>([&] { places.begin_plan(foreign); }),
+             ContainsSubstring("rank"));
+  Plan different = kept;
+  different.microbatches += world_rank();
+  if (ranks > 1)
+    CHECK_THAT(message_of<contract_error>([&] { places.begin_plan(different); }),
+               ContainsSubstring("the ranks do not have the same plan"));
+  CHECK(places.plan() == kept);
 }
 
 TEST_CASE("a PlannedMesh rejects plans that do not fit, on every rank") {

@@ -43,13 +43,14 @@ constexpr int layers = 12;
 /// The forward of three layers. Delays of a busy machine (a few ms) do not hide a slow rank then.
 constexpr Seconds unit = 6e-3;
 
-Profile waits() {
+Profile waits(Seconds of_three = unit) {
   Profile profile{.model = "waits", .input = 4, .layers = {}, .reference = "gpu"};
-  profile.layers.assign(layers, {.name = "layer",
-                                 .output = 4,
-                                 .saved = 4,
-                                 .parameters = 4000,
-                                 .measured = {{"gpu", 1, 1, {unit / 3, unit / 3, unit / 3, 0}}}});
+  profile.layers.assign(
+      layers, {.name = "layer",
+               .output = 4,
+               .saved = 4,
+               .parameters = 4000,
+               .measured = {{"gpu", 1, 1, {of_three / 3, of_three / 3, of_three / 3, 0}}}});
   return profile;
 }
 
@@ -66,13 +67,14 @@ plan::PlanChoice choice_of(int microbatches) {
 
 /// Waits as the profile says for the present plan, and longer on a slow rank.
 struct Waits {
+  Profile profile = waits();
   double slowness = 1;
   int plans = 0;
   std::vector<plan::RankCosts> costs = {};
   Seconds late = 0;
 
   void begin_plan(const Plan& plan) {
-    costs.assign(1, plan::costs(plan, waits(), four()));
+    costs.assign(1, plan::costs(plan, profile, four()));
     ++plans;
   }
   void operator()(const Task& task) {
@@ -162,6 +164,56 @@ TEST_CASE("a rank that turns slow loses layers and gets them back") {
               << " ms before and " << seen.after * 1e3 << " ms after the change, "
               << seen.before / seen.after << " times as fast\n";
   }
+}
+
+namespace {
+
+/// Waits, and counts the sums of gradients.
+struct Summing : Waits {
+  int sums = 0;
+
+  void operator()(const Task& task) {
+    if (task.kind() == Kind::combine) ++sums;
+    Waits::operator()(task);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a pipeline becomes two stages of two unequal ranks while a rank is slow") {
+  // Samples of a microbatch: 8. Rank 1 has one of them in the second plan, which is slower than the
+  // first one if all ranks are equally fast.
+  const Plan line{.stages = {{{0, 3}, {Rank{0}}, {8}},
+                             {{3, 6}, {Rank{1}}, {8}},
+                             {{6, 9}, {Rank{2}}, {8}},
+                             {{9, 12}, {Rank{3}}, {8}}},
+                  .microbatches = 4};
+  const Plan replicas{
+      .stages = {{{0, 6}, {Rank{3}, Rank{1}}, {7, 1}}, {{6, 12}, {Rank{0}, Rank{2}}, {7, 1}}},
+      .microbatches = 4};
+  plan::PlanChoiceOptions options{.search = {.batch = 32, .microbatches = {4}}};
+  options.monitor.least = 3;
+  options.candidates = plan::fixed_plans({line, replicas});
+  std::array<std::vector<Plan>, 4> taken;
+  std::array<std::array<int, 2>, 4> sums{};  // by rank: of gradients, by each plan
+  run_threads(4, [&](ThreadTransport& transport) {
+    const std::size_t me = +transport.rank();
+    Summing model;
+    model.profile = waits(unit / 8);
+    Replanner run(model, plan::PlanChoice(model.profile, four(), options), transport,
+                  {.run = {.execute = {.idle = Idle::nap}}, .every = 2, .steps = 1000});
+    for (int step = 0; step < 20; ++step) {
+      model.slowness = me == 1 && step >= 4 && step < 10 ? 6 : 1;
+      if (run.look()) taken[me].push_back(run.plan());
+      run.step();
+      sums[me][run.plan() == line ? 0 : 1] += std::exchange(model.sums, 0);
+    }
+  });
+  for (const auto& plans : taken) REQUIRE(plans == taken[0]);
+  REQUIRE(taken[0].size() >= 2);
+  CHECK(taken[0].front() == replicas);
+  CHECK(taken[0].back() == line);
+  for (const auto& [by_line, by_replicas] : sums) CHECK((by_line == 0 && by_replicas > 0));
 }
 
 TEST_CASE("where there is nothing to gain, a Replanner loses at most 1 % of the time") {

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,7 @@
 
 #include <heddle/heddle.hpp>
 
+#include "support/cases.hpp"
 #include "support/complaint.hpp"
 #include "support/world.hpp"
 
@@ -144,6 +147,13 @@ class ShareStage {
   }
   void fence() const {}
   double loss(hd::Item item) const { return m_losses[+item]; }
+
+  template <class Visitor>
+  void visit_state(Visitor&& visitor) {
+    for (std::size_t l = 0; l < count(); ++l)
+      visitor(hd::whole_array<memory_space>(static_cast<int>(l), "weights",
+                                            m_weights.data() + l * width, width));
+  }
 
  private:
   std::size_t first() const { return static_cast<std::size_t>(m_place.layers.first); }
@@ -312,6 +322,126 @@ TEST_CASE("plans on a PlannedMesh have the losses and gradients of the serial mo
       check_plan(plan, hd::GradientSum::ring);
       check_plan(plan, hd::GradientSum::library);
     }
+}
+
+namespace {
+
+/// Returns the numbers `parts` in random order that sum up to `sum`, each at least 1.
+std::vector<int> random_parts(std::mt19937& random, int sum, int parts) {
+  std::vector<int> cuts(static_cast<std::size_t>(sum - 1));
+  std::iota(cuts.begin(), cuts.end(), 1);
+  std::ranges::shuffle(cuts, random);
+  cuts.resize(static_cast<std::size_t>(parts - 1));
+  cuts.push_back(sum);
+  std::ranges::sort(cuts);
+  std::adjacent_difference(cuts.begin(), cuts.end(), cuts.begin());
+  return cuts;
+}
+
+constexpr int samples = 8, items = 3;
+
+/// Returns a plan of some of `ranks` ranks in random order, in stages of any numbers of ranks.
+hd::Plan random_plan(std::mt19937& random, int ranks) {
+  std::vector<int> order(static_cast<std::size_t>(ranks));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::shuffle(order, random);
+  const auto below = [&](int count) {
+    return static_cast<int>(random() % static_cast<unsigned>(count));
+  };
+  const int used = below(4) == 0 ? 1 + below(ranks) : ranks;
+  const int stages = 1 + below(std::min(used, layers));
+  hd::Plan plan{.microbatches = items, .schedule = below(2) == 0 ? "1f1b" : "gpipe"};
+  const std::vector<int> groups = random_parts(random, used, stages),
+                         counts = random_parts(random, layers, stages);
+  auto next = order.begin();
+  int layer = 0;
+  for (std::size_t s = 0; s < groups.size(); ++s) {
+    hd::PlanStage stage{.layers = {layer, layer + counts[s]}};
+    layer += counts[s];
+    for (int g = 0; g < groups[s]; ++g) stage.ranks.push_back(hd::Rank{*next++});
+    for (const int each : random_parts(random, samples, groups[s])) stage.samples.push_back(each);
+    plan.stages.push_back(std::move(stage));
+  }
+  return plan;
+}
+
+hd::StageShares shares_of(const hd::Plan& plan) {
+  hd::StageShares shares{.samples = plan.microbatch_samples()};
+  for (const hd::PlanStage& stage : plan.stages) shares.stages.push_back(stage.samples);
+  return shares;
+}
+
+/// Trains a step by each of `plans`. `begin(plan)` tells the place or the model.
+template <class P, class Begin>
+void walk(const std::vector<hd::Plan>& plans, P& place, hd::Stages<ShareStage>& model,
+          Begin&& begin) {
+  const Expected expected = serial({.samples = samples}, items, static_cast<int>(plans.size()));
+  const int ranks = hd::transport_of(place).size();
+  const std::vector<hd::Bytes> sizes(layers, width * sizeof(double));
+  for (std::size_t step = 0; step < plans.size(); ++step) {
+    begin(plans[step]);
+    hd::Runner run(model, hd::plan::schedule(plans[step], any_profile(), {.ranks = ranks}), place);
+    if (step > 0 && plans[step].stages != plans[step - 1].stages) {
+      // What a rank has now and had not before, layer by layer.
+      hd::Bytes lacking = 0;
+      const auto holds = [&](const hd::Plan& plan, int rank, int layer) {
+        return std::ranges::any_of(plan.stages, [&](const hd::PlanStage& stage) {
+          return stage.layers.first <= layer && layer < stage.layers.last &&
+                 std::ranges::find(stage.ranks, hd::Rank{rank}) != stage.ranks.end();
+        });
+      };
+      for (int rank = 0; rank < ranks; ++rank)
+        for (int layer = 0; layer < layers; ++layer)
+          if (holds(plans[step], rank, layer) && !holds(plans[step - 1], rank, layer))
+            lacking += sizes[0];
+      const hd::plan::Moved priced =
+          hd::plan::moved(hd::plan::migration(plans[step - 1], plans[step], sizes, ranks));
+      if (model.migrated().bytes != lacking || priced.bytes != lacking)
+        throw hd::contract_error(
+            {"test", "other bytes moved",
+             hd::text(model.migrated().bytes, ", ", priced.bytes, ", ", lacking)});
+    }
+    const double loss = run.step().loss;
+    if (loss != expected.losses[step])
+      throw hd::contract_error(
+          {"test", "another loss", hd::text(loss, " instead of ", expected.losses[step])});
+    run.drain();
+  }
+}
+
+std::vector<hd::Plan> random_plans(std::uint32_t seed, int ranks, std::uint64_t count) {
+  std::mt19937 random(seed);
+  std::vector<hd::Plan> plans;
+  while (plans.size() < count) plans.push_back(random_plan(random, ranks));
+  return plans;
+}
+
+}  // namespace
+
+TEST_CASE("a model goes from plan to plan with other stages, replicas and shares") {
+  const int ranks = world_size();
+  const auto plans = random_plans(5, ranks, hd::test::cases(30, 1000));
+  hd::PlannedMesh places(MPI_COMM_WORLD);
+  hd::Stages<ShareStage> model(layers, [](const hd::StagePlace& place) {
+    return ShareStage(place, shares_of(place.mesh->plan()));
+  });
+  CHECK_NOTHROW(walk(plans, places, model, [&](const hd::Plan& plan) { places.begin_plan(plan); }));
+}
+
+TEST_CASE("a model goes from plan to plan on threads, too") {
+  if (world_size() != 1) return;
+  for (const int ranks : {2, 3, 4, 5}) {
+    const auto plans = random_plans(static_cast<std::uint32_t>(ranks), ranks, 10);
+    CHECK_NOTHROW(hd::run_threads(ranks, [&](hd::ThreadTransport& transport) {
+      hd::Plan plan;
+      hd::Stages<ShareStage> model(
+          layers, [&](const hd::StagePlace& place) { return ShareStage(place, shares_of(plan)); });
+      walk(plans, transport, model, [&](const hd::Plan& next) {
+        plan = next;
+        model.begin_plan(next);
+      });
+    }));
+  }
 }
 
 TEST_CASE("Stages rejects a plan of another model, and a schedule of another plan") {

@@ -34,10 +34,11 @@ using namespace heddle::monitored;
 namespace {
 
 /// The number of `seeds` of which the monitor says exactly what was put in.
-std::uint64_t right(std::optional<Syndrome> fault, double factor, std::uint64_t seeds) {
+std::uint64_t right(std::optional<Syndrome> fault, double factor, std::uint64_t seeds,
+                    bool queued = false) {
   std::uint64_t count = 0;
   for (std::uint64_t seed = 0; seed < seeds; ++seed)
-    count += is_named(fault, factor, seed) ? 1u : 0u;
+    count += is_named(fault, factor, seed, queued) ? 1u : 0u;
   return count;
 }
 
@@ -58,6 +59,76 @@ TEST_CASE("a monitor raises no alarm without a fault, also if stages are unequal
   const std::uint64_t good = right({}, 1, seeds);
   INFO(good << " of " << seeds);
   CHECK(100 * good >= 99 * seeds);
+}
+
+TEST_CASE("a queue of messages on a healthy link raises no alarm, and a slow link is named") {
+  const std::uint64_t seeds = test::cases(200, 2000);
+  CHECK(right({}, 1, seeds, true) == seeds);
+  for (const Syndrome fault :
+       {Syndrome::slow_link, Syndrome::slow_sender, Syndrome::slow_receiver}) {
+    const std::uint64_t good = right(fault, 2, seeds, true);
+    INFO(fault << ": " << good << " of " << seeds);
+    CHECK(100 * good >= 99 * seeds);
+  }
+}
+
+TEST_CASE("a queue on one link only: the link is healthy, or named with its sender and receiver") {
+  // Rank 3 sends ten messages at once over one link of a ring; all other messages find theirs free.
+  const Schedule around = ring(8), queue = queues(8, {3}, 10);
+  std::uint64_t healthy = 0, named = 0;
+  const std::uint64_t seeds = test::cases(200, 2000);
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    healthy += watch({around, queue, queue}, {}, seed, ring_steps).findings().empty() ? 1u : 0u;
+    const std::vector<Finding> found =
+        watch({around, queue, queue}, InjectedFault{Syndrome::slow_link, 3, 4, 2}, seed, ring_steps)
+            .findings();
+    named +=
+        found.size() == 1 && found[0].causes.size() == 3 && found[0].rank == 3 && found[0].peer == 4
+            ? 1u
+            : 0u;
+  }
+  CHECK(healthy == seeds);
+  CHECK(100 * named >= 99 * seeds);
+}
+
+TEST_CASE("a queued message counts from the arrival of the message before it") {
+  // Three messages at once. Each occupies the link for 1, and has a latency of 1.
+  Builder builder("three", 2);
+  const BufferId from = builder.add_buffer({.rank = 0, .transient = false, .bytes = 8});
+  for (int m = 0; m < 3; ++m)
+    builder.add(
+        {.kind = Kind::move, .queue = builder.queue(0, 1)},
+        {schedule::read(from), schedule::write(builder.add_buffer({.rank = 1, .bytes = 8}))});
+  const Schedule three = std::move(builder).build();
+  const Timeline planned(three, {{0, 1, 2}, {1, 2, 3}, {2, 3, 4}});
+  Monitor healthy(2), slow(2);
+  healthy.observe({three, {{0, 0, 2}, {0, 0, 3}, {0, 0, 4}}}, planned);
+  CHECK(*healthy.transfer(0, 1) == 1);
+  slow.observe({three, {{0, 0, 6}, {0, 0, 9}, {0, 0, 12}}}, planned);
+  CHECK(*slow.transfer(0, 1) == 3);
+  // The second one was posted late, and found the link free.
+  Monitor late(2);
+  late.observe({three, {{0, 0, 2}, {5, 5, 7}, {5, 5, 8}}}, planned);
+  CHECK(*late.transfer(0, 1) == 1);
+}
+
+TEST_CASE("a message behind one that nobody waited for does not count") {
+  Builder builder("busy", 2);
+  const BufferId from = builder.add_buffer({.rank = 0, .transient = false, .bytes = 8});
+  const BufferId own = builder.add_buffer({.rank = 1, .bytes = 8});
+  builder.add({.kind = Kind::user, .queue = builder.local(1)}, {schedule::write(own)});
+  for (int m = 0; m < 2; ++m) {
+    const BufferId to = builder.add_buffer({.rank = 1, .bytes = 8});
+    builder.add({.kind = Kind::move, .queue = builder.queue(0, 1)},
+                {schedule::read(from), schedule::write(to)});
+    builder.add({.kind = Kind::user, .queue = builder.local(1)}, {schedule::read(to)});
+  }
+  const Schedule busy = std::move(builder).build();
+  const Timeline planned(busy, {{0, 1, 1}, {0, 5, 5}, {5, 6, 6}, {5, 10, 10}, {10, 11, 11}});
+  // Rank 1 works until 8. The first message has waited for it, and the second one came at 9.
+  Monitor monitor(2);
+  monitor.observe({busy, {{0, 8, 8}, {0, 0, 8}, {8, 8.5, 8.5}, {0, 0, 9}, {9, 10, 10}}}, planned);
+  CHECK_FALSE(monitor.transfer(0, 1).has_value());
 }
 
 TEST_CASE("a monitor prints how often it names a fault of factor 1.3") {

@@ -79,6 +79,37 @@ inline Schedule ring(int ranks) {
                               {.ranks = ranks, .bytes = Bytes{64} * static_cast<Bytes>(ranks)});
 }
 
+/// Returns a step in which some ranks of `ranks` have messages to their next rank, which they post
+/// at once.
+inline Schedule queues(int ranks, const std::vector<int>& senders, int messages) {
+  Builder builder("queues", ranks);
+  for (const int r : senders) {
+    const BufferId from = builder.add_buffer({.rank = Rank{r}, .transient = false, .bytes = 64});
+    const Rank next{(r + 1) % ranks};
+    for (int m = 0; m < messages; ++m)
+      builder.add(
+          {.kind = Kind::move, .queue = builder.queue(Rank{r}, next)},
+          {schedule::read(from), schedule::write(builder.add_buffer({.rank = next, .bytes = 64}))});
+  }
+  return std::move(builder).build();
+}
+
+/// Returns the timeline with moves that start when their sender posts them, as measured ones do:
+/// when it has their data, and not when their queue is free.
+inline Timeline posted(Timeline timeline) {
+  const Schedule& schedule = timeline.schedule();
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    if (schedule[ActionId{i}].kind != Kind::move) continue;
+    Seconds ready = 0;
+    for (const After& after : schedule.after(ActionId{i})) {
+      const auto& on = timeline[ActionId{after.action}];
+      if (!after.mine) ready = std::max(ready, after.end ? on.arrival : on.end);
+    }
+    timeline.spans()[i].start = ready;
+  }
+  return timeline;
+}
+
 /// Returns a monitor that has seen `steps` steps, each of which runs all of the schedules.
 inline Monitor watch(const std::vector<Schedule>& schedules, std::optional<InjectedFault> fault,
                      std::uint64_t seed, int steps) {
@@ -86,8 +117,9 @@ inline Monitor watch(const std::vector<Schedule>& schedules, std::optional<Injec
   std::uint64_t run = 0;
   for (int step = 0; step < steps; ++step)
     for (const Schedule& schedule : schedules)
-      monitor.observe(simulate(schedule, NoisyCosts(Random(seed * 1000 + run++, "noise"), fault)),
-                      simulate(schedule, NoisyCosts()));
+      monitor.observe(
+          posted(simulate(schedule, NoisyCosts(Random(seed * 1000 + run++, "noise"), fault))),
+          simulate(schedule, NoisyCosts()));
   return monitor;
 }
 
@@ -106,9 +138,15 @@ inline Place place_of(std::uint64_t seed, bool neighbours) {
 }
 
 /// Whether a monitor of 8 ranks names exactly this fault, or nothing without a fault, after five
-/// steps of a pipeline and an all-to-all.
-inline bool is_named(std::optional<Syndrome> syndrome, double factor, std::uint64_t seed) {
-  static const std::vector<Schedule> schedules = {pipeline(8, 8), all_to_all(8)};
+/// steps of a pipeline and an all-to-all, and if `queued`, also of queues of messages.
+inline bool is_named(std::optional<Syndrome> syndrome, double factor, std::uint64_t seed,
+                     bool queued = false) {
+  static const std::vector<Schedule> plain = {pipeline(8, 8), all_to_all(8)};
+  static const std::vector<Schedule> more = [] {
+    const Schedule queued_steps = queues(8, {0, 1, 2, 3, 4, 5, 6, 7}, 10);
+    return std::vector{pipeline(8, 8), all_to_all(8), queued_steps, queued_steps, queued_steps};
+  }();
+  const std::vector<Schedule>& schedules = queued ? more : plain;
   const Place place = place_of(seed, false);
   std::optional<InjectedFault> fault;
   if (syndrome) fault = InjectedFault{*syndrome, place.rank, place.peer, factor};

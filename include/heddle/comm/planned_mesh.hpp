@@ -31,21 +31,43 @@ struct PlannedMeshOptions {
   MpiOptions transport = {};  ///< the options of the transport
 };
 
+/// The communicators of the ranks that share a stage of a plan with this rank. A rank without a
+/// stage is alone in each of them.
+struct PlannedLines {
+  Communicator stage;     ///< all ranks of the stage
+  Communicator data;      ///< the ranks that hold the same part of the weights
+  Communicator tensor;    ///< the ranks of this group that divide layers
+  Communicator sequence;  ///< the ranks of this group that divide sequences
+};
+
 /// The ranks of a communicator with the places that a Plan gives them. Rank r of the communicator
 /// is rank r of the plan. Every stage has its own degrees, so its ranks have lines of their own:
 /// the ranks that divide a layer, those that divide a sequence, and those that hold the same
 /// weights. A rank that the plan leaves out is alone in its lines. It takes part in collective
 /// calls over all ranks only.
 ///
+/// begin_plan() gives the ranks other places, for example between two steps of a Replanner. The
+/// transport stays the same.
+///
 /// Construction and destruction are collective. A PlannedMesh can be moved, but not copied.
 class PlannedMesh {
  public:
+  /// Constructs a mesh without a plan: every rank is alone until begin_plan().
+  explicit PlannedMesh(MPI_Comm comm, MpiOptions transport = {});
   /// Constructs the communicators of a plan. All ranks must give the same plan.
   /// @throws contract_error on every rank if check(const Plan&) rejects the plan, if the plan is
   ///         for another number of ranks, or if the ranks do not have the same plan.
   PlannedMesh(MPI_Comm comm, Plan plan, PlannedMeshOptions options = {});
 
-  /// Returns the plan.
+  /// Gives the ranks the places of another plan, which may leave ranks out. A stage that both plans
+  /// have alike keeps its communicators. The others last as long as somebody holds their lines().
+  /// All ranks must call it with the same plan.
+  /// @throws contract_error on every rank if check(const Plan&) rejects the plan, or if the ranks
+  /// do
+  ///         not have the same plan. The mesh then keeps its plan.
+  void begin_plan(Plan plan);
+
+  /// Returns the plan. It has no stages before the first one begins.
   [[nodiscard]] const Plan& plan() const noexcept { return m_plan; }
   /// Returns this process's rank.
   [[nodiscard]] Rank rank() const noexcept { return m_all.rank(); }
@@ -63,14 +85,18 @@ class PlannedMesh {
   [[nodiscard]] SampleRange samples() const noexcept { return m_samples; }
 
   /// Returns the ranks of this rank's stage, in the order of the plan.
-  [[nodiscard]] const Communicator& stage_ranks() const noexcept { return *m_stage_ranks; }
+  [[nodiscard]] const Communicator& stage_ranks() const noexcept { return m_lines->stage; }
   /// Returns the ranks of this stage that hold the same part of its weights, in the order of the
   /// plan. They sum their gradients. Without a sequence degree they are one rank of every group.
-  [[nodiscard]] const Communicator& data() const noexcept { return *m_data; }
+  [[nodiscard]] const Communicator& data() const noexcept { return m_lines->data; }
   /// Returns the ranks of this group that divide layers: a TensorLine is made from them.
-  [[nodiscard]] const Communicator& tensor() const noexcept { return *m_tensor; }
+  [[nodiscard]] const Communicator& tensor() const noexcept { return m_lines->tensor; }
   /// Returns the ranks of this group that divide sequences.
-  [[nodiscard]] const Communicator& sequence() const noexcept { return *m_sequence; }
+  [[nodiscard]] const Communicator& sequence() const noexcept { return m_lines->sequence; }
+
+  /// Returns the four communicators above as one object. It is another one after begin_plan(),
+  /// unless both plans have this rank's stage alike.
+  [[nodiscard]] std::shared_ptr<const PlannedLines> lines() const noexcept { return m_lines; }
 
   /// Returns all ranks.
   [[nodiscard]] const Communicator& all() const noexcept { return m_all; }
@@ -94,17 +120,20 @@ class PlannedMesh {
 
   /// Returns the ranks of this rank's stage for which `number` is the same as here.
   template <class Number>
-  [[nodiscard]] std::unique_ptr<Communicator> line(Number&& number) const;
+  [[nodiscard]] Communicator line(Number&& number) const;
+  /// Returns the communicators of the present place.
+  [[nodiscard]] std::shared_ptr<const PlannedLines> make_lines() const;
 
   [[nodiscard]] static Position position(const PlanStage& stage, std::size_t i) noexcept;
 
-  void find_place();
+  /// Takes the place that a plan has for this rank.
+  void take_place(Plan plan);
 
-  /// Throws if the plan is invalid or has another number of ranks.
-  void check_ranks(int ranks) const;
+  /// Throws if the plan is invalid or has another number of ranks. 0: up to its highest rank.
+  void check_ranks(const Plan& plan, int ranks) const;
 
   /// Compares the plans of all ranks with that of rank 0.
-  void agree() const;
+  void agree(const Plan& plan) const;
 
   /// More ranks than any communicator has.
   static constexpr std::size_t most_ranks = std::numeric_limits<int>::max() - 1;
@@ -114,7 +143,7 @@ class PlannedMesh {
   std::optional<std::size_t> m_stage;
   Position m_place;
   SampleRange m_samples;
-  std::unique_ptr<Communicator> m_stage_ranks, m_data, m_tensor, m_sequence;
+  std::shared_ptr<const PlannedLines> m_lines;
   std::unique_ptr<MpiTransport> m_transport;
 };
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <ostream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,7 +29,7 @@
 namespace heddle::inline v0 {
 
 template <class Number>
-std::unique_ptr<Communicator> PlannedMesh::line(Number&& number) const {
+Communicator PlannedMesh::line(Number&& number) const {
   int color = static_cast<int>(+rank()), key = 0;
   if (m_stage) {
     const PlanStage& stage = m_plan.stages[*m_stage];
@@ -39,20 +40,42 @@ std::unique_ptr<Communicator> PlannedMesh::line(Number&& number) const {
       if (stage.ranks[i] == rank()) key = static_cast<int>(i);
     }
   }
-  return std::make_unique<Communicator>(m_all.split(color, key));
+  return m_all.split(color, key);
 }
 
-HEDDLE_FULL_INLINE PlannedMesh::PlannedMesh(MPI_Comm comm, Plan plan, PlannedMeshOptions options)
-    : m_plan(std::move(plan)), m_all(comm) {
-  agree();
-  check_ranks(options.ranks);
-  find_place();
+HEDDLE_FULL_INLINE std::shared_ptr<const PlannedLines> PlannedMesh::make_lines() const {
   // A line is named by its lowest rank, which is in no other line of this kind.
-  m_stage_ranks = line([](const Position&) { return 0; });
-  m_data = line([](const Position& at) { return at.tensor; });
-  m_tensor = line([&](const Position& at) { return at.sequence + degree() * at.group; });
-  m_sequence = line([&](const Position& at) { return at.tensor + degree() * at.group; });
+  return std::make_shared<const PlannedLines>(PlannedLines{
+      line([](const Position&) { return 0; }), line([](const Position& at) { return at.tensor; }),
+      line([&](const Position& at) { return at.sequence + degree() * at.group; }),
+      line([&](const Position& at) { return at.tensor + degree() * at.group; })});
+}
+
+HEDDLE_FULL_INLINE PlannedMesh::PlannedMesh(MPI_Comm comm, MpiOptions transport)
+    : m_all(comm),
+      m_lines(make_lines()),
+      m_transport(std::make_unique<MpiTransport>(m_all.get(), transport)) {}
+
+HEDDLE_FULL_INLINE PlannedMesh::PlannedMesh(MPI_Comm comm, Plan plan, PlannedMeshOptions options)
+    : m_all(comm) {
+  agree(plan);
+  check_ranks(plan, options.ranks);
+  take_place(std::move(plan));
+  m_lines = make_lines();
   m_transport = std::make_unique<MpiTransport>(m_all.get(), options.transport);
+}
+
+HEDDLE_FULL_INLINE void PlannedMesh::begin_plan(Plan plan) {
+  agree(plan);
+  check_ranks(plan, size());
+  if (plan == m_plan) return;
+  const auto present = [&] { return m_stage ? m_plan.stages[*m_stage] : PlanStage{}; };
+  const PlanStage stage = present();
+  const std::string sharding = m_plan.sharding;
+  take_place(std::move(plan));
+  // All ranks of a stage decide alike. All ranks of the mesh make communicators together.
+  auto lines = make_lines();
+  if (!(present() == stage && m_plan.sharding == sharding)) m_lines = std::move(lines);
 }
 
 HEDDLE_FULL_INLINE std::ostream& operator<<(std::ostream& out, const PlannedMesh& places) {
@@ -68,7 +91,11 @@ HEDDLE_FULL_INLINE PlannedMesh::Position PlannedMesh::position(const PlanStage& 
   return {at / each, at % each / stage.tensor, at % stage.tensor};
 }
 
-HEDDLE_FULL_INLINE void PlannedMesh::find_place() {
+HEDDLE_FULL_INLINE void PlannedMesh::take_place(Plan plan) {
+  m_plan = std::move(plan);
+  m_stage.reset();
+  m_place = {};
+  m_samples = {};
   for (std::size_t s = 0; s < m_plan.stages.size(); ++s) {
     const PlanStage& stage = m_plan.stages[s];
     const auto found = std::find(stage.ranks.begin(), stage.ranks.end(), rank());
@@ -80,13 +107,13 @@ HEDDLE_FULL_INLINE void PlannedMesh::find_place() {
   }
 }
 
-HEDDLE_FULL_INLINE void PlannedMesh::check_ranks(int ranks) const {
+HEDDLE_FULL_INLINE void PlannedMesh::check_ranks(const Plan& plan, int ranks) const {
   std::size_t highest = 0;
-  for (const PlanStage& stage : m_plan.stages)
+  for (const PlanStage& stage : plan.stages)
     for (const Rank each : stage.ranks) highest = std::max(highest, +each);
   const bool given = ranks > 0;
   if (!given) ranks = static_cast<int>(std::min(highest, most_ranks)) + 1;
-  heddle::check(m_plan, m_plan.stages.empty() ? 0 : m_plan.stages.back().layers.last, ranks);
+  heddle::check(plan, plan.stages.empty() ? 0 : plan.stages.back().layers.last, ranks);
   expects(ranks == size(), [&] {
     return ErrorInfo{where, "the plan is for another number of ranks",
                      text(given ? "PlannedMeshOptions::ranks is " : "the plan needs ", ranks,
@@ -98,8 +125,8 @@ HEDDLE_FULL_INLINE void PlannedMesh::check_ranks(int ranks) const {
   });
 }
 
-HEDDLE_FULL_INLINE void PlannedMesh::agree() const {
-  const std::uint64_t mine = hash(m_plan);
+HEDDLE_FULL_INLINE void PlannedMesh::agree(const Plan& plan) const {
+  const std::uint64_t mine = hash(plan);
   std::uint64_t first = mine;
   check(MPI_Bcast(&first, 1, MPI_UINT64_T, 0, m_all.get()), where);
   int differs = mine == first ? size() : static_cast<int>(+rank());

@@ -7,16 +7,16 @@
 
 #include <mpi.h>
 
-#include <heddle/comm/mpi_transport.hpp>
+#include <heddle/comm/planned_mesh.hpp>
 #include <heddle/execute/replanner.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/profile.hpp>
 
 namespace heddle::inline v0 {
 
-/// `Replanner run(model, profile, machine, MPI_COMM_WORLD, options)` runs on an MpiTransport of its
-/// own over the communicator.
+/// `Replanner run(model, profile, machine, MPI_COMM_WORLD, options)` runs on a PlannedMesh of its
+/// own over the communicator, which takes the plans of the run.
 template <class M>
-Replanner(M&, Profile, Machine, MPI_Comm, TrainingOptions) -> Replanner<M, MpiTransport>;
+Replanner(M&, Profile, Machine, MPI_Comm, TrainingOptions) -> Replanner<M, PlannedMesh>;
 
 }  // namespace heddle::inline v0

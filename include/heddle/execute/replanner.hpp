@@ -35,10 +35,10 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// A model that is told the plan of the next Runner.
-template <class M>
-concept BeginsPlans = requires(M& model, const Plan& plan) {
-  model.begin_plan(plan);
+/// A model or a place that is told the plan of the next Runner.
+template <class T>
+concept BeginsPlans = requires(T& it, const Plan& plan) {
+  it.begin_plan(plan);
 };
 
 }  // namespace impl
@@ -54,8 +54,8 @@ struct ReplannerOptions {
 /// The options of a whole run of training by a Replanner.
 struct TrainingOptions {
   std::int64_t batch = 0;  ///< the samples of a step; 0: as `choice` says
-  int every = 20;       ///< the number of steps between two looks
-  int save_every = 0;   ///< the number of steps between two checkpoints; 0: only Replanner::save()
+  int every = 20;          ///< the number of steps between two looks
+  int save_every = 0;  ///< the number of steps between two checkpoints; 0: only Replanner::save()
   std::int64_t steps = 0;               ///< the steps of the whole run, see ReplannerOptions
   plan::PlanChoiceOptions choice = {};  ///< how plans are chosen
   RunOptions run = {};                  ///< the options of the steps
@@ -63,8 +63,8 @@ struct TrainingOptions {
 
 /// A run that continues from a checkpoint, or begins.
 struct ResumedRun {
-  std::int64_t step = 0;                            ///< the number of steps that are done
-  std::string words = {};                           ///< the file and its step; empty without a file
+  std::int64_t step = 0;   ///< the number of steps that are done
+  std::string words = {};  ///< the file and its step; empty without a file
   std::function<void(std::int64_t step)> save = {};  ///< saves the state after `step` steps
 };
 
@@ -73,13 +73,15 @@ struct ResumedRun {
 ///
 /// Once in `every` steps, all ranks observe the Timeline of the last step, which is the same on all
 /// ranks. So all of them take the same plan without another message. If the plan changes, a new
-/// Runner is made. A model with the member `begin_plan(plan)` is told the plan before its Runner is
-/// made, so that it can divide itself accordingly: Stages does, and carries its state (see
-/// HasState). Only the buffers of one Schedule are allocated at a time.
+/// Runner is made. The place and the model are told the plan before its Runner is made, if they
+/// have the member `begin_plan(plan)`. A PlannedMesh then makes the communicators of the plan.
+/// Stages divides itself accordingly, and carries its state (see HasState). Only the buffers of one
+/// Schedule are allocated at a time.
 ///
-/// The number of microbatches may change with the plan if PlanOptions::microbatches allows several.
-/// plan() tells which one the next step takes. The object refers to the model and the place. After
-/// an error it cannot be used again.
+/// The plan decides everything that a Plan states: stages, the groups of each stage and their
+/// samples, and, if PlanOptions::microbatches allows several, the number of microbatches. plan()
+/// tells what the next step takes, and place() the samples of this rank. The object refers to the
+/// model and the place. After an error it cannot be used again.
 template <class M, class P>
 requires Model<M> && Place<P>
 class Replanner {
@@ -109,7 +111,7 @@ class Replanner {
     start();
   }
 
-  /// Constructs the place from a communicator, and prepares the first plan for `machine`:
+  /// Constructs the place from a communicator, and prepares the first plan for `machine`, as in
   /// `Replanner run(model, profile, machine, MPI_COMM_WORLD, {.batch = 64})`. Include
   /// comm/replan.hpp for it. The Replanner owns the place.
   /// @throws the errors of the other constructor and of PlanChoice.
@@ -161,7 +163,9 @@ class Replanner {
   /// must call it. @throws contract_error if resume() was not called, and as heddle::save().
   void save() {
     expects(m_save != nullptr, [] {
-      return ErrorInfo{"heddle::Replanner::save", "the run has no file for its checkpoints", {},
+      return ErrorInfo{"heddle::Replanner::save",
+                       "the run has no file for its checkpoints",
+                       {},
                        "call resume(path) before the first step; the file need not exist"};
     });
     m_runner->drain();
@@ -203,6 +207,8 @@ class Replanner {
 
   /// Returns the plan of the next step.
   [[nodiscard]] const Plan& plan() const noexcept { return m_choice.plan(); }
+  /// Returns the place. A PlannedMesh has the samples and the communicators of this rank.
+  [[nodiscard]] P& place() noexcept { return *m_place; }
   /// Returns the choice and its reasons.
   [[nodiscard]] const plan::PlanChoice& choice() const noexcept { return m_choice; }
   /// Returns the number of steps so far.
@@ -232,6 +238,7 @@ class Replanner {
   void start() {
     if (m_runner) m_runner->drain();
     m_runner.reset();  // releases its buffers before the new ones are allocated
+    if constexpr (impl::BeginsPlans<P>) m_place->begin_plan(m_choice.plan());
     if constexpr (impl::BeginsPlans<M>) m_model->begin_plan(m_choice.plan());
     Schedule schedule = m_choice.schedule();
     // A model that prepares its Schedule also decides how gradients are summed.

@@ -5,6 +5,7 @@
 /// @file
 /// StagePlace: what Stages tells the function that makes a stage.
 
+#include <heddle/comm/planned_mesh.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/pipeline/partition.hpp>
 #include <heddle/schedule/order/stage_shares.hpp>
@@ -15,10 +16,14 @@ namespace heddle::inline v0 {
 struct StagePlace {
   Stage stage = {};        ///< the number of the stage
   LayerRange layers = {};  ///< its layers
-  /// Its samples of the largest microbatch, if the schedule has StageShares or runs on a
-  /// PlannedMesh. Otherwise it computes whole microbatches, and the range is empty. If the ranks of
-  /// a group divide layers, these are the samples that this rank has between them.
+  /// Its samples of the largest microbatch, if the schedule has StageShares, runs on a PlannedMesh
+  /// or follows Stages::begin_plan(). Otherwise it computes whole microbatches, and the range is
+  /// empty. If the ranks of a group divide layers, these are the samples that this rank has between
+  /// them.
   SampleRange samples = {};
+  /// The mesh of the plan, or null if the model runs on another place. A stage may refer to its
+  /// lines(), which last as long as the stage.
+  const PlannedMesh* mesh = nullptr;
 
   friend bool operator==(const StagePlace&, const StagePlace&) = default;
 };

@@ -98,7 +98,7 @@ template <class S>
 ///
 /// `make(first, last)` builds the stage that holds the layers [first, last). If ranks divide the
 /// samples of a microbatch (see StageShares), `make(place)` also gets the samples of its rank. On a
-/// PlannedMesh, layers and samples are those of its plan.
+/// PlannedMesh, layers and samples are those of its plan, and `make(place)` also gets the mesh.
 ///
 /// A model with branches counts its layers branch after branch, in the order in which its graph
 /// counts the stages. It is divided so that no stage holds layers of two branches. If two stages
@@ -117,10 +117,12 @@ template <class S>
 /// Several Runners may use one model alternately, for example to train and to infer. Their
 /// schedules must give this rank the same layers, and one version of the weights.
 ///
-/// A Runner may also divide the layers in another way than the one before. If the stages have named
-/// state (see HasState), it goes to the ranks that hold the layers from then on. Both stages of a
-/// layer exist until it has arrived. Without named state, a model that has been trained keeps its
-/// division: a Runner that would drop what the model has learned is rejected.
+/// A Runner may also divide the layers in another way than the one before, or give a stage to more
+/// or fewer ranks. If the stages have named state (see HasState), it goes to all ranks that hold
+/// the layers from then on. Both stages of a layer exist until it has arrived. A stage is made anew
+/// if its layers, its samples or, on a PlannedMesh, its communicators have changed. Without named
+/// state, a model that has been trained keeps its division: a Runner that would drop what the model
+/// has learned is rejected.
 ///
 /// The arguments of Runner::step are passed to the `begin_step` of every stage. A stage with
 /// `loss(Item)` contributes to the StepResult. Buffers are in the memory space of the stages. When
@@ -155,14 +157,16 @@ class Stages {
     check(schedule, std::same_as<P, PlannedMesh>);
     const impl::SampleRanges ranges(schedule);
     std::vector<int> layers = m_options.layers_per_stage;
-    std::optional<SampleRange> planned;
+    const Plan* plan = m_plan ? &*m_plan : nullptr;
+    const PlannedMesh* mesh = nullptr;
     if constexpr (std::same_as<P, PlannedMesh>) {
-      layers = impl::layers_of(place.plan(), m_layers);
-      planned = impl::planned_samples(place, schedule, ranges);
-      m_stages_sum = std::ranges::find(m_options.shard_axes, "data") != m_options.shard_axes.end();
+      mesh = &place;
+      plan = &place.plan();
+      layers = impl::layers_of(*plan, m_layers);
+      m_stages_sum = !plan->sharding.empty() &&
+                     std::ranges::find(m_options.shard_axes, "data") != m_options.shard_axes.end();
       if (m_options.gradient_sum == GradientSum::library) m_replicas = &place.data();
     }
-    m_calls.set_whole(planned ? static_cast<std::size_t>(planned->size()) : 0);
     std::size_t coordinate = +transport_of(place).rank();  // in the schedule of one line
     if constexpr (std::same_as<P, DeviceMesh>) {
       const MeshShape& shape = place.shape();
@@ -186,9 +190,12 @@ class Stages {
                          "see what the replicas are doing, or raise ExecuteOptions::watchdog"};
       });
     };
+    std::optional<SampleRange> planned;
+    if (plan != nullptr) planned = impl::planned_samples(*plan, Rank{coordinate}, schedule, ranges);
+    m_calls.set_whole(planned ? static_cast<std::size_t>(planned->size()) : 0);
     m_held.build(
         schedule, partition_layers(m_layers, stages_of(schedule), layers), m_make,
-        [&](Stage stage) { return planned ? *planned : ranges.of(Rank{coordinate}, stage); },
+        [&](Stage stage) { return planned ? *planned : ranges.of(Rank{coordinate}, stage); }, mesh,
         transport, options);
     schedule = sized(schedule, transport, options);
     if (m_options.gradient_sum == GradientSum::ring && !m_stages_sum)
@@ -324,14 +331,17 @@ class Stages {
 
   /// Sets StagesOptions::layers_per_stage for the Runners that follow.
   void divide(std::vector<int> layers_per_stage) {
+    m_plan.reset();
     m_options.layers_per_stage = std::move(layers_per_stage);
   }
-  /// Divides the layers as the stages of a plan do, for the Runners that follow. Called by
-  /// Replanner.
+  /// Divides the layers as the stages of a plan do, and the samples as their groups do, for the
+  /// Runners that follow. They must run plan::schedule() of this plan. Called by Replanner. On a
+  /// PlannedMesh, the plan of the mesh counts.
   void begin_plan(const Plan& plan) {
     std::vector<int> counts;
     for (const PlanStage& stage : plan.stages) counts.push_back(stage.layers.size());
     divide(std::move(counts));
+    m_plan = plan;
   }
   /// Returns the bytes and messages that all ranks sent when the state last went to another
   /// division of the layers.
@@ -426,6 +436,7 @@ class Stages {
   int m_layers;
   std::function<S(const StagePlace&)> m_make;
   StagesOptions m_options;
+  std::optional<Plan> m_plan;  ///< the plan of begin_plan()
   impl::HeldStages<S> m_held;
   impl::StageCalls<S> m_calls;
   bool m_counted = false;  ///< true if the microbatches of this step have been counted

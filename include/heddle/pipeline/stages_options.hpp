@@ -34,8 +34,9 @@ struct StagesOptions {
   std::string pipe_axis = "pipe";                ///< the mesh axis along which the stages lie
   /// The axes along which ranks hold parts of a stage instead of replicas. Gradients are not summed
   /// along them. The stages themselves communicate along them, for example with a TensorLine. On a
-  /// PlannedMesh, the axis "data" stands for PlannedMesh::data(): the stages then sum their own
-  /// gradients before they update, as ParameterShards does, and group actions do nothing.
+  /// PlannedMesh, the axis "data" stands for PlannedMesh::data(): while the plan has a sharding,
+  /// the stages then sum their own gradients before they update, as ParameterShards does, and group
+  /// actions do nothing.
   std::vector<std::string> shard_axes = {};
   DevicePath path = DevicePath::automatic;  ///< how messages leave a device's memory
   /// A pass that is applied to the complete schedule, which has all sizes and sums of gradients. An

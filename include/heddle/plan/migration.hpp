@@ -64,17 +64,24 @@ struct StatePiece {
 [[nodiscard]] std::vector<Bytes> state_sizes(const Profile& profile, double per_parameter = 3);
 
 /// Returns the Schedule that takes the state of a model from the ranks of one plan to those of
-/// another. `sizes` are the bytes of the state of each layer, see state_sizes(). Only layers whose
-/// owner changes move: a rank receives each layer that it has in `after` and not in `before` once.
-/// There is one message for each pair of ranks between which layers move. The Schedule is printed,
-/// simulated and executed like any other; see migration_schedule() for its buffers.
+/// another. `sizes` are the bytes of the state of each layer, see state_sizes(). A rank receives
+/// exactly the state that it has in `after` and not in `before`, once. There is one message for
+/// each pair of ranks between which state moves. The Schedule is printed, simulated and executed
+/// like any other; see migration_schedule() for its buffers.
+///
+/// All ranks of a stage have the state of its layers, so a rank that joins the stage receives a
+/// copy. If the plan has the sharding zero1, zero2 or zero3, each has its even_share() of the
+/// elements of the whole stage instead, in the order of the layers. `whole` are the bytes of an
+/// element, such as a parameter with the optimiser's memory for it. Weights that the ranks of a
+/// stage gather from each other's shares afterwards are not part of the migration.
 ///
 /// The Schedule has `ranks` ranks. 0 stands for all ranks up to the highest one of both plans.
 /// @throws contract_error if a plan is invalid for these layers and ranks (see check(const Plan&)),
-///         if a stage has a tensor or sequence degree above 1, or if a plan has a sharding, because
-///         then ranks hold parts of layers. migration_pieces() moves parts.
+///         if a stage has a tensor degree above 1 or a plan has another sharding, because then only
+///         the model knows the parts of the ranks, or if the state of a layer is no multiple of
+///         `whole`. migration_pieces() moves any parts.
 [[nodiscard]] Schedule migration(const Plan& before, const Plan& after,
-                                 std::span<const Bytes> sizes, int ranks = 0);
+                                 std::span<const Bytes> sizes, int ranks = 0, Bytes whole = 1);
 
 /// The bytes and messages of a Schedule of moves between ranks.
 struct Moved {

@@ -24,6 +24,8 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/layout/index_set.hpp>
+#include <heddle/layout/share.hpp>
+#include <heddle/plan/impl/stage_memory.hpp>
 #include <heddle/plan/migration.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/builder.hpp>
@@ -58,33 +60,58 @@ using HeldByArray = std::vector<std::map<std::size_t, IndexSet>>;
   return result;
 }
 
-inline void check_movable(const Plan& plan, int layers, int ranks) {
+inline void check_movable(const Plan& plan, std::span<const Bytes> sizes, int ranks, Bytes whole) {
   constexpr const char* where = "heddle::plan::migration";
-  heddle::check(plan, layers, ranks);
+  heddle::check(plan, static_cast<int>(sizes.size()), ranks);
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
-    expects(plan.stages[s].tensor == 1 && plan.stages[s].sequence == 1, [&] {
-      return ErrorInfo{where, "ranks of a stage hold parts of its layers",
-                       text("stage ", s, " has tensor degree ", plan.stages[s].tensor,
-                            ", sequence degree ", plan.stages[s].sequence),
+    expects(plan.stages[s].tensor == 1, [&] {
+      return ErrorInfo{where, "the ranks of a group divide layers in a way that only the model has",
+                       text("stage ", s, " has tensor degree ", plan.stages[s].tensor),
                        "use migration_pieces() with the elements of each rank"};
     });
-  expects(plan.sharding.empty(), [&] {
-    return ErrorInfo{where, "the ranks of a stage divide its state",
+  expects(plan.sharding.empty() || zero_stage(plan.sharding) > 0, [&] {
+    return ErrorInfo{where, "a plan does not say how this sharding divides the state",
                      text("the plan has the sharding '", plan.sharding, "'"),
-                     "use migration_pieces() with the elements of each rank"};
+                     "use zero1, zero2 or zero3, or migration_pieces() with the elements of each "
+                     "rank"};
   });
+  for (std::size_t l = 0; l < sizes.size(); ++l)
+    expects(whole > 0 && sizes[l] % whole == 0, [&] {
+      return ErrorInfo{where, "the state of a layer must be a multiple of `whole` bytes",
+                       text("layer ", l, " has ", sizes[l], " bytes, whole = ", whole),
+                       "give the bytes of the state of one parameter, or 1"};
+    });
 }
 
-// One array for each layer, whose elements are bytes.
+// One array for each layer, whose elements are `whole` bytes each. The ranks of a stage have the
+// same weights. If there is a sharding, each has its share of the elements of the whole stage.
 [[nodiscard]] inline std::vector<std::vector<HeldElements>> held_layers(
-    const Plan& plan, std::span<const Bytes> sizes, int ranks) {
+    const Plan& plan, std::span<const Bytes> sizes, int ranks, Bytes whole) {
   std::vector<std::vector<HeldElements>> held(static_cast<std::size_t>(ranks));
-  for (const PlanStage& stage : plan.stages)
-    for (const Rank rank : stage.ranks)
+  const auto elements_of = [&](int l) {
+    return static_cast<std::int64_t>(sizes[static_cast<std::size_t>(l)] / whole);
+  };
+  for (const PlanStage& stage : plan.stages) {
+    std::int64_t all = 0;
+    for (int l = stage.layers.first; l < stage.layers.last; ++l) all += elements_of(l);
+    for (std::size_t i = 0; i < stage.ranks.size(); ++i) {
+      const Share share =
+          even_share(static_cast<std::size_t>(all), plan.sharding.empty() ? 1 : stage.ranks.size(),
+                     plan.sharding.empty() ? 0 : i);
+      const Interval own{static_cast<std::int64_t>(share.first),
+                         static_cast<std::int64_t>(share.end())};
+      std::int64_t before = 0;  // the elements of the layers before
       for (int l = stage.layers.first; l < stage.layers.last; ++l) {
-        const auto layer = static_cast<std::size_t>(l);
-        held[+rank].push_back({layer, IndexSet(static_cast<std::int64_t>(sizes[layer]))});
+        const Interval here{std::max<std::int64_t>(own.begin - before, 0),
+                            std::min(own.end - before, elements_of(l))};
+        before += elements_of(l);
+        if (here.begin >= here.end) continue;
+        IndexSet elements;
+        elements.add(here);
+        held[+stage.ranks[i]].push_back({static_cast<std::size_t>(l), std::move(elements)});
       }
+    }
+  }
   return held;
 }
 
@@ -202,17 +229,16 @@ HEDDLE_INLINE std::vector<Bytes> state_sizes(const Profile& profile, double per_
 }
 
 HEDDLE_INLINE Schedule migration(const Plan& before, const Plan& after,
-                                 std::span<const Bytes> sizes, int ranks) {
+                                 std::span<const Bytes> sizes, int ranks, Bytes whole) {
   if (ranks == 0)
     for (const Plan* plan : {&before, &after})
       for (const PlanStage& stage : plan->stages)
         for (const Rank rank : stage.ranks) ranks = std::max(ranks, static_cast<int>(+rank) + 1);
-  for (const Plan* plan : {&before, &after})
-    impl::check_movable(*plan, static_cast<int>(sizes.size()), ranks);
-  const std::vector<Bytes> byte(sizes.size(), 1);
-  const auto pieces = migration_pieces(impl::held_layers(before, sizes, ranks),
-                                       impl::held_layers(after, sizes, ranks), byte);
-  return migration_schedule(pieces, ranks, byte);
+  for (const Plan* plan : {&before, &after}) impl::check_movable(*plan, sizes, ranks, whole);
+  const std::vector<Bytes> bytes(sizes.size(), whole);
+  const auto pieces = migration_pieces(impl::held_layers(before, sizes, ranks, whole),
+                                       impl::held_layers(after, sizes, ranks, whole), bytes);
+  return migration_schedule(pieces, ranks, bytes);
 }
 
 HEDDLE_INLINE Moved moved(const Schedule& schedule) {

@@ -68,11 +68,20 @@ struct MonitorOptions {
 /// A matrix [source][destination] of transfer times and a list of computing times by rank, both
 /// measured over planned. Each entry is the median over the latest steps.
 ///
+/// A transfer counts from the time at which it could begin: its sender had posted it, and the
+/// message before it in its queue had left the link. A message that was posted while others were
+/// queued before it takes the smaller of two factors. One is the time since it was posted over the
+/// planned time. The other one is the time since the arrival of the message before it, over the
+/// planned time for which it occupies the link. So a queue of messages on a healthy link is
+/// healthy.
+///
 /// A transfer counts only if its receiver waited for it. The receiver waited if its earlier
-/// computations had ended, and the storage was free, a tenth of the transfer time before the
-/// arrival. Otherwise the message may have arrived long before anybody looked. A message that
-/// nobody waits for within the step counts by the same rule at the end of the step. Actions of kind
-/// `group` do not count as computation, because they contain the wait for other ranks.
+/// computations had ended a tenth of the transfer time before the arrival, and if the storage was
+/// free when the transfer could begin. Otherwise the message may have arrived long before anybody
+/// looked. If the time counts from the arrival of another message, the receiver must have waited
+/// for that one, too. A message that nobody waits for within the step counts by the same rule at
+/// the end of the step. Actions of kind `group` do not count as computation, because they contain
+/// the wait for other ranks.
 ///
 /// All entries are compared with their median. Therefore a plan in any unit of time serves, and
 /// stages that are unequal by plan raise no alarm. The clocks of ranks must agree well within the

@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
@@ -64,6 +65,20 @@ namespace impl {
     free = std::max(free, after.end ? on.arrival : on.end);
   }
   return free;
+}
+
+/// Stands for no action.
+inline constexpr std::size_t no_move = std::numeric_limits<std::size_t>::max();
+
+/// Returns, by action, the move before it in its queue, or no_move.
+[[nodiscard]] inline std::vector<std::size_t> moves_before(const Schedule& schedule) {
+  std::vector<std::size_t> last(schedule.queues().size(), no_move);
+  std::vector<std::size_t> before(schedule.size(), no_move);
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const Action& action = schedule[ActionId{i}];
+    if (action.kind == Kind::move) before[i] = std::exchange(last[+action.queue], i);
+  }
+  return before;
 }
 
 /// Returns the ranks that take part in an action: one, the two ends of a message, or the members of
@@ -188,16 +203,30 @@ HEDDLE_INLINE void Monitor::observe(const Timeline& measured, const Timeline& pl
   std::vector<Sum> transfers(m_transfers.size());
   std::vector<Sum> computes(m_computes.size());
   std::vector<Seconds> worked(m_computes.size(), std::numeric_limits<Seconds>::lowest());
-  std::vector<bool> awaited(schedule.size(), false);
+  std::vector<bool> awaited(schedule.size(), false), watched(schedule.size(), false);
+  const std::vector<std::size_t> before = impl::moves_before(schedule);
   const auto await = [&](ActionId move) {
     awaited[+move] = true;
     const Queue& queue = schedule[schedule[move].queue];
     const Span& seen = measured[move];
     const Span& plan = planned[move];
-    const Seconds took = seen.arrival - seen.start;
-    const Seconds expected = plan.arrival - plan.start;
-    const Seconds ready = std::max(worked[+queue.to], impl::storage_free(measured, move));
-    if (!(expected > 0) || !(seen.arrival - ready > took / 10)) return;
+    Seconds took = seen.arrival - seen.start, expected = plan.arrival - plan.start;
+    bool known = true;
+    if (const std::size_t last = before[+move]; last != impl::no_move) {
+      // The message before it occupied the link until its arrival, less its latency. Of a slowness
+      // that is the same for both, the smaller quotient is the true one.
+      const Seconds since = seen.arrival - measured[ActionId{last}].arrival;
+      const Seconds alone = plan.end - plan.start;  // the time for which it occupies the link
+      if (alone > 0 && since >= 0 && since * expected < took * alone) {
+        took = since;
+        expected = alone;
+        known = watched[last];
+      }
+    }
+    const Seconds free = impl::storage_free(measured, move);
+    watched[+move] = seen.arrival - std::max(worked[+queue.to], free) > took / 10;
+    // If its storage was free late, nobody knows whether it has come before that.
+    if (!(expected > 0) || !known || !watched[+move] || free > seen.arrival - 0.9 * took) return;
     if (!(plan.arrival > impl::storage_free(planned, move))) return;  // the plan waits for storage
     Sum& sum = transfers[cell(+queue.from, +queue.to)];
     sum.measured += took;

@@ -16,6 +16,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <heddle/comm/planned_mesh.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/exchange.hpp>
@@ -31,8 +32,8 @@
 #include <heddle/pipeline/stage_place.hpp>
 #include <heddle/pipeline/state.hpp>
 #include <heddle/plan/migration.hpp>
-#include <heddle/schedule/stage_storage.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/stage_storage.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -54,27 +55,29 @@ class HeldStages {
   using memory_space = typename S::memory_space;
 
   /// Builds the stages of this rank by `make(place)`, from the division `layers` of the model into
-  /// stages. `samples_at(stage)` returns their samples of a microbatch. A stage that has the same
-  /// layers and samples as before goes on with what it has learned, and the state of the others
-  /// comes from the ranks that held their layers.
+  /// stages. `samples_at(stage)` returns their samples of a microbatch, and `mesh` is the place if
+  /// it has a plan. A stage that has the same layers, samples and lines as before goes on with what
+  /// it has learned, and the state of the others comes from the ranks that held their layers.
   /// @throws contract_error on every rank if the state cannot come, or if a new stage does not name
   ///         all of its parameters; then the present stages stay.
   template <Transport T, class SamplesAt>
   void build(const Schedule& schedule, std::span<const LayerRange> layers,
-             const std::function<S(const StagePlace&)>& make, SamplesAt&& samples_at, T& transport,
-             const ExecuteOptions& options) {
+             const std::function<S(const StagePlace&)>& make, SamplesAt&& samples_at,
+             const PlannedMesh* mesh, T& transport, const ExecuteOptions& options) {
+    const std::shared_ptr<const PlannedLines> lines = mesh != nullptr ? mesh->lines() : nullptr;
     std::vector<Entry> next;
     std::vector<Entry*> same;  // by entry of `next`: the present stage, or null
     for (std::size_t s = 0; s < layers.size(); ++s) {
       if (!holds(schedule, transport.rank(), Stage{s})) continue;
-      const StagePlace place{Stage{s}, layers[s], samples_at(Stage{s})};
+      const StagePlace place{Stage{s}, layers[s], samples_at(Stage{s}), mesh};
       const auto found = std::find_if(m_stages.begin(), m_stages.end(), [&](Entry& entry) {
         return entry.layers == layers[s] && entry.samples == place.samples &&
-               std::find(same.begin(), same.end(), &entry) == same.end();
+               entry.lines == lines && std::find(same.begin(), same.end(), &entry) == same.end();
       });
       same.push_back(found == m_stages.end() ? nullptr : &*found);
       next.push_back({Stage{s},
                       layers[s],
+                      lines,
                       same.back() == nullptr ? std::make_unique<S>(make(place)) : nullptr,
                       {},
                       place.samples});
@@ -162,6 +165,7 @@ class HeldStages {
   struct Entry {
     Stage number;
     LayerRange layers;
+    std::shared_ptr<const PlannedLines> lines;  ///< to which the stage may refer
     std::unique_ptr<S> stage;
     Elements versions = {};    ///< versions of its parameters, if there are several
     SampleRange samples = {};  ///< its samples of a microbatch, if ranks divide it

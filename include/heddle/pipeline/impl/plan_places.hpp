@@ -3,14 +3,13 @@
 #pragma once
 
 /// @file
-/// Reads from a PlannedMesh the layers of each stage and the samples of this rank, for Stages.
+/// Reads from a Plan the layers of each stage and the samples of a rank, for Stages.
 /// Errors depend on the plan and the schedule only, so all ranks throw alike.
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include <heddle/comm/planned_mesh.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
@@ -35,32 +34,36 @@ namespace heddle::inline v0::impl {
   return result;
 }
 
-/// Returns the samples of a microbatch that this rank has between the layers: a part of its group's
-/// samples if the group divides layers.
+/// Returns the samples of a microbatch that `rank` has between the layers: a part of its group's
+/// samples if the group divides layers. The range is empty if the plan leaves the rank out.
 /// @throws contract_error if a rank has other samples in the schedule than in the plan.
-[[nodiscard]] inline SampleRange planned_samples(const PlannedMesh& places,
+[[nodiscard]] inline SampleRange planned_samples(const Plan& plan, Rank rank,
                                                  const Schedule& schedule,
                                                  const SampleRanges& ranges) {
-  const std::vector<PlanStage>& stages = places.plan().stages;
-  for (std::size_t s = 0; s < stages.size(); ++s)
-    for (std::size_t i = 0; i < stages[s].ranks.size(); ++i) {
-      const auto degree = static_cast<std::size_t>(stages[s].tensor * stages[s].sequence);
-      const std::int64_t planned = stages[s].samples[i / degree] / stages[s].tensor;
-      const std::int64_t scheduled = ranges.of(stages[s].ranks[i], Stage{s}).size();
+  SampleRange own;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const PlanStage& stage = plan.stages[s];
+    std::int64_t begin = 0;  // of the group
+    for (std::size_t i = 0; i < stage.ranks.size(); ++i) {
+      const auto degree = static_cast<std::size_t>(stage.tensor * stage.sequence);
+      const std::int64_t samples = stage.samples[i / degree];
+      const std::int64_t planned = samples / stage.tensor;
+      const std::int64_t scheduled = ranges.of(stage.ranks[i], Stage{s}).size();
       expects(scheduled == planned || scheduled == 0, [&] {
         return ErrorInfo{
             "heddle::Stages", "the schedule is not that of the plan",
-            text("rank ", stages[s].ranks[i], " computes ", scheduled, " samples of stage ", s,
-                 " in '", schedule.name(), "', and ", planned, " in the plan"),
-            "run plan::schedule() of the plan of the PlannedMesh"};
+            text("rank ", stage.ranks[i], " computes ", scheduled, " samples of stage ", s, " in '",
+                 schedule.name(), "', and ", planned, " in the plan"),
+            "run plan::schedule() of the plan of the PlannedMesh, or of begin_plan()"};
       });
+      if (stage.ranks[i] == rank) {
+        const std::int64_t part = static_cast<std::int64_t>(i) % stage.tensor;
+        own = {begin + part * planned, begin + (part + 1) * planned};
+      }
+      if (i % degree == degree - 1) begin += samples;
     }
-  SampleRange samples = places.samples();
-  if (!places.stage()) return samples;
-  const std::int64_t each = samples.size() / stages[*places.stage()].tensor;
-  samples.begin += each * static_cast<std::int64_t>(+places.tensor().rank());
-  samples.end = samples.begin + each;
-  return samples;
+  }
+  return own;
 }
 
 }  // namespace heddle::inline v0::impl
