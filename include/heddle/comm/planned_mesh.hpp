@@ -63,8 +63,7 @@ class PlannedMesh {
   /// have alike keeps its communicators. The others last as long as somebody holds their lines().
   /// All ranks must call it with the same plan.
   /// @throws contract_error on every rank if check(const Plan&) rejects the plan, or if the ranks
-  /// do
-  ///         not have the same plan. The mesh then keeps its plan.
+  ///         do not have the same plan. The mesh then keeps its plan.
   void begin_plan(Plan plan);
 
   /// Returns the plan. It has no stages before the first one begins.
