@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -152,6 +153,31 @@ TEST_CASE("the hash of a plan depends on every member") {
   CHECK(hashes.size() == std::size(changes));
   // The same on every machine: this number must never change.
   CHECK(hd::hash(example()) == 0xd9b3fbe44207999c);
+}
+
+TEST_CASE("a prediction is no part of what a plan executes, but it is printed and checked") {
+  hd::Plan plan = example(), other = example();
+  plan.prediction = hd::PlanPrediction{1.5, {7, 7, 8, 8, 0, 0, 9, 9}};
+  other.prediction = hd::PlanPrediction{1.25, {}};
+  CHECK(plan == example());
+  CHECK(plan == other);
+  CHECK(plan.prediction != other.prediction);
+  CHECK(hd::hash(plan) == hd::hash(example()));
+  CHECK(hd::text(plan) == hd::text(example()) +
+                              "\npredicted: a step takes 1.5 s; bytes: ranks 0-1 7, ranks 2-3 8, "
+                              "ranks 6-7 9");
+  CHECK(hd::text(other) == hd::text(example()) + "\npredicted: a step takes 1.25 s");
+  CHECK_NOTHROW(hd::check(plan, 10, 8));
+  CHECK_NOTHROW(hd::check(other, 10, 8));
+  const auto error = [&](double step, std::vector<hd::Bytes> memory) {
+    plan.prediction = hd::PlanPrediction{step, std::move(memory)};
+    return message_of<hd::contract_error>([&] { hd::check(plan, 10, 8); });
+  };
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const double step : {-1.0, infinity, std::numeric_limits<double>::quiet_NaN()})
+    CHECK_THAT(error(step, {}), ContainsSubstring("the predicted time of a step"));
+  CHECK_THAT(error(1, {1, 2, 3, 4, 5, 6, 7}),
+             ContainsSubstring("bytes of 7 ranks; the plan has ranks up to 7"));
 }
 
 TEST_CASE("a plan prints a line for each stage") {

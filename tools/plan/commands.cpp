@@ -213,13 +213,19 @@ void compare_with_runs(const Settings& s) {
   const Timeline predicted = simulate(made, plan::costs(plan, profile, machine));
   std::vector<double> sizes;
   std::vector<std::vector<std::string>> rows = {{"run", "predicted", "measured", "error"}};
+  const auto percent = [](const trace::PlanError& error) {
+    return text(error.step() < 0 ? "" : "+", 100 * error.step(), " %");
+  };
+  if (plan.prediction) rows[0].insert(rows[0].end(), {"the plan predicted", "error"});
   for (const std::string& name : s.plans) {
-    const trace::PlanError error =
-        trace::plan_error(predicted, measured_timeline(name, predicted.schedule()));
+    const Timeline measured = measured_timeline(name, predicted.schedule());
+    const trace::PlanError error = trace::plan_error(predicted, measured);
     if (s.plans.size() == 1) std::cout << error << '\n';
     sizes.push_back(std::abs(error.step()));
-    rows.push_back({name, seconds(error.predicted), seconds(error.measured),
-                    text(error.step() < 0 ? "" : "+", 100 * error.step(), " %")});
+    rows.push_back({name, seconds(error.predicted), seconds(error.measured), percent(error)});
+    if (!plan.prediction) continue;
+    const trace::PlanError planned = trace::plan_error(*plan.prediction, measured);
+    rows.back().insert(rows.back().end(), {seconds(planned.predicted), percent(planned)});
   }
   print_columns(rows);
   std::ranges::sort(sizes);
@@ -312,7 +318,9 @@ void add_compare(CommandLine& program) {
 void add_error(CommandLine& program) {
   const auto s = std::make_shared<Settings>();
   CommandLine& command = program.add_command(
-      "error", "Says how far measured steps are from what a plan's files predict.",
+      "error",
+      "Says how far measured steps are from what a plan's files predict, and from what the plan "
+      "itself says.",
       [s](const CommandLine&) { compare_with_runs(*s); });
   command.add_argument("PLAN", &s->plan, "the plan that ran");
   command.add_argument("PROFILE", &s->profile, "the profile of the model");

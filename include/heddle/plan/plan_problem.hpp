@@ -156,6 +156,10 @@ struct StagePrice {
 /// @throws contract_error as simulated_step().
 [[nodiscard]] std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem& problem);
 
+/// Returns simulated_step() and plan_memory() of a plan, for Plan::prediction.
+/// @throws contract_error as simulated_step().
+[[nodiscard]] PlanPrediction predict(const Plan& plan, const PlanProblem& problem);
+
 /// A rank whose memory a plan exceeds.
 struct MemoryShortage {
   Rank rank = {};      ///< the rank that lacks most

@@ -374,6 +374,10 @@ HEDDLE_INLINE std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem
   return memory;
 }
 
+HEDDLE_INLINE PlanPrediction predict(const Plan& plan, const PlanProblem& problem) {
+  return {simulated_step(plan, problem), plan_memory(plan, problem)};
+}
+
 HEDDLE_INLINE std::optional<MemoryShortage> memory_shortage(const Plan& plan,
                                                             const PlanProblem& problem) {
   const std::vector<Bytes> memory = plan_memory(plan, problem);

@@ -11,6 +11,7 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <heddle/core/codec.hpp>
@@ -39,6 +40,14 @@ struct PlanStage {
   friend bool operator==(const PlanStage&, const PlanStage&) = default;
 };
 
+/// What was predicted for a Plan when it was found, on the profile and the machine of the search.
+struct PlanPrediction {
+  Seconds step = 0;                ///< the simulated time of a step
+  std::vector<Bytes> memory = {};  ///< the bytes that each rank of the machine needs
+
+  friend bool operator==(const PlanPrediction&, const PlanPrediction&) = default;
+};
+
 /// A division of a model over the ranks of a Machine. A value type.
 struct Plan {
   std::vector<PlanStage> stages = {};  ///< in the order of the layers
@@ -50,6 +59,10 @@ struct Plan {
   /// How the groups of a stage divide parameters and optimiser: "" for not at all, or a name that
   /// find_sharding() takes, such as "zero1".
   std::string sharding = {};
+  /// What plan::search() or PlanChoice predicted, if one of them found the plan. It is no part of
+  /// what is executed, so neither equality nor hash() depends on it (decision 122). Code that
+  /// changes another member must predict again (plan::predict()) or remove it.
+  std::optional<PlanPrediction> prediction = {};
 
   /// Returns the samples of a microbatch, or 0 if there are no stages.
   [[nodiscard]] std::int64_t microbatch_samples() const;
@@ -58,17 +71,22 @@ struct Plan {
   /// Returns the format at the cut behind stage `stage`.
   [[nodiscard]] const std::optional<Codec>& cast_after(std::size_t stage) const;
 
-  friend bool operator==(const Plan&, const Plan&) = default;
-  /// Prints the plan, one line for each stage.
+  /// Returns true if both plans are executed alike: all members are equal but for the prediction.
+  friend bool operator==(const Plan& a, const Plan& b) {
+    return std::tie(a.stages, a.microbatches, a.schedule, a.casts, a.sharding) ==
+           std::tie(b.stages, b.microbatches, b.schedule, b.casts, b.sharding);
+  }
+  /// Prints the plan, one line for each stage and one for the prediction.
   friend std::ostream& operator<<(std::ostream& out, const Plan& plan);
 };
 
-/// Returns a hash of all members of a plan, which is the same on every machine.
+/// Returns a hash of all members of a plan but the prediction. It is the same on every machine.
 [[nodiscard]] std::uint64_t hash(const Plan& plan);
 
 /// Checks that `plan` divides `layers` layers and `ranks` ranks: layers without gap or overlap,
 /// no rank twice, whole groups, at least one sample a group, the same samples of a microbatch in
-/// every stage, no casts or one for each cut. Ranks may be left out. The names of the schedule and
+/// every stage, no casts or one for each cut, a finite predicted time, and predicted bytes of all
+/// ranks or none. Ranks may be left out of the plan. The names of the schedule and
 /// of the sharding are not looked up: schedule::find_schedule() and find_sharding() do that.
 /// @throws contract_error that names the first wrong entry and what would be right.
 void check(const Plan& plan, int layers, int ranks);

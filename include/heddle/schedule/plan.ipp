@@ -5,7 +5,9 @@
 /// @file
 /// Definitions of plan.hpp.
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -44,6 +46,24 @@ inline void print_ranks(std::ostream& out, const std::vector<Rank>& ranks) {
   }
 }
 
+/// Prints "a step takes 2 s; bytes: ranks 0-3 1000, rank 4 500", without ranks that need none.
+inline void print_prediction(std::ostream& out, const PlanPrediction& prediction) {
+  out << "a step takes " << prediction.step << " s";
+  const std::vector<Bytes>& memory = prediction.memory;
+  const char* separator = "; bytes: ";
+  for (std::size_t begin = 0; begin < memory.size();) {
+    std::size_t end = begin + 1;
+    while (end < memory.size() && memory[end] == memory[begin]) ++end;
+    if (memory[begin] > 0) {
+      out << separator << (end - begin == 1 ? "rank " : "ranks ");
+      print_range(out, begin, end - 1);
+      out << ' ' << memory[begin];
+      separator = ", ";
+    }
+    begin = end;
+  }
+}
+
 /// Checks plans, and names the stage of a wrong entry.
 class PlanCheck {
  public:
@@ -68,6 +88,7 @@ class PlanCheck {
          [&] { return text(casts.size(), " casts for ", m_plan->stages.size() - 1, " cuts"); });
     for (const auto& cast : casts)
       if (cast) heddle::check(*cast);
+    if (m_plan->prediction) check_prediction(*m_plan->prediction);
   }
 
  private:
@@ -144,6 +165,22 @@ class PlanCheck {
     }
   }
 
+  void check_prediction(const PlanPrediction& prediction) {
+    constexpr const char* fix = "predict again with plan::predict(), or remove the prediction";
+    need(
+        std::isfinite(prediction.step) && prediction.step >= 0,
+        "the predicted time of a step must be finite and at least 0",
+        [&] { return text(prediction.step, " s"); }, fix);
+    std::size_t used = 0;  // ranks up to the highest of the plan
+    for (const PlanStage& stage : m_plan->stages)
+      for (const Rank rank : stage.ranks) used = std::max(used, +rank + std::size_t{1});
+    const std::size_t known = prediction.memory.size();
+    need(
+        known == 0 || known >= used, "a prediction has the bytes of all ranks of the plan, or none",
+        [&] { return text("bytes of ", known, " ranks; the plan has ranks up to ", used - 1); },
+        fix);
+  }
+
   const Plan* m_plan;
   int m_layers;
   int m_next = 0;                                   // the first layer without a stage
@@ -184,6 +221,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Plan& plan) {
     if (stage.recompute) out << ", recompute";
     if (plan.cast_after(s)) out << ", sends " << *plan.cast_after(s);
   }
+  if (plan.prediction) impl::print_prediction(out << "\npredicted: ", *plan.prediction);
   return out;
 }
 

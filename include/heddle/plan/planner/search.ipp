@@ -70,8 +70,10 @@ HEDDLE_INLINE PricedPlan priced_plan(FoundPlan found, const PlanProblem& problem
     priced.found.plan.reset();
     return priced;
   }
-  priced.simulated = simulated_step(*priced.found.plan, problem);
-  priced.memory = plan_memory(*priced.found.plan, problem);
+  const PlanPrediction prediction = predict(*priced.found.plan, problem);
+  priced.simulated = prediction.step;
+  priced.memory = prediction.memory;
+  priced.found.plan->prediction = prediction;
   return priced;
 }
 
