@@ -76,14 +76,26 @@ refused() {
   fi
 }
 refused "ends behind 4 of 3 layers" --layers 3 --plan "$folder/plan.json"
-refused "--pipe cannot be used with --plan" --pipe 4 --plan "$folder/plan.json"
+# Options that contradict the plan are refused with both values; options that agree are not.
+refused "(--pipe 4, '$folder/plan.json' has 1)" --pipe 4 --plan "$folder/plan.json"
+refused "(--schedule 1f1b, '$folder/plan.json' has zb-h1)" --schedule 1f1b --plan "$folder/plan.json"
+refused "(--microbatches 4, '$folder/plan.json' has 3)" --microbatches 4 --plan "$folder/plan.json"
+refused "(--batch 8, '$folder/plan.json' has 12)" --batch 8 --plan "$folder/plan.json"
+refused "(--sequences 2, '$folder/plan.json' has 4)" --sequences 2 --plan "$folder/plan.json"
+refused "(--data 1, '$folder/plan.json' has 2)" --data 1 --plan "$folder/plan.json"
+refused "(--sequence 2, '$folder/plan.json' has 1)" --sequence 2 --plan "$folder/plan.json"
+refused "(--tensor 1, '$folder/plan.json' has 2)" --tensor 1 --plan "$folder/plan.json"
+plan 1f1b 3 '{"layers": [0, 2], "ranks": [0, 1], "samples": [2], "tensor": 2}' \
+            '{"layers": [2, 4], "ranks": [2, 3], "samples": [1, 1]}'
+refused "(--tensor 2, '$folder/plan.json' has 2, 1 in its stages)" --tensor 2 \
+        --plan "$folder/plan.json"
+trains "tensor degree 2" --pipe 2 --sequence 1 --schedule 1f1b --microbatches 3 --batch 6 \
+       --sequences 2 --plan "$folder/plan.json"
 plan gpipe 2 '{"layers": [0, 2], "ranks": [0, 1], "samples": [2], "sequence": 2}' \
              '{"layers": [2, 4], "ranks": [2, 3], "samples": [1, 1]}'
 refused "give all stages the sequence degree 2 or 1" --layers 4 --plan "$folder/plan.json"
 refused "use ring, rsa or ulysses" --plan auto --attention usp
 refused "give a --tensor that divides all of them" --plan auto --heads 2 --tensor 4
-refused "--tensor cannot be used with --plan" --tensor 2 --plan "$folder/plan.json"
-refused "--tensor cannot be used with --plan" --tensor 1 --plan "$folder/plan.json"
 refused "--stages-per-rank cannot be used with --plan" --stages-per-rank 2 --plan auto
 refused "--heads-axis cannot be used with --plan" --heads-axis 1 --plan auto
 refused "a plan has microbatches of one size" --plan auto --batch 8 --microbatches 3

@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
@@ -14,10 +14,34 @@
 
 namespace examples {
 
+namespace {
+
+/// Throws contract_error if an option was given with another value than the plan has. `planned` has
+/// a value for each stage; an option stands for all of them.
+template <class Value>
+void expect_same(const Settings& s, const char* name, const Value& given,
+                 const std::vector<Value>& planned) {
+  if (!s.has(name)) return;
+  const bool same = std::ranges::all_of(planned, [&](const Value& each) { return each == given; });
+  heddle::expects(same, [&] {
+    std::string values;
+    for (const Value& each : planned) values += heddle::text(values.empty() ? "" : ", ", each);
+    return heddle::ErrorInfo{
+        "command line", heddle::text("--", name, " contradicts the plan"),
+        heddle::text("--", name, ' ', given, ", '", s.plan, "' has ", values,
+                     planned.size() > 1 ? " in its stages" : ""),
+        heddle::text("leave --", name, " out, or give a plan that agrees with it")};
+  });
+}
+
+}  // namespace
+
 void expect_planned(const Settings& s) {
-  for (const char* const name : {"pipe", "data", "tensor", "sequence", "heads-axis", "node", "pair",
-                                 "schedule", "stages-per-rank", "group"})
-    heddle::expects(!s.has(name) || (s.plan == "auto" && std::string_view(name) == "tensor"), [&] {
+  const bool automatic = s.plan == "auto";
+  std::vector<const char*> refused = {"heads-axis", "node", "pair", "stages-per-rank", "group"};
+  if (automatic) refused.insert(refused.end(), {"pipe", "data", "sequence", "schedule"});
+  for (const char* const name : refused)
+    heddle::expects(!s.has(name), [&] {
       return heddle::ErrorInfo{"command line",
                                heddle::text("--", name, " cannot be used with --plan"),
                                {},
@@ -28,7 +52,7 @@ void expect_planned(const Settings& s) {
                              "a plan does not say which axes divide the ranks of a sequence",
                              heddle::text("--attention ", s.attention), "use ring, rsa or ulysses"};
   });
-  heddle::expects(s.plan != "auto" || s.training.sizes.empty(), [&] {
+  heddle::expects(!automatic || s.training.sizes.empty(), [&] {
     return heddle::ErrorInfo{
         "command line", "a plan has microbatches of one size",
         heddle::text("--batch ", s.batch, " --microbatches ", s.training.microbatches),
@@ -37,6 +61,25 @@ void expect_planned(const Settings& s) {
   heddle::expects(s.steps >= 1, [&] {
     return heddle::ErrorInfo{"command line", "--steps must be at least 1", heddle::text(s.steps)};
   });
+}
+
+void expect_agreement(const Settings& s, const heddle::Plan& plan) {
+  const auto of_stages = [&](auto&& value) {
+    std::vector<int> values;
+    for (const heddle::PlanStage& stage : plan.stages)
+      values.push_back(static_cast<int>(value(stage)));
+    return values;
+  };
+  expect_same(s, "microbatches", s.training.microbatches, {plan.microbatches});
+  expect_same<std::int64_t>(s, "batch", s.batch, {plan.batch()});
+  expect_same<std::int64_t>(s, "sequences", s.training.model.sequences,
+                            {plan.microbatch_samples()});
+  expect_same(s, "schedule", s.schedule, {plan.schedule});
+  expect_same(s, "pipe", s.pipe, {static_cast<int>(plan.stages.size())});
+  expect_same(s, "data", s.data, of_stages([](const auto& stage) { return stage.groups(); }));
+  expect_same(s, "tensor", s.tensor, of_stages([](const auto& stage) { return stage.tensor; }));
+  expect_same(s, "sequence", s.sequence,
+              of_stages([](const auto& stage) { return stage.sequence; }));
 }
 
 std::vector<int> tensor_degrees(const Settings& s, int ranks) {
@@ -63,7 +106,10 @@ void divide_parameters(heddle::Plan& plan, const Settings& s) {
                              heddle::text("--shard ", s.shard, ", the plan has ", plan.sharding),
                              "leave --shard out, or remove \"sharding\" from the plan"};
   });
-  if (!s.shard.empty()) plan.sharding = s.shard;
+  if (!s.shard.empty() && plan.sharding.empty()) {
+    plan.sharding = s.shard;
+    plan.prediction.reset();  // it was predicted without
+  }
   if (plan.sharding.empty()) return;
   const heddle::ParameterSharding found = heddle::find_sharding(plan.sharding);
   const auto whole = [](heddle::ShardLevel level) {

@@ -36,15 +36,20 @@
 
 namespace examples {
 
-/// Throws contract_error if the settings have options that a plan decides, or that need a mesh.
+/// Throws contract_error if the settings have options that no plan can take, or that a search for
+/// one decides.
 void expect_planned(const Settings& s);
+
+/// Throws contract_error if an option was given that the plan of a file decides, and has another
+/// value there: microbatches, batch, sequences, schedule and the numbers of ranks.
+void expect_agreement(const Settings& s, const heddle::Plan& plan);
 
 /// Returns the tensor degrees that a search may choose from on `ranks` ranks: --tensor if it was
 /// given and is not 0, otherwise all that divide the ranks, the heads and the context.
 /// @throws contract_error if --tensor is none of these.
 [[nodiscard]] std::vector<int> tensor_degrees(const Settings& s, int ranks);
 
-/// Gives the plan the sharding of --shard.
+/// Gives the plan the sharding of --shard. A plan that had none loses its prediction.
 /// @throws contract_error if the plan has another one, or one whose groups of ranks no plan says.
 void divide_parameters(heddle::Plan& plan, const Settings& s);
 
@@ -158,6 +163,11 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   heddle::DeviceMesh mesh(comm, {{"all", heddle::Communicator(comm).size()}});
   const bool speaks = mesh.rank() == 0, automatic = s.plan == "auto";
   const bool predicts = s.report || !s.trace.empty();
+  heddle::Plan plan;
+  if (!automatic) {
+    plan = read_plan(s.plan);
+    expect_agreement(s, plan);
+  }
   const auto text = Text::load(s.text, static_cast<std::size_t>(training.model.context));
   heddle::LayerProfile profile = profile_gpt<Real>(training, text, mesh, automatic || predicts);
   const heddle::Machine machine =
@@ -165,7 +175,6 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
                                                            .largest = heddle::Bytes{1} << 20,
                                                            .names = profile.device_of_rank})
                             : heddle::Machine::uniform(mesh.size(), {}, {});
-  heddle::Plan plan;
   std::set<int> profiled{1};  // tensor degrees
   const auto profile_degree = [&](int degree) {
     if (profiled.insert(degree).second) add_degree<Real>(profile, training, text, comm, degree);
@@ -186,13 +195,15 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
       std::cout << '\n' << found << '\n';
     }
     plan = found.best();
-  } else {
-    plan = read_plan(s.plan);
   }
   divide_parameters(plan, s);
+  const heddle::plan::PlanOptions planned{.batch = plan.batch(),
+                                          .microbatches = {plan.microbatches},
+                                          .activation = heddle::scalar_of<Real>};
   heddle::PlannedMesh places(comm, plan, {.ranks = mesh.size()});
   for (const heddle::PlanStage& stage : plan.stages)
     if (predicts) profile_degree(stage.tensor);
+  if (automatic) plan.prediction = heddle::plan::predict(plan, {profile, machine, planned});
   if (speaks) std::cout << "plan: " << plan << '\n';
   if (speaks && !s.save_plan.empty()) {
     write_plan(s.save_plan, plan);
@@ -296,13 +307,13 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   std::nth_element(measured.begin(), median, measured.end(),
                    [](const auto& a, const auto& b) { return a.makespan() < b.makespan(); });
   const std::vector<heddle::Bytes> bytes =
-      heddle::plan::plan_memory(plan, {profile,
-                                       machine,
-                                       {.batch = plan.batch(),
-                                        .microbatches = {plan.microbatches},
-                                        .activation = heddle::scalar_of<Real>}});
-  if (s.report)
+      heddle::plan::plan_memory(plan, {profile, machine, planned});
+  if (s.report) {
     std::cout << "plan error:\n" << heddle::trace::plan_error(predicted, *median, bytes, needed);
+    if (plan.prediction)
+      std::cout << (automatic ? "by the search:\n" : "by the plan's file:\n")
+                << heddle::trace::plan_error(*plan.prediction, *median, needed);
+  }
   Settings shown = s;
   shown.schedule.clear();  // theory knows equal stages only
   report(shown, predicted, std::move(measured), std::move(allocated));

@@ -228,8 +228,8 @@ Settings parse(int argc, char** argv) {
   options.add("seed", s.training.seed, "of parameters, batches and the sample");
   options.add(
       "plan", s.plan,
-      "file of a plan, which also has the microbatches and their sequences; or auto: measure "
-      "layers and links, and search for a plan");
+      "file of a plan, which also has the microbatches and their sequences, and which no other "
+      "option may contradict; or auto: measure layers and links, and search for a plan");
   options.add("save-plan", s.save_plan, "file for the plan of --plan auto");
   options.add("save", s.save, "file for a checkpoint at the end");
   options.add("save-every", s.save_every,
@@ -248,7 +248,8 @@ Settings parse(int argc, char** argv) {
   if (!s.help) choose_lengths(s);
   if (!s.help) divide_sequence(s);
   if (!s.help) divide_replicas(s);
-  if (!s.help && s.batch != 0) divide_batch(s);
+  const bool planned = !s.plan.empty() && s.plan != "auto";  // the plan divides the batch
+  if (!s.help && s.batch != 0 && !planned) divide_batch(s);
   heddle::expects(s.save_plan.empty() || !s.plan.empty(), [&] {
     return heddle::ErrorInfo{"command line", "--save-plan needs a plan", "no --plan is given",
                              "add --plan auto"};
