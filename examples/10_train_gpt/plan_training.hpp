@@ -49,8 +49,15 @@ void expect_agreement(const Settings& s, const heddle::Plan& plan);
 /// @throws contract_error if --tensor is none of these.
 [[nodiscard]] std::vector<int> tensor_degrees(const Settings& s, int ranks);
 
-/// Gives the plan the sharding of --shard. A plan that had none loses its prediction.
-/// @throws contract_error if the plan has another one, or one whose groups of ranks no plan says.
+/// Returns the sequence degrees that a search may choose from on `ranks` ranks: --sequence if it
+/// was given, otherwise all that divide the ranks and have a token for each of them. With Ulysses,
+/// each rank of a degree must have K,V heads whatever the tensor degree.
+[[nodiscard]] std::vector<int> sequence_degrees(const Settings& s, int ranks);
+
+/// Gives the plan the sharding of --shard, with --node and --pair. A plan that had none loses its
+/// prediction.
+/// @throws contract_error if the plan has another one, if its nodes and pairs do not divide the
+///         ranks, or if it encodes messages of layers that ranks divide.
 void divide_parameters(heddle::Plan& plan, const Settings& s);
 
 /// Throws contract_error if `difference`, found in `where`, is more than `tolerance`.
@@ -142,7 +149,10 @@ template <class Real>
   if (const std::string& sharding = places.plan().sharding; !sharding.empty()) {
     room = std::make_shared<typename GptStage<Real>::Room>();
     room->sharding = heddle::find_sharding(sharding);
-    room->group = std::make_shared<heddle::ShardGroup>(places.data(), places.data().size(), 1);
+    const heddle::Plan& plan = places.plan();
+    room->group = std::make_shared<heddle::ShardGroup>(
+        places.data(), plan.shard_node == 0 ? places.data().size() : plan.shard_node,
+        std::max(plan.shard_pair, 1));
     options.shard_axes = {"data"};
   }
   const auto make = [&training, &places, line, room, sequence](const heddle::StagePlace& place) {
@@ -182,13 +192,19 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   if (automatic) {
     const std::vector<int> degrees = tensor_degrees(s, mesh.size());
     std::ranges::for_each(degrees, profile_degree);
+    // Other planners leave sequences whole.
+    std::vector<std::string> planners;
+    if (s.has("sequence") && s.sequence > 1) planners.emplace_back("Frontier 3D");
     const heddle::plan::PlanSearch found =
         heddle::plan::search(profile, machine,
                              {.batch = training.batch(),
                               .microbatches = {training.microbatches},
                               .tensor_degrees = degrees,
+                              .sequence_degrees = sequence_degrees(s, mesh.size()),
+                              .attention = make_sequence(s).method,
                               .activation = heddle::scalar_of<Real>,
-                              .executable = true});
+                              .executable = true},
+                             planners);
     if (speaks) {
       std::cout << profile << "\nspread of a pass: " << profile.spread * 100 << " %; ranks:";
       for (const std::string& kind : profile.device_of_rank) std::cout << ' ' << kind;
@@ -214,12 +230,14 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   training.sizes.clear();
 
   const heddle::Communicator alone = places.all().split(static_cast<int>(+places.rank()), 0);
-  const bool divided = places.sequence().size() > 1, by_heads = s.attention == "ulysses";
+  const bool divided = places.sequence().size() > 1;
+  const bool by_heads = plan.attention == heddle::SequenceMethod::ulysses;
   using Sequence = typename GptStage<Real>::Sequence;
-  const Sequence sequence = divided
-                                ? Sequence(by_heads ? places.sequence() : alone,
-                                           by_heads ? alone : places.sequence(), make_sequence(s))
-                                : Sequence();
+  heddle::SequenceOptions how = make_sequence(s);
+  how.method = plan.attention;
+  const Sequence sequence = divided ? Sequence(by_heads ? places.sequence() : alone,
+                                               by_heads ? alone : places.sequence(), how)
+                                    : Sequence();
   Memory memory(s.memory);
   Gpt<Real> model = make_planned_gpt<Real>(
       training, places, sequence,
@@ -282,6 +300,10 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   if (s.check) {
     SerialGpt<Real> serial(training);
     double worst = 0;
+    // Weights and gradients that are sent encoded differ by as much as rounding has changed them.
+    const bool encoded =
+        !plan.sharding.empty() && heddle::find_sharding(plan.sharding).weight_codec.has_value();
+    const double exactly = std::is_same_v<Real, double> ? 1e-10 : 1e-4;
     for (int step = 0; step < begin + steps; ++step) {
       const double reference = serial.step(text, step);
       if (step < begin) continue;
@@ -292,17 +314,17 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
                                                 serial.stage().tensors());
       std::cout << "check: against one rank, gradients of step " << begin + 1
                 << " differ by at most " << difference.worst << " (relative)\n";
+      if (encoded) continue;
       expect_close("the gradients differ from the serial model's", difference.worst,
                    std::is_same_v<Real, double> ? 1e-11 : 1e-4, difference.where);
     }
     std::cout << "check: against one rank, losses differ by at most " << worst << " (relative)\n";
-    expect_close("the losses differ from the serial model's", worst,
-                 std::is_same_v<Real, double> ? 1e-10 : 1e-4, "");
+    expect_close("the losses differ from the serial model's", worst, encoded ? 0.02 : exactly, "");
   }
   if (s.sample > 0) print_sample<Real>(training, s.sample, parameters);
   if (!predicts) return;
-  const heddle::Timeline predicted =
-      heddle::simulate(run.schedule(), heddle::plan::costs(plan, profile, machine));
+  const heddle::Timeline predicted = heddle::simulate(
+      run.schedule(), heddle::plan::costs(plan, profile, machine, heddle::scalar_of<Real>));
   const auto median = measured.begin() + static_cast<std::ptrdiff_t>(measured.size() / 2);
   std::nth_element(measured.begin(), median, measured.end(),
                    [](const auto& a, const auto& b) { return a.makespan() < b.makespan(); });

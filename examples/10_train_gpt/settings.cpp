@@ -181,7 +181,10 @@ Settings parse(int argc, char** argv) {
   options.add("text", s.text, "file to train on; without one the C++ standard headers");
   options.add("pipe", s.pipe, "ranks along the pipeline");
   options.add("data", s.data, "replicas of the pipeline");
-  options.add("sequence", s.sequence, "ranks that divide each sequence, for long contexts");
+  options.add(
+      "sequence", s.sequence,
+      "ranks that divide each sequence, for long contexts; with --plan auto the only degree "
+      "of the plan; without it any");
   options.add("attention", s.attention,
               "of such a sequence: ulysses, ring, usp, rsa, automatic or flex, which divides the "
               "ranks into groups for each batch");
@@ -203,7 +206,7 @@ Settings parse(int argc, char** argv) {
               "only degree of the plan; without it, or with 0, any");
   options.add("shard", s.shard,
               "how ranks of --data and --sequence divide parameters: zero1, zero2, zero3, zeropp "
-              "or three-level; with --plan zero1, zero2 or zero3");
+              "or three-level");
   options.add("node", s.node, "replicas in a node, for --shard; 0: half, but all for zero1 to 3");
   options.add("pair", s.pair, "replicas in a pair, for --shard; 0: 2 for three-level, else 1");
   options.add("schedule", s.schedule, synchronous_names());

@@ -183,6 +183,9 @@ TEST_CASE("a wrong member of a plan is named") {
              ContainsSubstring("casts[0].type: expected one of i32"));
   CHECK_THAT(error("\"recompute\":false", "\"recompute\":0"),
              ContainsSubstring("expected true or false (got 0)"));
+  CHECK_THAT(error("\"attention\":\"ulysses\"", "\"attention\":\"usp\""),
+             ContainsSubstring("plan.attention: expected one of ring, rsa, ulysses"));
+  CHECK_THAT(error("\"shard_node\":4", "\"shard_node\":-4"), ContainsSubstring("plan.shard_node"));
   CHECK_THAT(error("\"microbatches\":4", "\"microbatches\":0"),
              ContainsSubstring("plan.microbatches"));
 }

@@ -99,6 +99,8 @@ TEST_CASE("the first wrong entry of a plan is named") {
       {"rank 2 is in stage 0 and again in stage 1", [](hd::Plan& p) { p.stages[1].ranks[2] = 2; }},
       {"rank 1 is in stage 0 and again in stage 0", [](hd::Plan& p) { p.stages[0].ranks[0] = 1; }},
       {"2 casts for 1 cuts", [](hd::Plan& p) { p.casts.emplace_back(); }},
+      {"shard_node = -1, shard_pair = 0", [](hd::Plan& p) { p.shard_node = -1; }},
+      {"attention = usp", [](hd::Plan& p) { p.attention = hd::SequenceMethod::usp; }},
       {"only one-byte types can have a scale",
        [](hd::Plan& p) { p.casts[0] = hd::Codec{.type = hd::Scalar::f16, .block = 4}; }},
   };
@@ -123,6 +125,10 @@ TEST_CASE("the hash of a plan depends on every member") {
       [](hd::Plan& p) { p.microbatches = 5; },
       [](hd::Plan& p) { p.schedule = "gpipe"; },
       [](hd::Plan& p) { p.sharding = "zero1"; },
+      [](hd::Plan& p) { p.shard_node = 2; },
+      [](hd::Plan& p) { p.shard_pair = 2; },
+      [](hd::Plan& p) { p.attention = hd::SequenceMethod::ulysses; },
+      [](hd::Plan& p) { p.attention = hd::SequenceMethod::rsa; },
       [](hd::Plan& p) { p.casts.clear(); },
       [](hd::Plan& p) { p.casts[0].reset(); },
       [](hd::Plan& p) { p.casts[0]->type = hd::Scalar::f8e4m3; },
@@ -148,6 +154,7 @@ TEST_CASE("the hash of a plan depends on every member") {
     hd::Plan plan = example();
     change(plan);
     hashes.insert(hd::hash(plan));
+    CHECK((plan == example()) == (hd::hash(plan) == hd::hash(example())));
     CHECK(hd::hash(plan) == hd::hash(hd::Plan(plan)));
   }
   CHECK(hashes.size() == std::size(changes));
@@ -187,8 +194,12 @@ TEST_CASE("a plan prints a line for each stage") {
         "stage 1: layers 6-9, ranks 7 6 3-4, samples 4 4, tensor degree 2, recompute");
   CHECK(hd::text(hd::Plan{.stages = {{.layers = {0, 1}, .ranks = {4}, .samples = {1}}},
                           .schedule = "gpipe",
-                          .sharding = "zero1"}) ==
-        "gpipe, 1 microbatch of 1 sample, sharding zero1\nstage 0: layer 0, rank 4, samples 1");
+                          .sharding = "zeropp",
+                          .shard_node = 4,
+                          .shard_pair = 2,
+                          .attention = hd::SequenceMethod::ulysses}) ==
+        "gpipe, 1 microbatch of 1 sample, sharding zeropp, nodes of 4, pairs of 2, attention "
+        "ulysses\nstage 0: layer 0, rank 4, samples 1");
 }
 
 }  // namespace test_plan

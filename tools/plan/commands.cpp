@@ -39,7 +39,7 @@ struct Settings {
   std::string profile = {}, machine = {}, plan = {}, output = {}, planner = {}, cast = {};
   std::vector<std::string> plans = {};
   std::string text = {}, model = {}, device = plan::GraphProfileOptions{}.device;
-  std::uint64_t batch = 0, samples = 1;
+  std::uint64_t batch = 0, samples = 1, sequence = 1;
   std::string schedule = "1f1b";
   double state = plan::PlanOptions{}.state_per_parameter;
   int columns = 100;
@@ -112,6 +112,9 @@ void search(const CommandLine& command, const Settings& s) {
   }
   const Profile profile = json::read_profile(s.profile);
   const Machine machine = json::read_machine(s.machine);
+  for (int degree = 2; degree <= machine.ranks(); ++degree)
+    if (machine.ranks() % degree == 0 && static_cast<std::uint64_t>(degree) <= s.sequence)
+      options.sequence_degrees.push_back(degree);
   const plan::PlanSearch found = plan::search(profile, machine, options, asked);
   std::cout << found << "\n\n" << found.best() << '\n';
   if (!s.output.empty()) json::write_plan(s.output, found.best());
@@ -276,6 +279,9 @@ void add_search(CommandLine& program) {
   command.add_option("cast", &s->cast,
                      "a format that planners may choose for messages between sites, such as f16 or "
                      "i8/64");
+  command.add_option("sequence", &s->sequence,
+                     "the most ranks that may divide each sequence; the profile needs the bytes of "
+                     "keys");
   command.add_option("output", &s->output, "a file for the plan of the least simulated time");
   add_state(command, *s);
 }

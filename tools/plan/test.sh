@@ -158,6 +158,10 @@ for name in $planners; do
 done
 "$program" search profile.json machine.json --batch 4 --output again.json > /dev/null
 cmp best.json again.json || { failures=$((failures + 1)); echo "FAILED: two searches differ"; }
+# One long sample on two ranks: each has half of it. The keys of attention must be known.
+expect 1 "sequence degree 2" search profile.json links.json --batch 1 --sequence 2
+sed 's/"saved": 4000/"saved": 4000, "keys": 1000/g; s/1e6/1000/g' profile.json > keys.json
+expect 0 "sequence degree 2" search keys.json links.json --batch 1 --sequence 2
 sed 's/12e6/1e6/g' machine.json > tiny.json
 expect 1 "no planner found a plan" search profile.json tiny.json --batch 4 --output tiny_plan.json
 [[ ! -e tiny_plan.json ]] || { failures=$((failures + 1)); echo "FAILED: a plan is written"; }

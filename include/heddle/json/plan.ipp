@@ -24,6 +24,7 @@
 #include <heddle/json/impl/document.ipp>
 #include <heddle/json/plan.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/schedule/sequence_method.hpp>
 
 namespace heddle::inline v0::json {
 
@@ -41,6 +42,14 @@ inline constexpr int most_ranks = 1 << 24;
     all += text(all.empty() ? "" : ", ", scalar);
   }
   value.wrong("one of " + all);
+}
+
+[[nodiscard]] inline SequenceMethod read_attention(const JsonValue& value) {
+  using enum SequenceMethod;
+  const std::string name = value.string();
+  for (const SequenceMethod method : {ring, rsa, ulysses})
+    if (name == text(method)) return method;
+  value.wrong("one of ring, rsa, ulysses");
 }
 
 [[nodiscard]] inline std::optional<Codec> read_cast(const JsonValue& value) {
@@ -125,7 +134,8 @@ inline void check_alone(const Plan& plan) {
 Plan parse_plan(std::string_view content, const std::string& name) {
   const impl::JsonDocument document(impl::plan_file, content, name);
   const impl::JsonValue value = document.value();
-  value.only({"stages", "microbatches", "schedule", "casts", "sharding", "prediction"});
+  value.only({"stages", "microbatches", "schedule", "casts", "sharding", "shard_node", "shard_pair",
+              "attention", "prediction"});
   Plan plan;
   for (const impl::JsonValue& stage : value.member("stages").elements())
     plan.stages.push_back(impl::read_stage(stage));
@@ -136,6 +146,10 @@ Plan parse_plan(std::string_view content, const std::string& name) {
     for (const impl::JsonValue& cast : casts->elements())
       plan.casts.push_back(impl::read_cast(cast));
   if (const auto sharding = value.optional("sharding")) plan.sharding = sharding->string();
+  if (const auto node = value.optional("shard_node")) plan.shard_node = node->count(0);
+  if (const auto pair = value.optional("shard_pair")) plan.shard_pair = pair->count(0);
+  if (const auto attention = value.optional("attention"))
+    plan.attention = impl::read_attention(*attention);
   if (const auto prediction = value.optional("prediction"))
     plan.prediction = impl::read_prediction(*prediction, value.json());
   return document.checked([&] {
@@ -157,7 +171,10 @@ std::string plan_text(const Plan& plan) {
                       {"microbatches", plan.microbatches},
                       {"schedule", plan.schedule},
                       {"casts", casts},
-                      {"sharding", plan.sharding}};
+                      {"sharding", plan.sharding},
+                      {"shard_node", plan.shard_node},
+                      {"shard_pair", plan.shard_pair},
+                      {"attention", text(plan.attention)}};
   constexpr const char* writer = "heddle::json::write_plan";
   if (plan.prediction)
     value["prediction"] = {{"of", impl::in_utf8(writer, [&] { return impl::checksum_of(value); })},

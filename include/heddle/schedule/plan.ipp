@@ -22,7 +22,9 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/schedule/sequence_method.hpp>
 
 namespace heddle::inline v0 {
 
@@ -88,6 +90,16 @@ class PlanCheck {
          [&] { return text(casts.size(), " casts for ", m_plan->stages.size() - 1, " cuts"); });
     for (const auto& cast : casts)
       if (cast) heddle::check(*cast);
+    need(m_plan->shard_node >= 0 && m_plan->shard_pair >= 0,
+         "a node and a pair have at least one rank, or 0 for the default", [&] {
+           return text("shard_node = ", m_plan->shard_node, ", shard_pair = ", m_plan->shard_pair);
+         });
+    using enum SequenceMethod;
+    const SequenceMethod method = m_plan->attention;
+    need(
+        method == ring || method == rsa || method == ulysses,
+        "a plan does not say which axes divide the ranks of a sequence",
+        [&] { return text("attention = ", method); }, "use ring, rsa or ulysses");
     if (m_plan->prediction) check_prediction(*m_plan->prediction);
   }
 
@@ -207,6 +219,9 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Plan& plan) {
       << (plan.microbatches == 1 ? " microbatch of " : " microbatches of ")
       << plan.microbatch_samples() << (plan.microbatch_samples() == 1 ? " sample" : " samples");
   if (!plan.sharding.empty()) out << ", sharding " << plan.sharding;
+  if (plan.shard_node != 0) out << ", nodes of " << plan.shard_node;
+  if (plan.shard_pair != 0) out << ", pairs of " << plan.shard_pair;
+  if (plan.attention != SequenceMethod::ring) out << ", attention " << plan.attention;
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const PlanStage& stage = plan.stages[s];
     out << "\nstage " << s << ": " << (stage.layers.size() == 1 ? "layer " : "layers ")
@@ -245,6 +260,9 @@ HEDDLE_INLINE std::uint64_t hash(const Plan& plan) {
     mix(cast.has_value());
     if (cast) mix(cast->type, cast->block, cast->feedback, cast->agree);
   }
+  // Plans without these members have the hash that they had before there were such members.
+  if (plan.shard_node != 0 || plan.shard_pair != 0) mix(1, plan.shard_node, plan.shard_pair);
+  if (plan.attention != SequenceMethod::ring) mix(2, plan.attention);
   return state;
 }
 

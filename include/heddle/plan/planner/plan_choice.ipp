@@ -50,7 +50,7 @@ namespace impl {
   const Machine& machine = problem.machine();
   return simulate(schedule(plan, problem.profile(),
                            {.ranks = machine.ranks(), .type = problem.options().activation}),
-                  costs(plan, problem.profile(), machine))
+                  costs(plan, problem.profile(), machine, problem.options().activation))
       .makespan();
 }
 
@@ -283,7 +283,8 @@ HEDDLE_INLINE bool PlanChoice::observe(const Timeline& step, std::int64_t left) 
   expects(left >= 0, [&] {
     return ErrorInfo{where, "the number of steps that follow is negative", text("left = ", left)};
   });
-  m_monitor.observe(step, simulate(step.schedule(), costs(m_plan, m_profile, m_machine)));
+  m_monitor.observe(step, simulate(step.schedule(), costs(m_plan, m_profile, m_machine,
+                                                          m_options.search.activation)));
   ++m_looks;
   return 2 * m_looks > m_options.monitor.steps && learn() && choose(left);
 }

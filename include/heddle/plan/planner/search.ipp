@@ -56,7 +56,7 @@ HEDDLE_INLINE std::span<const NamedPlanner> planners() {
       named_planner<HGTrainer>("orders of sites that slow links join, with compressed cuts "
                                "(Zong et al., 2025)"),
       named_planner<Holmes>("stages within one kind of network each (Yang et al., 2023)"),
-      named_planner<Frontier3D>("tensor, pipeline and data degrees of equal stages "
+      named_planner<Frontier3D>("tensor, sequence, pipeline and data degrees of equal stages "
                                 "(Dash et al., 2023)")};
   return all;
 }
