@@ -34,7 +34,8 @@ trains "planner" --plan auto --batch 8 --microbatches 4 --save-plan "$folder/aut
 plan 1f1b 3 '{"layers": [0, 1], "ranks": [2, 0], "samples": [3], "sequence": 2, "recompute": true}' \
             '{"layers": [1, 4], "ranks": [1, 3], "samples": [3], "sequence": 2}'
 trains "rank" --plan "$folder/plan.json" --order zigzag
-trains "sharding zero3" --plan "$folder/plan.json" --shard zero3 --attention ulysses --context 15
+sed 's/"schedule"/"attention": "ulysses", "schedule"/' "$folder/plan.json" > "$folder/heads.json"
+trains "sharding zero3" --plan "$folder/heads.json" --shard zero3 --attention ulysses --context 15
 plan gpipe 2 '{"layers": [0, 4], "ranks": [3, 1, 0, 2], "samples": [2], "tensor": 2, "sequence": 2}'
 trains "tensor degree 2, sequence degree 2" --plan "$folder/plan.json" --gradient-sum library --report
 # A search among all tensor degrees that divide the heads, and a plan of degree 2.
@@ -62,6 +63,18 @@ trains "resumed before step 4" --plan "$folder/zero3.json" --resume "$folder/wit
 plan zb-h1 3 '{"layers": [0, 4], "ranks": [0, 1, 2, 3], "samples": [2, 2], "tensor": 2}'
 trains "resumed before step 2" --plan "$folder/plan.json" --shard zero2 --resume "$folder/checkpoint"
 
+# Encoded messages in nodes and pairs, of the command line and of the plan.
+plan 1f1b 2 '{"layers": [0, 4], "ranks": [0, 1, 2, 3], "samples": [2, 1, 1, 2]}'
+trains "sharding zeropp, nodes of 2" --plan "$folder/plan.json" --shard zeropp --node 2 --report
+sed 's/"schedule"/"sharding": "three-level", "shard_node": 2, "shard_pair": 2, "schedule"/' \
+    "$folder/plan.json" > "$folder/levels.json"
+trains "sharding three-level, nodes of 2, pairs of 2" --plan "$folder/levels.json" --node 2
+# A search that divides sequences, by rings and by heads, and its plan from the file.
+trains "sequence degree 4" --plan auto --batch 2 --microbatches 2 --sequence 4 --report
+trains "attention ulysses" --plan auto --batch 2 --microbatches 2 --sequence 2 --attention ulysses \
+       --save-plan "$folder/heads.json"
+trains "by the plan's file:" --plan "$folder/heads.json" --report
+
 # refused PHRASE ARGUMENTS...: ends with another status than 0 and prints the phrase.
 refused() {
   local phrase=$1 output status=0
@@ -75,22 +88,41 @@ refused() {
     printf 'ok: %s\n' "$phrase"
   fi
 }
+plan zb-h1 3 '{"layers": [0, 4], "ranks": [0, 1, 2, 3], "samples": [2, 2], "tensor": 2}'
 refused "ends behind 4 of 3 layers" --layers 3 --plan "$folder/plan.json"
-refused "--pipe cannot be used with --plan" --pipe 4 --plan "$folder/plan.json"
+# Options that contradict the plan are refused with both values; options that agree are not.
+refused "(--pipe 4, '$folder/plan.json' has 1)" --pipe 4 --plan "$folder/plan.json"
+refused "(--schedule 1f1b, '$folder/plan.json' has zb-h1)" --schedule 1f1b --plan "$folder/plan.json"
+refused "(--microbatches 4, '$folder/plan.json' has 3)" --microbatches 4 --plan "$folder/plan.json"
+refused "(--batch 8, '$folder/plan.json' has 12)" --batch 8 --plan "$folder/plan.json"
+refused "(--sequences 2, '$folder/plan.json' has 4)" --sequences 2 --plan "$folder/plan.json"
+refused "(--data 1, '$folder/plan.json' has 2)" --data 1 --plan "$folder/plan.json"
+refused "(--sequence 2, '$folder/plan.json' has 1)" --sequence 2 --plan "$folder/plan.json"
+refused "(--tensor 1, '$folder/plan.json' has 2)" --tensor 1 --plan "$folder/plan.json"
+plan 1f1b 3 '{"layers": [0, 2], "ranks": [0, 1], "samples": [2], "tensor": 2}' \
+            '{"layers": [2, 4], "ranks": [2, 3], "samples": [1, 1]}'
+refused "(--tensor 2, '$folder/plan.json' has 2, 1 in its stages)" --tensor 2 \
+        --plan "$folder/plan.json"
+cp "$folder/plan.json" "$folder/layers.json"
+trains "tensor degree 2" --pipe 2 --sequence 1 --schedule 1f1b --microbatches 3 --batch 6 \
+       --sequences 2 --plan "$folder/plan.json"
 plan gpipe 2 '{"layers": [0, 2], "ranks": [0, 1], "samples": [2], "sequence": 2}' \
              '{"layers": [2, 4], "ranks": [2, 3], "samples": [1, 1]}'
 refused "give all stages the sequence degree 2 or 1" --layers 4 --plan "$folder/plan.json"
 refused "use ring, rsa or ulysses" --plan auto --attention usp
 refused "give a --tensor that divides all of them" --plan auto --heads 2 --tensor 4
-refused "--tensor cannot be used with --plan" --tensor 2 --plan "$folder/plan.json"
-refused "--tensor cannot be used with --plan" --tensor 1 --plan "$folder/plan.json"
 refused "--stages-per-rank cannot be used with --plan" --stages-per-rank 2 --plan auto
 refused "--heads-axis cannot be used with --plan" --heads-axis 1 --plan auto
 refused "a plan has microbatches of one size" --plan auto --batch 8 --microbatches 3
-refused "a plan does not say which ranks of a stage are pairs" --layers 4 --shard zeropp \
+refused "(--attention ulysses, '$folder/plan.json' has ring)" --attention ulysses \
         --plan "$folder/plan.json"
+refused "pairs of 1, nodes of 3, 2 ranks" --layers 4 --shard zeropp --node 3 \
+        --plan "$folder/plan.json"
+refused "(sharding zeropp, tensor degree 2)" --layers 4 --shard zeropp --node 1 \
+        --plan "$folder/layers.json"
+refused "(--node 2, '$folder/plan.json' has 0)" --layers 4 --node 2 --plan "$folder/plan.json"
 refused "no sharding 'zero4'" --layers 4 --shard zero4 --plan "$folder/plan.json"
-refused "--shard zero1, the plan has zero3" --layers 4 --shard zero1 --plan "$folder/zero3.json"
+refused "(--shard zero1, '$folder/zero3.json' has zero3)" --layers 4 --shard zero1 --plan "$folder/zero3.json"
 refused "sequences of a step: 12, here 18" --layers 4 --width 16 --heads 2 --context 16 --plan auto \
         --batch 18 --microbatches 3 --resume "$folder/checkpoint"
 plan 1f1b 2 '{"layers": [0, 4], "ranks": [0, 9], "samples": [2, 2]}'

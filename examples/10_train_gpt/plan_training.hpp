@@ -36,16 +36,28 @@
 
 namespace examples {
 
-/// Throws contract_error if the settings have options that a plan decides, or that need a mesh.
+/// Throws contract_error if the settings have options that no plan can take, or that a search for
+/// one decides.
 void expect_planned(const Settings& s);
+
+/// Throws contract_error if an option was given that the plan of a file decides, and has another
+/// value there: microbatches, batch, sequences, schedule and the numbers of ranks.
+void expect_agreement(const Settings& s, const heddle::Plan& plan);
 
 /// Returns the tensor degrees that a search may choose from on `ranks` ranks: --tensor if it was
 /// given and is not 0, otherwise all that divide the ranks, the heads and the context.
 /// @throws contract_error if --tensor is none of these.
 [[nodiscard]] std::vector<int> tensor_degrees(const Settings& s, int ranks);
 
-/// Gives the plan the sharding of --shard.
-/// @throws contract_error if the plan has another one, or one whose groups of ranks no plan says.
+/// Returns the sequence degrees that a search may choose from on `ranks` ranks: --sequence if it
+/// was given, otherwise all that divide the ranks and have a token for each of them. With Ulysses,
+/// each rank of a degree must have K,V heads whatever the tensor degree.
+[[nodiscard]] std::vector<int> sequence_degrees(const Settings& s, int ranks);
+
+/// Gives the plan the sharding of --shard, with --node and --pair. A plan that had none loses its
+/// prediction.
+/// @throws contract_error if the plan has another one, if its nodes and pairs do not divide the
+///         ranks, or if it encodes messages of layers that ranks divide.
 void divide_parameters(heddle::Plan& plan, const Settings& s);
 
 /// Throws contract_error if `difference`, found in `where`, is more than `tolerance`.
@@ -119,6 +131,11 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   heddle::DeviceMesh mesh(comm, {{"all", heddle::Communicator(comm).size()}});
   const bool speaks = mesh.rank() == 0, automatic = s.plan == "auto";
   const bool predicts = s.report || !s.trace.empty();
+  heddle::Plan plan;
+  if (!automatic) {
+    plan = read_plan(s.plan);
+    expect_agreement(s, plan);
+  }
   const auto text = Text::load(s.text, static_cast<std::size_t>(training.model.context));
   heddle::LayerProfile profile = profile_gpt<Real>(training, text, mesh, automatic || predicts);
   const heddle::Machine machine =
@@ -126,7 +143,6 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
                                                            .largest = heddle::Bytes{1} << 20,
                                                            .names = profile.device_of_rank})
                             : heddle::Machine::uniform(mesh.size(), {}, {});
-  heddle::Plan plan;
   std::set<int> profiled{1};  // tensor degrees
   const auto profile_degree = [&](int degree) {
     if (profiled.insert(degree).second) add_degree<Real>(profile, training, text, comm, degree);
@@ -134,26 +150,34 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   if (automatic) {
     const std::vector<int> degrees = tensor_degrees(s, mesh.size());
     std::ranges::for_each(degrees, profile_degree);
+    // Other planners leave sequences whole.
+    std::vector<std::string> planners;
+    if (s.has("sequence") && s.sequence > 1) planners.emplace_back("Frontier 3D");
     const heddle::plan::PlanSearch found =
         heddle::plan::search(profile, machine,
                              {.batch = training.batch(),
                               .microbatches = {training.microbatches},
                               .tensor_degrees = degrees,
+                              .sequence_degrees = sequence_degrees(s, mesh.size()),
+                              .attention = make_sequence(s).method,
                               .activation = heddle::scalar_of<Real>,
-                              .executable = true});
+                              .executable = true},
+                             planners);
     if (speaks) {
       std::cout << profile << "\nspread of a pass: " << profile.spread * 100 << " %; ranks:";
       for (const std::string& kind : profile.device_of_rank) std::cout << ' ' << kind;
       std::cout << '\n' << found << '\n';
     }
     plan = found.best();
-  } else {
-    plan = read_plan(s.plan);
   }
   divide_parameters(plan, s);
+  const heddle::plan::PlanOptions planned{.batch = plan.batch(),
+                                          .microbatches = {plan.microbatches},
+                                          .activation = heddle::scalar_of<Real>};
   heddle::PlannedMesh places(comm, plan, {.ranks = mesh.size()});
   for (const heddle::PlanStage& stage : plan.stages)
     if (predicts) profile_degree(stage.tensor);
+  if (automatic) plan.prediction = heddle::plan::predict(plan, {profile, machine, planned});
   if (speaks) std::cout << "plan: " << plan << '\n';
   if (speaks && !s.save_plan.empty()) {
     write_plan(s.save_plan, plan);
@@ -164,12 +188,14 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   training.sizes.clear();
 
   const heddle::Communicator alone = places.all().split(static_cast<int>(+places.rank()), 0);
-  const bool divided = places.sequence().size() > 1, by_heads = s.attention == "ulysses";
+  const bool divided = places.sequence().size() > 1;
+  const bool by_heads = plan.attention == heddle::SequenceMethod::ulysses;
   using Sequence = typename GptStage<Real>::Sequence;
-  const Sequence sequence = divided
-                                ? Sequence(by_heads ? places.sequence() : alone,
-                                           by_heads ? alone : places.sequence(), make_sequence(s))
-                                : Sequence();
+  heddle::SequenceOptions how = make_sequence(s);
+  how.method = plan.attention;
+  const Sequence sequence = divided ? Sequence(by_heads ? places.sequence() : alone,
+                                               by_heads ? alone : places.sequence(), how)
+                                    : Sequence();
   Memory memory(s.memory);
   Gpt<Real> model = make_planned_gpt<Real>(
       training, {.gradient_sum = make_gradient_sum(s), .allocate = memory.allocator()}, sequence);
@@ -231,6 +257,10 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   if (s.check) {
     SerialGpt<Real> serial(training);
     double worst = 0;
+    // Weights and gradients that are sent encoded differ by as much as rounding has changed them.
+    const bool encoded =
+        !plan.sharding.empty() && heddle::find_sharding(plan.sharding).weight_codec.has_value();
+    const double exactly = std::is_same_v<Real, double> ? 1e-10 : 1e-4;
     for (int step = 0; step < begin + steps; ++step) {
       const double reference = serial.step(text, step);
       if (step < begin) continue;
@@ -241,28 +271,28 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
                                                 serial.stage().tensors());
       std::cout << "check: against one rank, gradients of step " << begin + 1
                 << " differ by at most " << difference.worst << " (relative)\n";
+      if (encoded) continue;
       expect_close("the gradients differ from the serial model's", difference.worst,
                    std::is_same_v<Real, double> ? 1e-11 : 1e-4, difference.where);
     }
     std::cout << "check: against one rank, losses differ by at most " << worst << " (relative)\n";
-    expect_close("the losses differ from the serial model's", worst,
-                 std::is_same_v<Real, double> ? 1e-10 : 1e-4, "");
+    expect_close("the losses differ from the serial model's", worst, encoded ? 0.02 : exactly, "");
   }
   if (s.sample > 0) print_sample<Real>(training, s.sample, parameters);
   if (!predicts) return;
-  const heddle::Timeline predicted =
-      heddle::simulate(run.schedule(), heddle::plan::costs(plan, profile, machine));
+  const heddle::Timeline predicted = heddle::simulate(
+      run.schedule(), heddle::plan::costs(plan, profile, machine, heddle::scalar_of<Real>));
   const auto median = measured.begin() + static_cast<std::ptrdiff_t>(measured.size() / 2);
   std::nth_element(measured.begin(), median, measured.end(),
                    [](const auto& a, const auto& b) { return a.makespan() < b.makespan(); });
   const std::vector<heddle::Bytes> bytes =
-      heddle::plan::plan_memory(plan, {profile,
-                                       machine,
-                                       {.batch = plan.batch(),
-                                        .microbatches = {plan.microbatches},
-                                        .activation = heddle::scalar_of<Real>}});
-  if (s.report)
+      heddle::plan::plan_memory(plan, {profile, machine, planned});
+  if (s.report) {
     std::cout << "plan error:\n" << heddle::trace::plan_error(predicted, *median, bytes, needed);
+    if (plan.prediction)
+      std::cout << (automatic ? "by the search:\n" : "by the plan's file:\n")
+                << heddle::trace::plan_error(*plan.prediction, *median, needed);
+  }
   Settings shown = s;
   shown.schedule.clear();  // theory knows equal stages only
   report(shown, predicted, std::move(measured), std::move(allocated));

@@ -181,7 +181,10 @@ Settings parse(int argc, char** argv) {
   options.add("text", s.text, "file to train on; without one the C++ standard headers");
   options.add("pipe", s.pipe, "ranks along the pipeline");
   options.add("data", s.data, "replicas of the pipeline");
-  options.add("sequence", s.sequence, "ranks that divide each sequence, for long contexts");
+  options.add(
+      "sequence", s.sequence,
+      "ranks that divide each sequence, for long contexts; with --plan auto the only degree "
+      "of the plan; without it any");
   options.add("attention", s.attention,
               "of such a sequence: ulysses, ring, usp, rsa, automatic or flex, which divides the "
               "ranks into groups for each batch");
@@ -203,7 +206,7 @@ Settings parse(int argc, char** argv) {
               "only degree of the plan; without it, or with 0, any");
   options.add("shard", s.shard,
               "how ranks of --data and --sequence divide parameters: zero1, zero2, zero3, zeropp "
-              "or three-level; with --plan zero1, zero2 or zero3");
+              "or three-level");
   options.add("node", s.node, "replicas in a node, for --shard; 0: half, but all for zero1 to 3");
   options.add("pair", s.pair, "replicas in a pair, for --shard; 0: 2 for three-level, else 1");
   options.add("schedule", s.schedule, synchronous_names());
@@ -228,8 +231,8 @@ Settings parse(int argc, char** argv) {
   options.add("seed", s.training.seed, "of parameters, batches and the sample");
   options.add(
       "plan", s.plan,
-      "file of a plan, which also has the microbatches and their sequences; or auto: measure "
-      "layers and links, and search for a plan");
+      "file of a plan, which also has the microbatches and their sequences, and which no other "
+      "option may contradict; or auto: measure layers and links, and search for a plan");
   options.add("save-plan", s.save_plan, "file for the plan of --plan auto");
   options.add("save", s.save, "file for a checkpoint at the end");
   options.add("save-every", s.save_every,
@@ -248,7 +251,8 @@ Settings parse(int argc, char** argv) {
   if (!s.help) choose_lengths(s);
   if (!s.help) divide_sequence(s);
   if (!s.help) divide_replicas(s);
-  if (!s.help && s.batch != 0) divide_batch(s);
+  const bool planned = !s.plan.empty() && s.plan != "auto";  // the plan divides the batch
+  if (!s.help && s.batch != 0 && !planned) divide_batch(s);
   heddle::expects(s.save_plan.empty() || !s.plan.empty(), [&] {
     return heddle::ErrorInfo{"command line", "--save-plan needs a plan", "no --plan is given",
                              "add --plan auto"};

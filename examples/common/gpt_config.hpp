@@ -42,12 +42,14 @@ template <class Real>
   return 2 * config.key_columns() * static_cast<std::size_t>(config.context) * sizeof(Real);
 }
 
-/// Adds to the profiled layers what a layer alone does not show: the bytes of its keys and values,
-/// and the gradient of its output, which a stage with layers behind it keeps from I to W.
+/// Adds to the profiled layers what a layer alone does not show: the bytes of its keys and values
+/// and of its queries, and the gradient of its output, which a stage with layers behind it keeps
+/// from I to W.
 template <class Real>
 void complete_layers(auto& layers, const GptConfig& config) {
   for (auto& layer : layers) {
     layer.keys = key_bytes<Real>(config);
+    layer.queries = static_cast<heddle::Bytes>(config.width) * config.context * sizeof(Real);
     layer.delta += layer.output;
   }
 }

@@ -123,10 +123,12 @@ template <class Real>
   const auto make = [training, sequence](const heddle::StagePlace& place) {
     const heddle::PlannedMesh& mesh = *place.mesh;
     std::shared_ptr<typename GptStage<Real>::Room> room;
-    if (const std::string& sharding = mesh.plan().sharding; !sharding.empty()) {
+    if (const heddle::Plan& plan = mesh.plan(); !plan.sharding.empty()) {
       room = std::make_shared<typename GptStage<Real>::Room>();
-      room->sharding = heddle::find_sharding(sharding);
-      room->group = std::make_shared<heddle::ShardGroup>(mesh.data(), mesh.data().size(), 1);
+      room->sharding = heddle::find_sharding(plan.sharding);
+      room->group = std::make_shared<heddle::ShardGroup>(
+          mesh.data(), plan.shard_node == 0 ? mesh.data().size() : plan.shard_node,
+          std::max(plan.shard_pair, 1));
     }
     GptConfig config = training.model;
     config.sequences = static_cast<int>(mesh.samples().size());  // of the group

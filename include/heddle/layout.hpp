@@ -21,6 +21,7 @@
 #include <heddle/layout/mesh_shape.hpp>
 #include <heddle/layout/pack.hpp>
 #include <heddle/layout/pack_table.hpp>
+#include <heddle/layout/parameter_sharding.hpp>
 #include <heddle/layout/path_table.hpp>
 #include <heddle/layout/placement.hpp>
 #include <heddle/layout/shard_order.hpp>

@@ -15,10 +15,10 @@
 #include <heddle/schedule/fold_to_arena.hpp>
 #include <heddle/schedule/generator.hpp>
 #include <heddle/schedule/hash.hpp>
+#include <heddle/schedule/list_place.hpp>
 #include <heddle/schedule/live_intervals.hpp>
 #include <heddle/schedule/memory.hpp>
 #include <heddle/schedule/message_sizes.hpp>
-#include <heddle/schedule/list_place.hpp>
 #include <heddle/schedule/monitor.hpp>
 #include <heddle/schedule/order.hpp>
 #include <heddle/schedule/output_sizes.hpp>
@@ -28,5 +28,6 @@
 #include <heddle/schedule/redistribution.hpp>
 #include <heddle/schedule/samples_of.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/sequence_method.hpp>
 #include <heddle/schedule/stage_storage.hpp>
 #include <heddle/schedule/timeline.hpp>

@@ -9,7 +9,6 @@
 #include <heddle/tensor/among.hpp>
 #include <heddle/tensor/halo.hpp>
 #include <heddle/tensor/parallel_linear.hpp>
-#include <heddle/tensor/parameter_sharding.hpp>
 #include <heddle/tensor/parameter_shards.hpp>
 #include <heddle/tensor/redistribute.hpp>
 #include <heddle/tensor/row_partial.hpp>

@@ -97,6 +97,24 @@ TEST_CASE("all ways to make a machine give equal machines again") {
   }
 }
 
+TEST_CASE("a file of a plan has its prediction, and files without one are still read") {
+  hd::Plan plan = hd::test::example_plan();
+  const std::string older = hd::json::plan_text(plan);
+  CHECK(older.find("prediction") == std::string::npos);
+  CHECK_FALSE(hd::json::parse_plan(older, "p.json").prediction);
+  plan.prediction = hd::PlanPrediction{1.0 / 3, {1, 0xffff'ffff'ffff'ffff, 3, 4, 5, 6, 7, 8, 0}};
+  const std::string content = hd::json::plan_text(plan);
+  const hd::Plan again = hd::json::parse_plan(content, "p.json");
+  CHECK(again == plan);
+  CHECK(again.prediction == plan.prediction);
+  // The memory may be unknown. What is written is read in the same way.
+  plan.prediction->memory.clear();
+  CHECK(hd::json::parse_plan(hd::json::plan_text(plan), "p.json").prediction == plan.prediction);
+  CHECK(hd::json::plan_text(again) == content);
+  plan.schedule = "\xff";
+  CHECK_THROWS_AS(hd::json::plan_text(plan), hd::contract_error);
+}
+
 TEST_CASE("files by hand may leave out what has a default") {
   const hd::Machine machine = hd::json::parse_machine(
       R"({"format": "heddle-machine", "version": 1, "machine": {

@@ -183,8 +183,35 @@ TEST_CASE("a wrong member of a plan is named") {
              ContainsSubstring("casts[0].type: expected one of i32"));
   CHECK_THAT(error("\"recompute\":false", "\"recompute\":0"),
              ContainsSubstring("expected true or false (got 0)"));
+  CHECK_THAT(error("\"attention\":\"ulysses\"", "\"attention\":\"usp\""),
+             ContainsSubstring("plan.attention: expected one of ring, rsa, ulysses"));
+  CHECK_THAT(error("\"shard_node\":4", "\"shard_node\":-4"), ContainsSubstring("plan.shard_node"));
   CHECK_THAT(error("\"microbatches\":4", "\"microbatches\":0"),
              ContainsSubstring("plan.microbatches"));
+}
+
+TEST_CASE("a prediction of another plan, or a wrong one, is named") {
+  hd::Plan plan = hd::test::example_plan();
+  plan.prediction = hd::PlanPrediction{2.5, {1, 1, 1, 1, 1, 1, 1, 1}};
+  const std::string good =
+      hd::test::squeezed(hd::test::without_checksum(hd::json::plan_text(plan)));
+  const auto error = [&](const std::string& from, const std::string& to) {
+    std::string changed = good;
+    REQUIRE(changed.find(from) != std::string::npos);
+    changed.replace(changed.find(from), from.size(), to);
+    return message_of<hd::format_error>([&] { (void)hd::json::parse_plan(changed, "p.json"); });
+  };
+  CHECK(hd::json::parse_plan(good, "p.json").prediction == plan.prediction);
+  CHECK_THAT(error("\"microbatches\":4", "\"microbatches\":5"),
+             ContainsSubstring("'p.json': plan.prediction.of: the prediction is of another plan") &&
+                 ContainsSubstring("remove 'prediction'"));
+  CHECK_THAT(error("\"step\":2.5", "\"step\":-2.5"),
+             ContainsSubstring("plan.prediction.step: expected a number of at least 0 (got -2.5)"));
+  CHECK_THAT(error("\"step\":2.5", "\"steps\":2.5"), ContainsSubstring("no member 'steps'"));
+  CHECK_THAT(error("[1,1,1,1,1,1,1,1]", "[1,1,1,1,1,1,1]"),
+             ContainsSubstring("bytes of 7 ranks; the plan has ranks up to 7"));
+  CHECK_THAT(error("[1,1,1,1,1,1,1,1]", "[1,1,1.5,1,1,1,1,1]"),
+             ContainsSubstring("plan.prediction.memory[2]"));
 }
 
 TEMPLATE_TEST_CASE("mutated files are rejected or valid, and never crash", "", hd::Profile,

@@ -111,6 +111,55 @@ TEST_CASE("a search of a part of the grid comes near the whole one") {
   CHECK(ratios[18] <= 1.05);  // 95 %
 }
 
+TEST_CASE("sequences are divided where that is faster than fewer ranks") {
+  // One sample of 8 s forward and 16 s backward in each microbatch, so that only sequences can be
+  // divided; one layer, so that there is one stage.
+  const auto problem_of = [](const Profile& profile, const Machine& machine, SequenceMethod method,
+                             std::vector<int> degrees) {
+    return PlanProblem(profile, machine,
+                       {.batch = 4,
+                        .microbatches = {4},
+                        .sequence_degrees = std::move(degrees),
+                        .attention = method});
+  };
+  const auto profile_of = [](Bytes keys) {
+    return Profile{
+        .layers = {{.parameters = 40, .measured = {{"gpu", 1, 1, {8, 8, 8, 0}}}, .keys = keys}}};
+  };
+  const Machine machine = Machine::uniform(4, {"gpu"}, {0, 100});
+  const Profile cheap = profile_of(40), dear = profile_of(100'000);
+  using enum SequenceMethod;
+  for (const SequenceMethod method : {ring, ulysses}) {
+    CAPTURE(method);
+    const PlanProblem problem = problem_of(cheap, machine, method, {1, 2, 4});
+    const plan::FoundPlan found = Frontier3D{}.search(problem);
+    REQUIRE(found.plan);
+    CHECK(found.plan->stages.front().sequence == 4);
+    CHECK(found.plan->attention == method);
+    check(*found.plan, 1, 4);
+    // A quarter of 24 s. A ring sends 3 blocks of 10 bytes forward and 6 backward; by heads, each
+    // pass sends 60 / 16 bytes to each rank and 20 / 16 back. Gradients: 6 messages of 10 bytes.
+    const double keys = method == ring ? 0.9 : 2 * (60 + 20) / 16 / 100.0;
+    CHECK(found.formula == Catch::Approx(4 * (6 + keys) + 0.6).epsilon(1e-12));
+    CHECK(plan::simulated_step(*found.plan, problem) ==
+          Catch::Approx(found.formula).epsilon(1e-12));
+  }
+  // Keys that take longer than computation: a single rank of four would be idle three times, and
+  // there is no uniform plan for whole sequences.
+  CHECK_FALSE(Frontier3D{}.search(problem_of(cheap, machine, ring, {1})).plan);
+  // Two samples in a microbatch: whole sequences if keys are dear.
+  const auto degree = [&](const Profile& profile) {
+    const Machine two = Machine::uniform(2, {"gpu"}, {0, 100});
+    const PlanProblem problem(profile, two,
+                              {.batch = 8, .microbatches = {4}, .sequence_degrees = {1, 2}});
+    return Frontier3D{}.search(problem).plan->stages.front().sequence;
+  };
+  CHECK(degree(dear) == 1);
+  CHECK(degree(cheap) == 1);  // nothing to win
+  CHECK_THROWS_AS(problem_of(profile_of(0), machine, ring, {1, 2}), contract_error);
+  CHECK_THROWS_AS(problem_of(cheap, machine, ring, {0}), contract_error);
+}
+
 TEST_CASE("a model that fits no rank is infeasible, and so are sizes that do not divide") {
   const Profile profile = gpt(4, 25600);
   const Device gcd{.name = "gcd", .memories = {{"HBM", Bytes{64'000'000'000}}}};

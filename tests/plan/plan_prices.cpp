@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -19,10 +20,15 @@
 
 #include <heddle/core/codec.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/machine/level.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/impl/sequence_program.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/plan_schedule.hpp>
 #include <heddle/plan/profile.hpp>
+#include <heddle/plan/sequence_choice.hpp>
+#include <heddle/schedule/collective/collective.hpp>
+#include <heddle/schedule/pass/cast_at_cut.hpp>
 #include <heddle/simulate/simulate.hpp>
 
 #include "support/cases.hpp"
@@ -129,6 +135,54 @@ class OneForwardOneBackward {
   int m_microbatches;
   std::vector<double> m_times;  // by pass, stage and microbatch; -1: unknown
 };
+
+/// The collectives of a ShardGroup over 8 ranks in nodes of 4 and pairs of 2, as Schedules.
+class ShardCalls {
+ public:
+  explicit ShardCalls(hd::Machine machine) : m_machine(std::move(machine)) {}
+
+  /// Adds a gather from the level with `from` lines to that with `to`; blocks are halved by each
+  /// line of `elements` elements in all.
+  ShardCalls& gather(int from, int to, std::optional<hd::Codec> codec) {
+    for (int line = from; line-- > to;)
+      add(hd::schedule::Collective::all_gather, hd::schedule::Algorithm::ring, line, codec);
+    return *this;
+  }
+  ShardCalls& reduce(int from, int to, std::optional<hd::Codec> codec) {
+    for (int line = from; line < to; ++line)
+      add(hd::schedule::Collective::reduce_scatter, hd::schedule::Algorithm::direct, line, codec);
+    return *this;
+  }
+  [[nodiscard]] double time() {
+    return hd::simulate(std::move(m_program).build(), {}, m_machine).makespan();
+  }
+
+ private:
+  void add(hd::schedule::Collective collective, hd::schedule::Algorithm algorithm, int line,
+           const std::optional<hd::Codec>& codec) {
+    hd::Schedule one = hd::schedule::collective(
+        collective, algorithm,
+        {.ranks = 2, .bytes = hd::Bytes{4096} >> line, .type = hd::Scalar::f32});
+    if (codec) one = hd::cast_at_cut(one, *codec, [](hd::Rank, hd::Rank) { return true; });
+    std::vector<std::vector<hd::Rank>> groups;
+    const std::size_t stride = std::size_t{1} << line;
+    for (std::size_t r = 0; r < 8; ++r)
+      if (r / stride % 2 == 0) groups.push_back({hd::Rank{r}, hd::Rank{r + stride}});
+    m_program.add(std::vector(groups.size(), one), groups);
+  }
+
+  hd::Machine m_machine;
+  hp::impl::SequenceProgram m_program{"shards", 8};
+};
+
+/// 8 ranks in pairs and nodes, with slower links at each level.
+hd::Machine pairs_and_nodes(const hd::Ports& ports = {}) {
+  return hd::Machine::hierarchical(
+      std::vector<hd::Device>(8, {"gpu"}),
+      {{.name = "pair", .ranks = 2, .link = {0.125, 4096}},
+       {.name = "node", .ranks = 4, .link = {0.25, 1024}, .ports = ports},
+       {.name = "all", .ranks = 8, .link = {0.5, 256}}});
+}
 
 }  // namespace
 
@@ -354,6 +408,132 @@ TEST_CASE("a sharded update has the exchanges of its ZeRO stage") {
   CHECK(hp::simulated_step(plan, problem) == 2 * 16 + 0.25);
 }
 
+TEST_CASE("shardings that know nodes are priced as the Schedules of their collectives take") {
+  hd::Profile profile = profile_of(1);
+  profile.layers[0].parameters = 4096;
+  const std::optional<hd::Codec> i8 = hd::Codec{.type = hd::Scalar::i8, .block = 64};
+  hd::Plan plan{.stages = {stage(0, 1, {0, 1, 2, 3, 4, 5, 6, 7}, std::vector<std::int64_t>(8, 1))},
+                .microbatches = 2,
+                .shard_node = 4,
+                .shard_pair = 2};
+  // Ports that are as fast as the links of a node, slower, and much slower.
+  for (const double port : {hd::Ports::unlimited, 1024.0, 128.0, 32.0}) {
+    const hd::Machine machine = pairs_and_nodes({port, port});
+    const hp::PlanProblem problem(profile, machine, {.batch = 16});
+    const auto calls = [&] { return ShardCalls(machine); };
+    const double whole = calls().gather(3, 0, i8).time(), near = calls().gather(1, 0, i8).time();
+    const double copy = calls().gather(2, 0, {}).time();
+    struct Case {
+      const char* sharding;
+      double forward, backward, scatter, step;
+    };
+    const Case cases[] = {
+        // The second copy of the weights is in nodes; gradients are summed over all ranks.
+        {"zeropp", whole, copy, calls().reduce(0, 3, i8).time(), 0},
+        // Weights in pairs, gradients in nodes, the optimiser everywhere.
+        {"three-level", near, near, calls().reduce(0, 2, i8).time(),
+         calls().reduce(2, 3, i8).time() + calls().gather(3, 1, i8).time()}};
+    for (const Case& each : cases) {
+      CAPTURE(each.sharding, port);
+      plan.sharding = each.sharding;
+      const hp::StagePrice price = hp::stage_prices(plan, problem)[0];
+      CHECK_THAT(price.forward, WithinRel(1 + each.forward, 1e-12));
+      CHECK_THAT(price.backward, WithinRel(3 + each.backward + each.scatter, 1e-12));
+      CHECK_THAT(price.gradient_sum, WithinRel(each.step, 1e-12));
+      CHECK(price.update == 0.25 / 8);
+      const double step = 2 * (price.forward + price.backward) + each.step + 0.25 / 8;
+      CHECK_THAT(hp::simulated_step(plan, problem), WithinRel(step, 1e-12));
+      CHECK_THAT(hd::simulate(hp::schedule(plan, profile, {.type = hd::Scalar::i8}),
+                              hp::costs(plan, profile, machine))
+                     .makespan(),
+                 WithinRel(step, 1e-12));
+    }
+  }
+  // By hand: three lines of one message of 512, 256 and 128 numbers, a byte each and one for 64.
+  const hd::Machine machine = pairs_and_nodes();
+  const hp::PlanProblem problem(profile, machine, {.batch = 16});
+  plan.sharding = "zeropp";
+  CHECK_THAT(
+      hp::stage_prices(plan, problem)[0].forward,
+      WithinRel(1 + (0.125 + 520 / 4096.0) + (0.25 + 260 / 1024.0) + (0.5 + 130 / 256.0), 1e-12));
+  // One node: the codec alone is left. Two ranks that divide layers halve the weights of a rank.
+  plan.shard_node = plan.shard_pair = 0;
+  CHECK_THAT(hp::stage_prices(plan, problem)[0].forward,
+             WithinRel(1 + 7 * (0.5 + 130 / 256.0), 1e-12));
+  plan.stages[0].tensor = 2;
+  plan.stages[0].samples = {2, 2, 2, 2};
+  CHECK_THAT(hp::stage_prices(plan, problem)[0].forward,
+             WithinRel(1 + 3 * (0.5 + 130 / 256.0), 1e-12));
+  // What ParameterShards keeps for each of 4096 bytes: of the optimiser weights, mean and square,
+  // gradients, and a second copy in the node; or weights in pairs and gradients in nodes.
+  plan.stages[0] = stage(0, 1, {0, 1, 2, 3, 4, 5, 6, 7}, std::vector<std::int64_t>(8, 1));
+  plan.shard_node = 4;
+  plan.shard_pair = 2;
+  const auto state = [&] { return hp::plan_memory(plan, problem)[0] - 40; };
+  CHECK(state() == 4096 / 8 * 3 + 4096 / 8 + 4096 / 4);
+  plan.sharding = "three-level";
+  CHECK(state() == 4096 / 8 * 3 + 4096 / 4 + 4096 / 2);
+  plan.shard_node = 3;
+  CHECK_THAT(message_of<hd::contract_error>([&] { (void)hp::stage_prices(plan, problem); }),
+             ContainsSubstring("pairs of 2, nodes of 3, 8 ranks"));
+  plan.sharding = "zero4";
+  CHECK_THAT(message_of<hd::contract_error>([&] { (void)hp::stage_prices(plan, problem); }),
+             ContainsSubstring("no sharding 'zero4'"));
+}
+
+TEST_CASE("the attention of divided sequences is priced as the Schedule of its method takes") {
+  constexpr int sequences = 2, tokens = 24, heads = 8, width = 3;
+  using enum hd::SequenceMethod;
+  const hd::Machine alike = hd::Machine::uniform(4, {"gpu"}, slow);
+  const hd::Machine ports = hd::Machine::hierarchical(
+      std::vector<hd::Device>(4, {"gpu"}), {{.name = "rank", .ranks = 1, .ports = {60, 60}},
+                                            {.name = "all", .ranks = 4, .link = {0.5, 80}}});
+  hd::Machine uneven = alike;
+  uneven.set_link(0, 1, {1.5, 50});
+  for (const int kv_heads : {8, 4})
+    for (const int ranks : {2, 4})
+      for (const hd::SequenceMethod method : {ulysses, ring, rsa}) {
+        CAPTURE(kv_heads, ranks, method);
+        const hd::schedule::AttentionForm form{.ranks = ranks,
+                                               .mask = {.causal = false},
+                                               .tokens = tokens,
+                                               .heads = heads,
+                                               .kv_heads = kv_heads,
+                                               .head_width = width,
+                                               .type = hd::Scalar::f32};
+        hd::Profile profile = profile_of(1);
+        profile.layers[0].keys = hd::Bytes{2} * tokens * form.key_bytes();
+        // With as many heads of keys as of queries, the default of the queries is right.
+        if (kv_heads != heads) profile.layers[0].queries = hd::Bytes{tokens} * form.query_bytes();
+        hd::Plan plan{.stages = {stage(0, 1, {0, 1, 2, 3}, {sequences})}, .attention = method};
+        plan.stages[0].ranks.resize(static_cast<std::size_t>(ranks));
+        plan.stages[0].sequence = ranks;
+        const bool by_heads = method == ulysses;
+        const hp::SequenceCandidate candidate{
+            .method = method, .heads = by_heads ? ranks : 1, .ring = by_heads ? 1 : ranks};
+        const auto pass = [&](const hd::Machine& machine, bool backward) {
+          return hd::simulate(hp::sequence_schedule(candidate, form, backward, sequences), {},
+                              machine)
+              .makespan();
+        };
+        const auto price = [&](const hd::Machine& machine) {
+          const hp::PlanProblem problem(profile, machine, {.batch = sequences});
+          const hp::StagePrice found = hp::stage_prices(plan, problem)[0];
+          CHECK_THAT(hp::costs(plan, profile, machine).times(1).forward,
+                     WithinRel(found.forward, 1e-12));
+          return found;
+        };
+        const double work = 1.0 * sequences / ranks;
+        CHECK_THAT(price(alike).forward, WithinRel(work + pass(alike, false), 1e-12));
+        // Where links are not alike, ranks with fast ones need not wait as long as is counted.
+        CHECK(price(uneven).forward >= work + pass(uneven, false));
+        if (!by_heads) continue;
+        CHECK_THAT(price(alike).backward, WithinRel(3 * work + pass(alike, true), 1e-12));
+        CHECK_THAT(price(ports).forward, WithinRel(work + pass(ports, false), 1e-12));
+        CHECK_THAT(price(ports).backward, WithinRel(3 * work + pass(ports, true), 1e-12));
+      }
+}
+
 TEST_CASE("ranks that divide sequences exchange keys in every pass") {
   hd::Profile profile = profile_of(3);
   profile.layers[0].keys = profile.layers[2].keys = 1200;  // the layer between has no attention
@@ -361,8 +541,8 @@ TEST_CASE("ranks that divide sequences exchange keys in every pass") {
   const hp::PlanProblem problem(profile, machine, {.batch = 4});
   hd::Plan plan{.stages = {stage(0, 3, {0, 1, 2}, {2})}, .microbatches = 2};
   plan.stages[0].sequence = 3;
-  // 2 layers, 2 messages each, of a third of the keys of 2 samples.
-  const double keys = 2 * 2 * (800 / 100.0 + 0.5), forward = 3 * 1 * 2 / 3.0,
+  // 2 layers and 2 samples, 2 messages each, of a third of the keys.
+  const double keys = 2 * 2 * 2 * (400 / 100.0 + 0.5), forward = 3 * 1 * 2 / 3.0,
                backward = 3 * forward;
   const double sum = 2 * 2 * (200 / 100.0 + 0.5), update = 3 * 0.25;
   const double step = 2 * (forward + backward + 3 * keys) + sum + update;
@@ -381,7 +561,7 @@ TEST_CASE("ranks that divide sequences exchange keys in every pass") {
   plan.stages[0].ranks = {0, 1, 2, 3, 4, 5};
   plan.stages[0].tensor = 2;
   CHECK_THAT(hp::stage_prices(plan, problem)[0].forward,
-             WithinRel(forward / 2 + 2 * 2 * (400 / 100.0 + 0.5), 1e-12));
+             WithinRel(forward / 2 + 2 * 2 * 2 * (200 / 100.0 + 0.5), 1e-12));
   // Sequences that are whole are not exchanged.
   plan.stages[0] = stage(0, 3, {0, 1}, {1, 1});
   CHECK(hp::stage_prices(plan, problem)[0].forward == 3);

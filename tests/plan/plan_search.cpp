@@ -85,6 +85,7 @@ TEST_CASE("a found plan is priced by the simulator, or dropped if it does not fi
   CHECK(good.found.formula == 2);
   CHECK(good.simulated == 2 * 4 + 2 * 12);
   CHECK(good.memory == std::vector<hd::Bytes>{1760, 1760});
+  CHECK(good.found.plan->prediction == hd::PlanPrediction{32, {1760, 1760}});
   const hp::PricedPlan bad = priced(little);
   CHECK_FALSE(bad.found.plan);
   CHECK(bad.found.infeasible == "rank 0 needs 1760 bytes and has 1759");
@@ -131,6 +132,8 @@ TEST_CASE("all planners give valid plans, in the order of their list") {
     REQUIRE(found.plan);
     CHECK_NOTHROW(hd::check(*found.plan, 2, 2));
     CHECK(found.plan->batch() == 4);
+    CHECK(found.plan->prediction ==
+          hp::predict(*found.plan, hp::PlanProblem(profile, machine, {.batch = 4})));
     // One planner alone finds the same; to ask twice is to ask once.
     const std::string name(hp::planners()[p].name);
     const hp::PlanSearch one = hp::search(profile, machine, {.batch = 4}, {name, name});

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -98,6 +99,8 @@ TEST_CASE("the first wrong entry of a plan is named") {
       {"rank 2 is in stage 0 and again in stage 1", [](hd::Plan& p) { p.stages[1].ranks[2] = 2; }},
       {"rank 1 is in stage 0 and again in stage 0", [](hd::Plan& p) { p.stages[0].ranks[0] = 1; }},
       {"2 casts for 1 cuts", [](hd::Plan& p) { p.casts.emplace_back(); }},
+      {"shard_node = -1, shard_pair = 0", [](hd::Plan& p) { p.shard_node = -1; }},
+      {"attention = usp", [](hd::Plan& p) { p.attention = hd::SequenceMethod::usp; }},
       {"only one-byte types can have a scale",
        [](hd::Plan& p) { p.casts[0] = hd::Codec{.type = hd::Scalar::f16, .block = 4}; }},
   };
@@ -122,6 +125,10 @@ TEST_CASE("the hash of a plan depends on every member") {
       [](hd::Plan& p) { p.microbatches = 5; },
       [](hd::Plan& p) { p.schedule = "gpipe"; },
       [](hd::Plan& p) { p.sharding = "zero1"; },
+      [](hd::Plan& p) { p.shard_node = 2; },
+      [](hd::Plan& p) { p.shard_pair = 2; },
+      [](hd::Plan& p) { p.attention = hd::SequenceMethod::ulysses; },
+      [](hd::Plan& p) { p.attention = hd::SequenceMethod::rsa; },
       [](hd::Plan& p) { p.casts.clear(); },
       [](hd::Plan& p) { p.casts[0].reset(); },
       [](hd::Plan& p) { p.casts[0]->type = hd::Scalar::f8e4m3; },
@@ -147,11 +154,37 @@ TEST_CASE("the hash of a plan depends on every member") {
     hd::Plan plan = example();
     change(plan);
     hashes.insert(hd::hash(plan));
+    CHECK((plan == example()) == (hd::hash(plan) == hd::hash(example())));
     CHECK(hd::hash(plan) == hd::hash(hd::Plan(plan)));
   }
   CHECK(hashes.size() == std::size(changes));
   // The same on every machine: this number must never change.
   CHECK(hd::hash(example()) == 0xd9b3fbe44207999c);
+}
+
+TEST_CASE("a prediction is no part of what a plan executes, but it is printed and checked") {
+  hd::Plan plan = example(), other = example();
+  plan.prediction = hd::PlanPrediction{1.5, {7, 7, 8, 8, 0, 0, 9, 9}};
+  other.prediction = hd::PlanPrediction{1.25, {}};
+  CHECK(plan == example());
+  CHECK(plan == other);
+  CHECK(plan.prediction != other.prediction);
+  CHECK(hd::hash(plan) == hd::hash(example()));
+  CHECK(hd::text(plan) == hd::text(example()) +
+                              "\npredicted: a step takes 1.5 s; bytes: ranks 0-1 7, ranks 2-3 8, "
+                              "ranks 6-7 9");
+  CHECK(hd::text(other) == hd::text(example()) + "\npredicted: a step takes 1.25 s");
+  CHECK_NOTHROW(hd::check(plan, 10, 8));
+  CHECK_NOTHROW(hd::check(other, 10, 8));
+  const auto error = [&](double step, std::vector<hd::Bytes> memory) {
+    plan.prediction = hd::PlanPrediction{step, std::move(memory)};
+    return message_of<hd::contract_error>([&] { hd::check(plan, 10, 8); });
+  };
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const double step : {-1.0, infinity, std::numeric_limits<double>::quiet_NaN()})
+    CHECK_THAT(error(step, {}), ContainsSubstring("the predicted time of a step"));
+  CHECK_THAT(error(1, {1, 2, 3, 4, 5, 6, 7}),
+             ContainsSubstring("bytes of 7 ranks; the plan has ranks up to 7"));
 }
 
 TEST_CASE("a plan prints a line for each stage") {
@@ -161,8 +194,12 @@ TEST_CASE("a plan prints a line for each stage") {
         "stage 1: layers 6-9, ranks 7 6 3-4, samples 4 4, tensor degree 2, recompute");
   CHECK(hd::text(hd::Plan{.stages = {{.layers = {0, 1}, .ranks = {4}, .samples = {1}}},
                           .schedule = "gpipe",
-                          .sharding = "zero1"}) ==
-        "gpipe, 1 microbatch of 1 sample, sharding zero1\nstage 0: layer 0, rank 4, samples 1");
+                          .sharding = "zeropp",
+                          .shard_node = 4,
+                          .shard_pair = 2,
+                          .attention = hd::SequenceMethod::ulysses}) ==
+        "gpipe, 1 microbatch of 1 sample, sharding zeropp, nodes of 4, pairs of 2, attention "
+        "ulysses\nstage 0: layer 0, rank 4, samples 1");
 }
 
 }  // namespace test_plan

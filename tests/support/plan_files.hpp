@@ -53,7 +53,8 @@ inline Profile example_profile() {
                       .measured = {{"a100", 1, 4, {0.1, 1e-300, 2.0 / 3, 0}},
                                    {"a100", 2, 1, {5e-324, 3, 1, 0.5}},
                                    {"v100", 1, 8, {10, 16, 3, 1e300}}},
-                      .keys = 8193},
+                      .keys = 8193,
+                      .queries = 12289},
                      {.name = "block", .measured = {{"a100", 1, 1, {1, 0, 0, 0}}}},
                      {.name = "head", .measured = {{"a100", 1, 1, {1e-3, 2e-3, 0, 0}}}}},
           .reference = "a100"};
@@ -87,7 +88,10 @@ inline Plan example_plan() {
           .microbatches = 4,
           .schedule = "gpipe",
           .casts = {Codec{.type = Scalar::i8, .block = 64, .feedback = true}, {}},
-          .sharding = "zero1"};
+          .sharding = "three-level",
+          .shard_node = 4,
+          .shard_pair = 2,
+          .attention = SequenceMethod::ulysses};
 }
 
 /// The functions of one kind of file.

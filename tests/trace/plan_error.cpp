@@ -121,6 +121,27 @@ TEST_CASE("errors are by the bytes of a rank, too") {
       ContainsSubstring("measured on 1, the schedule has 2"));
 }
 
+TEST_CASE("the prediction of a plan is compared by the step and the bytes of the ranks") {
+  const Timeline measured = predicted();
+  const Seconds step = measured.makespan();
+  trace::PlanError error = trace::plan_error(PlanPrediction{step / 2, {}}, measured);
+  CHECK(error.predicted == step / 2);
+  CHECK(error.step() == 1);
+  CHECK(error.bytes.empty());
+  CHECK(error.stages.empty());
+  const std::string lines = trace::to_string(error);
+  CHECK_THAT(lines, ContainsSubstring("(+100%)\n") && !ContainsSubstring("median"));
+  // The machine of the prediction had a rank that the plan leaves out.
+  const std::vector<Bytes> bytes = {150, 100};
+  error = trace::plan_error(PlanPrediction{step, {100, 100, 0}}, measured, bytes);
+  REQUIRE(error.bytes.size() == 2);
+  CHECK(error.bytes[0].error() == 0.5);
+  CHECK(error.bytes[1].error() == 0);
+  CHECK_THROWS_AS(
+      trace::plan_error(PlanPrediction{step, {100, 100}}, measured, std::vector<Bytes>{150}),
+      contract_error);
+}
+
 TEST_CASE("plan_error() rejects timelines of different schedules") {
   const Timeline plan = predicted();
   const Timeline other = simulate(schedule::one_f_one_b({.stages = 2, .microbatches = 3}),
@@ -136,7 +157,7 @@ TEST_CASE("plan_error() rejects timelines of different schedules") {
   Timeline endless = plan;
   endless.spans()[0].end = std::numeric_limits<Seconds>::infinity();
   CHECK_THROWS_AS(trace::plan_error(plan, endless), contract_error);
-  CHECK(trace::plan_error({}, {}).step() == 0);
+  CHECK(trace::plan_error(Timeline{}, Timeline{}).step() == 0);
 }
 
 }  // namespace test_plan_error

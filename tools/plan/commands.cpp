@@ -39,7 +39,7 @@ struct Settings {
   std::string profile = {}, machine = {}, plan = {}, output = {}, planner = {}, cast = {};
   std::vector<std::string> plans = {};
   std::string text = {}, model = {}, device = plan::GraphProfileOptions{}.device;
-  std::uint64_t batch = 0, samples = 1;
+  std::uint64_t batch = 0, samples = 1, sequence = 1;
   std::string schedule = "1f1b";
   double state = plan::PlanOptions{}.state_per_parameter;
   int columns = 100;
@@ -112,6 +112,9 @@ void search(const CommandLine& command, const Settings& s) {
   }
   const Profile profile = json::read_profile(s.profile);
   const Machine machine = json::read_machine(s.machine);
+  for (int degree = 2; degree <= machine.ranks(); ++degree)
+    if (machine.ranks() % degree == 0 && static_cast<std::uint64_t>(degree) <= s.sequence)
+      options.sequence_degrees.push_back(degree);
   const plan::PlanSearch found = plan::search(profile, machine, options, asked);
   std::cout << found << "\n\n" << found.best() << '\n';
   if (!s.output.empty()) json::write_plan(s.output, found.best());
@@ -213,13 +216,19 @@ void compare_with_runs(const Settings& s) {
   const Timeline predicted = simulate(made, plan::costs(plan, profile, machine));
   std::vector<double> sizes;
   std::vector<std::vector<std::string>> rows = {{"run", "predicted", "measured", "error"}};
+  const auto percent = [](const trace::PlanError& error) {
+    return text(error.step() < 0 ? "" : "+", 100 * error.step(), " %");
+  };
+  if (plan.prediction) rows[0].insert(rows[0].end(), {"the plan predicted", "error"});
   for (const std::string& name : s.plans) {
-    const trace::PlanError error =
-        trace::plan_error(predicted, measured_timeline(name, predicted.schedule()));
+    const Timeline measured = measured_timeline(name, predicted.schedule());
+    const trace::PlanError error = trace::plan_error(predicted, measured);
     if (s.plans.size() == 1) std::cout << error << '\n';
     sizes.push_back(std::abs(error.step()));
-    rows.push_back({name, seconds(error.predicted), seconds(error.measured),
-                    text(error.step() < 0 ? "" : "+", 100 * error.step(), " %")});
+    rows.push_back({name, seconds(error.predicted), seconds(error.measured), percent(error)});
+    if (!plan.prediction) continue;
+    const trace::PlanError planned = trace::plan_error(*plan.prediction, measured);
+    rows.back().insert(rows.back().end(), {seconds(planned.predicted), percent(planned)});
   }
   print_columns(rows);
   std::ranges::sort(sizes);
@@ -270,6 +279,9 @@ void add_search(CommandLine& program) {
   command.add_option("cast", &s->cast,
                      "a format that planners may choose for messages between sites, such as f16 or "
                      "i8/64");
+  command.add_option("sequence", &s->sequence,
+                     "the most ranks that may divide each sequence; the profile needs the bytes of "
+                     "keys");
   command.add_option("output", &s->output, "a file for the plan of the least simulated time");
   add_state(command, *s);
 }
@@ -312,7 +324,9 @@ void add_compare(CommandLine& program) {
 void add_error(CommandLine& program) {
   const auto s = std::make_shared<Settings>();
   CommandLine& command = program.add_command(
-      "error", "Says how far measured steps are from what a plan's files predict.",
+      "error",
+      "Says how far measured steps are from what a plan's files predict, and from what the plan "
+      "itself says.",
       [s](const CommandLine&) { compare_with_runs(*s); });
   command.add_argument("PLAN", &s->plan, "the plan that ran");
   command.add_argument("PROFILE", &s->profile, "the profile of the model");

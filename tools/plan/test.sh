@@ -128,11 +128,27 @@ expect 1 "cannot read 'none.json'" error two.json profile.json machine.json none
 expect 1 "'two.json': this is no trace of version 1" error two.json profile.json machine.json two.json
 sed 's/"dur":2000000.000/"dur":3000000.000/' a.json > changed.json
 expect 1 "'changed.json': the trace is damaged" error two.json profile.json machine.json changed.json
+[[ $("$program" error two.json profile.json machine.json a.json) != *"the plan predicted"* ]] ||
+  { failures=$((failures + 1)); echo "FAILED: two.json has no prediction"; }
 expect 2 "MEASURED is required" error two.json profile.json machine.json
 
 # What is searched, every planner can be asked for alone, and its plan is valid.
 expect 0 "planner " search profile.json machine.json --batch 4 --output best.json
 expect 0 "simulated step " check best.json profile.json machine.json
+# The plan that is found says what was predicted, and is compared with it.
+expect 0 "predicted: a step takes " search profile.json machine.json --batch 4
+step=$("$program" show best.json | sed -n 's/^predicted: a step takes \([0-9.]* s\); bytes: rank.*/\1/p')
+expect 0 "simulated step $step" check best.json profile.json machine.json
+# Two ranks with links that are too slow to sum gradients: two stages of one rank.
+sed 's/.*"slow".*/ ],/; s/\]},$/]}/; s/"ranks": 4/"ranks": 2, "link": {"bandwidth": 1e5}/' \
+    machine.json > links.json
+expect 0 "stage 1: " search profile.json links.json --batch 4 --output line.json
+"$program" show line.json profile.json links.json --perfetto line_trace.json > /dev/null
+expect 0 "the plan predicted  error" error line.json profile.json links.json line_trace.json
+expect 0 "+0 %   $("$program" show line.json | sed -n 's/^predicted: a step takes \([0-9.]* s\).*/\1/p')" \
+       error line.json profile.json links.json line_trace.json
+sed 's/"microbatches": *[0-9]*/"microbatches": 77/; /"checksum"/d' best.json > edited.json
+expect 1 "'edited.json': plan.prediction.of: the prediction is of another plan" show edited.json
 expect 0 "best.json  " compare profile.json machine.json best.json
 planners=$("$program" --help | sed -n '/^Planners:/,$s/^  \([A-Za-z]*\): .*/\1/p')
 [[ -n $planners ]] || { failures=$((failures + 1)); echo "FAILED: there are no planners"; }
@@ -142,6 +158,10 @@ for name in $planners; do
 done
 "$program" search profile.json machine.json --batch 4 --output again.json > /dev/null
 cmp best.json again.json || { failures=$((failures + 1)); echo "FAILED: two searches differ"; }
+# One long sample on two ranks: each has half of it. The keys of attention must be known.
+expect 1 "sequence degree 2" search profile.json links.json --batch 1 --sequence 2
+sed 's/"saved": 4000/"saved": 4000, "keys": 1000/g; s/1e6/1000/g' profile.json > keys.json
+expect 0 "sequence degree 2" search keys.json links.json --batch 1 --sequence 2
 sed 's/12e6/1e6/g' machine.json > tiny.json
 expect 1 "no planner found a plan" search profile.json tiny.json --batch 4 --output tiny_plan.json
 [[ ! -e tiny_plan.json ]] || { failures=$((failures + 1)); echo "FAILED: a plan is written"; }

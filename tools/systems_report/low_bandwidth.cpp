@@ -15,7 +15,7 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/tensor/parameter_sharding.hpp>
+#include <heddle/layout/parameter_sharding.hpp>
 #include <heddle/tensor/shard_place.hpp>
 
 #include "comparison.hpp"

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <ostream>
-#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -69,13 +69,16 @@ HEDDLE_FULL_INLINE void PlannedMesh::begin_plan(Plan plan) {
   agree(plan);
   check_ranks(plan, size());
   if (plan == m_plan) return;
-  const auto present = [&] { return m_stage ? m_plan.stages[*m_stage] : PlanStage{}; };
-  const PlanStage stage = present();
-  const std::string sharding = m_plan.sharding;
+  // What the communicators of this rank, and the state that its stage shares, depend on.
+  const auto present = [&] {
+    return std::tuple(m_stage ? m_plan.stages[*m_stage] : PlanStage{}, m_plan.sharding,
+                      m_plan.shard_node, m_plan.shard_pair);
+  };
+  const auto former = present();
   take_place(std::move(plan));
   // All ranks of a stage decide alike. All ranks of the mesh make communicators together.
   auto lines = make_lines();
-  if (!(present() == stage && m_plan.sharding == sharding)) m_lines = std::move(lines);
+  if (present() != former) m_lines = std::move(lines);
 }
 
 HEDDLE_FULL_INLINE std::ostream& operator<<(std::ostream& out, const PlannedMesh& places) {

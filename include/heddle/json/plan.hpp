@@ -22,7 +22,12 @@ namespace heddle::inline v0::json {
 ///
 /// "layers" are the first layer and one past the last. A cut without a cast has null. Members that
 /// have a default in Plan, and the checksum, may be left out. The checksum is that of the member
-/// "plan"; who edits a file removes it.
+/// "plan"; who edits a file removes it. A file that a program has written may also have what was
+/// predicted for the plan: the seconds of a step, the bytes of each rank, and the checksum of the
+/// plan without its prediction, so that a prediction of another plan is rejected.
+///
+///     "prediction": {"of": "crc32c:01234567", "step": 1.5, "memory": [4096, 4096, 4096, 0]}
+///
 /// @throws format_error if the file cannot be read, is not JSON, has a newer version, or does not
 ///         have its checksum; if a member is missing, unknown, given twice or wrong. The error
 ///         names the file, the member and a remedy.
@@ -31,8 +36,8 @@ namespace heddle::inline v0::json {
 /// Returns the plan that `content` holds. Errors call it `name`. @throws as read_plan() does.
 [[nodiscard]] Plan parse_plan(std::string_view content, const std::string& name);
 
-/// Writes a plan with its version and checksum, and replaces an existing file in one step; see
-/// write_file(). Reading the file gives an equal plan.
+/// Writes a plan with its prediction, version and checksum, and replaces an existing file in one
+/// step; see write_file(). Reading the file gives an equal plan with an equal prediction.
 /// @throws contract_error if the plan is invalid or a name is not UTF-8.
 /// @throws format_error if the file cannot be written.
 void write_plan(const std::string& path, const Plan& plan);

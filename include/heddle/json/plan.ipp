@@ -24,6 +24,7 @@
 #include <heddle/json/impl/document.ipp>
 #include <heddle/json/plan.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/schedule/sequence_method.hpp>
 
 namespace heddle::inline v0::json {
 
@@ -41,6 +42,14 @@ inline constexpr int most_ranks = 1 << 24;
     all += text(all.empty() ? "" : ", ", scalar);
   }
   value.wrong("one of " + all);
+}
+
+[[nodiscard]] inline SequenceMethod read_attention(const JsonValue& value) {
+  using enum SequenceMethod;
+  const std::string name = value.string();
+  for (const SequenceMethod method : {ring, rsa, ulysses})
+    if (name == text(method)) return method;
+  value.wrong("one of ring, rsa, ulysses");
 }
 
 [[nodiscard]] inline std::optional<Codec> read_cast(const JsonValue& value) {
@@ -101,12 +110,32 @@ inline void check_alone(const Plan& plan) {
           {"agree", cast->agree}};
 }
 
+/// Returns the checksum of a plan without its prediction, by which a prediction names its plan.
+[[nodiscard]] inline std::string checksum_of_plan(Json plan) {
+  plan.erase("prediction");
+  return checksum_of(plan);
+}
+
+[[nodiscard]] inline PlanPrediction read_prediction(const JsonValue& value, const Json& plan) {
+  value.only({"of", "step", "memory"});
+  const JsonValue of = value.member("of");
+  if (const std::string is = checksum_of_plan(plan); of.string() != is)
+    of.mismatch("the prediction is of another plan",
+                text("the plan is ", is, ", the prediction is of ", of.string()),
+                "remove 'prediction', and 'checksum' if the file has one");
+  PlanPrediction prediction{.step = value.member("step").number()};
+  if (const auto memory = value.optional("memory"))
+    for (const JsonValue& bytes : memory->elements()) prediction.memory.push_back(bytes.bytes());
+  return prediction;
+}
+
 }  // namespace impl
 
 Plan parse_plan(std::string_view content, const std::string& name) {
   const impl::JsonDocument document(impl::plan_file, content, name);
   const impl::JsonValue value = document.value();
-  value.only({"stages", "microbatches", "schedule", "casts", "sharding"});
+  value.only({"stages", "microbatches", "schedule", "casts", "sharding", "shard_node", "shard_pair",
+              "attention", "prediction"});
   Plan plan;
   for (const impl::JsonValue& stage : value.member("stages").elements())
     plan.stages.push_back(impl::read_stage(stage));
@@ -117,6 +146,12 @@ Plan parse_plan(std::string_view content, const std::string& name) {
     for (const impl::JsonValue& cast : casts->elements())
       plan.casts.push_back(impl::read_cast(cast));
   if (const auto sharding = value.optional("sharding")) plan.sharding = sharding->string();
+  if (const auto node = value.optional("shard_node")) plan.shard_node = node->count(0);
+  if (const auto pair = value.optional("shard_pair")) plan.shard_pair = pair->count(0);
+  if (const auto attention = value.optional("attention"))
+    plan.attention = impl::read_attention(*attention);
+  if (const auto prediction = value.optional("prediction"))
+    plan.prediction = impl::read_prediction(*prediction, value.json());
   return document.checked([&] {
     impl::check_alone(plan);
     return std::move(plan);
@@ -132,12 +167,20 @@ std::string plan_text(const Plan& plan) {
   impl::Json stages = impl::Json::array(), casts = impl::Json::array();
   for (const PlanStage& stage : plan.stages) stages.push_back(impl::json_of(stage));
   for (const std::optional<Codec>& cast : plan.casts) casts.push_back(impl::json_of(cast));
-  return impl::file_text(impl::plan_file, "heddle::json::write_plan",
-                         {{"stages", stages},
-                          {"microbatches", plan.microbatches},
-                          {"schedule", plan.schedule},
-                          {"casts", casts},
-                          {"sharding", plan.sharding}});
+  impl::Json value = {{"stages", stages},
+                      {"microbatches", plan.microbatches},
+                      {"schedule", plan.schedule},
+                      {"casts", casts},
+                      {"sharding", plan.sharding},
+                      {"shard_node", plan.shard_node},
+                      {"shard_pair", plan.shard_pair},
+                      {"attention", text(plan.attention)}};
+  constexpr const char* writer = "heddle::json::write_plan";
+  if (plan.prediction)
+    value["prediction"] = {{"of", impl::in_utf8(writer, [&] { return impl::checksum_of(value); })},
+                           {"step", plan.prediction->step},
+                           {"memory", plan.prediction->memory}};
+  return impl::file_text(impl::plan_file, writer, std::move(value));
 }
 
 void write_plan(const std::string& path, const Plan& plan) { write_file(path, plan_text(plan)); }

@@ -18,7 +18,7 @@ namespace heddle::inline v0::json {
 ///     {"format": "heddle-profile", "version": 1, "checksum": "...",
 ///      "profile": {"model": "gpt", "input": 4096, "reference": "a100", "layers": [
 ///        {"name": "block", "output": 4096, "saved": 65536, "delta": 4096, "parameters": 1e6,
-///         "keys": 8192,
+///         "keys": 8192, "queries": 4096,
 ///         "measured": [{"device": "a100", "tensor": 1, "samples": 4, "forward": 1e-3,
 ///                       "backward_input": 1e-3, "backward_weight": 1e-3, "update": 1e-5}]}]}}
 ///

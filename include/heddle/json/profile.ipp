@@ -37,14 +37,15 @@ inline constexpr FileKind profile_file{"profile", "heddle::json::read_profile"};
 }
 
 [[nodiscard]] inline ProfiledLayer read_layer(const JsonValue& value) {
-  value.only({"name", "output", "saved", "delta", "parameters", "keys", "measured"});
+  value.only({"name", "output", "saved", "delta", "parameters", "keys", "queries", "measured"});
   ProfiledLayer layer;
   if (const auto name = value.optional("name")) layer.name = name->string();
   for (const auto& [name, bytes] : {std::pair{"output", &layer.output},
                                     {"saved", &layer.saved},
                                     {"delta", &layer.delta},
                                     {"parameters", &layer.parameters},
-                                    {"keys", &layer.keys}})
+                                    {"keys", &layer.keys},
+                                    {"queries", &layer.queries}})
     if (const auto member = value.optional(name)) *bytes = member->bytes();
   for (const JsonValue& each : value.member("measured").elements())
     layer.measured.push_back(read_measurement(each));
@@ -61,8 +62,13 @@ inline constexpr FileKind profile_file{"profile", "heddle::json::read_profile"};
                         {"backward_input", m.times.backward_input},
                         {"backward_weight", m.times.backward_weight},
                         {"update", m.times.update}});
-  return {{"name", layer.name},   {"output", layer.output},         {"saved", layer.saved},
-          {"delta", layer.delta}, {"parameters", layer.parameters}, {"keys", layer.keys},
+  return {{"name", layer.name},
+          {"output", layer.output},
+          {"saved", layer.saved},
+          {"delta", layer.delta},
+          {"parameters", layer.parameters},
+          {"keys", layer.keys},
+          {"queries", layer.queries},
           {"measured", measured}};
 }
 

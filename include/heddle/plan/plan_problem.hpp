@@ -21,6 +21,7 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/schedule/sequence_method.hpp>
 #include <heddle/schedule/timeline.hpp>
 
 namespace heddle::inline v0::plan {
@@ -33,6 +34,11 @@ struct PlanOptions {
   /// The tensor degrees to choose from. Empty: those that the profile has for every layer on every
   /// device of the machine.
   std::vector<int> tensor_degrees = {};
+  /// The sequence degrees to choose from, see PlanStage::sequence. Frontier3D tries all of them;
+  /// other planners leave sequences whole.
+  std::vector<int> sequence_degrees = {1};
+  /// How ranks compute attention over sequences that they divide, see Plan::attention.
+  SequenceMethod attention = SequenceMethod::ring;
   /// The schedule of all plans, a name of schedule::catalogue().
   std::string schedule = "1f1b";
   /// Bytes that a rank keeps for each byte of its weights: the weights, their gradients and what
@@ -58,7 +64,8 @@ class PlanProblem {
  public:
   /// @throws contract_error if the profile or an option is invalid (see check(const Profile&)), if
   ///         a number of microbatches does not divide the batch, if a device of the machine or a
-  ///         tensor degree was not measured, or if there is no such schedule.
+  ///         tensor degree was not measured, if there is a sequence degree above 1 but no layer
+  ///         has keys, or if there is no such schedule.
   PlanProblem(const Profile& profile, const Machine& machine, PlanOptions options = {});
 
   /// Returns the profile of the layers.
@@ -98,25 +105,36 @@ struct StagePrice {
 /// Computation: a group of sequence degree q takes the measured time of samples / q.
 ///
 /// Keys: ranks of a group with sequence degree q > 1 exchange ProfiledLayer::keys around a ring, as
-/// schedule::ring_attention() does with one way. For each layer a forward takes the time of q - 1
-/// messages of 1/q of the keys of the group's samples (and of one of `tensor` ranks). A backward
-/// takes the time of twice as many messages, and a second forward that of a forward. The messages
-/// are counted as if no computation hid them.
+/// schedule::ring_attention() does with one way. For each layer and each sample of the group, a
+/// forward takes the time of q - 1 messages of 1/q of the keys (and of one of `tensor` ranks). RSA
+/// has twice as many messages of half the size. A backward takes twice as long, and a second
+/// forward as long as a forward. With Plan::attention ulysses, each rank sends 1/q^2 of the keys
+/// and queries of all samples to every other rank at once, and 1/q^2 of the outputs back. A
+/// backward takes as long, because gradients take the same ways. The messages are counted as if no
+/// computation hid them.
 ///
 /// Weights: the n ranks that have the same part of a stage's weights sum gradients by
 /// ring_all_reduce_time(), once a step. A reduce-scatter and an all-gather take half of this time
 /// each. The sharding zero1 needs both once a step. zero2 needs a reduce-scatter behind each
 /// backward and an all-gather a step. zero3 needs an all-gather before each forward and each
 /// backward, and a reduce-scatter behind each backward. With each of them a rank updates 1/n of its
-/// weights. If backwards are split, the gather is in I and the reduce-scatter in W. Other shardings
-/// are priced as none.
+/// weights. If backwards are split, the gather is in I and the reduce-scatter in W.
+///
+/// zeropp and three-level are priced as ParameterShards performs them, with nodes of
+/// Plan::shard_node and pairs of Plan::shard_pair ranks. Data pass up to three lines of ranks one
+/// after the other: those of a pair, those of the pairs of a node, and those of the nodes. An
+/// all-gather along a line of m ranks is a ring: m - 1 rounds of the largest block. In a
+/// reduce-scatter of encoded messages, each rank sends a block to each other rank of its line at
+/// once. All lines of a stage communicate at the same time, and share ports and lines of the
+/// machine. Messages have the bytes of the sharding's codec.
 ///
 /// Messages: the samples of a stage are consecutive ranges, by group and then by rank of the group,
 /// which have equal parts. A message joins two ranks of neighbouring stages whose ranges overlap. A
 /// rank sends one message after another, and also receives one after another; so do the ports and
 /// lines on their routes. The price is the time of the busiest of these: the sum of occupancies and
 /// the greatest latency.
-/// @throws contract_error for a plan that check(const Plan&) refuses.
+/// @throws contract_error for a plan that check(const Plan&) refuses, if there is no such sharding,
+///         and if its nodes or pairs do not divide the ranks of a stage with the same weights.
 [[nodiscard]] std::vector<StagePrice> stage_prices(const Plan& plan, const PlanProblem& problem);
 
 /// Returns the time of a step by simulate(): the plan's schedule over its stages, in which stage s
@@ -152,9 +170,15 @@ struct StagePrice {
 /// sequences, and gradients have parts of equal sizes. Memory that a pass uses for its own results
 /// is not counted. Ranks without a stage need none. The shardings zero1, zero2 and zero3 divide
 /// what the optimiser remembers, the gradients as well, and the weights as well, over the ranks
-/// that have the same weights. With other shardings the state is counted whole.
+/// that have the same weights. zeropp and three-level keep what ParameterShards keeps: the
+/// optimiser's weights and what it remembers over all these ranks, gradients and weights at their
+/// levels, and the second copy of the weights.
 /// @throws contract_error as simulated_step().
 [[nodiscard]] std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem& problem);
+
+/// Returns simulated_step() and plan_memory() of a plan, for Plan::prediction.
+/// @throws contract_error as simulated_step().
+[[nodiscard]] PlanPrediction predict(const Plan& plan, const PlanProblem& problem);
 
 /// A rank whose memory a plan exceeds.
 struct MemoryShortage {

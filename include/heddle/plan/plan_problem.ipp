@@ -23,6 +23,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/impl/cut_traffic.hpp>
 #include <heddle/plan/impl/plan_orders.hpp>
 #include <heddle/plan/impl/stage_exchange.hpp>
 #include <heddle/plan/impl/stage_memory.hpp>
@@ -56,6 +57,10 @@ inline void check_options(const PlanOptions& options) {
   for (const int tensor : options.tensor_degrees)
     expects(tensor >= 1, [&] {
       return ErrorInfo{where, "a tensor degree is at least 1", text("tensor degree ", tensor)};
+    });
+  for (const int sequence : options.sequence_degrees)
+    expects(sequence >= 1, [&] {
+      return ErrorInfo{where, "a sequence degree is at least 1", text("degree ", sequence)};
     });
   expects(options.state_per_parameter >= 0 && std::isfinite(options.state_per_parameter), [&] {
     return ErrorInfo{where, "the state of a parameter is finite and at least 0",
@@ -101,19 +106,26 @@ inline void check_options(const PlanOptions& options) {
   return common;
 }
 
+[[nodiscard]] inline WeightExchange weight_exchange(const Plan& plan, const PlanStage& stage,
+                                                    const PlanProblem& problem) {
+  return weight_exchange(plan, stage, problem.profile(), problem.machine(),
+                         problem.options().activation);
+}
+
 /// The times of a stage: each of its slowest rank.
 struct StageTimes {
   LayerTimes slowest;    ///< member by member
   Seconds backward = 0;  ///< of both halves, and of a second forward
 };
 
-[[nodiscard]] inline StageTimes stage_times(const PlanStage& stage, const WeightExchange& weights,
+[[nodiscard]] inline StageTimes stage_times(const Plan& plan, const PlanStage& stage,
+                                            const WeightExchange& weights,
                                             const PlanProblem& problem) {
   StageTimes all;
   const std::size_t degree = stage.ranks.size() / stage.groups();
   for (std::size_t g = 0; g < stage.groups(); ++g) {
     const double samples = static_cast<double>(stage.samples[g]) / stage.sequence;
-    const Seconds keys = key_exchange(stage, g, problem.profile(), problem.machine());
+    const KeyExchange keys = key_exchange(plan, stage, g, problem.profile(), problem.machine());
     const Device* before = nullptr;
     for (std::size_t i = g * degree; i < (g + 1) * degree; ++i) {
       const Device& device = problem.machine().device(stage.ranks[i]);
@@ -131,46 +143,6 @@ struct StageTimes {
   }
   return all;
 }
-
-/// Messages at a cut, and how long the busiest of their ranks and shared resources is busy.
-class CutTraffic {
- public:
-  explicit CutTraffic(const Machine& machine)
-      : m_machine(&machine),
-        m_sends(static_cast<std::size_t>(machine.ranks())),
-        m_receives(m_sends.size()),
-        m_shared(machine.shared().size()) {}
-
-  void add(Rank from, Rank to, Bytes bytes) {
-    const Link& link = m_machine->link(from, to);
-    m_sends[+from].add(link.occupancy(bytes), link.latency);
-    m_receives[+to].add(link.occupancy(bytes), link.latency);
-    if (m_shared.empty()) return;
-    const Route route = m_machine->route(from, to, Lane{0});
-    for (const auto* way : {&route.out, &route.in})
-      for (const SharedId id : *way)
-        m_shared[+id].add(m_machine->shared()[+id].occupancy(bytes), link.latency);
-  }
-
-  [[nodiscard]] Seconds time() const {
-    Seconds longest = 0;
-    for (const auto* list : {&m_sends, &m_receives, &m_shared})
-      for (const Busy& busy : *list) longest = std::max(longest, busy.occupied + busy.latency);
-    return longest;
-  }
-
- private:
-  struct Busy {
-    Seconds occupied = 0;
-    Seconds latency = 0;
-    void add(Seconds occupancy, Seconds late) {
-      occupied += occupancy;
-      latency = std::max(latency, late);
-    }
-  };
-  const Machine* m_machine;
-  std::vector<Busy> m_sends, m_receives, m_shared;
-};
 
 /// The samples of a rank: [first, last) in units of 1 / (degree of its groups) of a sample.
 struct RankSamples {
@@ -241,12 +213,12 @@ struct PlanCosts {
   }
 };
 
-/// Returns the bytes of the buffer through which a ring sums the gradients of a stage. With the
-/// shardings zero1, zero2 and zero3 the ranks sum without a buffer of the schedule.
+/// Returns the bytes of the buffer through which a ring sums the gradients of a stage. With a
+/// sharding the ranks sum without a buffer of the schedule.
 [[nodiscard]] inline double sum_bytes(const Plan& plan, const PlanStage& stage,
                                       const PlanProblem& problem) {
   const std::size_t sharers = stage.ranks.size() / static_cast<std::size_t>(stage.tensor);
-  if (zero_stage(plan.sharding) > 0) return 0;
+  if (!plan.sharding.empty()) return 0;
   return ring_bytes(problem.profile().parameters(stage.layers, stage.tensor), sharers,
                     size_of(problem.options().activation));
 }
@@ -273,6 +245,16 @@ HEDDLE_INLINE PlanProblem::PlanProblem(const Profile& profile, const Machine& ma
                             " was not measured for every layer on every device of the machine"),
                        text("all have ", measured.empty() ? "none" : measured),
                        "measure it, or leave it out"};
+    });
+  const bool attends = std::ranges::any_of(
+      profile.layers, [](const ProfiledLayer& layer) { return layer.keys > 0; });
+  for (const int sequence : m_options.sequence_degrees)
+    expects(sequence == 1 || attends, [&] {
+      return ErrorInfo{"heddle::plan::PlanProblem",
+                       "ranks that divide sequences exchange the keys of attention, and no layer "
+                       "of the profile has any",
+                       text("sequence degree ", sequence),
+                       "set ProfiledLayer::keys, or leave the degree out"};
     });
   if (m_options.microbatches.empty()) m_options.microbatches = impl::divisors(m_options.batch);
   if (m_options.tensor_degrees.empty()) m_options.tensor_degrees = degrees;
@@ -303,9 +285,8 @@ HEDDLE_INLINE std::vector<StagePrice> stage_prices(const Plan& plan, const PlanP
   heddle::check(plan, problem.layers(), problem.machine().ranks());
   std::vector<StagePrice> prices;
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    const impl::WeightExchange weights =
-        impl::weight_exchange(plan, plan.stages[s], problem.profile(), problem.machine());
-    const impl::StageTimes times = impl::stage_times(plan.stages[s], weights, problem);
+    const impl::WeightExchange weights = impl::weight_exchange(plan, plan.stages[s], problem);
+    const impl::StageTimes times = impl::stage_times(plan, plan.stages[s], weights, problem);
     StagePrice& price = prices.emplace_back(StagePrice{.forward = times.slowest.forward,
                                                        .backward = times.backward,
                                                        .update = times.slowest.update,
@@ -330,9 +311,7 @@ HEDDLE_INLINE Timeline simulated_timeline(const Plan& plan, const PlanProblem& p
   impl::PlanCosts costs{stage_prices(plan, problem), {}};
   for (const PlanStage& stage : plan.stages)
     costs.weights.push_back(
-        impl::stage_times(stage,
-                          impl::weight_exchange(plan, stage, problem.profile(), problem.machine()),
-                          problem)
+        impl::stage_times(plan, stage, impl::weight_exchange(plan, stage, problem), problem)
             .slowest.backward_weight);
   return simulate(weave(impl::plan_orders(plan, "heddle::plan::simulated_step")), costs);
 }
@@ -372,6 +351,10 @@ HEDDLE_INLINE std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem
     }
   }
   return memory;
+}
+
+HEDDLE_INLINE PlanPrediction predict(const Plan& plan, const PlanProblem& problem) {
+  return {simulated_step(plan, problem), plan_memory(plan, problem)};
 }
 
 HEDDLE_INLINE std::optional<MemoryShortage> memory_shortage(const Plan& plan,

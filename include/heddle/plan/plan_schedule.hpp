@@ -67,7 +67,8 @@ class RankCosts {
   /// Constructs the costs. @throws contract_error if the plan or the profile is invalid, if the
   /// plan has ranks that the machine does not have, or degrees that schedule() cannot express, or
   /// if a device or a tensor degree was not measured.
-  RankCosts(const Plan& plan, const Profile& profile, Machine machine);
+  /// `type` is that of the weights, of which shardings may encode messages.
+  RankCosts(const Plan& plan, const Profile& profile, Machine machine, Scalar type = Scalar::f32);
 
   /// Returns the Machine whose links price the moves.
   [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
@@ -104,7 +105,8 @@ class RankCosts {
 /// which may take more scales and so more bytes.
 ///
 /// @throws contract_error as RankCosts.
-[[nodiscard]] RankCosts costs(const Plan& plan, const Profile& profile, const Machine& machine);
+[[nodiscard]] RankCosts costs(const Plan& plan, const Profile& profile, const Machine& machine,
+                              Scalar type = Scalar::f32);
 
 }  // namespace heddle::inline v0::plan
 

@@ -267,16 +267,19 @@ HEDDLE_INLINE Schedule schedule(const Plan& plan, const Profile& profile,
   return made;
 }
 
-HEDDLE_INLINE RankCosts::RankCosts(const Plan& plan, const Profile& profile, Machine machine)
+HEDDLE_INLINE RankCosts::RankCosts(const Plan& plan, const Profile& profile, Machine machine,
+                                   Scalar type)
     : m_machine(std::move(machine)), m_times(static_cast<std::size_t>(m_machine.ranks())) {
   heddle::check(profile);
   heddle::check(plan, static_cast<int>(profile.layers.size()), m_machine.ranks());
   impl::check_degrees(plan, "heddle::plan::costs");
   for (const PlanStage& stage : plan.stages) {
     const auto degree = static_cast<std::size_t>(stage.tensor * stage.sequence);
-    const impl::WeightExchange weights = impl::weight_exchange(plan, stage, profile, m_machine);
+    const impl::WeightExchange weights =
+        impl::weight_exchange(plan, stage, profile, m_machine, type);
     for (std::size_t i = 0; i < stage.ranks.size(); ++i) {
-      const Seconds keys = impl::key_exchange(stage, i / degree, profile, m_machine);
+      const impl::KeyExchange keys =
+          impl::key_exchange(plan, stage, i / degree, profile, m_machine);
       for (std::size_t j = i / degree * degree; j < (i / degree + 1) * degree; ++j) {
         LayerTimes& slowest = m_times[+stage.ranks[i]];  // of its group
         LayerTimes times =
@@ -316,8 +319,9 @@ HEDDLE_INLINE Seconds RankCosts::occupancy(const Schedule& schedule, ActionId id
   return shared.occupancy(heddle::impl::moved_bytes(schedule, id));
 }
 
-HEDDLE_INLINE RankCosts costs(const Plan& plan, const Profile& profile, const Machine& machine) {
-  return {plan, profile, machine};
+HEDDLE_INLINE RankCosts costs(const Plan& plan, const Profile& profile, const Machine& machine,
+                              Scalar type) {
+  return {plan, profile, machine, type};
 }
 
 }  // namespace heddle::inline v0::plan

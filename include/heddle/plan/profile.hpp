@@ -59,6 +59,12 @@ struct ProfiledLayer {
   /// Bytes of the keys and values of the layer's attention, a sample. Ranks that divide sequences
   /// exchange them.
   Bytes keys = 0;
+  /// Bytes of the queries of the layer's attention, a sample, and of its outputs. Ulysses exchanges
+  /// them as well. 0: half of the keys, as if keys had as many heads as queries.
+  Bytes queries = 0;
+
+  /// Returns `queries`, or their default if they are 0.
+  [[nodiscard]] Bytes query_bytes() const noexcept { return queries > 0 ? queries : keys / 2; }
 
   friend bool operator==(const ProfiledLayer&, const ProfiledLayer&) = default;
 };

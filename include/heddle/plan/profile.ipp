@@ -232,6 +232,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Profile& profile
     out << ": parameters " << layer.parameters << ", output " << layer.output << ", saved "
         << layer.saved << ", delta " << layer.delta;
     if (layer.keys > 0) out << ", keys " << layer.keys;
+    if (layer.queries > 0) out << ", queries " << layer.queries;
     out << "; measured on " << impl::measured_text(layer);
     begin = end;
   }

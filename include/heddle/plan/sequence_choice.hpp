@@ -19,8 +19,8 @@
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/schedule/attention/form.hpp>
-#include <heddle/schedule/attention/sequence_method.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/sequence_method.hpp>
 
 namespace heddle::inline v0::plan {
 

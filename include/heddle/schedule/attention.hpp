@@ -9,5 +9,4 @@
 #include <heddle/schedule/attention/head_exchange.hpp>
 #include <heddle/schedule/attention/ring_attention.hpp>
 #include <heddle/schedule/attention/rsa.hpp>
-#include <heddle/schedule/attention/sequence_method.hpp>
 #include <heddle/schedule/attention/token_ring.hpp>

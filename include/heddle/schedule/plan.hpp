@@ -11,6 +11,7 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <heddle/core/codec.hpp>
@@ -18,6 +19,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/layout/layer_range.hpp>
+#include <heddle/schedule/sequence_method.hpp>
 
 namespace heddle::inline v0 {
 
@@ -39,6 +41,14 @@ struct PlanStage {
   friend bool operator==(const PlanStage&, const PlanStage&) = default;
 };
 
+/// A prediction for a Plan, made when it was found, on the profile and the machine of the search.
+struct PlanPrediction {
+  Seconds step = 0;                ///< the simulated time of a step
+  std::vector<Bytes> memory = {};  ///< the bytes that each rank of the machine needs
+
+  friend bool operator==(const PlanPrediction&, const PlanPrediction&) = default;
+};
+
 /// A division of a model over the ranks of a Machine. A value type.
 struct Plan {
   std::vector<PlanStage> stages = {};  ///< in the order of the layers
@@ -50,6 +60,17 @@ struct Plan {
   /// How the groups of a stage divide parameters and optimiser: "" for not at all, or a name that
   /// find_sharding() takes, such as "zero1".
   std::string sharding = {};
+  /// The ranks of a node and of a pair for such a sharding, of those that hold the same weights;
+  /// consecutive ones belong together. 0: all ranks are one node, and pairs have one rank.
+  int shard_node = 0;
+  int shard_pair = 0;  ///< see shard_node
+  /// How the ranks of a group compute attention over the sequences that they divide: ring, rsa or
+  /// ulysses.
+  SequenceMethod attention = SequenceMethod::ring;
+  /// The prediction of plan::search() or PlanChoice, if one of them found the plan. It is no part
+  /// of what is executed, so neither equality nor hash() depends on it (decision 122). Code that
+  /// changes another member must predict again (plan::predict()) or remove it.
+  std::optional<PlanPrediction> prediction = {};
 
   /// Returns the samples of a microbatch, or 0 if there are no stages.
   [[nodiscard]] std::int64_t microbatch_samples() const;
@@ -58,17 +79,26 @@ struct Plan {
   /// Returns the format at the cut behind stage `stage`.
   [[nodiscard]] const std::optional<Codec>& cast_after(std::size_t stage) const;
 
-  friend bool operator==(const Plan&, const Plan&) = default;
-  /// Prints the plan, one line for each stage.
+  /// Returns true if both plans are executed alike: all members are equal but for the prediction.
+  friend bool operator==(const Plan& a, const Plan& b) {
+    const auto members = [](const Plan& p) {
+      return std::tie(p.stages, p.microbatches, p.schedule, p.casts, p.sharding, p.shard_node,
+                      p.shard_pair, p.attention);
+    };
+    return members(a) == members(b);
+  }
+  /// Prints the plan, one line for each stage and one for the prediction.
   friend std::ostream& operator<<(std::ostream& out, const Plan& plan);
 };
 
-/// Returns a hash of all members of a plan, which is the same on every machine.
+/// Returns a hash of all members of a plan but the prediction. It is the same on every machine.
 [[nodiscard]] std::uint64_t hash(const Plan& plan);
 
 /// Checks that `plan` divides `layers` layers and `ranks` ranks: layers without gap or overlap,
 /// no rank twice, whole groups, at least one sample a group, the same samples of a microbatch in
-/// every stage, no casts or one for each cut. Ranks may be left out. The names of the schedule and
+/// every stage, no casts or one for each cut, no negative sizes of nodes and pairs, a method of
+/// attention that stages can have, a finite predicted time, and predicted bytes of all ranks or
+/// none. Ranks may be left out of the plan. The names of the schedule and
 /// of the sharding are not looked up: schedule::find_schedule() and find_sharding() do that.
 /// @throws contract_error that names the first wrong entry and what would be right.
 void check(const Plan& plan, int layers, int ranks);

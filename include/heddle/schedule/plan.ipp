@@ -5,7 +5,9 @@
 /// @file
 /// Definitions of plan.hpp.
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -20,7 +22,9 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/schedule/sequence_method.hpp>
 
 namespace heddle::inline v0 {
 
@@ -40,6 +44,24 @@ inline void print_ranks(std::ostream& out, const std::vector<Rank>& ranks) {
     while (end < ranks.size() && +ranks[end] == +ranks[end - 1] + 1) ++end;
     out << ' ';
     print_range(out, +ranks[begin], +ranks[end - 1]);
+    begin = end;
+  }
+}
+
+/// Prints "a step takes 2 s; bytes: ranks 0-3 1000, rank 4 500", without ranks that need none.
+inline void print_prediction(std::ostream& out, const PlanPrediction& prediction) {
+  out << "a step takes " << prediction.step << " s";
+  const std::vector<Bytes>& memory = prediction.memory;
+  const char* separator = "; bytes: ";
+  for (std::size_t begin = 0; begin < memory.size();) {
+    std::size_t end = begin + 1;
+    while (end < memory.size() && memory[end] == memory[begin]) ++end;
+    if (memory[begin] > 0) {
+      out << separator << (end - begin == 1 ? "rank " : "ranks ");
+      print_range(out, begin, end - 1);
+      out << ' ' << memory[begin];
+      separator = ", ";
+    }
     begin = end;
   }
 }
@@ -68,6 +90,17 @@ class PlanCheck {
          [&] { return text(casts.size(), " casts for ", m_plan->stages.size() - 1, " cuts"); });
     for (const auto& cast : casts)
       if (cast) heddle::check(*cast);
+    need(m_plan->shard_node >= 0 && m_plan->shard_pair >= 0,
+         "a node and a pair have at least one rank, or 0 for the default", [&] {
+           return text("shard_node = ", m_plan->shard_node, ", shard_pair = ", m_plan->shard_pair);
+         });
+    using enum SequenceMethod;
+    const SequenceMethod method = m_plan->attention;
+    need(
+        method == ring || method == rsa || method == ulysses,
+        "a plan does not say which axes divide the ranks of a sequence",
+        [&] { return text("attention = ", method); }, "use ring, rsa or ulysses");
+    if (m_plan->prediction) check_prediction(*m_plan->prediction);
   }
 
  private:
@@ -144,6 +177,22 @@ class PlanCheck {
     }
   }
 
+  void check_prediction(const PlanPrediction& prediction) {
+    constexpr const char* fix = "predict again with plan::predict(), or remove the prediction";
+    need(
+        std::isfinite(prediction.step) && prediction.step >= 0,
+        "the predicted time of a step must be finite and at least 0",
+        [&] { return text(prediction.step, " s"); }, fix);
+    std::size_t used = 0;  // ranks up to the highest of the plan
+    for (const PlanStage& stage : m_plan->stages)
+      for (const Rank rank : stage.ranks) used = std::max(used, +rank + std::size_t{1});
+    const std::size_t known = prediction.memory.size();
+    need(
+        known == 0 || known >= used, "a prediction has the bytes of all ranks of the plan, or none",
+        [&] { return text("bytes of ", known, " ranks; the plan has ranks up to ", used - 1); },
+        fix);
+  }
+
   const Plan* m_plan;
   int m_layers;
   int m_next = 0;                                   // the first layer without a stage
@@ -170,6 +219,9 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Plan& plan) {
       << (plan.microbatches == 1 ? " microbatch of " : " microbatches of ")
       << plan.microbatch_samples() << (plan.microbatch_samples() == 1 ? " sample" : " samples");
   if (!plan.sharding.empty()) out << ", sharding " << plan.sharding;
+  if (plan.shard_node != 0) out << ", nodes of " << plan.shard_node;
+  if (plan.shard_pair != 0) out << ", pairs of " << plan.shard_pair;
+  if (plan.attention != SequenceMethod::ring) out << ", attention " << plan.attention;
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const PlanStage& stage = plan.stages[s];
     out << "\nstage " << s << ": " << (stage.layers.size() == 1 ? "layer " : "layers ")
@@ -184,6 +236,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Plan& plan) {
     if (stage.recompute) out << ", recompute";
     if (plan.cast_after(s)) out << ", sends " << *plan.cast_after(s);
   }
+  if (plan.prediction) impl::print_prediction(out << "\npredicted: ", *plan.prediction);
   return out;
 }
 
@@ -207,6 +260,9 @@ HEDDLE_INLINE std::uint64_t hash(const Plan& plan) {
     mix(cast.has_value());
     if (cast) mix(cast->type, cast->block, cast->feedback, cast->agree);
   }
+  // Plans without these members have the hash that they had before there were such members.
+  if (plan.shard_node != 0 || plan.shard_pair != 0) mix(1, plan.shard_node, plan.shard_pair);
+  if (plan.attention != SequenceMethod::ring) mix(2, plan.attention);
   return state;
 }
 

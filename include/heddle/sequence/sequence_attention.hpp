@@ -27,7 +27,7 @@
 #include <heddle/kernel/block_attention.hpp>
 #include <heddle/kernel/view.hpp>
 #include <heddle/layout/index_set.hpp>
-#include <heddle/schedule/attention/sequence_method.hpp>
+#include <heddle/schedule/sequence_method.hpp>
 #include <heddle/sequence/impl/attention_performer.hpp>
 #include <heddle/sequence/impl/ring_performer.hpp>
 #include <heddle/sequence/impl/rsa_performer.hpp>

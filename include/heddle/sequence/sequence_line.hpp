@@ -34,7 +34,7 @@
 #include <heddle/plan/sequence_choice.hpp>
 #include <heddle/schedule/attention/form.hpp>
 #include <heddle/schedule/attention/head_exchange.hpp>
-#include <heddle/schedule/attention/sequence_method.hpp>
+#include <heddle/schedule/sequence_method.hpp>
 #include <heddle/sequence/impl/attention_performer.hpp>
 #include <heddle/sequence/impl/head_exchange.hpp>
 #include <heddle/sequence/impl/prediction_hash.hpp>

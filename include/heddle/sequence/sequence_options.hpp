@@ -12,7 +12,7 @@
 #include <heddle/layout/shard_order.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/sequence_choice.hpp>
-#include <heddle/schedule/attention/sequence_method.hpp>
+#include <heddle/schedule/sequence_method.hpp>
 
 namespace heddle::inline v0 {
 

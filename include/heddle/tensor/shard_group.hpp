@@ -19,7 +19,7 @@
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/codec.hpp>
 #include <heddle/kernel/view.hpp>
-#include <heddle/tensor/parameter_sharding.hpp>
+#include <heddle/layout/parameter_sharding.hpp>
 #include <heddle/tensor/shard_place.hpp>
 
 namespace heddle::inline v0 {

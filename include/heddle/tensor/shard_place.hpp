@@ -16,8 +16,8 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/layout/parameter_sharding.hpp>
 #include <heddle/layout/share.hpp>
-#include <heddle/tensor/parameter_sharding.hpp>
 
 namespace heddle::inline v0 {
 

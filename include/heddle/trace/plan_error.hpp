@@ -15,6 +15,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/timeline.hpp>
 
 namespace heddle::inline v0::trace {
@@ -81,8 +82,16 @@ struct PlanError {
                                    std::span<const Bytes> predicted_bytes,
                                    std::span<const Bytes> measured_bytes);
 
+/// Compares a measured timeline with what was predicted for its plan (Plan::prediction): the step,
+/// and the bytes of each rank if `measured_bytes` has them. A rank without predicted bytes needs
+/// none. The result has no stages and no moves.
+/// @throws contract_error if a time is not finite, or if there are measured bytes, but not as many
+///         as the schedule has ranks.
+[[nodiscard]] PlanError plan_error(const PlanPrediction& predicted, const Timeline& measured,
+                                   std::span<const Bytes> measured_bytes = {});
+
 /// Returns the errors as a table: a line for the step, one for each stage, one for each pair of
-/// ranks and one for the bytes of each rank.
+/// ranks and one for the bytes of each rank. Parts that were not compared are left out.
 [[nodiscard]] std::string to_string(const PlanError& error);
 
 /// Prints to_string(error).

@@ -22,6 +22,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/trace/impl/check.hpp>
@@ -75,6 +76,21 @@ inline void check_same_actions(const Schedule& predicted, const Schedule& measur
   }
 }
 
+[[nodiscard]] inline std::vector<RankBytesError> bytes_errors(int ranks,
+                                                              std::span<const Bytes> predicted,
+                                                              std::span<const Bytes> measured) {
+  const auto all = static_cast<std::size_t>(ranks);
+  expects(predicted.size() == all && measured.size() == all, [&] {
+    return ErrorInfo{"heddle::trace::plan_error", "every rank needs its bytes",
+                     text("predicted for ", predicted.size(), " ranks, measured on ",
+                          measured.size(), ", the schedule has ", all),
+                     "give one number for each rank, 0 for a rank that the plan leaves out"};
+  });
+  std::vector<RankBytesError> errors;
+  for (std::size_t r = 0; r < all; ++r) errors.push_back({Rank{r}, predicted[r], measured[r]});
+  return errors;
+}
+
 }  // namespace impl
 
 HEDDLE_INLINE PlanError plan_error(const Timeline& predicted, const Timeline& measured) {
@@ -110,15 +126,21 @@ HEDDLE_INLINE PlanError plan_error(const Timeline& predicted, const Timeline& me
                                    std::span<const Bytes> predicted_bytes,
                                    std::span<const Bytes> measured_bytes) {
   PlanError result = plan_error(predicted, measured);
-  const auto ranks = static_cast<std::size_t>(predicted.schedule().ranks());
-  expects(predicted_bytes.size() == ranks && measured_bytes.size() == ranks, [&] {
-    return ErrorInfo{"heddle::trace::plan_error", "every rank needs its bytes",
-                     text("predicted for ", predicted_bytes.size(), " ranks, measured on ",
-                          measured_bytes.size(), ", the schedule has ", ranks),
-                     "give one number for each rank, 0 for a rank that the plan leaves out"};
-  });
-  for (std::size_t r = 0; r < ranks; ++r)
-    result.bytes.push_back({Rank{r}, predicted_bytes[r], measured_bytes[r]});
+  result.bytes = impl::bytes_errors(predicted.schedule().ranks(), predicted_bytes, measured_bytes);
+  return result;
+}
+
+HEDDLE_INLINE PlanError plan_error(const PlanPrediction& predicted, const Timeline& measured,
+                                   std::span<const Bytes> measured_bytes) {
+  impl::check("heddle::trace::plan_error", measured);
+  PlanError result{.name = measured.schedule().name(),
+                   .predicted = predicted.step,
+                   .measured = measured.makespan()};
+  if (measured_bytes.empty() || predicted.memory.empty()) return result;
+  const int ranks = measured.schedule().ranks();
+  std::vector<Bytes> bytes = predicted.memory;
+  bytes.resize(static_cast<std::size_t>(ranks));  // the machine may have had other idle ranks
+  result.bytes = impl::bytes_errors(ranks, bytes, measured_bytes);
   return result;
 }
 
@@ -140,7 +162,7 @@ HEDDLE_INLINE std::string to_string(const PlanError& error) {
     label.resize(std::max<std::size_t>(label.size(), 16), ' ');
     out += cell(cell(cell(std::move(label), actions, 9), median, 10), worst, 10) + "\n";
   };
-  row_of("", "actions", "median", "worst");
+  if (!error.stages.empty() || !error.moves.empty()) row_of("", "actions", "median", "worst");
   const auto add = [&](std::string label, const ErrorSpread& errors) {
     const bool some = errors.actions > 0;
     row_of(std::move(label), text(errors.actions), some ? signed_percent(errors.median) : "-",

@@ -68,6 +68,14 @@ class JsonValue {
            "correct the member, and remove 'checksum' if the file has one");
   }
 
+  /// Throws the format_error of a value of the right form that does not fit another value.
+  [[noreturn]] void mismatch(const std::string& what, const std::string& why,
+                             const std::string& fix) const {
+    refuse(*m_kind, *m_file, m_place, what, why, fix);
+  }
+  /// Returns the value as it was parsed.
+  [[nodiscard]] const Json& json() const noexcept { return *m_json; }
+
   /// Checks that this is an object with no other members than these.
   void only(std::initializer_list<std::string_view> names) const {
     if (!m_json->is_object()) wrong("an object");
@@ -292,9 +300,20 @@ inline void print(std::string& out, const Json& json, std::size_t indent) {
   out += list ? ']' : '}';
 }
 
-/// Returns the text of a file that holds `value`.
-[[nodiscard]] inline std::string file_text(const FileKind& kind, const char* writer, Json value) {
+/// Returns the text that `make()` returns. @throws contract_error in the name of `writer` if it
+/// cannot write a name.
+template <class Make>
+[[nodiscard]] std::string in_utf8(const char* writer, Make&& make) {
   try {
+    return make();
+  } catch (const Json::exception& error) {
+    throw contract_error({writer, "a name is not valid UTF-8", error.what(), "use another name"});
+  }
+}
+
+/// Returns the text of a file that holds `value`. @throws contract_error as in_utf8().
+[[nodiscard]] inline std::string file_text(const FileKind& kind, const char* writer, Json value) {
+  return in_utf8(writer, [&] {
     Json file;
     file["format"] = text("heddle-", kind.member);
     file["version"] = format_version;
@@ -303,9 +322,7 @@ inline void print(std::string& out, const Json& json, std::size_t indent) {
     std::string out;
     print(out, file, 0);
     return out + '\n';
-  } catch (const Json::exception& error) {
-    throw contract_error({writer, "a name is not valid UTF-8", error.what(), "use another name"});
-  }
+  });
 }
 
 }  // namespace heddle::inline v0::json::impl

@@ -15,6 +15,7 @@
 
 #include <heddle/core/codec.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/layout/parameter_sharding.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/plan.hpp>
@@ -103,6 +104,18 @@ struct SampleBytes {
   return static_cast<double>(kept * element);
 }
 
+/// Returns true if a sharding knows nodes or encodes its messages, so that it is no stage of ZeRO.
+/// @throws contract_error if there is no such sharding.
+[[nodiscard]] inline bool in_levels(std::string_view sharding) {
+  if (sharding.empty()) return false;
+  const ParameterSharding how = find_sharding(sharding);
+  const auto in_groups = [](ShardLevel level) {
+    return level == ShardLevel::pair || level == ShardLevel::node;
+  };
+  return in_groups(how.weights) || in_groups(how.gradients) || how.backward || how.weight_codec ||
+         how.gradient_codec;
+}
+
 /// Returns the stage of ZeRO of a sharding: 1 divides what the optimiser remembers, 2 also the
 /// gradients, and 3 also the weights, over all ranks with the same weights. 0: any other sharding.
 [[nodiscard]] inline int zero_stage(std::string_view sharding) {
@@ -112,11 +125,24 @@ struct SampleBytes {
 }
 
 /// Returns the share of each parameter's state that a rank keeps, in bytes for each byte of
-/// weights.
+/// weights. Shardings that know nodes keep what ParameterShards does: the optimiser's weights and
+/// what it remembers over all ranks, gradients and weights at their levels, and a second copy.
 [[nodiscard]] inline double state_of(const Plan& plan, const PlanStage& stage, double state) {
+  const auto sharers = static_cast<double>(stage.ranks.size()) / stage.tensor;
+  if (in_levels(plan.sharding)) {
+    const ParameterSharding how = find_sharding(plan.sharding);
+    const auto ranks = [&](ShardLevel level) {
+      const double node = plan.shard_node == 0 ? sharers : plan.shard_node;
+      const double all[] = {1, static_cast<double>(std::max(plan.shard_pair, 1)), node, sharers};
+      return all[static_cast<std::size_t>(level)];
+    };
+    double copies = 1 / ranks(how.gradients);
+    if (how.backward) copies += 1 / ranks(*how.backward);
+    if (ranks(how.weights) < sharers) copies += 1 / ranks(how.weights);
+    return copies + std::max(state - 1, 0.0) / sharers;
+  }
   const int zero = zero_stage(plan.sharding);
   if (zero == 0) return state;
-  const auto sharers = static_cast<double>(stage.ranks.size()) / stage.tensor;
   const double whole = std::min(3.0 - zero, state);  // weights and gradients, weights, or nothing
   return whole + (state - whole) / sharers;
 }

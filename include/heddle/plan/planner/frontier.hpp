@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// Frontier3D: a planner that tunes the tensor, pipeline and data degrees of a uniform plan.
+/// Frontier3D: a planner that tunes the tensor, sequence, pipeline and data degrees of a uniform
+/// plan.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,8 @@ namespace heddle::inline v0::plan {
 /// al., 2023): all ranks in T * P * D, with equal layers for the P stages and equal samples for the
 /// D groups of each. It chooses T, P, the number of microbatches, ZeRO stage 1 or none, and
 /// recomputation or none. Ranks of a tensor group are consecutive, then come the groups of a stage,
-/// then the stages.
+/// then the stages. If PlanOptions::sequence_degrees has several degrees, it also chooses how many
+/// such tensor groups divide the sequences of a group. The paper did not divide sequences.
 ///
 /// A grid of at most `exhaustive` points is tried whole. A larger one is searched by tune() with
 /// `share` of its points, but not fewer than a quarter of `exhaustive`. The paper used Bayesian

@@ -29,7 +29,8 @@ namespace heddle::inline v0::plan {
 namespace impl {
 
 // The grid of uniform plans. Its axes are the tensor degree, the number of stages (the divisors of
-// the ranks, up to the layers), the number of microbatches, the sharding and recomputation.
+// the ranks, up to the layers), the number of microbatches, the sharding, recomputation, and the
+// sequence degree if there are several.
 class UniformPlans {
  public:
   explicit UniformPlans(const PlanProblem& problem) : m_problem(&problem) {
@@ -39,11 +40,14 @@ class UniformPlans {
   }
 
   [[nodiscard]] std::vector<TuneAxis> axes() const {
-    return {{"tensor", m_problem->options().tensor_degrees.size()},
-            {"stages", m_stages.size()},
-            {"microbatches", m_problem->options().microbatches.size()},
-            {"sharding", 2, false},
-            {"recompute", 2, false}};
+    std::vector<TuneAxis> all = {{"tensor", m_problem->options().tensor_degrees.size()},
+                                 {"stages", m_stages.size()},
+                                 {"microbatches", m_problem->options().microbatches.size()},
+                                 {"sharding", 2, false},
+                                 {"recompute", 2, false}};
+    if (const std::size_t degrees = m_problem->options().sequence_degrees.size(); degrees > 1)
+      all.push_back({"sequence", degrees});
+    return all;
   }
 
   // Returns the plan of a point, or nothing if ranks or samples do not divide.
@@ -54,14 +58,18 @@ class UniformPlans {
     const int microbatches = options.microbatches[at[2]];
     const int ranks = m_problem->machine().ranks();
     const std::int64_t samples = options.batch / microbatches;
-    if (ranks % (stages * tensor) != 0) return {};
-    const int groups = ranks / (stages * tensor);
+    const std::vector<int>& degrees = options.sequence_degrees;
+    const int sequence = degrees.empty() ? 1 : degrees[at.size() > 5 ? at[5] : 0];
+    const int degree = tensor * sequence;  // ranks of a group
+    if (ranks % (stages * degree) != 0) return {};
+    const int groups = ranks / (stages * degree);
     if (samples % (groups * options.sample_unit(tensor)) != 0) return {};
-    if (groups == 1 && at[3] == 1) return {};  // there is nothing to divide
+    if (groups * sequence == 1 && at[3] == 1) return {};  // there is nothing to divide
     Plan plan{.stages = {},
               .microbatches = microbatches,
               .schedule = options.schedule,
-              .sharding = at[3] == 1 ? "zero1" : ""};
+              .sharding = at[3] == 1 ? "zero1" : "",
+              .attention = options.attention};
     const int layers = m_problem->layers();
     int first = 0;
     for (int s = 0; s < stages; ++s) {
@@ -69,9 +77,10 @@ class UniformPlans {
                       .ranks = {},
                       .samples = std::vector(static_cast<std::size_t>(groups), samples / groups),
                       .tensor = tensor,
+                      .sequence = sequence,
                       .recompute = at[4] == 1};
-      for (int r = 0; r < groups * tensor; ++r)
-        stage.ranks.push_back(Rank{s * groups * tensor + r});
+      for (int r = 0; r < groups * degree; ++r)
+        stage.ranks.push_back(Rank{s * groups * degree + r});
       first = stage.layers.last;
       plan.stages.push_back(std::move(stage));
     }

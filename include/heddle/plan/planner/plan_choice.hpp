@@ -101,7 +101,7 @@ class PlanChoice {
   /// is such a plan.
   PlanChoice(Profile profile, Machine machine, PlanChoiceOptions options, Plan first);
 
-  /// Returns the plan to run.
+  /// Returns the plan to run, with what was predicted when it was chosen.
   [[nodiscard]] const Plan& plan() const noexcept { return m_plan; }
   /// Returns the Schedule of the plan on all ranks of the machine.
   [[nodiscard]] Schedule schedule() const;
@@ -143,6 +143,8 @@ class PlanChoice {
   void check_options() const;
   void check_plan(const Plan& plan, const char* what) const;
   [[nodiscard]] PlanProblem problem() const;
+  /// Returns what is predicted for a plan on the profile and the machine that were learned.
+  [[nodiscard]] PlanPrediction prediction_of(const ConsideredPlan& considered) const;
   /// Returns the candidates that fit in memory.
   [[nodiscard]] std::vector<Plan> candidates() const;
   /// Updates the factors. Returns true if one has changed.

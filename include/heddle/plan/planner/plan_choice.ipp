@@ -50,13 +50,14 @@ namespace impl {
   const Machine& machine = problem.machine();
   return simulate(schedule(plan, problem.profile(),
                            {.ranks = machine.ranks(), .type = problem.options().activation}),
-                  costs(plan, problem.profile(), machine))
+                  costs(plan, problem.profile(), machine, problem.options().activation))
       .makespan();
 }
 
 // The plan with these numbers of layers.
 [[nodiscard]] inline Plan with_layers(Plan plan, std::span<const int> numbers) {
   int first = 0;
+  plan.prediction.reset();
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     plan.stages[s].layers = {first, first + numbers[s]};
     first += numbers[s];
@@ -203,8 +204,13 @@ HEDDLE_INLINE PlanChoice::PlanChoice(Profile profile, Machine machine, PlanChoic
                         text("no candidate fits ", m_machine.ranks(), " ranks and their memory"),
                         "use ranks with more memory, smaller microbatches or other planners"});
   }
-  m_before = m_plan;
   m_considered = {{m_plan, step_time(m_plan), 0}};
+  m_plan.prediction = prediction_of(m_considered.front());
+  m_before = m_plan;
+}
+
+HEDDLE_INLINE PlanPrediction PlanChoice::prediction_of(const ConsideredPlan& considered) const {
+  return {considered.step, plan_memory(considered.plan, problem())};
 }
 
 HEDDLE_INLINE void PlanChoice::check_options() const {
@@ -277,7 +283,8 @@ HEDDLE_INLINE bool PlanChoice::observe(const Timeline& step, std::int64_t left) 
   expects(left >= 0, [&] {
     return ErrorInfo{where, "the number of steps that follow is negative", text("left = ", left)};
   });
-  m_monitor.observe(step, simulate(step.schedule(), costs(m_plan, m_profile, m_machine)));
+  m_monitor.observe(step, simulate(step.schedule(), costs(m_plan, m_profile, m_machine,
+                                                          m_options.search.activation)));
   ++m_looks;
   return 2 * m_looks > m_options.monitor.steps && learn() && choose(left);
 }
@@ -350,6 +357,7 @@ HEDDLE_INLINE bool PlanChoice::choose(std::int64_t left) {
   }
   if (!(m_considered[0].step > (1 + m_options.gain) * m_considered[best].step)) return false;
   m_plan = m_considered[best].plan;
+  m_plan.prediction = prediction_of(m_considered[best]);
   ++m_changes;
   return true;
 }

@@ -53,8 +53,8 @@ struct PricedPlan {
   std::vector<Bytes> memory = {};  ///< plan_memory() of the plan, by rank
 };
 
-/// Returns what a planner found, with its prices. A plan that does not fit in memory is dropped;
-/// then FoundPlan::infeasible names the rank and its bytes.
+/// Returns what a planner found, with its prices, which are also the plan's prediction. A plan that
+/// does not fit in memory is dropped; then FoundPlan::infeasible names the rank and its bytes.
 [[nodiscard]] PricedPlan priced_plan(FoundPlan found, const PlanProblem& problem);
 
 /// The result of search(). Prints a line for each planner: its own formula, the simulated time,

@@ -56,7 +56,7 @@ HEDDLE_INLINE std::span<const NamedPlanner> planners() {
       named_planner<HGTrainer>("orders of sites that slow links join, with compressed cuts "
                                "(Zong et al., 2025)"),
       named_planner<Holmes>("stages within one kind of network each (Yang et al., 2023)"),
-      named_planner<Frontier3D>("tensor, pipeline and data degrees of equal stages "
+      named_planner<Frontier3D>("tensor, sequence, pipeline and data degrees of equal stages "
                                 "(Dash et al., 2023)")};
   return all;
 }
@@ -70,8 +70,10 @@ HEDDLE_INLINE PricedPlan priced_plan(FoundPlan found, const PlanProblem& problem
     priced.found.plan.reset();
     return priced;
   }
-  priced.simulated = simulated_step(*priced.found.plan, problem);
-  priced.memory = plan_memory(*priced.found.plan, problem);
+  const PlanPrediction prediction = predict(*priced.found.plan, problem);
+  priced.simulated = prediction.step;
+  priced.memory = prediction.memory;
+  priced.found.plan->prediction = prediction;
   return priced;
 }
 

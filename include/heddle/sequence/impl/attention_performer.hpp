@@ -32,8 +32,8 @@
 #include <heddle/layout/placement.hpp>
 #include <heddle/memory/message_memory.hpp>
 #include <heddle/schedule/attention/form.hpp>
-#include <heddle/schedule/attention/sequence_method.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/sequence_method.hpp>
 #include <heddle/tensor/impl/merge_by.hpp>
 
 namespace heddle::inline v0::impl {

@@ -29,10 +29,10 @@
 #include <heddle/layout/index_set.hpp>
 #include <heddle/schedule/attention/form.hpp>
 #include <heddle/schedule/attention/ring_attention.hpp>
-#include <heddle/schedule/attention/sequence_method.hpp>
 #include <heddle/schedule/attention/token_ring.hpp>
 #include <heddle/schedule/pass/drop_unread.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/sequence_method.hpp>
 #include <heddle/sequence/impl/attention_performer.hpp>
 
 namespace heddle::inline v0::impl {

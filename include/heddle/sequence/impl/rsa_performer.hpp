@@ -23,9 +23,9 @@
 #include <heddle/layout/attention_mask.hpp>
 #include <heddle/schedule/attention/form.hpp>
 #include <heddle/schedule/attention/rsa.hpp>
-#include <heddle/schedule/attention/sequence_method.hpp>
 #include <heddle/schedule/pass/drop_unread.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/sequence_method.hpp>
 #include <heddle/sequence/impl/attention_performer.hpp>
 
 namespace heddle::inline v0::impl {
