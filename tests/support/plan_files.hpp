@@ -87,7 +87,8 @@ inline Plan example_plan() {
           .microbatches = 4,
           .schedule = "gpipe",
           .casts = {Codec{.type = Scalar::i8, .block = 64, .feedback = true}, {}},
-          .sharding = "zero1"};
+          .sharding = "zero1",
+          .buckets = 2};
 }
 
 /// The functions of one kind of file.

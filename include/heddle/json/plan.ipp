@@ -106,7 +106,7 @@ inline void check_alone(const Plan& plan) {
 Plan parse_plan(std::string_view content, const std::string& name) {
   const impl::JsonDocument document(impl::plan_file, content, name);
   const impl::JsonValue value = document.value();
-  value.only({"stages", "microbatches", "schedule", "casts", "sharding"});
+  value.only({"stages", "microbatches", "schedule", "casts", "sharding", "buckets"});
   Plan plan;
   for (const impl::JsonValue& stage : value.member("stages").elements())
     plan.stages.push_back(impl::read_stage(stage));
@@ -117,6 +117,7 @@ Plan parse_plan(std::string_view content, const std::string& name) {
     for (const impl::JsonValue& cast : casts->elements())
       plan.casts.push_back(impl::read_cast(cast));
   if (const auto sharding = value.optional("sharding")) plan.sharding = sharding->string();
+  if (const auto buckets = value.optional("buckets")) plan.buckets = buckets->count(1);
   return document.checked([&] {
     impl::check_alone(plan);
     return std::move(plan);
@@ -137,7 +138,8 @@ std::string plan_text(const Plan& plan) {
                           {"microbatches", plan.microbatches},
                           {"schedule", plan.schedule},
                           {"casts", casts},
-                          {"sharding", plan.sharding}});
+                          {"sharding", plan.sharding},
+                          {"buckets", plan.buckets}});
 }
 
 void write_plan(const std::string& path, const Plan& plan) { write_file(path, plan_text(plan)); }

@@ -50,11 +50,18 @@ struct Plan {
   /// How the groups of a stage divide parameters and optimiser: "" for not at all, or a name that
   /// find_sharding() takes, such as "zero1".
   std::string sharding = {};
+  /// The most buckets of a stage, see bucket_count(). A bucket is a part of the layers. Its
+  /// gradients are summed, and its weights updated, while the last backward of the layers before it
+  /// still runs. 1: both come behind the whole backward.
+  int buckets = 1;
 
   /// Returns the samples of a microbatch, or 0 if there are no stages.
   [[nodiscard]] std::int64_t microbatch_samples() const;
   /// Returns the samples of a step.
   [[nodiscard]] std::int64_t batch() const { return microbatches * microbatch_samples(); }
+  /// Returns the number of buckets of every stage: `buckets`, but at most as many as the smallest
+  /// stage has layers. All stages have the same number, so that they stay in step.
+  [[nodiscard]] int bucket_count() const;
   /// Returns the format at the cut behind stage `stage`.
   [[nodiscard]] const std::optional<Codec>& cast_after(std::size_t stage) const;
 
@@ -66,10 +73,17 @@ struct Plan {
 /// Returns a hash of all members of a plan, which is the same on every machine.
 [[nodiscard]] std::uint64_t hash(const Plan& plan);
 
+/// Returns the plan whose stages are the buckets of the stages of `plan`, in the order of the
+/// layers. The layers of a stage are divided as equally as possible. The Schedule of `plan` has
+/// these stages. Buckets of one stage have the same ranks, so check() rejects the result if there
+/// are several.
+[[nodiscard]] Plan in_buckets(const Plan& plan);
+
 /// Checks that `plan` divides `layers` layers and `ranks` ranks: layers without gap or overlap,
 /// no rank twice, whole groups, at least one sample a group, the same samples of a microbatch in
-/// every stage, no casts or one for each cut. Ranks may be left out. The names of the schedule and
-/// of the sharding are not looked up: schedule::find_schedule() and find_sharding() do that.
+/// every stage, no casts or one for each cut, at least one bucket. Ranks may be left out. The names
+/// of the schedule and of the sharding are not looked up: schedule::find_schedule() and
+/// find_sharding() do that.
 /// @throws contract_error that names the first wrong entry and what would be right.
 void check(const Plan& plan, int layers, int ranks);
 

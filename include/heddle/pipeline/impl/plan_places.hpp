@@ -21,11 +21,11 @@
 
 namespace heddle::inline v0::impl {
 
-/// Returns the number of layers of each stage. @throws contract_error if the plan is for a model of
-/// another number of layers than `layers`.
+/// Returns the number of layers of each stage of the plan's Schedule. @throws contract_error if the
+/// plan is for a model of another number of layers than `layers`.
 [[nodiscard]] inline std::vector<int> layers_of(const Plan& plan, int layers) {
   std::vector<int> result;
-  for (const PlanStage& stage : plan.stages) result.push_back(stage.layers.size());
+  for (const PlanStage& stage : in_buckets(plan).stages) result.push_back(stage.layers.size());
   expects(plan.stages.back().layers.last == layers, [&] {
     return ErrorInfo{
         "heddle::Stages", "the plan is for another model",
@@ -41,7 +41,7 @@ namespace heddle::inline v0::impl {
 [[nodiscard]] inline SampleRange planned_samples(const PlannedMesh& places,
                                                  const Schedule& schedule,
                                                  const SampleRanges& ranges) {
-  const std::vector<PlanStage>& stages = places.plan().stages;
+  const std::vector<PlanStage> stages = in_buckets(places.plan()).stages;
   for (std::size_t s = 0; s < stages.size(); ++s)
     for (std::size_t i = 0; i < stages[s].ranks.size(); ++i) {
       const auto degree = static_cast<std::size_t>(stages[s].tensor * stages[s].sequence);
@@ -57,7 +57,7 @@ namespace heddle::inline v0::impl {
     }
   SampleRange samples = places.samples();
   if (!places.stage()) return samples;
-  const std::int64_t each = samples.size() / stages[*places.stage()].tensor;
+  const std::int64_t each = samples.size() / places.plan().stages[*places.stage()].tensor;
   samples.begin += each * static_cast<std::int64_t>(+places.tensor().rank());
   samples.end = samples.begin + each;
   return samples;
