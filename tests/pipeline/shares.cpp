@@ -52,6 +52,7 @@ double next_weight(double gradient) { return std::fmod(gradient, 5) + 1; }
 struct Expected {
   std::vector<double> losses;                       ///< by step
   std::vector<std::vector<double>> last_gradients;  ///< by layer
+  std::vector<std::vector<double>> last_weights;    ///< by layer
 };
 
 /// The layers y = w x + 1 one after another, sample by sample.
@@ -79,6 +80,7 @@ Expected serial(const hd::StageShares& shares, std::size_t items, int steps) {
       for (std::size_t d = 0; d < width; ++d) weights[l][d] = next_weight(gradients[l][d]);
     expected.losses.push_back(loss);
     expected.last_gradients = gradients;
+    expected.last_weights = weights;
   }
   return expected;
 }
@@ -142,8 +144,9 @@ class ShareStage {
             call.delta[i * count() + l] * call.saved[i * count() + l];
   }
   void zero_gradients() { m_gradients.assign(m_gradients.size(), 0); }
-  void update() {
-    for (std::size_t i = 0; i < m_weights.size(); ++i) m_weights[i] = next_weight(m_gradients[i]);
+  void update() { update(0, m_weights.size()); }
+  void update(std::size_t begin, std::size_t size) {
+    for (std::size_t i = begin; i < begin + size; ++i) m_weights[i] = next_weight(m_gradients[i]);
   }
   void fence() const {}
   double loss(hd::Item item) const { return m_losses[+item]; }
@@ -262,12 +265,14 @@ hd::Profile any_profile() {
   return profile;
 }
 
-/// Trains two steps by a plan on its PlannedMesh, and compares.
+/// Trains two steps by a plan on its PlannedMesh, and compares. If replicas divide the update, only
+/// a part of the gradients of each is a sum, and the weights are compared.
 void check_plan(const hd::Plan& plan, hd::GradientSum sum) {
   INFO(plan);
   hd::PlannedMesh places(MPI_COMM_WORLD, plan, {.ranks = world_size()});
   hd::StageShares shares{.samples = plan.microbatch_samples()};
-  for (const hd::PlanStage& stage : plan.stages) shares.stages.push_back(stage.samples);
+  const hd::Plan buckets = hd::in_buckets(plan);
+  for (const hd::PlanStage& stage : buckets.stages) shares.stages.push_back(stage.samples);
   hd::Stages<ShareStage> model(
       layers, [&](const hd::StagePlace& place) { return ShareStage(place, shares); },
       {.gradient_sum = sum});
@@ -276,18 +281,20 @@ void check_plan(const hd::Plan& plan, hd::GradientSum sum) {
   const Expected expected = serial(shares, items, 2);
   for (int step = 0; step < 2; ++step)
     CHECK(run.step().loss == expected.losses[static_cast<std::size_t>(step)]);
-  int stages = 0;
+  int held = 0;  // layers
   model.for_each([&](hd::Stage number, ShareStage& stage) {
-    ++stages;
-    CHECK(places.stage() == +number);
-    CHECK(stage.place().layers == plan.stages[+number].layers);
+    held += stage.place().layers.size();
+    CHECK((plan.bucket_count() > 1 || places.stage() == +number));
+    CHECK(stage.place().layers == buckets.stages[+number].layers);
     CHECK(stage.place().samples == places.samples());
     for (std::size_t i = 0; i < stage.parameter_count(); ++i) {
       const auto layer = static_cast<std::size_t>(stage.place().layers.first) + i / width;
-      CHECK(stage.gradients()[i] == expected.last_gradients[layer][i % width]);
+      CHECK(stage.parameters()[i] == expected.last_weights[layer][i % width]);
+      if (sum != hd::GradientSum::sharded)
+        CHECK(stage.gradients()[i] == expected.last_gradients[layer][i % width]);
     }
   });
-  CHECK(stages == (places.stage() ? 1 : 0));
+  CHECK(held == (places.stage() ? plan.stages[*places.stage()].layers.size() : 0));
 }
 
 }  // namespace
@@ -319,8 +326,12 @@ TEST_CASE("plans on a PlannedMesh have the losses and gradients of the serial mo
   for (hd::Plan& plan : plans)
     for (const char* schedule : {"1f1b", "gpipe", "zb-h1"}) {
       plan.schedule = schedule;
-      check_plan(plan, hd::GradientSum::ring);
-      check_plan(plan, hd::GradientSum::library);
+      for (const int buckets : {1, 2, 8}) {
+        plan.buckets = buckets;
+        for (const auto sum :
+             {hd::GradientSum::ring, hd::GradientSum::library, hd::GradientSum::sharded})
+          check_plan(plan, sum);
+      }
     }
 }
 
@@ -442,6 +453,23 @@ TEST_CASE("a model goes from plan to plan on threads, too") {
       });
     }));
   }
+}
+
+TEST_CASE("replicas divide updates only of stages that can update a part") {
+  if (world_size() != 2) return;
+  struct WholeStage : ShareStage {
+    using ShareStage::ShareStage;
+    void update() { ShareStage::update(); }
+  };
+  const hd::StageShares shares{4, {{3, 1}}};
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", 2}});
+  hd::Stages<WholeStage> model(
+      layers, [&](const hd::StagePlace& place) { return WholeStage(place, shares); },
+      {.gradient_sum = hd::GradientSum::sharded});
+  const auto orders = in_shares(hd::schedule::gpipe_orders(1, 2), shares);
+  CHECK_THAT(hd::test::message_of<hd::contract_error>(
+                 [&] { hd::Runner refused(model, weave(orders), mesh); }),
+             Catch::Matchers::ContainsSubstring("add the member update(first, count)"));
 }
 
 TEST_CASE("Stages rejects a plan of another model, and a schedule of another plan") {

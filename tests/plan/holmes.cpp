@@ -23,9 +23,16 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/machine/network.hpp>
 #include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/plan_schedule.hpp>
 #include <heddle/plan/planner/holmes.hpp>
 #include <heddle/plan/profile.hpp>
+#include <heddle/schedule/action.hpp>
+#include <heddle/schedule/collective/form.hpp>
+#include <heddle/schedule/pass/expand.hpp>
+#include <heddle/schedule/pass/shard_updates.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/simulate/simulate.hpp>
 
 #include "support/cases.hpp"
 #include "support/network_cards.hpp"
@@ -200,6 +207,112 @@ TEST_CASE("groups within their networks come near the fast network alone") {
   const plan::FoundPlan found = Holmes{}.search(PlanProblem(profile, two, {.batch = 768}));
   REQUIRE(found.plan);
   CHECK(found.formula <= hybrid);
+}
+
+namespace {
+
+/// Two or more replicas of all layers, or two stages of them on ranks of one network.
+Plan replicated(int layers, int replicas, int stages, int buckets) {
+  Plan plan{.stages = {}, .microbatches = 4, .sharding = "zero1", .buckets = buckets};
+  for (int s = 0; s < stages; ++s) {
+    PlanStage stage{.layers = {s * layers / stages, (s + 1) * layers / stages}};
+    for (int r = 0; r < replicas; ++r) stage.ranks.push_back(Rank{s * replicas + r});
+    stage.samples.assign(static_cast<std::size_t>(replicas), 1);
+    plan.stages.push_back(std::move(stage));
+  }
+  return plan;
+}
+
+/// Bytes that ranks of a stage send each other, by stage of the plan.
+std::vector<Bytes> sent_within(const Schedule& schedule, std::size_t replicas) {
+  std::vector<Bytes> bytes(static_cast<std::size_t>(schedule.ranks()) / replicas);
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const ActionId id{i};
+    const Queue& queue = schedule[schedule[id].queue];
+    if (schedule[id].kind == Kind::move && +queue.from / replicas == +queue.to / replicas)
+      bytes[+queue.from / replicas] += schedule.bytes(schedule.uses(id).front());
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("sums in buckets take the formula's time in the Schedule, and move its bytes") {
+  constexpr int layers = 12;
+  constexpr Seconds forward = 1e-3, update = 0.5e-3;
+  constexpr Bytes gradient = 1'200'000;  // of a layer
+  Profile profile = equal_layers(layers, forward, 4, gradient);
+  for (ProfiledLayer& layer : profile.layers) layer.measured[0].times.update = update;
+  for (const double bandwidth : {0.2e9, 0.5e9, 1e9, 3e9, 30e9})  // sums above and below backwards
+    for (const int replicas : {2, 3, 4})
+      for (const int buckets : {1, 2, 3, 4, 12, 100}) {
+        INFO(bandwidth << " B/s, " << replicas << " replicas, " << buckets << " buckets");
+        const Machine machine = Machine::uniform(replicas, {"gpu"}, {0, bandwidth});
+        const Plan plan = replicated(layers, replicas, 1, buckets);
+        const PlanProblem problem(profile, machine, {.batch = plan.batch()});
+        // K equal buckets: backwards b, sums and updates r, in a flow shop of two machines.
+        const int k = std::min(buckets, layers);
+        const double n = replicas;
+        const Seconds b = 2 * layers * forward / k;
+        const Seconds r =
+            (2 * (n - 1) / n * layers * gradient / bandwidth + layers * update / n) / k;
+        const Seconds behind = std::max(r, k * r - (k - 1) * b);
+        const Seconds expected = 4 * 3 * layers * forward + behind;
+        CHECK(Holmes{}.formula(plan, problem) == Catch::Approx(expected).epsilon(1e-12));
+        CHECK(plan::behind_backward(plan, plan.stages[0], problem) ==
+              Catch::Approx(behind).epsilon(1e-12));
+        CHECK(plan::simulated_step(plan, problem) == Catch::Approx(expected).epsilon(1e-12));
+        const Schedule made = plan::schedule(plan, profile);
+        const plan::RankCosts costs = plan::costs(plan, profile, machine);
+        CHECK(simulate(made, costs).makespan() == Catch::Approx(expected).epsilon(1e-12));
+        const Schedule sharded = shard_updates(made);
+        const Seconds executed = simulate(sharded, costs).makespan();
+        if (replicas == 2) CHECK(executed == Catch::Approx(expected).epsilon(1e-12));
+        CHECK(executed <= expected * (1 + 1e-12));  // more replicas have a link to each other one
+        const auto all = static_cast<Bytes>(2 * (replicas - 1) * layers) * gradient;
+        CHECK(sent_within(sharded, static_cast<std::size_t>(replicas)) == std::vector<Bytes>{all});
+        CHECK(sent_within(expand(made, schedule::CollectiveForm{}),
+                          static_cast<std::size_t>(replicas)) == std::vector<Bytes>{all});
+      }
+}
+
+TEST_CASE("sums of two stages in buckets, and the part that the drain hides") {
+  constexpr int layers = 12, replicas = 2;
+  const Profile profile = equal_layers(layers, 1e-3, 40'000, 1'200'000);
+  for (const double bandwidth : {0.1e9, 0.3e9, 1e9, 10e9})
+    for (const int buckets : {1, 2, 6}) {
+      INFO(bandwidth << " B/s, " << buckets << " buckets");
+      const Machine machine = Machine::uniform(4, {"gpu"}, {0, bandwidth});
+      const Plan plan = replicated(layers, replicas, 2, buckets);
+      const PlanProblem problem(profile, machine, {.batch = plan.batch()});
+      const Seconds step = plan::simulated_step(plan, problem);
+      const Seconds formula = Holmes{}.formula(plan, problem);
+      // 1F1B hides messages that the formula counts with every microbatch: 3 x 2 at most.
+      CHECK(step <= formula * (1 + 1e-12));
+      CHECK(step >= formula - 3 * 2 * 40'000 / bandwidth - 1e-12);
+      const Schedule sharded = shard_updates(plan::schedule(plan, profile));
+      const Seconds executed = simulate(sharded, plan::costs(plan, profile, machine)).makespan();
+      CHECK(executed == Catch::Approx(step).epsilon(1e-12));
+      CHECK(sent_within(sharded, replicas) ==
+            std::vector<Bytes>(2, Bytes{2 * (replicas - 1)} * 6 * 1'200'000));
+    }
+}
+
+TEST_CASE("Holmes chooses buckets if they hide sums, and none if latencies outweigh that") {
+  const Profile profile = equal_layers(16, 1e-3, 4, 400'000);
+  const auto found = [&](Link link, int buckets) {
+    const Machine machine = Machine::uniform(2, {"gpu"}, link);
+    const PlanProblem problem(profile, machine, {.batch = 2, .microbatches = {1}});
+    const plan::FoundPlan best = Holmes{.buckets = buckets}.search(problem);
+    REQUIRE(best.plan);
+    CHECK(best.formula == Holmes{}.formula(*best.plan, problem));
+    return best;
+  };
+  CHECK(found({0, 0.4e9}, 8).plan->buckets == 8);
+  CHECK(found({0, 0.4e9}, 1).plan->buckets == 1);
+  CHECK(found({0, 0.4e9}, 8).formula < found({0, 0.4e9}, 4).formula);
+  CHECK(found({0, 0.4e9}, 4).formula < found({0, 0.4e9}, 1).formula);
+  CHECK(found({1, 0.4e9}, 8).plan->buckets == 1);
 }
 
 TEST_CASE("stages of unequal speed get unequal layers") {

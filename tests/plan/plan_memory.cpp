@@ -27,6 +27,7 @@
 #include <heddle/schedule/collective/form.hpp>
 #include <heddle/schedule/fold.hpp>
 #include <heddle/schedule/pass/expand.hpp>
+#include <heddle/schedule/pass/shard_updates.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/schedule.hpp>
 
@@ -90,10 +91,11 @@ hd::Plan random_plan(std::mt19937_64& random, const std::string& schedule, std::
   return plan;
 }
 
-/// Returns the bytes of all buffers by rank, if rings sum the gradients.
+/// Returns the bytes of all buffers by rank, if rings sum the gradients or replicas divide updates.
 std::vector<hd::Bytes> buffers_of(const hd::Plan& plan, const hd::Profile& profile) {
+  const hd::Schedule made = hp::schedule(plan, profile, {.ranks = ranks});
   const hd::Schedule folded = fold_to_min_slots(
-      expand(hp::schedule(plan, profile, {.ranks = ranks}), hd::schedule::CollectiveForm{}));
+      plan.sharding.empty() ? expand(made, hd::schedule::CollectiveForm{}) : shard_updates(made));
   std::vector<hd::Bytes> bytes(ranks);
   for (const hd::Buffer& buffer : folded.buffers()) bytes[+buffer.rank] += buffer.bytes;
   return bytes;
@@ -105,7 +107,7 @@ TEST_CASE("a Runner allocates what plan_memory() predicts, and never more") {
   const hd::Machine machine = hd::Machine::uniform(ranks, {"gpu"}, {});
   const std::vector<std::string> whole{"1f1b", "gpipe", "dapple", "kfkb"};
   const std::vector<std::string> split{"zb-h1", "zb-h2", "2bp-1f1b", "2bp-gpipe"};
-  std::size_t equal = 0, above = 0, shares = 0;
+  std::size_t equal = 0, above = 0, shares = 0, buckets = 0;
   double all_predicted = 0, all_allocated = 0;
   for (std::uint64_t seed = 0; seed < hd::test::cases(400, 4000); ++seed) {
     std::mt19937_64 random(seed);
@@ -116,6 +118,12 @@ TEST_CASE("a Runner allocates what plan_memory() predicts, and never more") {
     hd::Plan plan = random_plan(random, name, static_cast<std::int64_t>(1 + random() % 5));
     if (name == "kfkb") plan.microbatches *= 2;  // whole groups of two
     bool changed = false;
+    if (seed % 7 < 3) {
+      plan.buckets = static_cast<int>(2 + random() % 3);
+      if (random() % 2 == 0) plan.sharding = "zero1";
+      changed = plan.bucket_count() > 1;
+      if (!changed) plan.sharding.clear();  // then stages sum without a buffer
+    }
     if (seed % 3 == 2) {
       for (hd::PlanStage& stage : plan.stages)
         if (!splits) stage.recompute = random() % 2 == 0;
@@ -139,11 +147,13 @@ TEST_CASE("a Runner allocates what plan_memory() predicts, and never more") {
       all_predicted += static_cast<double>(predicted[r]);
       all_allocated += static_cast<double>(allocated[r]);
     }
+    buckets += plan.bucket_count() > 1 ? 1u : 0u;
     for (const hd::PlanStage& stage : plan.stages) shares += stage.ranks.size() > 1 ? 1u : 0u;
   }
   INFO(equal << " ranks equal, " << above << " below; " << all_allocated << " of "
              << all_predicted);
   CHECK(shares >= 50);
+  CHECK(buckets >= 50);
   CHECK(equal > above);
   CHECK(all_allocated >= 0.9 * all_predicted);
 }

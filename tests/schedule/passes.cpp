@@ -207,7 +207,7 @@ TEST_CASE("a cast at a cut makes elements smaller or is refused") {
 TEST_CASE("sums eager or lazy, every schedule computes the same") {
   for (const Schedule& pipeline : all_schedules()) {
     const Schedule before = data_parallel(pipeline, {{"data", 2}, {"pipe", pipeline.ranks()}});
-    for (const Schedule& after : {eager_sums(before), lazy_sums(before)}) {
+    for (const Schedule& after : {eager_sums(before), eager_updates(before), lazy_sums(before)}) {
       CHECK(after.size() == before.size());
       means_the_same(before, after);
     }
@@ -240,6 +240,106 @@ TEST_CASE("an eager sum stands behind the last backward of its stage, a lazy one
       simulate(before, BasicStageCosts<Rational>{.forward = 1, .backward = 2}).makespan();
   CHECK(simulate(eager, costs).makespan() == work + 1);
   CHECK(simulate(lazy, costs).makespan() == work + 2);
+}
+
+TEST_CASE("a stage becomes a chain of stages on its rank") {
+  using schedule::divide_stages;
+  const auto orders = [](int ranks, int microbatches) {
+    return schedule::one_f_one_b_orders(ranks, microbatches);
+  };
+  CHECK(to_string(divide_stages(orders(1, 2), {2})) == "0F0,1F0,1B0,0B0,0F1,1F1,1B1,0B1\n");
+  CHECK(to_string(divide_stages(orders(2, 1), {1, 3})) == "0F0,0B0\n1F0,2F0,3F0,3B0,2B0,1B0\n");
+  CHECK(divide_stages(orders(3, 4), {1, 1, 1}) == orders(3, 4));
+  for (const int p : {1, 2, 3})
+    for (const int k : {2, 3}) {
+      const std::vector<int> counts(static_cast<std::size_t>(p), k);
+      for (const char* name : {"1f1b", "zb-h1", "chimera"}) {
+        if (name[0] == 'c' && p != 2) continue;
+        const Orders before = schedule::find_schedule(name).orders({p, 4, 1});
+        const Orders after = divide_stages(before, counts);
+        const BasicStageCosts<Rational> costs{.forward = 1, .backward = 2};
+        CHECK(simulate(weave(after), costs).makespan() ==
+              k * simulate(weave(before), costs).makespan());
+        CHECK(after.graph.stages == k * before.graph.stages);
+      }
+    }
+  CHECK(message_of<contract_error>([&] {
+          (void)divide_stages(orders(2, 2), {1, 0});
+        }).find("stage 1: count 0") != std::string::npos);
+  CHECK(message_of<contract_error>([&] {
+          (void)divide_stages(orders(2, 2), {1});
+        }).find("1 counts, none for 1F0") != std::string::npos);
+  Orders fused = orders(1, 2);
+  fused.ranks[0][1].fused = true;
+  CHECK_NOTHROW(divide_stages(fused, {1}));
+  CHECK(message_of<contract_error>([&] {
+          (void)divide_stages(fused, {2});
+        }).find("a fused entry belongs to one stage") != std::string::npos);
+}
+
+TEST_CASE("replicas divide updates: a reduce-scatter, a part of the update, an all-gather") {
+  const auto of_rank = [](const Schedule& schedule, int rank) {
+    std::string all;
+    for (std::size_t i = 0; i < schedule.size(); ++i) {
+      const Action& action = schedule[ActionId{i}];
+      const Queue& queue = schedule[action.queue];
+      if (queue.from != Rank{rank} || action.item != Item{0}) continue;
+      const bool gradient = (action.flags & flag::gradient) != 0;
+      all += action.kind == Kind::move ? (gradient ? "scatter" : "gather") : text(action.kind);
+      all += text(action.stage, ' ');
+    }
+    return all;
+  };
+  // Two buckets on two replicas. Messages have block 0 or 1 as their item, so that rank 1 sends
+  // block 0 of its gradients, and rank 0 its block 0 of the weights.
+  const Orders orders = schedule::divide_stages(schedule::gpipe_orders(1, 1), {2});
+  const Schedule pipe = data_parallel(weave(orders, {.parameters = 24, .type = Scalar::f64}),
+                                      {{"data", 2}, {"pipe", 1}});
+  CHECK(of_rank(shard_updates(pipe), 0) ==
+        "F0 F1 B1 B0 COMBINE0 UPDATE0 gather0 COMBINE1 UPDATE1 gather1 ");
+  const Schedule early = shard_updates(eager_updates(pipe));
+  CHECK(of_rank(early, 0) == "F0 F1 B1 B0 COMBINE1 UPDATE1 gather1 COMBINE0 UPDATE0 gather0 ");
+  CHECK(of_rank(early, 1) == "F0 F1 B1 scatter1 B0 UPDATE1 scatter0 UPDATE0 ");
+
+  for (const int replicas : {1, 2, 3, 4, 5})
+    for (const Bytes elements : {3, 20, 60}) {
+      const Bytes bytes = elements * 8, n = static_cast<Bytes>(replicas);
+      const Schedule before =
+          data_parallel(weave(schedule::divide_stages(schedule::one_f_one_b_orders(2, 3), {2, 1}),
+                              {.activation = 8, .parameters = bytes, .type = Scalar::f64}),
+                        {{"pipe", 2}, {"data", replicas}});
+      for (const Schedule& after : {shard_updates(before), shard_updates(eager_updates(before))}) {
+        INFO(replicas << " replicas, " << elements << " elements");
+        std::vector<Bytes> sent(2 * n), updated(2 * n);
+        for (std::size_t i = 0; i < after.size(); ++i) {
+          const ActionId id{i};
+          const Rank from = after[after[id].queue].from, to = after[after[id].queue].to;
+          if (after[id].kind == Kind::move && (+from / n == +to / n))
+            sent[+from] += after.bytes(after.uses(id).front());
+          if (after[id].kind == Kind::update) {
+            CHECK(after.uses(id).size() == 2);
+            updated[+from] += after.bytes(after.uses(id).back());
+          }
+        }
+        for (Bytes stage = 0; stage < 2; ++stage) {  // of the pipe: two buckets, then one
+          Bytes all_sent = 0, all_updated = 0;
+          for (Bytes r = stage * n; r < (stage + 1) * n; ++r) {
+            all_sent += sent[r];
+            all_updated += updated[r];
+            if (elements % n == 0) CHECK(sent[r] == (2 - stage) * 2 * (n - 1) * bytes / n);
+          }
+          CHECK(all_sent == (2 - stage) * 2 * (n - 1) * bytes);
+          CHECK(all_updated == (2 - stage) * bytes);
+        }
+        CHECK(count(after, Kind::group) == 0);
+        if (replicas <= 2) CHECK(test::difference_from_oracle(fold_to_min_slots(after), 2) == "");
+      }
+    }
+  const Schedule versions = weave(schedule::pipedream_orders(2, 4));
+  CHECK(hash(shard_updates(versions)) == hash(versions));  // it sums nothing
+  CHECK(message_of<contract_error>([&] {
+          (void)shard_updates(data_parallel(versions, {{"pipe", 2}, {"data", 2}}));
+        }).find("use a schedule with one update for each stage") != std::string::npos);
 }
 
 TEST_CASE("passes compose") {
@@ -298,6 +398,8 @@ TEST_CASE("nothing passes as nothing") {
   CHECK(recompute(Builder("none", 1).build()).empty());
   CHECK(cast_at_cut(Builder("none", 1).build(), {Scalar::f32}, everywhere).empty());
   CHECK(eager_sums(Builder("none", 1).build()).empty());
+  CHECK(eager_updates(Builder("none", 1).build()).empty());
+  CHECK(shard_updates(Builder("none", 1).build()).empty());
   CHECK(lazy_sums(Builder("none", 1).build()).empty());
 }
 

@@ -66,6 +66,7 @@ TEST_CASE("the first wrong entry of a plan is named") {
       {"a plan has at least one stage", [](hd::Plan& p) { p.stages.clear(); }},
       {"microbatches = 0", [](hd::Plan& p) { p.microbatches = 0; }},
       {"a plan names a schedule", [](hd::Plan& p) { p.schedule = ""; }},
+      {"buckets = 0", [](hd::Plan& p) { p.buckets = 0; }},
       {"stage 0 begins with layer 1, expected 0",
        [](hd::Plan& p) { p.stages[0].layers.first = 1; }},
       {"stage 1 begins with layer 7, expected 6",
@@ -129,6 +130,7 @@ TEST_CASE("the hash of a plan depends on every member") {
       [](hd::Plan& p) { p.shard_pair = 2; },
       [](hd::Plan& p) { p.attention = hd::SequenceMethod::ulysses; },
       [](hd::Plan& p) { p.attention = hd::SequenceMethod::rsa; },
+      [](hd::Plan& p) { p.buckets = 2; },
       [](hd::Plan& p) { p.casts.clear(); },
       [](hd::Plan& p) { p.casts[0].reset(); },
       [](hd::Plan& p) { p.casts[0]->type = hd::Scalar::f8e4m3; },
@@ -200,6 +202,30 @@ TEST_CASE("a plan prints a line for each stage") {
                           .attention = hd::SequenceMethod::ulysses}) ==
         "gpipe, 1 microbatch of 1 sample, sharding zeropp, nodes of 4, pairs of 2, attention "
         "ulysses\nstage 0: layer 0, rank 4, samples 1");
+  hd::Plan plan = example();
+  plan.buckets = 3;
+  CHECK(hd::text(plan).starts_with("1f1b, 4 microbatches of 8 samples, 3 buckets\nstage 0"));
+}
+
+TEST_CASE("the buckets of a stage are parts of its layers, as equal as possible") {
+  hd::Plan plan = example();
+  CHECK(hd::in_buckets(plan) == plan);
+  plan.buckets = 4;  // of 6 layers, and of 4
+  const hd::Plan buckets = hd::in_buckets(plan);
+  const std::vector<hd::LayerRange> layers{{0, 2}, {2, 4}, {4, 5}, {5, 6},
+                                           {6, 7}, {7, 8}, {8, 9}, {9, 10}};
+  REQUIRE(buckets.stages.size() == layers.size());
+  for (std::size_t s = 0; s < layers.size(); ++s) {
+    hd::PlanStage expected = plan.stages[s / 4];
+    expected.layers = layers[s];
+    CHECK(buckets.stages[s] == expected);
+    CHECK(buckets.cast_after(s) == (s == 3 ? plan.casts[0] : std::nullopt));
+  }
+  CHECK(buckets.buckets == 1);
+  CHECK(buckets.microbatches == plan.microbatches);
+  plan.buckets = 1000;  // stage 1 has 4 layers
+  CHECK(plan.bucket_count() == 4);
+  CHECK(hd::in_buckets(plan).stages == buckets.stages);
 }
 
 }  // namespace test_plan

@@ -61,10 +61,11 @@ enum class Card { infiniband, roce, ethernet };
   return profile;
 }
 
-/// Two stages, the first half of the ranks and the second one, each of one-rank groups.
+/// Two stages, the first half of the ranks and the second one, each of one-rank groups. Their
+/// gradients are summed in 8 buckets.
 [[nodiscard]] inline Plan two_halves(int layers, int ranks, int microbatches,
                                      std::int64_t samples) {
-  Plan plan{.stages = {}, .microbatches = microbatches, .sharding = "zero1"};
+  Plan plan{.stages = {}, .microbatches = microbatches, .sharding = "zero1", .buckets = 8};
   for (int s = 0; s < 2; ++s) {
     PlanStage stage{.layers = {s * layers / 2, (s + 1) * layers / 2}, .ranks = {}, .samples = {}};
     for (int r = 0; r < ranks / 2; ++r) {

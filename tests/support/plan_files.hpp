@@ -91,7 +91,8 @@ inline Plan example_plan() {
           .sharding = "three-level",
           .shard_node = 4,
           .shard_pair = 2,
-          .attention = SequenceMethod::ulysses};
+          .attention = SequenceMethod::ulysses,
+          .buckets = 2};
 }
 
 /// The functions of one kind of file.

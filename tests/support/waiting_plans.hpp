@@ -40,6 +40,7 @@
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/collective/form.hpp>
 #include <heddle/schedule/pass/expand.hpp>
+#include <heddle/schedule/pass/shard_updates.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/simulate.hpp>
@@ -66,11 +67,13 @@ struct WaitingPlan {
   }
 };
 
-/// Returns a plan with its schedule, in which rings sum the gradients, and its prediction.
+/// Returns a plan with its schedule and its prediction. Rings sum the gradients, or replicas divide
+/// the updates if the plan has the sharding zero1.
 [[nodiscard]] inline WaitingPlan waiting_plan(std::string name, const Plan& plan,
                                               const Profile& profile, const Machine& machine) {
+  const Schedule plain = plan::schedule(plan, profile, {.ranks = machine.ranks()});
   const Schedule made =
-      expand(plan::schedule(plan, profile, {.ranks = machine.ranks()}), schedule::CollectiveForm{});
+      plan.sharding == "zero1" ? shard_updates(plain) : expand(plain, schedule::CollectiveForm{});
   const plan::RankCosts costs = plan::costs(plan, profile, machine);
   const Timeline timeline = simulate(made, costs);
   return {std::move(name), plan, made, costs, timeline, timeline.makespan()};

@@ -26,6 +26,8 @@ void add_error(CommandLine& program);
 void add_import(CommandLine& program);
 /// PROGRAM|PROFILE MACHINE: says why a planner decides as it does.
 void add_explain(CommandLine& program);
+/// Prints the tensor program of a transformer; with --machine, what planners make of it.
+void add_program(CommandLine& program);
 
 /// Returns the names of the planners, and what they are.
 [[nodiscard]] std::string planner_list();

@@ -106,15 +106,16 @@ void explain_hap(const plan::TensorProgram& program, const Machine& machine, con
             << found.rounds << " searches\n\n";
   const plan::RatioProblem<double> problem =
       plan::hap_ratios(program, found.program, machine, found.groups, found.shares, options);
+  if (problem.limits.empty()) {
+    std::cout << "no capacity of memory is known, so no limit has a price\n";
+    return;
+  }
   const plan::RatioSolution<double> shares = plan::solve_ratios(problem);
   rows = {{"limit", "bytes", "seconds gained by a GB more"}};
   for (std::size_t l = 0; l < problem.limits.size(); ++l)
     rows.push_back({problem.limits[l].name, text(problem.limits[l].bound),
                     text(std::max(0.0, -shares.prices[l] * 1e9))});
-  if (rows.size() == 1)
-    std::cout << "no capacity of memory is known, so no limit has a price\n";
-  else
-    print_columns(rows);
+  print_columns(rows);
 }
 
 /// Prints the best time of a planner for each value of an axis, the other axes being free.
@@ -154,18 +155,75 @@ void explain_axes(const CommandLine& command, const Settings& s) {
   print_columns(rows);
 }
 
-void explain(const CommandLine& command, const Settings& s) {
-  if (!is_program(s.model)) return explain_axes(command, s);
-  const std::vector<std::string_view> names = {"Rhino", "HAP"};
-  const std::string name = s.planner.empty() ? "Rhino" : s.planner;
-  if (std::ranges::find(names, name) == names.end())
-    throw command.no_such("planner of programs", name, names);
-  const plan::TensorProgram program = json::read_program(s.model);
+/// The planners of programs. The first one is the usual one.
+const std::vector<std::string_view> program_planners = {"Rhino", "HAP"};
+
+/// Throws what `command` says of a name that is not empty and not among program_planners.
+void check_planner(const CommandLine& command, const std::string& name) {
+  if (!name.empty() && std::ranges::find(program_planners, name) == program_planners.end())
+    throw command.no_such("planner of programs", name, program_planners);
+}
+
+/// Prints what the chosen planner makes of a program.
+void explain_program(const plan::TensorProgram& program, const Settings& s) {
   const Machine machine = json::read_machine(s.machine);
-  if (name == "HAP")
+  if (s.planner == "HAP")
     explain_hap(program, machine, s);
   else
     explain_rhino(program, machine, s);
+}
+
+void explain(const CommandLine& command, const Settings& s) {
+  if (!is_program(s.model)) return explain_axes(command, s);
+  check_planner(command, s.planner);
+  explain_program(json::read_program(s.model), s);
+}
+
+/// The sizes of a transformer, and what is asked about its program.
+struct TransformerSettings : Settings {
+  std::uint64_t layers = 1, sequences = 8, context = 64, width = 64, heads = 4, kv_heads = 0,
+                hidden = 0, words = 0;
+  std::string output = {};
+  bool gradients = false;
+};
+
+/// Prints a generated program, and what the planners make of it if there is a machine.
+void show_transformer(const CommandLine& command, const TransformerSettings& s) {
+  check_planner(command, s.planner);
+  const auto whole = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
+  plan::TensorProgram program = plan::transformer_program({.layers = whole(s.layers),
+                                                           .sequences = whole(s.sequences),
+                                                           .context = whole(s.context),
+                                                           .width = whole(s.width),
+                                                           .heads = whole(s.heads),
+                                                           .kv_heads = whole(s.kv_heads),
+                                                           .hidden = whole(s.hidden),
+                                                           .vocabulary = whole(s.words)});
+  if (s.gradients) program = plan::reverse(program, s.words > 0 ? "loss" : "output");
+  std::cout << program << '\n';
+  if (!s.output.empty()) {
+    json::write_program(s.output, program);
+    std::cout << "\nwrote " << s.output << '\n';
+  }
+  if (s.machine.empty()) return;
+  for (Settings one = s; const std::string_view name : program_planners) {
+    if (!s.planner.empty() && s.planner != name) continue;
+    one.planner = name;
+    std::cout << '\n' << name << ":\n";
+    explain_program(program, one);
+  }
+}
+
+/// Adds the options of the planners of programs.
+void add_program_options(CommandLine& command, Settings& s) {
+  command.add_option("flops", &s.flops, "for a program: flops per second of a device of speed 1");
+  command.add_option("state", &s.state,
+                     "for HAP: bytes that a rank keeps for each byte of its parameters");
+  command.add_option("level", &s.level, "for Rhino: the effort, 1 or 2");
+  command.add_option("samples", &s.dimension,
+                     "for Rhino: the dimension of samples, to try pipelines");
+  command.add_option("microbatches", &s.microbatches, "for Rhino: microbatches of a pipeline");
+  command.add_flag("all", s.all, "for Rhino: prints all candidates, not the chosen ones only");
 }
 
 }  // namespace
@@ -179,15 +237,29 @@ void add_explain(CommandLine& program) {
   command.add_argument("MACHINE", &s->machine, "the machine");
   command.add_option("planner", &s->planner,
                      "for a program Rhino (usual) or HAP; for a profile one of the planners");
-  command.add_option("flops", &s->flops, "for a program: flops per second of a device of speed 1");
-  command.add_option("state", &s->state,
-                     "for HAP: bytes that a rank keeps for each byte of its parameters");
-  command.add_option("level", &s->level, "for Rhino: the effort, 1 or 2");
-  command.add_option("samples", &s->dimension,
-                     "for Rhino: the dimension of samples, to try pipelines");
-  command.add_option("microbatches", &s->microbatches, "for Rhino: microbatches of a pipeline");
-  command.add_flag("all", s->all, "for Rhino: prints all candidates, not the chosen ones only");
+  add_program_options(command, *s);
   command.add_option("batch", &s->batch, "for a profile: samples of a step");
+}
+
+void add_program(CommandLine& program) {
+  const auto s = std::make_shared<TransformerSettings>();
+  CommandLine& command = program.add_command(
+      "program", "Prints the tensor program of a transformer, and what planners make of it.",
+      [s](const CommandLine& line) { show_transformer(line, *s); });
+  command.add_option("layers", &s->layers, "blocks of attention and MLP");
+  command.add_option("sequences", &s->sequences, "sequences of a step");
+  command.add_option("context", &s->context, "positions of a sequence");
+  command.add_option("width", &s->width, "elements of a position between blocks");
+  command.add_option("heads", &s->heads, "heads of attention");
+  command.add_option("kv-heads", &s->kv_heads, "heads of keys and values; 0: as many as heads");
+  command.add_option("hidden", &s->hidden, "width inside the MLP; 0: 4 times the width");
+  command.add_option("vocabulary", &s->words,
+                     "words, for a whole GPT with its loss; 0: the blocks only");
+  command.add_flag("gradients", s->gradients, "adds the backward pass");
+  command.add_option("output", &s->output, "writes the program to this file");
+  command.add_option("machine", &s->machine, "a machine, for which planners divide the program");
+  command.add_option("planner", &s->planner, "Rhino or HAP only; usual: both");
+  add_program_options(command, *s);
 }
 
 }  // namespace tool

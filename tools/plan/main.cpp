@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   tool::add_compare(program);
   tool::add_error(program);
   tool::add_explain(program);
+  tool::add_program(program);
   tool::add_import(program);
   program.set_note(tool::planner_list);
   return program.run(argc, argv);

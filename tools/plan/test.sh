@@ -63,7 +63,7 @@ for page in "search --help" "show --help" "check --help" "compare --help" "error
   expect 0 "Usage: plan ${page%% *}" $page
 done
 expect 0 "--batch NUMBER" search --help
-wrong "a command is missing; there are search, show, check, compare, error, explain, import"
+wrong "a command is missing; there are search, show, check, compare, error, explain, program, import"
 wrong "no command 'serch'; did you mean 'search'?" serch
 wrong "no option '--bach'; did you mean '--batch'?" search profile.json machine.json --bach 4
 wrong "PROFILE is required" search
@@ -207,6 +207,36 @@ sed 's/"x", "w"/"x", "v"/' layer.json > undefined.json
 expect 1 "'undefined.json': program: tensor 'v' is undefined" explain undefined.json machine.json
 sed 's/12e6/1e3/g' machine.json > small.json
 expect 1 "the largest tensor, 'w'" explain layer.json small.json
+# The program of a transformer block, and what the planners make of it: with samples for all ranks both
+# divide them and send nothing.
+cat > four_ranks.json << END
+{"format": "heddle-machine", "version": 1, "machine": {"devices": [{"name": "fast", "count": 4}],
+  "levels": [{"name": "node", "ranks": 4, "link": {"latency": 1e-6, "bandwidth": 1e10}}]}}
+END
+expect 0 "block0.mlp.contract_product = matmul block0.mlp.activated[sequence, position, hidden], " \
+       program --width 8 --heads 2 --output block.json
+expect 0 "dimension hidden of 24" program --width 8 --heads 2 --hidden 24
+expect 0 "block1.output = " program --layers 2
+expect 0 "output loss" program --vocabulary 16
+expect 0 "output vocabulary_gradient[" program --vocabulary 16 --gradients
+for planner in Rhino HAP; do
+  phrase="communication 0 s"
+  [[ $planner == Rhino ]] && phrase="collectives 0 s"
+  expect 0 "$phrase" program --machine four_ranks.json
+  expect 0 "$planner:" program --machine four_ranks.json --planner "$planner"
+  expect 0 "$phrase" program --machine four_ranks.json --planner "$planner"
+  # The same program from its file.
+  "$program" program --width 8 --heads 2 --machine four_ranks.json --planner "$planner" |
+    sed "1,/^$planner:/d" > generated
+  "$program" explain block.json four_ranks.json --planner "$planner" > read
+  cmp generated read || { failures=$((failures + 1)); echo "FAILED: $planner of block.json differs"; }
+done
+# Of one sequence HAP divides heads, then positions of the MLP.
+expect 0 "all_to_all   block0.attention.attended " program --sequences 1 --context 8 --width 512 \
+       --heads 8 --machine four_ranks.json --planner HAP
+expect 1 "heads" program --width 10 --heads 4
+wrong "no planner of programs 'HAPP'" program --machine four_ranks.json --planner HAPP
+
 # Of a profile: the best plan for each number of microbatches.
 expect 0 "microbatches  4 " explain profile.json machine.json --batch 4 --planner DAPPLE
 wrong "--batch is missing" explain profile.json machine.json

@@ -135,7 +135,7 @@ Plan parse_plan(std::string_view content, const std::string& name) {
   const impl::JsonDocument document(impl::plan_file, content, name);
   const impl::JsonValue value = document.value();
   value.only({"stages", "microbatches", "schedule", "casts", "sharding", "shard_node", "shard_pair",
-              "attention", "prediction"});
+              "attention", "buckets", "prediction"});
   Plan plan;
   for (const impl::JsonValue& stage : value.member("stages").elements())
     plan.stages.push_back(impl::read_stage(stage));
@@ -150,6 +150,7 @@ Plan parse_plan(std::string_view content, const std::string& name) {
   if (const auto pair = value.optional("shard_pair")) plan.shard_pair = pair->count(0);
   if (const auto attention = value.optional("attention"))
     plan.attention = impl::read_attention(*attention);
+  if (const auto buckets = value.optional("buckets")) plan.buckets = buckets->count(1);
   if (const auto prediction = value.optional("prediction"))
     plan.prediction = impl::read_prediction(*prediction, value.json());
   return document.checked([&] {
@@ -174,7 +175,8 @@ std::string plan_text(const Plan& plan) {
                       {"sharding", plan.sharding},
                       {"shard_node", plan.shard_node},
                       {"shard_pair", plan.shard_pair},
-                      {"attention", text(plan.attention)}};
+                      {"attention", text(plan.attention)},
+                      {"buckets", plan.buckets}};
   constexpr const char* writer = "heddle::json::write_plan";
   if (plan.prediction)
     value["prediction"] = {{"of", impl::in_utf8(writer, [&] { return impl::checksum_of(value); })},

@@ -76,6 +76,8 @@ struct BackwardCall {
 /// - `use_parameters(pointer)`: from now on `parameters()` is `pointer`, memory of the caller that
 ///   holds values; all calls read it and `update` steps it. Schedules that update while
 ///   microbatches are in flight need it, because they keep several versions of the parameters.
+/// - `update(first, count)`: steps the optimiser for the parameters [first, first + count) alone.
+///   GradientSum::sharded needs it, because each replica then updates a part of the parameters.
 /// - `added_gradients() -> std::span<scalar_type>`: where `backward_weight` adds, if that is more
 ///   than the `parameter_count()` elements of `gradients()`, because `update` sums it over other
 ///   ranks and steps a share of it. The gradients of replicas within the pipeline are added to it

@@ -53,6 +53,7 @@
 #include <heddle/schedule/pass/data_parallel.hpp>
 #include <heddle/schedule/pass/expand.hpp>
 #include <heddle/schedule/pass/gradient_sum.hpp>
+#include <heddle/schedule/pass/shard_updates.hpp>
 #include <heddle/schedule/plan.hpp>
 
 namespace heddle::inline v0 {
@@ -200,6 +201,8 @@ class Stages {
     schedule = sized(schedule, transport, options);
     if (m_options.gradient_sum == GradientSum::ring && !m_stages_sum)
       schedule = expand(schedule, schedule::CollectiveForm{});
+    if (m_options.gradient_sum == GradientSum::sharded && !m_stages_sum)
+      schedule = shard_updates(schedule);
     return m_options.pass ? m_options.pass(schedule) : schedule;
   }
 
@@ -339,7 +342,7 @@ class Stages {
   /// PlannedMesh, the plan of the mesh counts.
   void begin_plan(const Plan& plan) {
     std::vector<int> counts;
-    for (const PlanStage& stage : plan.stages) counts.push_back(stage.layers.size());
+    for (const PlanStage& stage : in_buckets(plan).stages) counts.push_back(stage.layers.size());
     divide(std::move(counts));
     m_plan = plan;
   }
@@ -374,6 +377,13 @@ class Stages {
              "GradientSum::library cannot sum gradients of replicas within the pipeline",
              text("'", schedule.name(), "' has replicas of stages within the pipeline"),
              "use GradientSum::ring"});
+    if constexpr (!impl::UpdatesParts<S>)
+      expects(m_options.gradient_sum != GradientSum::sharded, [] {
+        return ErrorInfo{
+            "heddle::Stages", "the stages cannot update a part of their parameters",
+            "StagesOptions::gradient_sum is GradientSum::sharded",
+            "add the member update(first, count) to the stage, or use GradientSum::ring"};
+      });
     if constexpr (!impl::UsesParameters<S>)
       for (const Buffer& buffer : schedule.buffers())
         expects(buffer.parts == 1 || schedule[buffer.label] != role::weights, [&] {

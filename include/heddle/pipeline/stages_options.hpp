@@ -23,6 +23,7 @@ enum class GradientSum : std::uint8_t {
   ring,     ///< a ring all-reduce, whose moves are part of the schedule
   library,  ///< one action that calls MPI's all-reduce on the host; the watchdog cannot end the
             ///< call
+  sharded,  ///< the replicas divide the update, see shard_updates(); stages need `update(first, n)`
 };
 
 /// The options of Stages: how the model is divided and how gradients are summed.

@@ -137,11 +137,20 @@ struct StagePrice {
 ///         and if its nodes or pairs do not divide the ranks of a stage with the same weights.
 [[nodiscard]] std::vector<StagePrice> stage_prices(const Plan& plan, const PlanProblem& problem);
 
+/// Returns the seconds by which the sums and updates of a stage end behind its last backward. The
+/// buckets of Plan::buckets follow one another, the last layers first. The sum and the update of a
+/// bucket begin when its backward and the update of the bucket before have ended. With backwards
+/// b(i), sums with updates r(i) and k buckets in this order, that is
+/// max over i of (b(1) + ... + b(i) + r(i) + ... + r(k)) - (b(1) + ... + b(k)).
+[[nodiscard]] Seconds behind_backward(const Plan& plan, const PlanStage& stage,
+                                      const PlanProblem& problem);
+
 /// Returns the time of a step by simulate(): the plan's schedule over its stages, in which stage s
 /// takes stage_prices()[s] and neighbouring stages are joined by a link that messages occupy for
 /// send_forward and send_backward, in both directions at once. Behind a stage's last backward come
-/// its gradient_sum and its update. If backwards are split, W takes the measured time of the
-/// slowest rank, and I the rest. Every other price of a plan is compared with this one.
+/// its gradient_sum and its update, or those of a bucket behind the bucket's last backward. If
+/// backwards are split, W takes the measured time of the slowest rank, and I the rest. Every other
+/// price of a plan is compared with this one.
 /// @throws contract_error as stage_prices(), and if the plan's schedule does not have one stage on
 ///         each rank.
 [[nodiscard]] Seconds simulated_step(const Plan& plan, const PlanProblem& problem);
@@ -161,7 +170,9 @@ struct StagePrice {
 ///   slots than there are microbatches, unless the plan or the options have casts: then they stand
 ///   for the encoded messages, too;
 /// - if several ranks have the same weights, the parts of the gradients that a ring receives: two,
-///   or all that other ranks have if their sizes differ.
+///   or all that other ranks have if their sizes differ;
+/// - with several buckets, what they hand to one another: outputs of live microbatches and of one
+///   more, and with zero1 the blocks of gradients that shard_updates() receives.
 ///
 /// The first stage has no buffer for its input; if it recomputes, the inputs of its live
 /// microbatches count. A Runner allocates no more for the Schedule of schedule() than this if ranks

@@ -23,6 +23,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/impl/cut_messages.hpp>
 #include <heddle/plan/impl/cut_traffic.hpp>
 #include <heddle/plan/impl/plan_orders.hpp>
 #include <heddle/plan/impl/stage_exchange.hpp>
@@ -34,6 +35,7 @@
 #include <heddle/schedule/order/live_activations.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/weave.hpp>
+#include <heddle/schedule/pass/gradient_sum.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
@@ -144,55 +146,37 @@ struct StageTimes {
   return all;
 }
 
-/// The samples of a rank: [first, last) in units of 1 / (degree of its groups) of a sample.
-struct RankSamples {
-  Bytes first, last;
+/// The price of a bucket of a stage, without messages to other stages.
+struct BucketPrice {
+  StagePrice price;
+  Seconds backward_weight = 0;  ///< the part of the backward that is for the weights
 };
 
-[[nodiscard]] inline std::vector<RankSamples> samples_by_rank(const PlanStage& stage) {
-  const std::size_t degree = stage.ranks.size() / stage.groups();
-  std::vector<RankSamples> all;
-  Bytes at = 0;
-  for (const std::int64_t samples : stage.samples)
-    for (std::size_t i = 0; i < degree; ++i) {
-      all.push_back({at, at + static_cast<Bytes>(samples)});
-      at = all.back().last;
-    }
-  return all;
-}
-
-/// Calls `message(from, to, bytes)` for all messages from stage `s` of a plan to the next one.
-template <class Message>
-void each_message(const Plan& plan, std::size_t s, const PlanProblem& problem, Message&& message) {
-  const PlanStage& from = plan.stages[s];
-  const PlanStage& to = plan.stages[s + 1];
-  const Bytes output = problem.profile().input_of(to.layers.first);
-  const std::vector<RankSamples> sent = samples_by_rank(from), received = samples_by_rank(to);
-  const Bytes here = from.ranks.size() / from.groups();
-  const Bytes there = to.ranks.size() / to.groups();
-  const Bytes unit = here * there;  // the ranges below are in units of 1 / unit of a sample
-  const std::optional<Codec>& cast = plan.cast_after(s);
-  for (std::size_t i = 0, j = 0; i < sent.size() && j < received.size();) {
-    const Bytes first = std::max(sent[i].first * there, received[j].first * here);
-    const Bytes end_here = sent[i].last * there, end_there = received[j].last * here;
-    const Bytes part = std::min(end_here, end_there) - first;
-    Bytes bytes = part / unit * output + (part % unit * output + unit - 1) / unit;
-    if (cast) {
-      const Bytes element = size_of(problem.options().activation);
-      bytes = encoded_bytes(cast->type, cast->block, (bytes + element - 1) / element);
-    }
-    message(from.ranks[i], to.ranks[j], bytes);
-    i += end_here <= end_there;
-    j += end_there <= end_here;
+/// Returns the prices of the buckets of a stage, in the order of the layers.
+[[nodiscard]] inline std::vector<BucketPrice> bucket_prices(const Plan& plan,
+                                                            const PlanStage& stage,
+                                                            const PlanProblem& problem) {
+  std::vector<BucketPrice> prices;
+  for (const PlanStage& bucket :
+       in_buckets({.stages = {stage}, .buckets = plan.bucket_count()}).stages) {
+    const WeightExchange weights = weight_exchange(plan, bucket, problem);
+    const StageTimes times = stage_times(plan, bucket, weights, problem);
+    prices.push_back({.price = {.forward = times.slowest.forward,
+                                .backward = times.backward,
+                                .update = times.slowest.update,
+                                .gradient_sum = weights.step},
+                      .backward_weight = times.slowest.backward_weight});
   }
+  return prices;
 }
 
-/// The costs of a plan's schedule. Stage s is on rank s.
+/// The costs of a plan's schedule. Stage s of the plan is on rank s.
 struct PlanCosts {
   using Time = Seconds;
 
-  std::vector<StagePrice> prices;
-  std::vector<Seconds> weights;  ///< by stage: the part of the backward that is for the weights
+  std::vector<StagePrice> prices;   ///< by stage of the Schedule
+  std::vector<Seconds> weights;     ///< by stage: the part of the backward that is for the weights
+  std::vector<StagePrice> of_rank;  ///< by stage of the plan, which is one rank; for messages
 
   [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
     const Action& action = schedule[id];
@@ -209,16 +193,24 @@ struct PlanCosts {
   [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const {
     const Queue& queue = schedule[schedule[id].queue];
     const bool forward = +queue.from < +queue.to;
-    return {forward ? prices[+queue.from].send_forward : prices[+queue.to].send_backward, 0};
+    return {forward ? of_rank[+queue.from].send_forward : of_rank[+queue.to].send_backward, 0};
   }
 };
 
-/// Returns the bytes of the buffer through which a ring sums the gradients of a stage. With a
-/// sharding the ranks sum without a buffer of the schedule.
+/// Returns the bytes of the buffer through which a ring sums the gradients of a bucket. With a
+/// sharding the ranks sum without a buffer of the schedule, but for zero1 in several buckets, which
+/// shard_updates() divides.
 [[nodiscard]] inline double sum_bytes(const Plan& plan, const PlanStage& stage,
                                       const PlanProblem& problem) {
   const std::size_t sharers = stage.ranks.size() / static_cast<std::size_t>(stage.tensor);
-  if (!plan.sharding.empty()) return 0;
+  if (!plan.sharding.empty()) {
+    if (zero_stage(plan.sharding) != 1 || plan.bucket_count() == 1 || sharers == 1) return 0;
+    const Bytes element = size_of(problem.options().activation),
+                parts = static_cast<Bytes>(sharers);
+    const Bytes gradients = problem.profile().parameters(stage.layers, stage.tensor);
+    const Bytes block = (gradients / element + parts - 1) / parts;  // of every other rank
+    return static_cast<double>((parts - 1) * block * element);
+  }
   return ring_bytes(problem.profile().parameters(stage.layers, stage.tensor), sharers,
                     size_of(problem.options().activation));
 }
@@ -285,12 +277,13 @@ HEDDLE_INLINE std::vector<StagePrice> stage_prices(const Plan& plan, const PlanP
   heddle::check(plan, problem.layers(), problem.machine().ranks());
   std::vector<StagePrice> prices;
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    const impl::WeightExchange weights = impl::weight_exchange(plan, plan.stages[s], problem);
-    const impl::StageTimes times = impl::stage_times(plan, plan.stages[s], weights, problem);
-    StagePrice& price = prices.emplace_back(StagePrice{.forward = times.slowest.forward,
-                                                       .backward = times.backward,
-                                                       .update = times.slowest.update,
-                                                       .gradient_sum = weights.step});
+    StagePrice& price = prices.emplace_back();
+    for (const impl::BucketPrice& each : impl::bucket_prices(plan, plan.stages[s], problem)) {
+      price.forward += each.price.forward;
+      price.backward += each.price.backward;
+      price.update += each.price.update;
+      price.gradient_sum += each.price.gradient_sum;
+    }
     if (s + 1 == plan.stages.size()) continue;
     impl::CutTraffic down(problem.machine()), up(problem.machine());
     impl::each_message(plan, s, problem, [&](Rank from, Rank to, Bytes bytes) {
@@ -308,12 +301,25 @@ HEDDLE_INLINE Seconds simulated_step(const Plan& plan, const PlanProblem& proble
 }
 
 HEDDLE_INLINE Timeline simulated_timeline(const Plan& plan, const PlanProblem& problem) {
-  impl::PlanCosts costs{stage_prices(plan, problem), {}};
+  impl::PlanCosts costs{.prices = {}, .weights = {}, .of_rank = stage_prices(plan, problem)};
   for (const PlanStage& stage : plan.stages)
-    costs.weights.push_back(
-        impl::stage_times(plan, stage, impl::weight_exchange(plan, stage, problem), problem)
-            .slowest.backward_weight);
-  return simulate(weave(impl::plan_orders(plan, "heddle::plan::simulated_step")), costs);
+    for (const impl::BucketPrice& bucket : impl::bucket_prices(plan, stage, problem)) {
+      costs.prices.push_back(bucket.price);
+      costs.weights.push_back(bucket.backward_weight);
+    }
+  const Schedule woven = weave(impl::bucket_orders(plan, "heddle::plan::simulated_step"));
+  return simulate(plan.bucket_count() > 1 ? eager_updates(woven) : woven, costs);
+}
+
+HEDDLE_INLINE Seconds behind_backward(const Plan& plan, const PlanStage& stage,
+                                      const PlanProblem& problem) {
+  Seconds computed = 0, summed = 0;  // since the last backward began
+  const std::vector<impl::BucketPrice> buckets = impl::bucket_prices(plan, stage, problem);
+  for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
+    computed += bucket->price.backward;
+    summed = std::max(summed, computed) + bucket->price.gradient_sum + bucket->price.update;
+  }
+  return summed - computed;
 }
 
 HEDDLE_INLINE std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem& problem) {
@@ -340,10 +346,18 @@ HEDDLE_INLINE std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem
         .live = live[s],
         .split = impl::most_split(orders.ranks[s]),
         .inputs = impl::arrived_inputs(first ? 0 : live[s - 1], live[s])};
-    const double kept = impl::kept_bytes(
-        each, most, impl::message_slots(most, plan.microbatches, first, last, casts), stage.tensor,
-        first, stage.recompute);
-    const double sum = impl::sum_bytes(plan, stage, problem);
+    double kept = impl::kept_bytes(each, most,
+                                   impl::message_slots(most, plan.microbatches, first, last, casts),
+                                   stage.tensor, first, stage.recompute);
+    double sum = 0;
+    for (const PlanStage& bucket :
+         in_buckets({.stages = {stage}, .buckets = plan.bucket_count()}).stages) {
+      sum += impl::sum_bytes(plan, bucket, problem);
+      // The next bucket reads this one's output until its backward, and returns its gradient.
+      if (bucket.layers.last < stage.layers.last)
+        kept += static_cast<double>(most.live + most.split + 1) *
+                static_cast<double>(profile.input_of(bucket.layers.last)) / stage.tensor;
+    }
     const std::size_t degree = stage.ranks.size() / stage.groups();
     for (std::size_t i = 0; i < stage.ranks.size(); ++i) {
       const double samples = static_cast<double>(stage.samples[i / degree]) / stage.sequence;

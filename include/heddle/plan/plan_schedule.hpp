@@ -41,9 +41,12 @@ struct ScheduleOptions {
 /// have no actions.
 ///
 /// If a stage has several groups, a group action before its update sums the gradients of the ranks
-/// that hold the same part of its weights. Leave it to the MPI library, or expand() it.
-/// `Plan::sharding` does not change the Schedule: the code that performs the sum and the update
-/// divides parameters and optimiser.
+/// that hold the same part of its weights. Leave it to the MPI library, expand() it, or divide it
+/// and the update over the ranks with shard_updates(). `Plan::sharding` does not change the
+/// Schedule: the code that performs the sum and the update divides parameters and optimiser.
+///
+/// The stages of the Schedule are those of in_buckets(plan). With several buckets, sums and updates
+/// stand behind the last backward of their bucket, see eager_updates().
 ///
 /// @throws contract_error if the plan is invalid (see check(const Plan&)), if the schedule does not
 ///         have one stage on each rank, or updates several times in a step although ranks of a
@@ -84,8 +87,14 @@ class RankCosts {
 
  private:
   Machine m_machine;
-  std::vector<LayerTimes> m_times;  ///< by rank
-  std::vector<Seconds> m_sums;      ///< by stage: the sum of gradients
+  /// The times of a rank for its stages in the Schedule.
+  struct StageTimes {
+    std::size_t first = 0;               ///< the first of these stages
+    std::vector<LayerTimes> times = {};  ///< the times, one for each stage
+  };
+  std::vector<LayerTimes> m_times;   ///< by rank, for all of its stages
+  std::vector<StageTimes> m_stages;  ///< by rank
+  std::vector<Seconds> m_sums;       ///< by stage of the Schedule: the sum of gradients
 };
 
 /// Returns the costs of schedule(plan, profile) on a machine, for simulate().

@@ -35,6 +35,7 @@
 #include <heddle/schedule/order/weave.hpp>
 #include <heddle/schedule/pass/cast_at_cut.hpp>
 #include <heddle/schedule/pass/data_parallel.hpp>
+#include <heddle/schedule/pass/gradient_sum.hpp>
 #include <heddle/schedule/pass/in_shares.hpp>
 #include <heddle/schedule/pass/recompute.hpp>
 #include <heddle/schedule/plan.hpp>
@@ -212,17 +213,18 @@ HEDDLE_INLINE Schedule schedule(const Plan& plan, const Profile& profile,
   for (const PlanStage& stage : line.stages)
     places.insert(places.end(), stage.ranks.begin(), stage.ranks.end());
   const auto of_line = static_cast<int>(places.size());
-  Orders orders = impl::plan_orders(line, where);
+  const Plan line_buckets = in_buckets(line), buckets = in_buckets(plan);  // stages as woven
+  Orders orders = impl::bucket_orders(line, where);
   const bool divided = std::ranges::any_of(
       line.stages, [](const PlanStage& stage) { return stage.ranks.size() > 1; });
   if (divided) {
     StageShares shares{.samples = plan.microbatch_samples()};
-    for (const PlanStage& stage : line.stages)
+    for (const PlanStage& stage : line_buckets.stages)
       shares.stages.push_back(impl::samples_between_layers(stage));
     orders = schedule::in_shares(std::move(orders), std::move(shares));
   }
   std::vector<impl::StageBytes> bytes;
-  for (const PlanStage& stage : plan.stages)
+  for (const PlanStage& stage : buckets.stages)
     bytes.push_back(impl::stage_bytes(stage, profile, options.type));
   const Schedule woven = weave(orders);
   const auto size = [&](Buffer& buffer) {
@@ -230,7 +232,7 @@ HEDDLE_INLINE Schedule schedule(const Plan& plan, const Profile& profile,
                       plan.microbatch_samples());
   };
   const auto degree = [&](Stage stage) {
-    return static_cast<std::size_t>(plan.stages[+stage].tensor);
+    return static_cast<std::size_t>(buckets.stages[+stage].tensor);
   };
   Schedule made;
   if (parts == 1) {
@@ -252,7 +254,7 @@ HEDDLE_INLINE Schedule schedule(const Plan& plan, const Profile& profile,
         made, all, ranks, [](const Buffer&) {}, [](Stage) { return std::size_t{1}; });
   }
 
-  const auto recomputes = [&](Stage stage) { return plan.stages[+stage].recompute; };
+  const auto recomputes = [&](Stage stage) { return buckets.stages[+stage].recompute; };
   if (std::ranges::any_of(plan.stages, &PlanStage::recompute)) made = recompute(made, recomputes);
   constexpr std::size_t none = std::numeric_limits<std::size_t>::max() - 1;
   std::vector<std::size_t> stage_of(static_cast<std::size_t>(ranks), none);
@@ -264,7 +266,7 @@ HEDDLE_INLINE Schedule schedule(const Plan& plan, const Profile& profile,
         const auto [low, high] = std::minmax(stage_of[+from], stage_of[+to]);
         return low == s && high == s + 1;
       });
-  return made;
+  return plan.bucket_count() > 1 ? eager_updates(made) : made;
 }
 
 HEDDLE_INLINE RankCosts::RankCosts(const Plan& plan, const Profile& profile, Machine machine,
@@ -273,15 +275,23 @@ HEDDLE_INLINE RankCosts::RankCosts(const Plan& plan, const Profile& profile, Mac
   heddle::check(profile);
   heddle::check(plan, static_cast<int>(profile.layers.size()), m_machine.ranks());
   impl::check_degrees(plan, "heddle::plan::costs");
-  for (const PlanStage& stage : plan.stages) {
+  m_stages.resize(m_times.size());
+  const Plan buckets = in_buckets(plan);
+  for (std::size_t s = 0; s < buckets.stages.size(); ++s) {
+    const PlanStage& stage = buckets.stages[s];
     const auto degree = static_cast<std::size_t>(stage.tensor * stage.sequence);
     const impl::WeightExchange weights =
         impl::weight_exchange(plan, stage, profile, m_machine, type);
+    for (const Rank rank : stage.ranks) {
+      StageTimes& of_rank = m_stages[+rank];
+      if (of_rank.times.empty()) of_rank.first = s;
+      of_rank.times.emplace_back();
+    }
     for (std::size_t i = 0; i < stage.ranks.size(); ++i) {
       const impl::KeyExchange keys =
           impl::key_exchange(plan, stage, i / degree, profile, m_machine);
+      LayerTimes& slowest = m_stages[+stage.ranks[i]].times.back();  // of its group
       for (std::size_t j = i / degree * degree; j < (i / degree + 1) * degree; ++j) {
-        LayerTimes& slowest = m_times[+stage.ranks[i]];  // of its group
         LayerTimes times =
             profile.times(stage.layers, m_machine.device(stage.ranks[j]), stage.tensor,
                           static_cast<double>(stage.samples[i / degree]) / stage.sequence);
@@ -291,6 +301,7 @@ HEDDLE_INLINE RankCosts::RankCosts(const Plan& plan, const Profile& profile, Mac
           slowest.*time = std::max(slowest.*time, times.*time);
         if (i == j) slowest.update = times.update;
       }
+      m_times[+stage.ranks[i]] += slowest;
     }
     m_sums.push_back(weights.step);
   }
@@ -298,15 +309,16 @@ HEDDLE_INLINE RankCosts::RankCosts(const Plan& plan, const Profile& profile, Mac
 
 HEDDLE_INLINE Seconds RankCosts::time(const Schedule& schedule, ActionId id) const {
   const Action& action = schedule[id];
-  const LayerTimes& times = m_times[+schedule[action.queue].from];
+  if (action.kind == Kind::group) return m_sums[+action.stage];
+  if (!is_work(action.kind) || action.kind == Kind::user) return 0;
+  const StageTimes& of_rank = m_stages[+schedule[action.queue].from];
+  const LayerTimes& times = of_rank.times[+action.stage - of_rank.first];
   switch (action.kind) {
     case Kind::forward: return times.forward;
     case Kind::backward: return times.backward();
     case Kind::backward_input: return times.backward_input;
     case Kind::backward_weight: return times.backward_weight;
-    case Kind::update: return times.update;
-    case Kind::group: return m_sums[+action.stage];
-    default: return 0;
+    default: return times.update;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <heddle/schedule/pass/cast_at_cut.hpp>
 #include <heddle/schedule/pass/copy_out.hpp>
 #include <heddle/schedule/pass/data_parallel.hpp>
+#include <heddle/schedule/pass/divide_stages.hpp>
 #include <heddle/schedule/pass/drop_unread.hpp>
 #include <heddle/schedule/pass/expand.hpp>
 #include <heddle/schedule/pass/fill_idle_with_weights.hpp>
@@ -20,6 +21,7 @@
 #include <heddle/schedule/pass/overlap.hpp>
 #include <heddle/schedule/pass/peer_memory.hpp>
 #include <heddle/schedule/pass/recompute.hpp>
+#include <heddle/schedule/pass/shard_updates.hpp>
 #include <heddle/schedule/pass/share_memory.hpp>
 #include <heddle/schedule/pass/split_backward.hpp>
 #include <heddle/schedule/pass/split_moves.hpp>

@@ -67,6 +67,10 @@ struct Plan {
   /// How the ranks of a group compute attention over the sequences that they divide: ring, rsa or
   /// ulysses.
   SequenceMethod attention = SequenceMethod::ring;
+  /// The most buckets of a stage, see bucket_count(). A bucket is a part of the layers. Its
+  /// gradients are summed, and its weights updated, while the last backward of the layers before it
+  /// still runs. 1: both come behind the whole backward.
+  int buckets = 1;
   /// The prediction of plan::search() or PlanChoice, if one of them found the plan. It is no part
   /// of what is executed, so neither equality nor hash() depends on it (decision 122). Code that
   /// changes another member must predict again (plan::predict()) or remove it.
@@ -76,6 +80,9 @@ struct Plan {
   [[nodiscard]] std::int64_t microbatch_samples() const;
   /// Returns the samples of a step.
   [[nodiscard]] std::int64_t batch() const { return microbatches * microbatch_samples(); }
+  /// Returns the number of buckets of every stage: `buckets`, but at most as many as the smallest
+  /// stage has layers. All stages have the same number, so that they stay in step.
+  [[nodiscard]] int bucket_count() const;
   /// Returns the format at the cut behind stage `stage`.
   [[nodiscard]] const std::optional<Codec>& cast_after(std::size_t stage) const;
 
@@ -83,7 +90,7 @@ struct Plan {
   friend bool operator==(const Plan& a, const Plan& b) {
     const auto members = [](const Plan& p) {
       return std::tie(p.stages, p.microbatches, p.schedule, p.casts, p.sharding, p.shard_node,
-                      p.shard_pair, p.attention);
+                      p.shard_pair, p.attention, p.buckets);
     };
     return members(a) == members(b);
   }
@@ -94,12 +101,18 @@ struct Plan {
 /// Returns a hash of all members of a plan but the prediction. It is the same on every machine.
 [[nodiscard]] std::uint64_t hash(const Plan& plan);
 
+/// Returns the plan whose stages are the buckets of the stages of `plan`, in the order of the
+/// layers. The layers of a stage are divided as equally as possible. The Schedule of `plan` has
+/// these stages. Buckets of one stage have the same ranks, so check() rejects the result if there
+/// are several.
+[[nodiscard]] Plan in_buckets(const Plan& plan);
+
 /// Checks that `plan` divides `layers` layers and `ranks` ranks: layers without gap or overlap,
 /// no rank twice, whole groups, at least one sample a group, the same samples of a microbatch in
 /// every stage, no casts or one for each cut, no negative sizes of nodes and pairs, a method of
-/// attention that stages can have, a finite predicted time, and predicted bytes of all ranks or
-/// none. Ranks may be left out of the plan. The names of the schedule and
-/// of the sharding are not looked up: schedule::find_schedule() and find_sharding() do that.
+/// attention that stages can have, at least one bucket, a finite predicted time, and predicted
+/// bytes of all ranks or none. Ranks may be left out of the plan. The names of the schedule and of
+/// the sharding are not looked up: schedule::find_schedule() and find_sharding() do that.
 /// @throws contract_error that names the first wrong entry and what would be right.
 void check(const Plan& plan, int layers, int ranks);
 

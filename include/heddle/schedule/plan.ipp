@@ -81,6 +81,10 @@ class PlanCheck {
     need(
         !m_plan->schedule.empty(), "a plan names a schedule", [] { return std::string("''"); },
         "use a name of schedule::catalogue(), such as 1f1b");
+    need(
+        m_plan->buckets >= 1, "a stage has at least one bucket",
+        [&] { return text("buckets = ", m_plan->buckets); },
+        "use 1 to sum gradients behind the whole backward");
     for (std::size_t s = 0; s < m_plan->stages.size(); ++s) check_stage(s);
     need(m_next == m_layers, "the stages must hold all layers of the model",
          [&] { return text("they end behind ", m_next, " of ", m_layers, " layers"); });
@@ -209,6 +213,12 @@ HEDDLE_INLINE std::int64_t Plan::microbatch_samples() const {
   return sum;
 }
 
+HEDDLE_INLINE int Plan::bucket_count() const {
+  int count = buckets;
+  for (const PlanStage& stage : stages) count = std::min(count, stage.layers.size());
+  return std::max(count, 1);
+}
+
 HEDDLE_INLINE const std::optional<Codec>& Plan::cast_after(std::size_t stage) const {
   static const std::optional<Codec> none;
   return stage < casts.size() ? casts[stage] : none;
@@ -222,6 +232,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Plan& plan) {
   if (plan.shard_node != 0) out << ", nodes of " << plan.shard_node;
   if (plan.shard_pair != 0) out << ", pairs of " << plan.shard_pair;
   if (plan.attention != SequenceMethod::ring) out << ", attention " << plan.attention;
+  if (plan.buckets != 1) out << ", " << plan.buckets << " buckets";
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const PlanStage& stage = plan.stages[s];
     out << "\nstage " << s << ": " << (stage.layers.size() == 1 ? "layer " : "layers ")
@@ -263,7 +274,30 @@ HEDDLE_INLINE std::uint64_t hash(const Plan& plan) {
   // Plans without these members have the hash that they had before there were such members.
   if (plan.shard_node != 0 || plan.shard_pair != 0) mix(1, plan.shard_node, plan.shard_pair);
   if (plan.attention != SequenceMethod::ring) mix(2, plan.attention);
+  if (plan.buckets != 1) mix(3, plan.buckets);
   return state;
+}
+
+HEDDLE_INLINE Plan in_buckets(const Plan& plan) {
+  Plan result = plan;
+  result.stages.clear();
+  result.casts.clear();
+  result.buckets = 1;
+  const int count = plan.bucket_count();
+  if (count > 1) result.prediction.reset();  // it is that of the stages
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const PlanStage& stage = plan.stages[s];
+    const int layers = stage.layers.size();
+    int first = stage.layers.first;
+    for (int b = 0; b < count; ++b) {
+      if (s > 0 || b > 0) result.casts.emplace_back(b == 0 ? plan.cast_after(s - 1) : std::nullopt);
+      PlanStage& bucket = result.stages.emplace_back(stage);
+      bucket.layers = {first, first + layers / count + (b < layers % count ? 1 : 0)};
+      first = bucket.layers.last;
+    }
+  }
+  if (plan.casts.empty()) result.casts.clear();
+  return result;
 }
 
 HEDDLE_INLINE void check(const Plan& plan, int layers, int ranks) {

@@ -110,31 +110,37 @@ class HeldStages {
     return sizes;
   }
 
-  /// Returns the memory of a stage's weights. It belongs to the stage, or to this object if there
-  /// are several versions; the first of these holds the present version.
+  /// Returns the memory of a stage's weights. It belongs to the stage, or to this object if the
+  /// buffer has room for several versions; the first of these holds the present version.
   [[nodiscard]] scalar_type* weights_of(const Buffer& buffer) {
     Entry& held = entry(buffer.stage);
     S& stage = *held.stage;
-    if (buffer.parts == 1) return stage.parameters();
     const std::size_t count = stage.parameter_count();
+    if (buffer.bytes <= count * sizeof(scalar_type)) return stage.parameters();
     held.versions =
         Elements(Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::pipeline::versions"),
-                 count * buffer.parts);
+                 buffer.bytes / sizeof(scalar_type));
     copy_elements<memory_space, scalar_type>(held.versions.data(), stage.parameters(), count);
     use_parameters(stage, held.versions.data());
     return held.versions.data();
   }
 
-  /// Performs an update of stage `number`. Its uses are [gradients, weights] or [gradients, old
-  /// version, new version].
+  /// Performs an update of stage `number`. Its uses are [gradients, weights], of all parameters or
+  /// of a part of them, or [gradients, old version, new version].
   void update(Stage number, std::span<const BoundUse> uses) {
     S& stage = at(number);
     auto* const weights = reinterpret_cast<scalar_type*>(uses.back().data);
     if (uses.size() > 2)
       copy_elements<memory_space, scalar_type>(
           weights, reinterpret_cast<const scalar_type*>(uses[1].data), stage.parameter_count());
-    use_parameters(stage, weights);
-    stage.update();
+    const std::size_t count = uses.back().bytes / sizeof(scalar_type);
+    if (uses.size() == 2 && count < stage.parameter_count()) {
+      if constexpr (UpdatesParts<S>)
+        stage.update(static_cast<std::size_t>(weights - stage.parameters()), count);
+    } else {
+      use_parameters(stage, weights);
+      stage.update();
+    }
     stage.fence();
     m_trained = true;
   }

@@ -20,11 +20,11 @@
 
 namespace heddle::inline v0::impl {
 
-/// Returns the number of layers of each stage. @throws contract_error if the plan is for a model of
-/// another number of layers than `layers`.
+/// Returns the number of layers of each stage of the plan's Schedule. @throws contract_error if the
+/// plan is for a model of another number of layers than `layers`.
 [[nodiscard]] inline std::vector<int> layers_of(const Plan& plan, int layers) {
   std::vector<int> result;
-  for (const PlanStage& stage : plan.stages) result.push_back(stage.layers.size());
+  for (const PlanStage& stage : in_buckets(plan).stages) result.push_back(stage.layers.size());
   expects(plan.stages.back().layers.last == layers, [&] {
     return ErrorInfo{
         "heddle::Stages", "the plan is for another model",
@@ -41,8 +41,9 @@ namespace heddle::inline v0::impl {
                                                  const Schedule& schedule,
                                                  const SampleRanges& ranges) {
   SampleRange own;
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    const PlanStage& stage = plan.stages[s];
+  const std::vector<PlanStage> stages = in_buckets(plan).stages;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const PlanStage& stage = stages[s];
     std::int64_t begin = 0;  // of the group
     for (std::size_t i = 0; i < stage.ranks.size(); ++i) {
       const auto degree = static_cast<std::size_t>(stage.tensor * stage.sequence);

@@ -39,6 +39,12 @@ concept UsesParameters = requires(S& stage, typename S::scalar_type* parameters)
   stage.use_parameters(parameters);
 };
 
+/// A stage that can update a part of its parameters.
+template <class S>
+concept UpdatesParts = requires(S& stage, std::size_t first, std::size_t count) {
+  stage.update(first, count);
+};
+
 /// From now on `stage` computes with `parameters`.
 template <class S>
 void use_parameters(S& stage, typename S::scalar_type* parameters) {

@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
@@ -14,6 +16,7 @@
 #include <heddle/plan/impl/plan_orders.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
 #include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/pass/divide_stages.hpp>
 #include <heddle/schedule/plan.hpp>
 
 namespace heddle::inline v0::plan::impl {
@@ -34,6 +37,13 @@ HEDDLE_INLINE Orders plan_orders(const Plan& plan, const char* where) {
     for (const Order& order : orders.ranks[r])
       if (+order.stage != r) refuse(text("it puts stage ", order.stage, " on rank ", r));
   return orders;
+}
+
+HEDDLE_INLINE Orders bucket_orders(const Plan& plan, const char* where) {
+  Orders orders = plan_orders(plan, where);
+  const int count = plan.bucket_count();
+  if (count == 1) return orders;
+  return schedule::divide_stages(std::move(orders), std::vector(plan.stages.size(), count));
 }
 
 }  // namespace heddle::inline v0::plan::impl

@@ -30,23 +30,27 @@ namespace heddle::inline v0::plan {
 /// own, so tensor and data groups never span two kinds of network, and only activations and their
 /// gradients cross from one cluster to the next. A tensor group lies within a node. Stages get
 /// layers in proportion to their speed S: floor(alpha * S / sum S * layers), and the last one the
-/// rest. All ranks are used, and replicas divide the optimiser (`zero1`).
+/// rest. All ranks are used. Replicas divide the optimiser (`zero1`), and the gradients of a stage
+/// are summed in buckets while the last backward runs (`Plan::buckets`, shard_updates()).
 ///
 /// It tries every tensor degree, every number of stages that divides a cluster, by cluster, and
-/// every number of microbatches.
+/// every number of microbatches, each with and without buckets. Plans without buckets win ties.
 struct Holmes {
   static constexpr std::string_view name = "Holmes";  ///< the name that users write
 
   double alpha = 1.05;  ///< factor of the division of layers
   bool even = false;    ///< stages get equal numbers of layers instead; for comparisons
+  int buckets = 8;      ///< the buckets of a stage, see Plan::bucket_count(); 1: none
 
   /// Returns the best plan by formula().
   [[nodiscard]] FoundPlan search(const PlanProblem& problem) const;
 
-  /// Returns the time of a step: (M - 1) * max(t + x) + sum t + sum x + the greatest part of a
-  /// stage's gradient sum that exceeds one backward + the greatest update. t is the forward and
-  /// backward of a stage, x the longer of the two messages at the cut behind it. Gradients are
-  /// summed in buckets while the last backward runs, so only the excess shows.
+  /// Returns the time of a step: (M - 1) * max(t + x) + sum t + sum x + the greatest h - d of a
+  /// stage, or 0. t is the forward and backward of a stage, x the longer of the two messages at the
+  /// cut behind it. h is behind_backward(), the part of its sums and updates that no backward of
+  /// the stage hides. d is the time from its last backward to that of stage 0: the backwards of the
+  /// stages before it and the gradients between them. With one stage, and M microbatches in one
+  /// after another, this is simulated_step().
   [[nodiscard]] Seconds formula(const Plan& plan, const PlanProblem& problem) const;
 };
 static_assert(Planner<Holmes>);

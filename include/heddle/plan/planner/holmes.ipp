@@ -131,6 +131,7 @@ HEDDLE_INLINE FoundPlan Holmes::search(const PlanProblem& problem) const {
   FoundPlan found{.planner = std::string(name)};
   std::optional<MemoryShortage> smallest;
   const auto consider = [&](Plan plan) {
+    plan.buckets = 1;
     // The speed of a stage follows from its time for all layers.
     std::vector<double> speeds;
     for (PlanStage& stage : plan.stages) {
@@ -150,10 +151,15 @@ HEDDLE_INLINE FoundPlan Holmes::search(const PlanProblem& problem) const {
       if (!smallest || shortage->needed < smallest->needed) smallest = shortage;
       return;
     }
-    const Seconds time = formula(plan, problem);
-    if (found.plan && !(time < found.formula)) return;
-    found.formula = time;
-    found.plan = std::move(plan);
+    for (const int each : {1, buckets}) {
+      plan.buckets = each;
+      // Buckets need a little more memory.
+      if (each > 1 && (plan.bucket_count() == 1 || memory_shortage(plan, problem))) continue;
+      const Seconds time = formula(plan, problem);
+      if (found.plan && !(time < found.formula)) continue;
+      found.formula = time;
+      found.plan = plan;
+    }
   };
   // Chooses the stages of cluster after cluster.
   const auto extend = [&](const auto& self, Plan& plan, std::size_t cluster, int tensor) -> void {
@@ -201,17 +207,19 @@ HEDDLE_INLINE FoundPlan Holmes::search(const PlanProblem& problem) const {
 HEDDLE_INLINE Seconds Holmes::formula(const Plan& plan, const PlanProblem& problem) const {
   Seconds longest = 0;
   Seconds all = 0;
-  Seconds sum = 0;
-  Seconds update = 0;
-  for (const StagePrice& price : stage_prices(plan, problem)) {
+  Seconds drain = 0;   // from the last backward of a stage to that of stage 0
+  Seconds behind = 0;  // what follows the last backward of stage 0
+  const std::vector<StagePrice> prices = stage_prices(plan, problem);
+  for (std::size_t s = 0; s < prices.size(); ++s) {
+    const StagePrice& price = prices[s];
     const Seconds work = price.forward + price.backward;
     const Seconds message = std::max(price.send_forward, price.send_backward);
     longest = std::max(longest, work + message);
     all += work + message;
-    sum = std::max(sum, price.gradient_sum - price.backward);
-    update = std::max(update, price.update);
+    behind = std::max(behind, behind_backward(plan, plan.stages[s], problem) - drain);
+    drain += price.backward + price.send_backward;
   }
-  return (plan.microbatches - 1) * longest + all + std::max(sum, 0.0) + update;
+  return (plan.microbatches - 1) * longest + all + behind;
 }
 
 }  // namespace heddle::inline v0::plan

@@ -19,17 +19,19 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// Returns `schedule` with its group actions in local queue `lane` and at other places in the list.
-/// If `eager`, a group action comes right after the previous action that touches the same storage,
-/// otherwise right before the next one. No other order between actions that share storage changes,
-/// so every read sees the same value as before.
-inline Schedule place_groups(const Schedule& schedule, bool eager, Lane lane) {
+/// Returns `schedule` with its group actions, and also its updates if `updates`, in local queue
+/// `lane` and at other places in the list. If `eager`, such an action comes right after the
+/// previous action that touches the same storage, otherwise right before the next one. No other
+/// order between actions that share storage changes, so every read sees the same value as before.
+inline Schedule place_groups(const Schedule& schedule, bool eager, Lane lane,
+                             bool updates = false) {
   const std::size_t size = schedule.size();
   const auto together = [&](std::size_t action) {
     return (schedule[ActionId{action}].flags & flag::with_next) != 0;
   };
   const auto is_group = [&](std::size_t action) {
-    return schedule[ActionId{action}].kind == Kind::group;
+    const Kind kind = schedule[ActionId{action}].kind;
+    return kind == Kind::group || (updates && kind == Kind::update);
   };
   // The sweep goes from the beginning or from the end. The neighbour of a group is the last action
   // of the sweep that touched one of its parts.
@@ -88,6 +90,10 @@ inline Schedule place_groups(const Schedule& schedule, bool eager, Lane lane) {
 
 HEDDLE_INLINE Schedule eager_sums(const Schedule& schedule) {
   return impl::place_groups(schedule, true, Lane{1});
+}
+
+HEDDLE_INLINE Schedule eager_updates(const Schedule& schedule) {
+  return impl::place_groups(schedule, true, Lane{1}, true);
 }
 
 HEDDLE_INLINE Schedule lazy_sums(const Schedule& schedule) {
