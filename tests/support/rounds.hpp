@@ -44,7 +44,7 @@ class Spread {
     if (spread.count() > 0)
       out << "median " << spread.median() << " (" << spread.least() << " to " << spread.most()
           << "), ";
-    return out << spread.count() << " quiet rounds of " << spread.m_values.size();
+    return out << spread.count() << " of " << spread.m_values.size() << " rounds count";
   }
 
  private:
@@ -69,6 +69,7 @@ struct Form {
 struct RoundOptions {
   Seconds limit = 20;  ///< no round begins later than that after the first one
   bool print = true;   ///< whether to print the spreads at the end
+  bool spins = false;  ///< if the forms spin while they wait, all rounds count
   /// If several ranks measure together: returns whether its argument is true on all of them.
   std::function<bool(bool)> all = [](bool mine) { return mine; };
 };
@@ -81,7 +82,8 @@ inline constexpr const char* no_result =
 /// `holds()` says whether the test's bar holds on the medians. The rounds end as soon as three of
 /// them or more count for each form and the bar holds, and at the limit otherwise. Then the test
 /// checks its bar on the same medians: no value is left out because it is bad. A form must nap
-/// while it waits (Idle::nap), because one that spins disturbs the machine itself.
+/// while it waits (Idle::nap), because one that spins disturbs the machine itself; see
+/// RoundOptions::spins.
 ///
 /// Returns false if fewer than three rounds count at the limit. Prints the spread of each form.
 template <class Holds>
@@ -97,7 +99,7 @@ template <class Holds>
     for (Form& form : forms) {
       SleepNoise noise(late);
       const double value = form.measure();
-      form.spread.add(value, options.all(noise.end().quiet()));
+      form.spread.add(value, options.all(noise.end().quiet() || options.spins));
     }
     if (enough() && options.all(holds())) break;
   }
