@@ -138,7 +138,7 @@ template <class Real>
     room = std::make_shared<typename GptStage<Real>::Room>();
     room->sharding = heddle::find_sharding(sharding);
     room->group = std::make_shared<heddle::ShardGroup>(places.data(), places.data().size(), 1);
-    options.shard_axes = {"data"};
+    options.gradient_sum = heddle::GradientSum::stages;
   }
   const auto make = [&training, &places, line, room, sequence](const heddle::StagePlace& place) {
     GptConfig config = training.model;

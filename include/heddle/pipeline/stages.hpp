@@ -159,7 +159,8 @@ class Stages {
     if constexpr (std::same_as<P, PlannedMesh>) {
       layers = impl::layers_of(place.plan(), m_layers);
       planned = impl::planned_samples(place, schedule, ranges);
-      m_stages_sum = std::ranges::find(m_options.shard_axes, "data") != m_options.shard_axes.end();
+      m_stages_sum =
+          m_options.gradient_sum == GradientSum::stages && !place.plan().sharding.empty();
       if (m_options.gradient_sum == GradientSum::library) m_replicas = &place.data();
     }
     m_calls.set_whole(planned ? static_cast<std::size_t>(planned->size()) : 0);
@@ -191,7 +192,7 @@ class Stages {
         [&](Stage stage) { return planned ? *planned : ranges.of(Rank{coordinate}, stage); },
         transport, options);
     schedule = sized(schedule, transport, options);
-    if (m_options.gradient_sum == GradientSum::ring && !m_stages_sum)
+    if (m_options.gradient_sum != GradientSum::library && !m_stages_sum)
       schedule = expand(schedule, schedule::CollectiveForm{});
     return m_options.pass ? m_options.pass(schedule) : schedule;
   }
