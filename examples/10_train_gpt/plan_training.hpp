@@ -198,7 +198,10 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
                                     : Sequence();
   Memory memory(s.memory);
   Gpt<Real> model = make_planned_gpt<Real>(
-      training, {.gradient_sum = make_gradient_sum(s), .allocate = memory.allocator()}, sequence);
+      training,
+      {.gradient_sum = plan.sharding.empty() ? make_gradient_sum(s) : heddle::GradientSum::stages,
+       .allocate = memory.allocator()},
+      sequence);
   heddle::Runner run(model,
                      heddle::plan::schedule(
                          plan, profile, {.ranks = mesh.size(), .type = heddle::scalar_of<Real>}),

@@ -113,13 +113,15 @@ template <class Real>
 }
 
 /// The model for a Runner on a PlannedMesh. Each rank holds what the plan of the mesh gives it; if
-/// that has a sharding, the ranks with the same weights divide them, and sum gradients themselves.
-/// The plan may change between two steps, but `sequence` stays.
+/// that has a sharding, the ranks with the same weights divide them, and sum gradients themselves:
+/// `options` must not ask the library to sum then. The plan may change between two steps, but
+/// `sequence` stays.
 template <class Real>
 [[nodiscard]] Gpt<Real> make_planned_gpt(const GptTraining& training,
                                          heddle::StagesOptions options = {},
                                          const typename GptStage<Real>::Sequence& sequence = {}) {
-  options.shard_axes = {"data"};
+  if (options.gradient_sum == heddle::GradientSum::ring)
+    options.gradient_sum = heddle::GradientSum::stages;
   const auto make = [training, sequence](const heddle::StagePlace& place) {
     const heddle::PlannedMesh& mesh = *place.mesh;
     std::shared_ptr<typename GptStage<Real>::Room> room;

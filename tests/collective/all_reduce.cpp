@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -141,10 +142,71 @@ TEST_CASE("the scheduled sum has one order: equal bits on all ranks and in all r
   CHECK(std::ranges::equal(data, of_root));
 }
 
+TEMPLATE_TEST_CASE("plain memory is summed in place, with and without a poll", "", float, double,
+                   std::int32_t, std::int64_t) {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const hd::Scalar type = hd::scalar_of<TestType>;
+  for (const std::size_t count : {0, 1, 2, 13, 1009}) {
+    std::vector<TestType> data(count + 1), polled, sum(count + 1);
+    for (std::size_t i = 0; i < count; ++i) {
+      data[i] = part<TestType>(+comm.rank(), i);
+      sum[i] = expected<TestType>(comm.size(), i);
+    }
+    data[count] = sum[count] = 77;  // behind the end
+    polled = data;
+    hd::sum_in_place(data.data(), count, type, comm);
+    CHECK(data == sum);
+    hd::sum_in_place(polled.data(), count, type, comm, [] {});
+    CHECK(polled == sum);
+  }
+}
+
+TEST_CASE("a poll that throws gives a sum up, and leaves the elements as they are") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  if (comm.size() == 1) return;  // the sum is there before the first poll
+  std::vector<double> data(13, +comm.rank());
+  bool late = false;
+  // Rank 0 does not begin before all others have given up.
+  if (comm.rank() != hd::Rank{0}) {
+    try {
+      hd::sum_in_place(data.data(), data.size(), hd::Scalar::f64, comm,
+                       [] { throw std::runtime_error("enough"); });
+    } catch (const std::runtime_error&) {
+      late = true;
+    }
+    CHECK(late);
+    CHECK(data == std::vector<double>(13, +comm.rank()));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (comm.rank() == hd::Rank{0})
+    hd::sum_in_place(data.data(), data.size(), hd::Scalar::f64, comm, [] {});
+  if (comm.rank() == hd::Rank{0})
+    CHECK(data == std::vector<double>(13, comm.size() * (comm.size() - 1) / 2.0));
+}
+
+TEST_CASE("elements that can be sent, and the numbers and operations that MPI has") {
+  STATIC_REQUIRE(hd::TransferableView<Kokkos::View<double**>>);
+  STATIC_REQUIRE(hd::TransferableView<Kokkos::View<const std::array<int, 3>*>>);
+  STATIC_REQUIRE_FALSE(hd::TransferableView<Kokkos::View<std::vector<int>*, Kokkos::HostSpace>>);
+  STATIC_REQUIRE_FALSE(hd::TransferableView<std::vector<double>>);
+  CHECK(hd::impl::mpi_number<float>() == MPI_FLOAT);
+  CHECK(hd::impl::mpi_number<std::int8_t>() == MPI_INT8_T);
+  CHECK(hd::impl::mpi_number<std::uint64_t>() == MPI_UINT64_T);
+  CHECK(hd::impl::mpi_number<bool>() == MPI_DATATYPE_NULL);
+  CHECK(hd::impl::mpi_number<hd::bf16>() == MPI_DATATYPE_NULL);
+  CHECK(hd::impl::mpi_operation<hd::BitXor, int>() == MPI_BXOR);
+  CHECK(hd::impl::mpi_operation<hd::BitXor, double>() == MPI_OP_NULL);
+  CHECK(hd::impl::mpi_operation<hd::LogicalOr, std::int64_t>() == MPI_LOR);
+  CHECK(hd::impl::mpi_operation<hd::Sum, hd::bf16>() == MPI_OP_NULL);
+  CHECK(hd::impl::mpi_operation<Kokkos::Prod<double>, double>() == MPI_PROD);
+  CHECK(hd::impl::mpi_operation<hd::SumIn<>, float>() == MPI_OP_NULL);
+}
+
 TEST_CASE("what cannot be summed is refused") {
   const hd::Communicator comm(MPI_COMM_WORLD);
   char bytes[4] = {};
   CHECK_THROWS_AS(hd::sum_in_place(bytes, 4, hd::Scalar::byte, comm), hd::contract_error);
+  CHECK_THROWS_AS(hd::sum_in_place(bytes, 4, hd::Scalar::byte, comm, [] {}), hd::contract_error);
   const Kokkos::View<double*, Kokkos::HostSpace> element("element", 1);
   CHECK_THROWS_AS(
       hd::all_reduce(Exec{}, element, hd::Sum{}, comm, {.algorithm = Algorithm::ring, .chunks = 0}),

@@ -8,11 +8,11 @@
 // space: its own
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <iostream>
 #include <iterator>
 #include <stdexcept>
 #include <string>
@@ -30,6 +30,8 @@
 #include <heddle/schedule.hpp>
 
 #include "support/complaint.hpp"
+#include "support/on_all_ranks.hpp"
+#include "support/rounds.hpp"
 #include "support/schedule_battery.hpp"
 #include "support/world.hpp"
 
@@ -322,24 +324,26 @@ TEST_CASE("a pipeline of futures takes about as long as the Runner's, and posts 
                              .sizes = {.activation = length * sizeof(std::int64_t)}});
   const auto handler = [](const hd::Task&) { std::this_thread::sleep_for(work); };
   hd::Runner runner(handler, schedule, mesh);
-  double futures = 1e9, runners = 1e9;
-  // The best of at least 3 rounds each, and of more while other programs disturb them.
-  int calm = 0;
-  for (int round = 0; round < 8 && (round < 3 || calm == 0); ++round) {
-    futures = std::min(futures, time_of_futures(island, x, stages));
+  const auto time_of_runner = [&] {
     MPI_Barrier(MPI_COMM_WORLD);
     const auto begin = Clock::now();
     runner.step();
     MPI_Barrier(MPI_COMM_WORLD);
-    runners = std::min(runners, milliseconds(begin));
-    calm = futures <= 1.1 * runners;
-    MPI_Bcast(&calm, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  }
-  if (world_rank() == 0) {
-    std::cout << world_size() << " stages, " << microbatches << " microbatches: futures " << futures
-              << " ms, Runner " << runners << " ms, ratio " << futures / runners << '\n';
-    CHECK(futures >= 5.0 * (world_size() + microbatches - 1));
-    CHECK(futures <= 2 * runners);
+    return milliseconds(begin);
+  };
+  const std::string what = hd::text(world_size(), " stages, ", microbatches, " microbatches, ");
+  std::array forms{
+      hd::test::Form{what + "futures, ms", [&] { return time_of_futures(island, x, stages); }},
+      hd::test::Form{what + "Runner, ms", time_of_runner}};
+  const hd::test::Spread &futures = forms[0].spread, &runners = forms[1].spread;
+  const bool first = world_rank() == 0;  // the only rank that knows the time of futures
+  const auto holds = [&] { return !first || futures.median() <= 2 * runners.median(); };
+  // Ranks spin in barriers.
+  (void)hd::test::measure_in_rounds(forms, holds,
+                                    {.print = first, .spins = true, .all = hd::test::on_all_ranks});
+  if (first) {
+    CHECK(futures.least() >= 5.0 * (world_size() + microbatches - 1));
+    CHECK(futures.median() <= 2 * runners.median());
   } else {
     CHECK(island.counts().posted_early >= microbatches / 2);
   }

@@ -23,6 +23,7 @@
 #include "support/complaint.hpp"
 #include "support/plan_files.hpp"
 #include "support/random_program.hpp"
+#include "support/text_mutator.hpp"
 
 namespace test_program_files {
 
@@ -86,17 +87,12 @@ TEST_CASE("a wrong file of a program is rejected with a remedy", "[json][program
 TEST_CASE("mutated files of programs are rejected or valid, and never crash", "[json][program]") {
   const std::string text = without_checksum(program_text(example()));
   const std::uint64_t count = hd::test::cases(2000, 100000);
-  std::mt19937_64 random(1);
+  hd::test::TextMutator mutator(
+      1, {"0", "-1", "1e308", "18446744073709551616", "\"x\"", "{", "[]", "null", ":", ","});
   std::size_t rejected = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     std::string changed = text;
-    for (std::size_t edits = 1 + random() % 3; edits > 0; --edits) {
-      const std::size_t at = random() % changed.size();
-      if (random() % 2 == 0)
-        changed[at] = static_cast<char>(random() % 128);
-      else
-        changed.erase(at, 1 + random() % 4);
-    }
+    mutator.mutate(changed, 3);
     try {
       check(parse_program(changed, "p.json"));
     } catch (const hd::format_error&) {

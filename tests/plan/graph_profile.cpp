@@ -28,6 +28,7 @@
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"
+#include "support/text_mutator.hpp"
 
 namespace test_graph_profile {
 
@@ -229,8 +230,8 @@ TEST_CASE("a wrong text profile is rejected by line and remedy") {
 
 TEST_CASE("mutated text profiles are read or rejected") {
   const std::string good = chain() + node("node5", "1", "2", "[1; 2]", "3") + "\tnode4 -- node5\n";
-  constexpr std::string_view bits = "\n\t -=,;[].0189einx";
-  std::mt19937 random(8);
+  hd::test::TextMutator mutator(8, {"\n", "\t", " ", "-", "=", ",", ";", "[", "]", ".", "0", "1",
+                                    "8", "9", "e", "i", "n", "x"});
   std::size_t read = 0, rejected = 0;
   const auto attempt = [&](const std::string& text) {
     try {
@@ -245,16 +246,7 @@ TEST_CASE("mutated text profiles are read or rejected") {
   const std::uint64_t trials = hd::test::cases(20'000, 100'000);
   for (std::uint64_t trial = 0; trial < trials; ++trial) {
     std::string text = good;
-    for (std::size_t change = 1 + random() % 4; change > 0 && !text.empty(); --change) {
-      const std::size_t at = random() % text.size();
-      switch (random() % 5) {
-        case 0: text[at] = static_cast<char>(random() % 256); break;
-        case 1: text[at] = bits[random() % bits.size()]; break;
-        case 2: text.erase(at, 1 + random() % 8); break;
-        case 3: text.insert(at, 1, bits[random() % bits.size()]); break;
-        default: text.insert(at, text.substr(random() % text.size(), random() % 80)); break;
-      }
-    }
+    mutator.mutate(text, 4);
     attempt(text);
   }
   CHECK(read > trials / 100);

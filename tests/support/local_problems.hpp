@@ -6,6 +6,7 @@
 /// Small problems that ranks solve by local steps, and the serial references of such runs.
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -23,6 +24,8 @@
 #include <heddle/execute/shaped_transport.hpp>
 #include <heddle/execute/thread_transport.hpp>
 #include <heddle/schedule/generator/local_steps.hpp>
+
+#include "support/rounds.hpp"
 
 namespace heddle::test {
 
@@ -200,10 +203,11 @@ struct LocalProblem {
   return largest;
 }
 
-/// The least seconds of a round on the rank of `inner`, over links of `latency`. A round has two
-/// local steps for each rank but one, and each of them waits 6 ms. A ring's sum has as many hops.
+/// Returns the seconds of the median of three rounds on the rank of `inner`, over links of
+/// `latency`. A round has two local steps for each rank but one, and each of them waits 6 ms. A
+/// ring's sum has as many hops.
 template <Transport T>
-[[nodiscard]] double shortest_round(T& inner, int delay, double latency) {
+[[nodiscard]] double seconds_of_round(T& inner, int delay, double latency) {
   ShapedTransport transport(inner, {.link = [&](Rank, Rank, Seconds) {
                               return Link{.latency = latency, .bandwidth = 1e9};
                             }});
@@ -214,34 +218,47 @@ template <Transport T>
   Runner train(model,
                schedule::local_steps(
                    {.ranks = ranks, .steps = 2 * (ranks - 1), .delay = delay, .bytes = 128}),
-               transport);
-  double shortest = std::numeric_limits<double>::infinity();
-  for (int round = 0; round < 10; ++round) {
+               transport, {.execute = {.idle = Idle::nap}});
+  train.step();
+  std::array<Seconds, 3> rounds;
+  for (Seconds& each : rounds) {
     const Seconds begin = steady_seconds();
     train.step();
-    if (round > 0) shortest = std::min(shortest, steady_seconds() - begin);
+    each = steady_seconds() - begin;
   }
   train.drain();
-  return shortest;
+  std::ranges::sort(rounds);
+  return rounds[1];
 }
 
-/// The share of a sum that hides behind local steps of 6 ms, measured on the rank of `transport`.
-/// Each of its hops takes 4.5 ms.
-template <Transport T>
-[[nodiscard]] double measured_overlap(T& transport) {
-  const double work = shortest_round(transport, 1, 0);
-  const double late = shortest_round(transport, 1, 0.0045);
-  return 1 - (late - work) / (shortest_round(transport, 0, 0.0045) - work);
+/// Returns the share of a sum that hides behind local steps of 6 ms, or nothing if other programs
+/// disturb the measurement. Each of its hops takes 4.5 ms. `round(delay, latency)` returns what
+/// seconds_of_round() does. The rounds of measure_in_rounds() end when the share is `wanted`.
+template <class Round>
+[[nodiscard]] std::optional<double> measured_overlap(Round&& round, double wanted,
+                                                     const RoundOptions& options = {}) {
+  constexpr double hop = 0.0045;
+  std::array forms{Form{"local steps without a sum, s", [&] { return round(1, 0.0); }},
+                   Form{"local steps with a late sum, s", [&] { return round(1, hop); }},
+                   Form{"local steps that wait for the sum, s", [&] { return round(0, hop); }}};
+  const auto overlap = [&] {
+    const double work = forms[0].spread.median();
+    return 1 - (forms[1].spread.median() - work) / (forms[2].spread.median() - work);
+  };
+  if (!measure_in_rounds(
+          forms, [&] { return overlap() >= wanted; }, options))
+    return {};
+  return overlap();
 }
 
-/// The same on the first of three threads.
-[[nodiscard]] inline double measured_overlap_on_threads() {
-  double overlap = 0;
+/// Returns seconds_of_round() on the first of three threads.
+[[nodiscard]] inline double seconds_of_round_on_threads(int delay, double latency) {
+  double seconds = 0;
   run_threads(3, [&](ThreadTransport& transport) {
-    const double mine = measured_overlap(transport);
-    if (transport.rank() == Rank{0}) overlap = mine;
+    const double mine = seconds_of_round(transport, delay, latency);
+    if (transport.rank() == Rank{0}) seconds = mine;
   });
-  return overlap;
+  return seconds;
 }
 
 }  // namespace heddle::test

@@ -6,7 +6,6 @@
 /// Executed steps of stages that wait, over shaped links and with a fault, for a Monitor.
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -30,6 +29,8 @@
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/simulate.hpp>
 
+#include "support/sleep_noise.hpp"
+
 namespace heddle::monitored {
 
 /// A fault of executed steps: what is slow. It takes `waits_factor` times as long as planned.
@@ -45,7 +46,6 @@ inline constexpr int steps_per_look = 3;     ///< the number of steps that a loo
 inline constexpr double least_factor = 1.5;  ///< the smallest factor that is a fault
 /// The number of steps that other programs may disturb before a run ends without a result.
 inline constexpr int most_disturbed = 20;
-inline constexpr double most_late = 0.02;  ///< the share of late sleeps that disturbs no step
 inline constexpr int no_result = -1;
 inline constexpr Seconds shortest_wait = 8e-3;  ///< the forward of the first stage
 inline constexpr Bytes wait_bytes = 4000;       ///< of every message
@@ -97,48 +97,14 @@ inline bool names(const std::vector<Finding>& found, std::optional<ExecutedFault
          found[0].rank == fault->rank && found[0].peer == peer;
 }
 
-/// The noise of the machine: how many sleeps of a thread that does nothing else end too late.
-class SleepNoise {
- public:
-  SleepNoise() : m_thread([this] { measure(); }) {}
-  SleepNoise(const SleepNoise&) = delete;
-  SleepNoise& operator=(const SleepNoise&) = delete;
-  ~SleepNoise() {
-    if (m_thread.joinable()) (void)end();
-  }
-
-  /// Ends the thread. Returns the number of its sleeps, and of those that took least_factor times
-  /// as long as they should.
-  std::array<int, 2> end() {
-    m_done = true;
-    m_thread.join();
-    return {m_sleeps, m_late};
-  }
-
- private:
-  void measure() {
-    while (!m_done) {
-      const Seconds start = steady_seconds();
-      std::this_thread::sleep_for(std::chrono::duration<double>(shortest_wait));
-      ++m_sleeps;
-      if (steady_seconds() - start > least_factor * shortest_wait) ++m_late;
-    }
-  }
-
-  std::atomic<bool> m_done = false;
-  int m_sleeps = 0, m_late = 0;
-  std::thread m_thread;
-};
-
 /// Executes steps on all ranks of `inner`: a pipeline of unequal stages, and an all-to-all. Looks
 /// once in steps_per_look steps. Returns the number of the first look at which the monitor names
 /// the fault, or 0 if there is none. Without a fault, returns 1 if no look raises an alarm. The
 /// result is the same on all ranks.
 ///
-/// A step is observed only if the machine was quiet: of the sleeps beside the step, which nothing
-/// of Heddle touches, no more than most_late took least_factor times as long as they should. Such a
-/// delay alone makes an action look slow. Returns no_result if more than most_disturbed steps were
-/// disturbed.
+/// A step is observed only if the machine was quiet beside it, see SleepNoise. A sleep is late if
+/// its delay alone would make the shortest wait look slow. Returns no_result if more than
+/// most_disturbed steps were disturbed.
 template <Transport T>
 int looks_until_named(T& inner, std::optional<ExecutedFault> fault) {
   const int ranks = inner.size();
@@ -164,7 +130,7 @@ int looks_until_named(T& inner, std::optional<ExecutedFault> fault) {
   for (int look = 1; look <= most_looks; ++look) {
     for (int step = 0; step < steps_per_look;) {
       std::vector<Timeline> measured;
-      SleepNoise noise;
+      test::SleepNoise noise((least_factor - 1) * shortest_wait);
       const auto execute = [&](auto& runner) {
         (void)all_gather(inner, {});  // ranks that start late look like slow messages
         runner.step();
@@ -172,13 +138,14 @@ int looks_until_named(T& inner, std::optional<ExecutedFault> fault) {
       };
       execute(pipeline);
       execute(exchange);
-      const std::array<int, 2> own = noise.end();
-      int sleeps = 0, late = 0;
+      const test::SleepNoise::Sleeps mine = noise.end();
+      const std::array<int, 2> own{mine.all, mine.late};
+      test::SleepNoise::Sleeps sleeps;
       for (const auto& each : all_gather_values<int>(inner, own)) {
-        sleeps += each[0];
-        late += each[1];
+        sleeps.all += each[0];
+        sleeps.late += each[1];
       }
-      if (late > most_late * sleeps) {
+      if (!sleeps.quiet()) {
         if (++disturbed > most_disturbed) return no_result;
         continue;
       }

@@ -9,9 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <cstddef>
-#include <limits>
 #include <span>
 #include <string>
 #include <thread>
@@ -21,6 +19,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/combine.hpp>
@@ -45,9 +44,11 @@
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/simulate.hpp>
 
+#include "support/rounds.hpp"
+
 namespace heddle::test {
 
-/// A plan, its prediction by simulate(), and the fastest of its executed steps.
+/// A plan, its prediction by simulate(), and its executed steps.
 struct WaitingPlan {
   std::string name;
   Plan plan;
@@ -55,16 +56,13 @@ struct WaitingPlan {
   plan::RankCosts costs;
   Timeline timeline;  ///< predicted
   Seconds predicted = 0;
-  Timeline measured = {};
-  Seconds fastest = std::numeric_limits<Seconds>::infinity();
+  std::vector<Timeline> steps = {};  ///< measured, by round
+  Spread took = {};                  ///< the seconds of the steps
 
-  [[nodiscard]] double error() const { return fastest / predicted - 1; }
-  /// Keeps an executed step if no other one was faster.
-  void note(Seconds took, Timeline of_step) {
-    if (took >= fastest) return;
-    fastest = took;
-    measured = std::move(of_step);
-  }
+  /// Returns how much longer the median step took than predicted, as a share of the prediction.
+  [[nodiscard]] double error() const { return took.median() / predicted - 1; }
+  /// Returns the measured Timeline of the median step.
+  [[nodiscard]] const Timeline& measured() const { return steps[took.median_round()]; }
 };
 
 /// Returns a plan with its schedule and its prediction. Rings sum the gradients, or replicas divide
@@ -79,11 +77,12 @@ struct WaitingPlan {
   return {std::move(name), plan, made, costs, timeline, timeline.makespan()};
 }
 
-/// Executes one step over `transport`, whose ranks share a clock, and notes it in `each`, which
-/// each rank has one of. All ranks begin together, and the step ends with the slowest one. A wait
-/// ends at a time that counts from the end of the wait before, so late wake-ups do not add up.
+/// Executes one step over `transport`, whose ranks share a clock, and adds it to `each`, which each
+/// rank has one of. All ranks begin together, and the step ends with the slowest one. A wait ends
+/// at a time that counts from the end of the wait before, so late wake-ups do not add up. Returns
+/// the seconds of the step, the same on all ranks.
 template <Transport T>
-void execute_waits(WaitingPlan& each, T& transport) {
+Seconds execute_waits(WaitingPlan& each, T& transport) {
   const ExecuteOptions nap{.idle = Idle::nap};
   const auto latest = [&](Seconds mine) {
     Seconds result = 0;
@@ -106,29 +105,50 @@ void execute_waits(WaitingPlan& each, T& transport) {
   std::this_thread::sleep_for(std::chrono::duration<double>(begin - steady_seconds()));
   runner.step();
   const Seconds took = latest(steady_seconds()) - begin;
-  each.note(took, runner.timeline());
+  each.steps.push_back(runner.timeline());
+  return took;
 }
 
-/// Executes one step on threads, behind the links of the plan's machine.
-inline void execute_on_threads(WaitingPlan& each) {
-  const int ranks = each.costs.machine().ranks();
-  std::vector<WaitingPlan> of_ranks(static_cast<std::size_t>(ranks), each);
-  run_threads(ranks, [&](ThreadTransport& threads) {
-    ShapedTransport transport(threads, shape_of(each.costs.machine()));
-    execute_waits(of_ranks[+threads.rank()], transport);
-  });
-  each = std::move(of_ranks.front());
+/// Executes steps of all plans in rounds until `holds()`, see measure_in_rounds(). `execute` runs
+/// one step of a plan with execute_waits().
+template <class Execute, class Holds>
+[[nodiscard]] bool execute_in_rounds(std::span<WaitingPlan> plans, Execute&& execute, Holds&& holds,
+                                     const RoundOptions& options = {}) {
+  std::vector<Form> forms;
+  for (WaitingPlan& each : plans)
+    forms.push_back({text("step of ", each.name, ", predicted ", each.predicted, " s, executed s"),
+                     [&each, &execute] { return execute(each); }});
+  const auto take = [&] {
+    for (std::size_t i = 0; i < plans.size(); ++i) plans[i].took = forms[i].spread;
+  };
+  const bool enough = measure_in_rounds(
+      forms,
+      [&] {
+        take();
+        return holds();
+      },
+      options);
+  take();
+  return enough;
 }
 
-/// Executes a step of each plan in turns, at most `rounds` times, until all errors are at most
-/// `bound`. Other programs make a step longer, and nothing makes it shorter.
-inline void execute_on_threads(std::span<WaitingPlan> plans, int rounds, double bound) {
-  for (int round = 0; round < rounds; ++round) {
-    for (WaitingPlan& each : plans) execute_on_threads(each);
-    if (std::ranges::all_of(
-            plans, [&](const WaitingPlan& each) { return std::abs(each.error()) <= bound; }))
-      return;
-  }
+/// Executes steps on threads, behind the links of the plans' machines.
+template <class Holds>
+[[nodiscard]] bool execute_on_threads(std::span<WaitingPlan> plans, Holds&& holds,
+                                      const RoundOptions& options = {}) {
+  const auto execute = [](WaitingPlan& each) {
+    const int ranks = each.costs.machine().ranks();
+    std::vector<WaitingPlan> of_ranks(static_cast<std::size_t>(ranks), each);
+    Seconds took = 0;
+    run_threads(ranks, [&](ThreadTransport& threads) {
+      ShapedTransport transport(threads, shape_of(each.costs.machine()));
+      const Seconds mine = execute_waits(of_ranks[+threads.rank()], transport);
+      if (threads.rank() == Rank{0}) took = mine;
+    });
+    each = std::move(of_ranks.front());
+    return took;
+  };
+  return execute_in_rounds(plans, execute, holds, options);
 }
 
 /// Two pairs of ranks with a slow line of `bandwidth` bytes per second in each direction. If

@@ -6,13 +6,15 @@
 /// What libheddle_malloc.so writes while a program runs, and the trace that is made of it
 /// afterwards.
 
+#include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
+#include <cstring>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include <heddle/core/error.hpp>
+#include <heddle/core/file.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/memory/trace/trace.hpp>
 
@@ -20,23 +22,21 @@
 
 namespace memory_tool {
 
-/// Of that file. Blocks that came back without having been taken are left out.
-/// @throws format_error where it is no such file.
-[[nodiscard]] inline heddle::memory::Trace read_events(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in || std::filesystem::is_directory(path))
-    throw heddle::format_error({"memory import", heddle::text("cannot read '", path.string(), "'"),
-                                in ? "it is a folder" : "it does not exist, or may not be read"});
-  std::string magic(heddle_malloc::raw_magic.size(), '\0');
-  in.read(magic.data(), static_cast<std::streamsize>(magic.size()));
-  if (!in || magic != heddle_malloc::raw_magic)
-    throw heddle::format_error({"memory import",
-                                heddle::text("'", path.string(), "' has no events"),
+/// Returns the trace of the events in the file `path`. A block that is freed but was never
+/// allocated is left out.
+/// @throws format_error if the file cannot be read, or if it has no events.
+[[nodiscard]] inline heddle::memory::Trace read_events(const std::string& path) {
+  const std::string content = heddle::read_file(path);
+  constexpr std::string_view magic = heddle_malloc::raw_magic;
+  if (!content.starts_with(magic))
+    throw heddle::format_error({"memory import", heddle::text("'", path, "' has no events"),
                                 "it does not begin as libheddle_malloc.so begins them"});
   heddle::memory::Trace trace;
   std::map<std::uint64_t, std::uint32_t> out;
   std::uint64_t microseconds = 0;
-  for (heddle_malloc::RawEvent event; in.read(reinterpret_cast<char*>(&event), sizeof event);) {
+  heddle_malloc::RawEvent event;
+  for (std::size_t at = magic.size(); content.size() - at >= sizeof event; at += sizeof event) {
+    std::memcpy(&event, content.data() + at, sizeof event);
     if (event.block == 0) continue;
     // The rest of it is in what comes before. Threads may be out of order, by less than a minute.
     const std::uint32_t later = event.microseconds - static_cast<std::uint32_t>(microseconds);

@@ -60,4 +60,6 @@ wrong 2 "'-x.svg' begins with '-'" picture small.trace -- -x.svg
 wrong 2 "no option '-x.svg'" picture small.trace -x.svg
 wrong 1 "nothing.trace" show nothing.trace
 wrong 1 "has no events" import small.trace other.trace
+wrong 1 "cannot read 'none' (No such file or directory)" import none other.trace
+wrong 1 "cannot read '.' (Is a directory)" import . other.trace
 [[ -z $(find . -name '-*') ]] || fail "a file was written"

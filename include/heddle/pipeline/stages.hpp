@@ -164,8 +164,7 @@ class Stages {
       mesh = &place;
       plan = &place.plan();
       layers = impl::layers_of(*plan, m_layers);
-      m_stages_sum = !plan->sharding.empty() &&
-                     std::ranges::find(m_options.shard_axes, "data") != m_options.shard_axes.end();
+      m_stages_sum = m_options.gradient_sum == GradientSum::stages && !plan->sharding.empty();
       if (m_options.gradient_sum == GradientSum::library) m_replicas = &place.data();
     }
     std::size_t coordinate = +transport_of(place).rank();  // in the schedule of one line
@@ -199,10 +198,10 @@ class Stages {
         [&](Stage stage) { return planned ? *planned : ranges.of(Rank{coordinate}, stage); }, mesh,
         transport, options);
     schedule = sized(schedule, transport, options);
-    if (m_options.gradient_sum == GradientSum::ring && !m_stages_sum)
-      schedule = expand(schedule, schedule::CollectiveForm{});
-    if (m_options.gradient_sum == GradientSum::sharded && !m_stages_sum)
+    if (m_options.gradient_sum == GradientSum::sharded)
       schedule = shard_updates(schedule);
+    else if (m_options.gradient_sum != GradientSum::library && !m_stages_sum)
+      schedule = expand(schedule, schedule::CollectiveForm{});
     return m_options.pass ? m_options.pass(schedule) : schedule;
   }
 

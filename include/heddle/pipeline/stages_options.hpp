@@ -24,6 +24,8 @@ enum class GradientSum : std::uint8_t {
   library,  ///< one action that calls MPI's all-reduce on the host; the watchdog cannot end the
             ///< call
   sharded,  ///< the replicas divide the update, see shard_updates(); stages need `update(first, n)`
+  stages,   ///< the stages sum their own gradients before they update, as ParameterShards does,
+            ///< while the plan of a PlannedMesh has a sharding; otherwise like ring
 };
 
 /// The options of Stages: how the model is divided and how gradients are summed.
@@ -34,10 +36,8 @@ struct StagesOptions {
   bool eager_sum = false;                        ///< sum early, see eager_sums()
   std::string pipe_axis = "pipe";                ///< the mesh axis along which the stages lie
   /// The axes along which ranks hold parts of a stage instead of replicas. Gradients are not summed
-  /// along them. The stages themselves communicate along them, for example with a TensorLine. On a
-  /// PlannedMesh, the axis "data" stands for PlannedMesh::data(): while the plan has a sharding,
-  /// the stages then sum their own gradients before they update, as ParameterShards does, and group
-  /// actions do nothing.
+  /// along them. The stages themselves communicate along them, for example with a TensorLine. They
+  /// are axes of a DeviceMesh; for a PlannedMesh see GradientSum::stages.
   std::vector<std::string> shard_axes = {};
   DevicePath path = DevicePath::automatic;  ///< how messages leave a device's memory
   /// A pass that is applied to the complete schedule, which has all sizes and sums of gradients. An

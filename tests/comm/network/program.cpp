@@ -42,6 +42,7 @@
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 
+#include "support/on_all_ranks.hpp"
 #include "support/waiting_plans.hpp"
 
 namespace {
@@ -126,21 +127,21 @@ void run(bool shaped, hd::Bytes bytes, const hd::Machine& machine) {
   }
 }
 
-/// Executes each plan until the fastest step is near its prediction: other programs make a step
-/// longer, and nothing makes it shorter.
+/// Executes each plan in rounds until the median step is near its prediction.
 void compare(std::span<hd::test::WaitingPlan> plans) {
   hd::MpiTransport transport(MPI_COMM_WORLD);
-  for (int round = 0; round < 20; ++round) {
-    double error = 0;  // all ranks must agree when to stop
-    for (hd::test::WaitingPlan& each : plans) {
-      hd::test::execute_waits(each, transport);
-      error = std::max(error, std::abs(each.error()));
-    }
-    if (round > 1 && error <= 0.05) break;
-  }
-  if (transport.rank() == hd::Rank{0})
+  const bool first = transport.rank() == hd::Rank{0};
+  const bool result = hd::test::execute_in_rounds(
+      plans, [&](hd::test::WaitingPlan& each) { return hd::test::execute_waits(each, transport); },
+      [&] {
+        return std::ranges::all_of(
+            plans, [](const hd::test::WaitingPlan& each) { return std::abs(each.error()) <= 0.1; });
+      },
+      {.print = first, .all = hd::test::on_all_ranks});
+  if (!result) throw std::runtime_error(hd::test::no_result);
+  if (first)
     for (const hd::test::WaitingPlan& each : plans)
-      std::cout << each.name << ' ' << each.fastest << ' ' << each.predicted << std::endl;
+      std::cout << each.name << ' ' << each.took.median() << ' ' << each.predicted << std::endl;
 }
 
 void groups(double rate, hd::Bytes gradient, hd::Seconds forward) {
