@@ -60,6 +60,15 @@ trains "resumed before step 2" --pipe 4 --batch 12 --microbatches 3 --resume "$f
        --save "$folder/without"
 sed 's/"schedule"/"sharding": "zero3", "schedule"/' "$folder/four.json" > "$folder/zero3.json"
 trains "resumed before step 4" --plan "$folder/zero3.json" --resume "$folder/without"
+# Gradients in two buckets, summed as soon as they exist: by rings, by MPI, and by the stages.
+plan 1f1b 3 '{"layers": [0, 2], "ranks": [1, 0], "samples": [3, 1]}' \
+            '{"layers": [2, 4], "ranks": [3, 2], "samples": [2, 2]}'
+sed 's/"schedule"/"buckets": 2, "schedule"/' "$folder/plan.json" > "$folder/buckets.json"
+trains "2 buckets" --plan "$folder/buckets.json" --report
+trains "2 buckets" --plan "$folder/buckets.json" --gradient-sum library
+for sharding in zero1 zero3; do
+  trains "sharding $sharding, 2 buckets" --plan "$folder/buckets.json" --shard "$sharding"
+done
 plan zb-h1 3 '{"layers": [0, 4], "ranks": [0, 1, 2, 3], "samples": [2, 2], "tensor": 2}'
 trains "resumed before step 2" --plan "$folder/plan.json" --shard zero2 --resume "$folder/checkpoint"
 
