@@ -465,14 +465,15 @@ TEST_CASE("shardings that know nodes are priced as the Schedules of their collec
   CHECK_THAT(hp::stage_prices(plan, problem)[0].forward,
              WithinRel(1 + 3 * (0.5 + 130 / 256.0), 1e-12));
   // What ParameterShards keeps for each of 4096 bytes: of the optimiser weights, mean and square,
-  // gradients, and a second copy in the node; or weights in pairs and gradients in nodes.
+  // gradients, and a second copy in the node; or weights in pairs and gradients in nodes. A room
+  // has the whole weights and gradients.
   plan.stages[0] = stage(0, 1, {0, 1, 2, 3, 4, 5, 6, 7}, std::vector<std::int64_t>(8, 1));
   plan.shard_node = 4;
   plan.shard_pair = 2;
   const auto state = [&] { return hp::plan_memory(plan, problem)[0] - 40; };
-  CHECK(state() == 4096 / 8 * 3 + 4096 / 8 + 4096 / 4);
+  CHECK(state() == 4096 / 8 * 3 + 4096 / 8 + 4096 / 4 + 2 * 4096);
   plan.sharding = "three-level";
-  CHECK(state() == 4096 / 8 * 3 + 4096 / 4 + 4096 / 2);
+  CHECK(state() == 4096 / 8 * 3 + 4096 / 4 + 4096 / 2 + 2 * 4096);
   plan.shard_node = 3;
   CHECK_THAT(message_of<hd::contract_error>([&] { (void)hp::stage_prices(plan, problem); }),
              ContainsSubstring("pairs of 2, nodes of 3, 8 ranks"));
@@ -586,14 +587,16 @@ TEST_CASE("a rank needs its state and what its live microbatches save") {
                                                2700 + 2 * (2 * 60 + 120 + 400),
                                                1600 + 8 * (80 + 500), 0, 0});
   plan.stages[0].recompute = false;
-  // The halves of the optimiser's 2 x 200 bytes, of the gradients, of the weights.
+  // 600 bytes of weights, in halves the optimiser's own copy of them and its 2 x 600; then also the
+  // gradients, and the weights. What is halved and used is whole in a room for the stage.
   plan.sharding = "zero1";
-  CHECK(hp::plan_memory(plan, problem)[1] == 600 * 3 + 2 * (2 * 120 + 400));
+  CHECK(hp::plan_memory(plan, problem)[1] == 2 * 600 + 3 * 300 + 2 * (2 * 120 + 400));
   plan.sharding = "zero2";
-  CHECK(hp::plan_memory(plan, problem)[1] == 300 * 5 + 2 * (2 * 120 + 400));
+  CHECK(hp::plan_memory(plan, problem)[1] == 600 + 4 * 300 + 600 + 2 * (2 * 120 + 400));
   plan.sharding = "zero3";
-  CHECK(hp::plan_memory(plan, problem) ==
-        List{1200 + 6 * (2 * 120 + 400), 1200 + 2 * (2 * 120 + 400), 1600 + 8 * (80 + 500), 0, 0});
+  CHECK(hp::plan_memory(plan, problem) == List{4 * 300 + 1200 + 6 * (2 * 120 + 400),
+                                               4 * 300 + 1200 + 2 * (2 * 120 + 400),
+                                               1600 + 8 * (80 + 500), 0, 0});
   plan.sharding = "";
   // Tensor degree 2: half of the state, of what is saved and of the messages.
   plan.stages[1] = stage(3, 5, {2, 4}, {8});

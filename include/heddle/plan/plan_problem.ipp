@@ -331,8 +331,11 @@ HEDDLE_INLINE std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem
   std::vector<Bytes> memory(static_cast<std::size_t>(problem.machine().ranks()));
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const PlanStage& stage = plan.stages[s];
-    const double state = impl::state_of(plan, stage, problem.options().state_per_parameter) *
-                         static_cast<double>(profile.parameters(stage.layers, stage.tensor));
+    const impl::KeptState state =
+        impl::state_of(plan, stage, problem.options().state_per_parameter);
+    const auto weights = [&](LayerRange layers) {
+      return static_cast<double>(profile.parameters(layers, stage.tensor));
+    };
     impl::SampleBytes each{
         .saved = static_cast<double>(profile.saved(stage.layers, stage.tensor)),
         .input = profile.input_of(stage.layers.first),
@@ -349,19 +352,21 @@ HEDDLE_INLINE std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem
     double kept = impl::kept_bytes(each, most,
                                    impl::message_slots(most, plan.microbatches, first, last, casts),
                                    stage.tensor, first, stage.recompute);
-    double sum = 0;
+    double sum = 0, largest = 0;
     for (const PlanStage& bucket :
          in_buckets({.stages = {stage}, .buckets = plan.bucket_count()}).stages) {
       sum += impl::sum_bytes(plan, bucket, problem);
+      largest = std::max(largest, weights(bucket.layers));
       // The next bucket reads this one's output until its backward, and returns its gradient.
       if (bucket.layers.last < stage.layers.last)
         kept += static_cast<double>(most.live + most.split + 1) *
                 static_cast<double>(profile.input_of(bucket.layers.last)) / stage.tensor;
     }
+    const double whole = state.own * weights(stage.layers) + state.room * largest + sum;
     const std::size_t degree = stage.ranks.size() / stage.groups();
     for (std::size_t i = 0; i < stage.ranks.size(); ++i) {
       const double samples = static_cast<double>(stage.samples[i / degree]) / stage.sequence;
-      memory[+stage.ranks[i]] = impl::whole_bytes(state + sum + kept * samples);
+      memory[+stage.ranks[i]] = impl::whole_bytes(whole + kept * samples);
     }
   }
   return memory;

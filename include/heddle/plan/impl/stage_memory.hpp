@@ -124,27 +124,31 @@ struct SampleBytes {
   return sharding == "zero3" ? 3 : 0;
 }
 
-/// Returns the share of each parameter's state that a rank keeps, in bytes for each byte of
-/// weights. Shardings that know nodes keep what ParameterShards does: the optimiser's weights and
-/// what it remembers over all ranks, gradients and weights at their levels, and a second copy.
-[[nodiscard]] inline double state_of(const Plan& plan, const PlanStage& stage, double state) {
+/// What a rank keeps of a stage, in bytes for each byte of weights.
+struct KeptState {
+  double own = 0;   ///< weights, gradients and what the optimiser remembers
+  double room = 0;  ///< the whole weights and gradients of the bucket that computes, if they travel
+};
+
+/// Returns what a rank keeps of a stage. With a sharding, this is what ParameterShards and its
+/// ShardRoom keep: the optimiser's weights and what it remembers over all ranks, gradients and
+/// weights at their levels, and a second copy.
+[[nodiscard]] inline KeptState state_of(const Plan& plan, const PlanStage& stage, double state) {
+  if (plan.sharding.empty()) return {.own = state};
   const auto sharers = static_cast<double>(stage.ranks.size()) / stage.tensor;
-  if (in_levels(plan.sharding)) {
-    const ParameterSharding how = find_sharding(plan.sharding);
-    const auto ranks = [&](ShardLevel level) {
-      const double node = plan.shard_node == 0 ? sharers : plan.shard_node;
-      const double all[] = {1, static_cast<double>(std::max(plan.shard_pair, 1)), node, sharers};
-      return all[static_cast<std::size_t>(level)];
-    };
-    double copies = 1 / ranks(how.gradients);
-    if (how.backward) copies += 1 / ranks(*how.backward);
-    if (ranks(how.weights) < sharers) copies += 1 / ranks(how.weights);
-    return copies + std::max(state - 1, 0.0) / sharers;
-  }
-  const int zero = zero_stage(plan.sharding);
-  if (zero == 0) return state;
-  const double whole = std::min(3.0 - zero, state);  // weights and gradients, weights, or nothing
-  return whole + (state - whole) / sharers;
+  const ParameterSharding how = find_sharding(plan.sharding);
+  const auto ranks = [&](ShardLevel level) {
+    const double node = plan.shard_node == 0 ? sharers : plan.shard_node;
+    const double all[] = {1, static_cast<double>(std::max(plan.shard_pair, 1)), node, sharers};
+    return all[static_cast<std::size_t>(level)];
+  };
+  const double gradients = std::clamp(state - 1, 0.0, 1.0), remembered = std::max(state - 2, 0.0);
+  KeptState kept{.own = gradients / ranks(how.gradients) + (1 + remembered) / sharers};
+  if (how.backward) kept.own += 1 / ranks(*how.backward);
+  if (ranks(how.weights) < sharers) kept.own += 1 / ranks(how.weights);
+  if (ranks(how.weights) > 1) kept.room += 1;
+  if (ranks(how.gradients) > 1) kept.room += gradients;
+  return kept;
 }
 
 /// Returns the most microbatches of a rank between I and W.
