@@ -124,7 +124,7 @@ struct SampleBytes {
   return sharding == "zero3" ? 3 : 0;
 }
 
-/// What a rank keeps of a stage, in bytes for each byte of weights.
+/// The bytes that a rank keeps of a stage, for each byte of weights.
 struct KeptState {
   double own = 0;   ///< weights, gradients and what the optimiser remembers
   double room = 0;  ///< the whole weights and gradients of the bucket that computes, if they travel
