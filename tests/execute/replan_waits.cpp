@@ -225,12 +225,12 @@ TEST_CASE("where there is nothing to gain, a Replanner loses at most 1 % of the 
   int changes = 0;
   run_threads(4, [&](ThreadTransport& transport) {
     const bool first = transport.rank() == 0;
-    const auto time_of = [&](auto& run, test::Spread& steps) {
+    const auto time_of = [&](auto& run, test::Spread& times) {
       (void)all_gather(transport, {});
       const Seconds start = steady_seconds();
       run.step();
       (void)all_gather(transport, {});
-      if (first) steps.add(steady_seconds() - start, true);
+      if (first) times.add(steady_seconds() - start, true);
     };
     const RunOptions options{.execute = {.idle = Idle::nap}};
     Waits model, same;
