@@ -4,8 +4,9 @@
 
 # casts.sh PROGRAM: HGTrainer's plan by program.cpp on two nodes of two ranks that a line of 10 Mbit/s
 # joins, with messages of 8 and of 16 bits between the nodes, in the emulated network whose script
-# HEDDLE_NETLAB names. Both steps take what simulate() predicts, within 10%, and the one with 16 bits
-# takes at least 1.5 times as long. Status 77 where there is no such network.
+# HEDDLE_NETLAB names. The median step with 8 bits takes what simulate() predicts, within 10%, and the
+# one with 16 bits takes at least 1.5 times as long. The line is full there and loses packets at random:
+# its least step is within 10% of the prediction. Status 77 where there is no such network.
 set -uo pipefail
 [[ -x ${HEDDLE_NETLAB-} ]] ||
   { echo "skipped: HEDDLE_NETLAB does not name the script of an emulated network"; exit 77; }
@@ -13,10 +14,11 @@ errors=$(mktemp)
 trap 'rm -f "$errors"' EXIT
 lines=$("$HEDDLE_NETLAB" run -L "c$$" -n 2 -k 2 -r 10mbit -m openmpi -- "$1" casts 10 16384 2.7 2> "$errors") ||
   { echo "the run in the network failed: $lines"; cat "$errors"; exit 1; }
-printf '%-10s %10s %10s\n' "a step, s" predicted network
-awk 'NF == 3 && /^(8|16)_bits / {
-       printf "%-10s %10s %10s\n", $1, $3, $2
-       near += $2 > 0.9 * $3 && $2 < 1.1 * $3
+printf '%-10s %10s %10s %10s\n' "a step, s" predicted network least
+awk 'NF == 4 && /^(8|16)_bits / {
+       printf "%-10s %10s %10s %10s\n", $1, $3, $2, $4
+       judged = $1 == "8_bits" ? $2 : $4
+       near += judged > 0.9 * $3 && judged < 1.1 * $3
        took[$1] = $2
        should[$1] = $3
      }

@@ -141,7 +141,8 @@ void compare(std::span<hd::test::WaitingPlan> plans) {
   if (!result) throw std::runtime_error(hd::test::no_result);
   if (first)
     for (const hd::test::WaitingPlan& each : plans)
-      std::cout << each.name << ' ' << each.took.median() << ' ' << each.predicted << std::endl;
+      std::cout << each.name << ' ' << each.took.median() << ' ' << each.predicted << ' '
+                << each.took.least() << std::endl;
 }
 
 void groups(double rate, hd::Bytes gradient, hd::Seconds forward) {
