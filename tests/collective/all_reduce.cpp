@@ -21,6 +21,10 @@
 #include <mpi.h>
 
 #include <heddle/collective.hpp>
+#include <heddle/collective/call_options.hpp>
+#include <heddle/collective/mpi_operation.hpp>
+#include <heddle/collective/operations.hpp>
+#include <heddle/collective/request.hpp>
 #include <heddle/core/random.hpp>
 
 namespace test_all_reduce {

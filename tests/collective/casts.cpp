@@ -16,6 +16,8 @@
 #include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <heddle/collective/cast.hpp>
+#include <heddle/collective/combine.hpp>
 #include <heddle/heddle.hpp>
 
 #include "support/complaint.hpp"

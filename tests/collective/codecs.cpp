@@ -18,6 +18,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <mpi.h>
 
+#include <heddle/collective/prepared.hpp>
 #include <heddle/heddle.hpp>
 #include <heddle/schedule/collective/domain_levels.hpp>
 

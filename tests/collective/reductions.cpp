@@ -17,6 +17,9 @@
 #include <mpi.h>
 
 #include <heddle/collective.hpp>
+#include <heddle/collective/moments.hpp>
+#include <heddle/collective/online_softmax.hpp>
+#include <heddle/collective/reduction.hpp>
 
 namespace test_reductions {
 

@@ -17,6 +17,8 @@
 #include <mpi.h>
 
 #include <heddle/collective.hpp>
+#include <heddle/collective/exclusive_scan.hpp>
+#include <heddle/collective/inclusive_scan.hpp>
 
 #include "support/complaint.hpp"
 

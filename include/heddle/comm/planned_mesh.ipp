@@ -69,7 +69,7 @@ HEDDLE_FULL_INLINE void PlannedMesh::begin_plan(Plan plan) {
   agree(plan);
   check_ranks(plan, size());
   if (plan == m_plan) return;
-  // What the communicators of this rank, and the state that its stage shares, depend on.
+  // The communicators of this rank, and how its stage shares state, depend on these alone.
   const auto present = [&] {
     return std::tuple(m_stage ? m_plan.stages[*m_stage] : PlanStage{}, m_plan.sharding,
                       m_plan.shard_node, m_plan.shard_pair);

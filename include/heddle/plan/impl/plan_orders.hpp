@@ -16,8 +16,8 @@ namespace heddle::inline v0::plan::impl {
 /// @throws contract_error if the schedule has other stages.
 [[nodiscard]] Orders plan_orders(const Plan& plan, const char* where);
 
-/// Returns the orders of in_buckets(plan): those of the plan, with the buckets of stage s on rank
-/// s.
+/// Returns the orders of in_buckets(plan): those of the plan, whose rank s has all buckets of its
+/// stage s.
 /// @throws contract_error as plan_orders(), or if the schedule fuses passes of several buckets.
 [[nodiscard]] Orders bucket_orders(const Plan& plan, const char* where);
 
