@@ -6,6 +6,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <Kokkos_Core.hpp>
 #include <catch2/catch_test_macros.hpp>
@@ -57,6 +58,22 @@ TEST_CASE("a released communicator belongs to the caller") {
     heddle::Communicator comm(MPI_COMM_WORLD);
     handle = comm.release();
     CHECK(comm.get() == MPI_COMM_NULL);
+  }
+  int size = 0;
+  CHECK(MPI_Comm_size(handle, &size) == MPI_SUCCESS);
+  CHECK(size == world_size());
+  MPI_Comm_free(&handle);
+}
+
+TEST_CASE("a communicator with an operation left to MPI is not freed") {
+  MPI_Comm handle = MPI_COMM_NULL;
+  {
+    heddle::Communicator left(MPI_COMM_WORLD);
+    handle = left.get();
+    left.leave_to_mpi(std::vector<int>{1, 2, 3});
+    heddle::Communicator moved(std::move(left));
+    heddle::Communicator swapped(MPI_COMM_WORLD);
+    swapped = std::move(moved);  // `moved` has a communicator that is freed
   }
   int size = 0;
   CHECK(MPI_Comm_size(handle, &size) == MPI_SUCCESS);

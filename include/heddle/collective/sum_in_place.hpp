@@ -50,7 +50,8 @@ void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator
 
 /// Sums in place like the function above, and calls `poll()` repeatedly while the sum is in flight.
 /// If `poll()` throws, the sum is given up. A collective operation cannot be cancelled, so the sum
-/// is computed in a separate buffer, which is left to MPI in this case.
+/// is computed in a separate buffer. In this case the buffer and the communicator are left to MPI:
+/// they are never freed.
 template <std::invocable Poll>
 void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator& comm,
                   Poll&& poll) {
@@ -71,7 +72,7 @@ void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator
         poll();
       }
     } catch (...) {
-      static_cast<void>(new std::vector<std::byte>(std::move(copy)));
+      comm.leave_to_mpi(std::move(copy));
       throw;
     }
     std::copy(copy.begin(), copy.end(), begin);

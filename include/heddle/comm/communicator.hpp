@@ -9,6 +9,7 @@
 
 #include <iosfwd>
 #include <memory>
+#include <type_traits>
 #include <typeindex>
 #include <utility>
 #include <vector>
@@ -31,8 +32,8 @@ namespace impl {
 /// the program.
 ///
 /// Construction and destruction are collective over its ranks. MPI permits MPI_Comm_free to wait
-/// for the other ranks, but Open MPI's does not wait. After MPI_Finalize the destructor does
-/// nothing.
+/// for the other ranks, but Open MPI's does not wait. After MPI_Finalize, and after leave_to_mpi(),
+/// the destructor does nothing.
 class Communicator {
  public:
   /// Duplicates `original`.
@@ -64,6 +65,17 @@ class Communicator {
     return std::exchange(m_comm, MPI_COMM_NULL);
   }
 
+  /// Gives up an operation in flight: `memory`, which the operation may still read and write, and
+  /// the communicator are never freed. MPI cannot cancel a collective operation, and Open MPI 4.1
+  /// crashes if one goes on after MPI_Comm_free.
+  template <class Memory>
+  void leave_to_mpi(Memory&& memory) const {
+    leave_to_mpi();
+    static_cast<void>(new std::remove_cvref_t<Memory>(std::forward<Memory>(memory)));
+  }
+  /// Gives up an operation in flight that has no memory: the communicator is never freed.
+  void leave_to_mpi() const noexcept { m_left = true; }
+
   /// Returns the object of type T attached to this communicator. The first call constructs it as
   /// `T(handle)`; it is destroyed with the communicator. The library uses it to keep data from one
   /// call to the next. If the construction is collective, all ranks must call this function in the
@@ -88,6 +100,7 @@ class Communicator {
   MPI_Comm m_comm = MPI_COMM_NULL;
   Rank m_rank;
   int m_size = 0;
+  mutable bool m_left = false;  ///< An operation of it was left to MPI.
   mutable std::vector<std::pair<std::type_index, std::shared_ptr<void>>> m_attached;
 };
 

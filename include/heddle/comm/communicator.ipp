@@ -55,19 +55,21 @@ HEDDLE_FULL_INLINE Communicator::Communicator(Communicator&& other) noexcept
     : m_comm(std::exchange(other.m_comm, MPI_COMM_NULL)),
       m_rank(other.m_rank),
       m_size(std::exchange(other.m_size, 0)),
+      m_left(std::exchange(other.m_left, false)),
       m_attached(std::move(other.m_attached)) {}
 
 HEDDLE_FULL_INLINE Communicator& Communicator::operator=(Communicator&& other) noexcept {
   std::swap(m_comm, other.m_comm);
   std::swap(m_rank, other.m_rank);
   std::swap(m_size, other.m_size);
+  std::swap(m_left, other.m_left);
   std::swap(m_attached, other.m_attached);
   return *this;
 }
 
 HEDDLE_FULL_INLINE Communicator::~Communicator() {
   m_attached.clear();
-  if (m_comm != MPI_COMM_NULL && impl::mpi_is_up()) MPI_Comm_free(&m_comm);
+  if (m_comm != MPI_COMM_NULL && !m_left && impl::mpi_is_up()) MPI_Comm_free(&m_comm);
 }
 
 HEDDLE_FULL_INLINE Communicator Communicator::split(int color, int key) const {

@@ -183,7 +183,7 @@ HEDDLE_FULL_INLINE std::vector<Bytes> SharedTransport::together(const Communicat
                        "all ranks share memory in the same order"};
     });
   } catch (...) {
-    static_cast<void>(memory.release());  // it is MPI's: a collective cannot be cancelled
+    comm.leave_to_mpi(std::move(memory));
     m_over = true;
     throw;
   }

@@ -13,6 +13,7 @@
 #include <heddle/collective/impl/meet.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/check.hpp>
+#include <heddle/comm/communicator.hpp>
 #include <heddle/device/done_at_once.hpp>
 
 namespace heddle::inline v0 {
@@ -27,9 +28,11 @@ class LibraryWork final : public Work {
     wait_for_work(m_call.exec, Call::where);
     heddle::check(m_call.library(&m_request), Call::where);
   }
-  /// A pending call keeps its memory, because MPI may still write it.
+  /// A pending call keeps its memory and its communicator, because MPI may still use them.
   ~LibraryWork() override {
-    if (m_request != MPI_REQUEST_NULL) static_cast<void>(new Call(std::move(m_call)));
+    if (m_request == MPI_REQUEST_NULL) return;
+    const Communicator& comm = *m_call.comm;
+    comm.leave_to_mpi(std::move(m_call));
   }
 
   bool test() override {

@@ -30,8 +30,8 @@ void agree(const Call& call, Describe&& describe) {
 }
 
 /// Waits for `request`, an operation of MPI's that all ranks take part in, furthering the requests
-/// that other ranks wait for before they come to it. Where it throws, the operation goes on: MPI
-/// has no way to cancel it, so that its memory must stay.
+/// that other ranks wait for before they come to it. If it throws, the operation goes on, because
+/// MPI cannot cancel it: its memory must stay, and the communicator is left to MPI.
 template <class Call>
 void complete(const Call& call, MPI_Request& request) {
   const ExecuteOptions& options = call.options.execute;
@@ -43,10 +43,12 @@ void complete(const Call& call, MPI_Request& request) {
     if (done != 0) return;
     others.further();
     waiting();
-    if (options.watchdog > 0 && steady_seconds() - since > options.watchdog)
+    if (options.watchdog > 0 && steady_seconds() - since > options.watchdog) {
+      call.comm->leave_to_mpi();
       throw communication_error({text(Call::where, ", rank ", call.comm->rank()),
                                  "stuck: another rank does not make the call",
                                  text("watchdog after ", options.watchdog, " s")});
+    }
   }
 }
 
