@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <heddle/heddle_core.hpp>
+#include <heddle/plan.hpp>
 
 namespace hd = heddle;
 

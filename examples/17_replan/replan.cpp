@@ -10,7 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include <heddle/execute/replanner.hpp>
 #include <heddle/heddle_core.hpp>
+#include <heddle/plan.hpp>
 
 namespace hd = heddle;
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <heddle/heddle.hpp>
+#include <heddle/plan/message_costs.hpp>
 
 namespace hd = heddle;
 

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include <heddle/heddle.hpp>
+#include <heddle/plan/switches.hpp>
 
 namespace hd = heddle;
 

@@ -3,9 +3,10 @@
 #pragma once
 
 /// @file
-/// Everything of comm/: MPI and Kokkos brought up, communicators, the MPI transport, messages from
-/// device memory and of strided boxes, moves between memory spaces, device meshes, places of plans,
-/// agreement about calls, and measuring a machine.
+/// All of comm/ except replan.hpp, which includes the planners: MPI and Kokkos brought up,
+/// communicators, the MPI transport, messages from device memory and of strided boxes, moves
+/// between memory spaces, device meshes, places of plans, agreement about calls, and measuring a
+/// machine.
 
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/block_datatype.hpp>
@@ -21,7 +22,6 @@
 #include <heddle/comm/measure_paths.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/comm/planned_mesh.hpp>
-#include <heddle/comm/replan.hpp>
 #include <heddle/comm/shared_transport.hpp>
 #include <heddle/comm/space_mover.hpp>
 #include <heddle/comm/space_source.hpp>

@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// Everything of execute/: programs, the executor, transports without MPI, the Runner.
+/// Programs, the executor, transports without MPI, the Runner: all of execute/ except the
+/// Replanner, which includes the planners.
 
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/adaptive_runner.hpp>
@@ -20,14 +21,14 @@
 #include <heddle/execute/gather_trail.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/local_updates.hpp>
-#include <heddle/execute/mover.hpp>
 #include <heddle/execute/mailbox.hpp>
+#include <heddle/execute/mover.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/recording.hpp>
-#include <heddle/execute/replanner.hpp>
+#include <heddle/execute/resumed_run.hpp>
 #include <heddle/execute/runner.hpp>
-#include <heddle/execute/shaped_mover.hpp>
 #include <heddle/execute/sendable.hpp>
+#include <heddle/execute/shaped_mover.hpp>
 #include <heddle/execute/shaped_transport.hpp>
 #include <heddle/execute/shared_blocks.hpp>
 #include <heddle/execute/shared_executor.hpp>

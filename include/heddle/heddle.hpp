@@ -3,7 +3,9 @@
 #pragma once
 
 /// @file
-/// Everything of the target heddle::heddle. Needs Kokkos and MPI; see heddle_core.hpp for the rest.
+/// The rooms of the target heddle::heddle, which needs Kokkos and MPI, and heddle_core.hpp.
+/// Planning is included by name: heddle/plan.hpp has the planners, heddle/execute/replanner.hpp and
+/// heddle/comm/replan.hpp the Replanner and its place on MPI.
 
 #include <heddle/collective.hpp>
 #include <heddle/comm.hpp>

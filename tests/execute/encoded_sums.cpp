@@ -14,6 +14,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <heddle/core/random.hpp>
 #include <heddle/execute.hpp>
 #include <heddle/schedule.hpp>
 

@@ -24,6 +24,7 @@
 #include <heddle/core.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute.hpp>
+#include <heddle/execute/replanner.hpp>
 #include <heddle/machine.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>

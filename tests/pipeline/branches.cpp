@@ -18,6 +18,7 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/plan/flexpipe.hpp>
 
 #include "support/complaint.hpp"
 #include "support/world.hpp"

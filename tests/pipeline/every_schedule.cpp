@@ -23,6 +23,7 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/plan/choose_chimera.hpp>
 
 #include "support/complaint.hpp"
 #include "support/mlp_stage.hpp"

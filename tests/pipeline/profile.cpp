@@ -19,6 +19,7 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/plan/plan_schedule.hpp>
 
 #include "support/complaint.hpp"
 #include "support/world.hpp"

@@ -18,7 +18,10 @@
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <mpi.h>
 
+#include <heddle/comm/replan.hpp>
+#include <heddle/execute/replanner.hpp>
 #include <heddle/heddle.hpp>
+#include <heddle/plan.hpp>
 
 #include "gpt_training.hpp"
 #include "support/world.hpp"

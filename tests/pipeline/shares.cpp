@@ -20,6 +20,7 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/plan/plan_schedule.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

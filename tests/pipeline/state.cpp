@@ -20,7 +20,10 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
+#include <heddle/comm/replan.hpp>
+#include <heddle/execute/replanner.hpp>
 #include <heddle/heddle.hpp>
+#include <heddle/plan.hpp>
 
 #include "support/complaint.hpp"
 #include "support/mlp_stage.hpp"
@@ -372,13 +375,13 @@ TEST_CASE("a run that saves two files in turns continues from the newest one tha
     CHECK_THAT(run.words(), ContainsSubstring(words));
     for (int s = from; s < to; ++s) CHECK(step(run, s) == expected[static_cast<std::size_t>(s)]);
   };
-  train(0, 4, "");                                       // saves step 3 to the first file
-  train(3, 8, "resumes at step 3");                      // and step 6 to the second
-  train(6, 7, ".2'");                                    // saves nothing
+  train(0, 4, "");                   // saves step 3 to the first file
+  train(3, 8, "resumes at step 3");  // and step 6 to the second
+  train(6, 7, ".2'");                // saves nothing
   damage(second.path);
   train(3, 4, "skips a damaged file: heddle::Checkpoint");
-  train(3, 10, "resumes at step 3");                     // overwrites the damaged file, step 6
-  train(9, 10, "resumes at step 9");                     // the first file, step 9
+  train(3, 10, "resumes at step 3");  // overwrites the damaged file, step 6
+  train(9, 10, "resumes at step 9");  // the first file, step 9
   damage(file.path());
   damage(second.path);
   Named model = named({});

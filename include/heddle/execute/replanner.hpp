@@ -21,6 +21,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/recording.hpp>
+#include <heddle/execute/resumed_run.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/planner/plan_choice.hpp>
@@ -59,13 +60,6 @@ struct TrainingOptions {
   std::int64_t steps = 0;               ///< the steps of the whole run, see ReplannerOptions
   plan::PlanChoiceOptions choice = {};  ///< how plans are chosen
   RunOptions run = {};                  ///< the options of the steps
-};
-
-/// A run that continues from a checkpoint, or begins.
-struct ResumedRun {
-  std::int64_t step = 0;   ///< the number of steps that are done
-  std::string words = {};  ///< the file and its step; empty without a file
-  std::function<void(std::int64_t step)> save = {};  ///< saves the state after `step` steps
 };
 
 /// Runs a model by the Plan that a PlanChoice selects. There is one object per rank. All ranks

@@ -22,7 +22,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/exchange.hpp>
-#include <heddle/execute/replanner.hpp>
+#include <heddle/execute/resumed_run.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/pipeline/checkpoint.hpp>
 #include <heddle/pipeline/state.hpp>
