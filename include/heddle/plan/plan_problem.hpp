@@ -129,10 +129,11 @@ struct StagePrice {
 /// machine. Messages have the bytes of the sharding's codec.
 ///
 /// Messages: the samples of a stage are consecutive ranges, by group and then by rank of the group,
-/// which have equal parts. A message joins two ranks of neighbouring stages whose ranges overlap. A
-/// rank sends one message after another, and also receives one after another; so do the ports and
-/// lines on their routes. The price is the time of the busiest of these: the sum of occupancies and
-/// the greatest latency.
+/// which have equal parts. A message joins two ranks of neighbouring stages whose ranges overlap.
+/// All messages of a cut begin together. Each has the link of its pair of ranks, and ports and
+/// lines on their routes carry one message after another. The price is the time until the last one
+/// arrives, as in simulate() for equal messages. If the network adapter of a rank is to carry one
+/// message after another, give the machine Ports.
 /// @throws contract_error for a plan that check(const Plan&) refuses, if there is no such sharding,
 ///         and if its nodes or pairs do not divide the ranks of a stage with the same weights.
 [[nodiscard]] std::vector<StagePrice> stage_prices(const Plan& plan, const PlanProblem& problem);

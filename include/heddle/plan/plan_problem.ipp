@@ -24,10 +24,10 @@
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/impl/cut_messages.hpp>
-#include <heddle/plan/impl/cut_traffic.hpp>
 #include <heddle/plan/impl/plan_orders.hpp>
 #include <heddle/plan/impl/stage_exchange.hpp>
 #include <heddle/plan/impl/stage_memory.hpp>
+#include <heddle/plan/impl/traffic_round.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/action.hpp>
@@ -285,11 +285,12 @@ HEDDLE_INLINE std::vector<StagePrice> stage_prices(const Plan& plan, const PlanP
       price.gradient_sum += each.price.gradient_sum;
     }
     if (s + 1 == plan.stages.size()) continue;
-    impl::CutTraffic down(problem.machine()), up(problem.machine());
-    impl::each_message(plan, s, problem, [&](Rank from, Rank to, Bytes bytes) {
-      down.add(from, to, bytes);
-      up.add(to, from, bytes);
-    });
+    impl::TrafficRound down(problem.machine()), up(problem.machine());
+    impl::each_message(plan, s, problem.profile(), problem.options().activation,
+                       [&](Rank from, Rank to, Bytes bytes) {
+                         down.add(from, to, static_cast<double>(bytes));
+                         up.add(to, from, static_cast<double>(bytes));
+                       });
     price.send_forward = down.time();
     price.send_backward = up.time();
   }
