@@ -591,11 +591,50 @@ TEST_CASE("the attention of divided sequences is priced as the Schedule of its m
         CHECK_THAT(price(alike).forward, WithinRel(work + pass(alike, false), 1e-12));
         // Where links are not alike, ranks with fast ones need not wait as long as is counted.
         CHECK(price(uneven).forward >= work + pass(uneven, false));
-        if (!by_heads) continue;
         CHECK_THAT(price(alike).backward, WithinRel(3 * work + pass(alike, true), 1e-12));
+        CHECK(price(uneven).backward >= 3 * work + pass(uneven, true));
         CHECK_THAT(price(ports).forward, WithinRel(work + pass(ports, false), 1e-12));
         CHECK_THAT(price(ports).backward, WithinRel(3 * work + pass(ports, true), 1e-12));
       }
+}
+
+TEST_CASE("a ring of any ranks is priced as its Schedule, forward and backward") {
+  using enum hd::SequenceMethod;
+  constexpr int tokens = 60, width = 2, sequences = 2;
+  for (const hd::SequenceMethod method : {ring, rsa})
+    for (int ranks = 2; ranks <= 6; ++ranks)
+      for (const hd::Seconds latency : {0.0, 0.5, 2.0, 8.0})
+        // A message takes 2 s on its link, and 0 to 6 s in the ports of its ranks.
+        for (const double port : {0.0, 0.5, 1.5, 2.0, 6.0}) {
+          CAPTURE(method, ranks, latency, port);
+          const hd::schedule::AttentionForm form{.ranks = ranks,
+                                                 .mask = {.causal = false},
+                                                 .tokens = tokens,
+                                                 .head_width = width,
+                                                 .type = hd::Scalar::f32};
+          const double block = 2.0 * tokens * width * 4 / ranks / (method == rsa ? 2 : 1);
+          hd::Level rank{.name = "rank", .ranks = 1};
+          if (port > 0) rank.ports = {block / port, block / port};
+          const hd::Machine machine = hd::Machine::hierarchical(
+              std::vector<hd::Device>(static_cast<std::size_t>(ranks), {"gpu"}),
+              {rank, {.name = "all", .ranks = ranks, .link = {latency, block / 2}}});
+          hd::Profile profile = profile_of(1);
+          profile.layers[0].keys = hd::Bytes{2} * tokens * form.key_bytes();
+          hd::Plan plan{.stages = {stage(0, 1, {}, {sequences})}, .attention = method};
+          for (int r = 0; r < ranks; ++r) plan.stages[0].ranks.emplace_back(r);
+          plan.stages[0].sequence = ranks;
+          const auto pass = [&](bool backward) {
+            const hp::SequenceCandidate candidate{.method = method, .heads = 1, .ring = ranks};
+            return hd::simulate(hp::sequence_schedule(candidate, form, backward, sequences), {},
+                                machine)
+                .makespan();
+          };
+          const hp::PlanProblem problem(profile, machine, {.batch = sequences});
+          const hp::StagePrice price = hp::stage_prices(plan, problem)[0];
+          const double work = 1.0 * sequences / ranks;
+          CHECK_THAT(price.forward, WithinRel(work + pass(false), 1e-12));
+          CHECK_THAT(price.backward, WithinRel(3 * work + pass(true), 1e-12));
+        }
 }
 
 TEST_CASE("ranks that divide sequences exchange keys in every pass") {
@@ -605,21 +644,22 @@ TEST_CASE("ranks that divide sequences exchange keys in every pass") {
   const hp::PlanProblem problem(profile, machine, {.batch = 4});
   hd::Plan plan{.stages = {stage(0, 3, {0, 1, 2}, {2})}, .microbatches = 2};
   plan.stages[0].sequence = 3;
-  // 2 layers and 2 samples, 2 messages each, of a third of the keys.
-  const double keys = 2 * 2 * 2 * (400 / 100.0 + 0.5), forward = 3 * 1 * 2 / 3.0,
-               backward = 3 * forward;
+  // 2 layers and 2 samples, 2 messages each, of a third of the keys. In a backward the gradients
+  // travel one step behind the keys, which takes 3 messages.
+  const double keys = 2 * 2 * 2 * (400 / 100.0 + 0.5), gradients = 1.5 * keys,
+               forward = 3 * 1 * 2 / 3.0, backward = 3 * forward;
   const double sum = 2 * 2 * (200 / 100.0 + 0.5), update = 3 * 0.25;
-  const double step = 2 * (forward + backward + 3 * keys) + sum + update;
+  const double step = 2 * (forward + backward + keys + gradients) + sum + update;
   CHECK_THAT(hp::stage_prices(plan, problem)[0].forward, WithinRel(forward + keys, 1e-12));
   CHECK_THAT(hp::simulated_step(plan, problem), WithinRel(step, 1e-12));
   const hp::RankCosts costs = hp::costs(plan, profile, machine);
   CHECK_THAT(costs.times(2).forward, WithinRel(forward + keys, 1e-12));
-  CHECK_THAT(costs.times(2).backward(), WithinRel(backward + 2 * keys, 1e-12));
+  CHECK_THAT(costs.times(2).backward(), WithinRel(backward + gradients, 1e-12));
   CHECK_THAT(hd::simulate(hp::schedule(plan, profile, {.type = hd::Scalar::i8}), costs).makespan(),
              WithinRel(step, 1e-12));
   plan.stages[0].recompute = true;
   CHECK_THAT(hp::stage_prices(plan, problem)[0].backward,
-             WithinRel(backward + 2 * keys + forward + keys, 1e-12));
+             WithinRel(backward + gradients + forward + keys, 1e-12));
   plan.stages[0].recompute = false;
   // Two ranks that divide layers have half of the keys each, and rings of their own.
   plan.stages[0].ranks = {0, 1, 2, 3, 4, 5};

@@ -107,8 +107,10 @@ struct StagePrice {
 /// Keys: ranks of a group with sequence degree q > 1 exchange ProfiledLayer::keys around a ring, as
 /// schedule::ring_attention() does with one way. For each layer and each sample of the group, a
 /// forward takes the time of q - 1 messages of 1/q of the keys (and of one of `tensor` ranks). RSA
-/// has twice as many messages of half the size. A backward takes twice as long, and a second
-/// forward as long as a forward. With Plan::attention ulysses, each rank sends 1/q^2 of the keys
+/// has twice as many messages of half the size. In a backward the gradients of keys and values
+/// follow them at the same time, so it takes the time of q messages if they share no port, and more
+/// if they do. RSA has four times q - 1 messages then. A second forward takes as long as a forward.
+/// With Plan::attention ulysses, each rank sends 1/q^2 of the keys
 /// and queries of all samples to every other rank at once, and 1/q^2 of the outputs back. A
 /// backward takes as long, because gradients take the same ways. The messages are counted as if no
 /// computation hid them.

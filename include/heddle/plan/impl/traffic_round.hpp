@@ -71,7 +71,7 @@ class TrafficRound {
   const Machine* m_machine;
   Seconds m_longest = 0;
   std::vector<Busy> m_shared;
-  std::vector<SharedId> m_used;  ///< those with messages
+  std::vector<SharedId> m_used;  ///< the resources that have messages
 };
 
 }  // namespace heddle::inline v0::plan::impl
