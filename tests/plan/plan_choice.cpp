@@ -267,7 +267,21 @@ TEST_CASE("plans of other ranks, layers or batches are refused") {
   CHECK_THAT(refused(stages_of({3, 3, 2, 2, 2}, 8)), ContainsSubstring("rank 4"));
   CHECK_THAT(refused(stages_of({3, 3, 3, 2}, 8)), ContainsSubstring("layers"));
   CHECK_THAT(refused(stages_of({3, 3, 3, 3}, 4)), ContainsSubstring("4 samples"));
+  // migration() does not know the parts of these plans, so a run could not leave or reach them.
+  Plan divided = stages_of({6, 3, 3}, 8);
+  divided.stages[2].ranks = {Rank{2}, Rank{3}};
+  divided.stages[2].tensor = 2;
+  CHECK(refused(divided) ==
+        "heddle::plan::PlanChoice: the ranks of a group divide layers in a way that only the model "
+        "has (the first plan has tensor degree 2 at stage 2, migration() moves the state of degree "
+        "1 only); use migration_pieces() with the elements of each rank");
   PlanChoiceOptions options = options_of(8);
+  options.candidates = plan::fixed_plans({stages_of({3, 3, 3, 3}, 8), divided});
+  CHECK_THAT(message_of<contract_error>([&] { PlanChoice(equal_layers(), four(), options); }),
+             ContainsSubstring("a candidate has tensor degree 2 at stage 2"));
+  Plan levels = stages_of({3, 3, 3, 3}, 8);
+  levels.sharding = "three-level";
+  CHECK_THAT(refused(levels), ContainsSubstring("the first plan has the sharding 'three-level'"));
   options.candidates = plan::fixed_plans({stages_of({6, 6}, 8)});
   CHECK_THAT(message_of<contract_error>([&] { PlanChoice(equal_layers(), four(), options); }),
              ContainsSubstring("a candidate has another number of ranks"));

@@ -22,7 +22,9 @@
 #include <heddle/core/error.hpp>
 #include <heddle/machine/level.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/impl/cut_messages.hpp>
 #include <heddle/plan/impl/sequence_program.hpp>
+#include <heddle/plan/migration.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/plan_schedule.hpp>
 #include <heddle/plan/profile.hpp>
@@ -73,6 +75,22 @@ hd::Plan pipeline(int stages, int microbatches, const std::string& schedule = "1
   return plan;
 }
 
+/// The simulated time of the messages of the first cut of a plan, which all begin together.
+double simulated_cut(const hp::PlanProblem& problem, const hd::Plan& plan, bool forward) {
+  std::vector<hp::StatePiece> pieces;
+  hp::impl::each_message(plan, 0, problem.profile(), problem.options().activation,
+                         [&](hd::Rank from, hd::Rank to, hd::Bytes bytes) {
+                           hp::StatePiece& piece = pieces.emplace_back();
+                           piece.from = forward ? from : to;
+                           piece.to = forward ? to : from;
+                           piece.elements.add({0, static_cast<std::int64_t>(bytes)});
+                         });
+  const hd::Bytes one = 1;
+  return hd::simulate(hp::migration_schedule(pieces, problem.machine().ranks(), {&one, 1}), {},
+                      problem.machine())
+      .makespan();
+}
+
 /// The time of the messages of the only cut of a plan.
 double cut_time(const hd::Profile& profile, const hd::Machine& machine, const hd::Plan& plan) {
   const hp::PlanProblem problem(profile, machine, {.batch = plan.batch()});
@@ -80,6 +98,8 @@ double cut_time(const hd::Profile& profile, const hd::Machine& machine, const hd
   REQUIRE(prices.size() == 2);
   CHECK(prices[1].send_forward == 0);
   CHECK(prices[1].send_backward == 0);
+  CHECK(prices[0].send_forward == simulated_cut(problem, plan, true));
+  CHECK(prices[0].send_backward == simulated_cut(problem, plan, false));
   CHECK(prices[0].send_forward == prices[0].send_backward);
   return prices[0].send_forward;
 }
@@ -243,13 +263,13 @@ TEST_CASE("messages join ranks whose samples overlap") {
     return cut_time(profile, machine, {.stages = {a, b}});
   };
   CHECK(cut(stage(0, 1, {0}, {8}), stage(1, 2, {1}, {8})) == 8.5);
-  // The only receiver gets all 8 samples; the only sender sends all.
-  CHECK(cut(stage(0, 1, {0, 1, 2}, {3, 3, 2}), stage(1, 2, {3}, {8})) == 8.5);
-  CHECK(cut(stage(0, 1, {0}, {8}), stage(1, 2, {1, 2}, {4, 4})) == 8.5);
+  // Each pair of ranks has a link of its own.
+  CHECK(cut(stage(0, 1, {0, 1, 2}, {3, 3, 2}), stage(1, 2, {3}, {8})) == 3.5);
+  CHECK(cut(stage(0, 1, {0}, {8}), stage(1, 2, {1, 2}, {4, 4})) == 4.5);
   // Equal ranges: the larger one.
   CHECK(cut(stage(0, 1, {0, 1}, {5, 3}), stage(1, 2, {2, 3}, {5, 3})) == 5.5);
-  // 5:3 to 3:5 are messages of 3, 2 and 3 samples; two ranks have two of them.
-  CHECK(cut(stage(0, 1, {0, 1}, {5, 3}), stage(1, 2, {2, 3}, {3, 5})) == 5.5);
+  // 5:3 to 3:5 are messages of 3, 2 and 3 samples.
+  CHECK(cut(stage(0, 1, {0, 1}, {5, 3}), stage(1, 2, {2, 3}, {3, 5})) == 3.5);
   // A group of 2 ranks to a group of 2, and to two groups of one.
   hd::PlanStage pair = stage(0, 1, {0, 1}, {8});
   pair.tensor = 2;
@@ -257,12 +277,55 @@ TEST_CASE("messages join ranks whose samples overlap") {
   next.tensor = 2;
   CHECK(cut(pair, next) == 4.5);
   CHECK(cut(pair, stage(1, 2, {2, 3}, {4, 4})) == 4.5);
-  CHECK(cut(pair, stage(1, 2, {2, 3}, {6, 2})) == 6.5);
+  CHECK(cut(pair, stage(1, 2, {2, 3}, {6, 2})) == 4.5);
   // A sample in halves to thirds: messages of 34, 17, 17 and 34 bytes.
   pair.samples = {1};
   hd::PlanStage triple = stage(1, 2, {2, 3, 4}, {1});
   triple.sequence = 3;
-  CHECK(cut(pair, triple) == (34 + 17) / 100.0 + 0.5);
+  CHECK(cut(pair, triple) == 34 / 100.0 + 0.5);
+  // If each rank has one port, it sends or receives one message after another.
+  const hd::Machine ports = hd::Machine::hierarchical(
+      std::vector<hd::Device>(4, {"gpu"}), {{.name = "rank", .ranks = 1, .ports = {100, 100}},
+                                            {.name = "all", .ranks = 4, .link = slow}});
+  const auto in_turn = [&](const hd::PlanStage& a, const hd::PlanStage& b) {
+    return cut_time(profile, ports, {.stages = {a, b}});
+  };
+  CHECK(in_turn(stage(0, 1, {0, 1, 2}, {3, 3, 2}), stage(1, 2, {3}, {8})) == 8.5);
+  CHECK(in_turn(stage(0, 1, {0}, {8}), stage(1, 2, {1, 2}, {4, 4})) == 8.5);
+  CHECK(in_turn(stage(0, 1, {0, 1}, {5, 3}), stage(1, 2, {2, 3}, {3, 5})) == 5.5);
+}
+
+TEST_CASE("the messages of random stages take as long as simulate() says") {
+  std::mt19937_64 random(12);
+  const auto from = [&](int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(random);
+  };
+  int shared = 0;  // cuts in which a rank has several messages
+  for (std::uint64_t c = 0; c < hd::test::cases(200, 5'000); ++c) {
+    std::vector<hd::Link> links;
+    for (int l = 0; l < 64; ++l)
+      links.push_back({from(0, 4) / 4.0, static_cast<double>(from(1, 99))});
+    const hd::Machine machine = hd::Machine::from_links(std::vector<hd::Device>(8, {"gpu"}), links);
+    hd::Plan plan{.stages = {stage(0, 1, {}, {}), stage(1, 2, {}, {})}};
+    int next = 0;
+    for (hd::PlanStage& each : plan.stages) {
+      each.sequence = from(1, 2);
+      const int groups = from(1, 4 / each.sequence);
+      for (int r = 0; r < groups * each.sequence; ++r) each.ranks.emplace_back(next++);
+      for (int left = 12, g = 0; g < groups; ++g) {
+        each.samples.push_back(g + 1 == groups ? left : from(1, left / (groups - g)));
+        left -= static_cast<int>(each.samples.back());
+      }
+    }
+    shared += plan.stages[0].ranks.size() != plan.stages[1].ranks.size();
+    const hd::Profile profile = profile_of(2);
+    const hp::PlanProblem problem(profile, machine, {.batch = plan.batch()});
+    const hp::StagePrice price = hp::stage_prices(plan, problem)[0];
+    CAPTURE(c, plan);
+    REQUIRE(price.send_forward == simulated_cut(problem, plan, true));
+    REQUIRE(price.send_backward == simulated_cut(problem, plan, false));
+  }
+  CHECK(shared > 100);
 }
 
 TEST_CASE("casts change the bytes of messages, ports and lines are shared") {
@@ -348,9 +411,9 @@ TEST_CASE("a microbatch alone takes the sum of all stages and messages") {
   const hd::Machine machine = hd::Machine::uniform(4, {"gpu"}, slow);
   const hp::PlanProblem problem(profile, machine, {.batch = 4});
   // Stage 0 has 2 samples a rank, its sum takes 2 + 1; stage 1 has two layers of 4 samples.
-  // Messages of 400 bytes take 4.5.
+  // Messages of 200 bytes take 2.5.
   const hd::Plan plan{.stages = {stage(0, 1, {0, 1}, {2, 2}), stage(1, 3, {2}, {4})}};
-  CHECK(hp::simulated_step(plan, problem) == 2 + 4.5 + 8 + 24 + 4.5 + 6 + (2 + 1) + 0.25);
+  CHECK(hp::simulated_step(plan, problem) == 2 + 2.5 + 8 + 24 + 2.5 + 6 + (2 + 1) + 0.25);
   // ZB-H1 splits: I of stage 0 needs I of stage 1 only, W comes last: F F I I W.
   const hd::Machine fast = hd::Machine::uniform(4, {"gpu"}, free_link);
   const hp::PlanProblem free(profile, fast, {.batch = 1});
@@ -528,11 +591,50 @@ TEST_CASE("the attention of divided sequences is priced as the Schedule of its m
         CHECK_THAT(price(alike).forward, WithinRel(work + pass(alike, false), 1e-12));
         // Where links are not alike, ranks with fast ones need not wait as long as is counted.
         CHECK(price(uneven).forward >= work + pass(uneven, false));
-        if (!by_heads) continue;
         CHECK_THAT(price(alike).backward, WithinRel(3 * work + pass(alike, true), 1e-12));
+        CHECK(price(uneven).backward >= 3 * work + pass(uneven, true));
         CHECK_THAT(price(ports).forward, WithinRel(work + pass(ports, false), 1e-12));
         CHECK_THAT(price(ports).backward, WithinRel(3 * work + pass(ports, true), 1e-12));
       }
+}
+
+TEST_CASE("a ring of any ranks is priced as its Schedule, forward and backward") {
+  using enum hd::SequenceMethod;
+  constexpr int tokens = 60, width = 2, sequences = 2;
+  for (const hd::SequenceMethod method : {ring, rsa})
+    for (int ranks = 2; ranks <= 6; ++ranks)
+      for (const hd::Seconds latency : {0.0, 0.5, 2.0, 8.0})
+        // A message takes 2 s on its link, and 0 to 6 s in the ports of its ranks.
+        for (const double port : {0.0, 0.5, 1.5, 2.0, 6.0}) {
+          CAPTURE(method, ranks, latency, port);
+          const hd::schedule::AttentionForm form{.ranks = ranks,
+                                                 .mask = {.causal = false},
+                                                 .tokens = tokens,
+                                                 .head_width = width,
+                                                 .type = hd::Scalar::f32};
+          const double block = 2.0 * tokens * width * 4 / ranks / (method == rsa ? 2 : 1);
+          hd::Level rank{.name = "rank", .ranks = 1};
+          if (port > 0) rank.ports = {block / port, block / port};
+          const hd::Machine machine = hd::Machine::hierarchical(
+              std::vector<hd::Device>(static_cast<std::size_t>(ranks), {"gpu"}),
+              {rank, {.name = "all", .ranks = ranks, .link = {latency, block / 2}}});
+          hd::Profile profile = profile_of(1);
+          profile.layers[0].keys = hd::Bytes{2} * tokens * form.key_bytes();
+          hd::Plan plan{.stages = {stage(0, 1, {}, {sequences})}, .attention = method};
+          for (int r = 0; r < ranks; ++r) plan.stages[0].ranks.emplace_back(r);
+          plan.stages[0].sequence = ranks;
+          const auto pass = [&](bool backward) {
+            const hp::SequenceCandidate candidate{.method = method, .heads = 1, .ring = ranks};
+            return hd::simulate(hp::sequence_schedule(candidate, form, backward, sequences), {},
+                                machine)
+                .makespan();
+          };
+          const hp::PlanProblem problem(profile, machine, {.batch = sequences});
+          const hp::StagePrice price = hp::stage_prices(plan, problem)[0];
+          const double work = 1.0 * sequences / ranks;
+          CHECK_THAT(price.forward, WithinRel(work + pass(false), 1e-12));
+          CHECK_THAT(price.backward, WithinRel(3 * work + pass(true), 1e-12));
+        }
 }
 
 TEST_CASE("ranks that divide sequences exchange keys in every pass") {
@@ -542,21 +644,22 @@ TEST_CASE("ranks that divide sequences exchange keys in every pass") {
   const hp::PlanProblem problem(profile, machine, {.batch = 4});
   hd::Plan plan{.stages = {stage(0, 3, {0, 1, 2}, {2})}, .microbatches = 2};
   plan.stages[0].sequence = 3;
-  // 2 layers and 2 samples, 2 messages each, of a third of the keys.
-  const double keys = 2 * 2 * 2 * (400 / 100.0 + 0.5), forward = 3 * 1 * 2 / 3.0,
-               backward = 3 * forward;
+  // 2 layers and 2 samples, 2 messages each, of a third of the keys. In a backward the gradients
+  // travel one step behind the keys, which takes 3 messages.
+  const double keys = 2 * 2 * 2 * (400 / 100.0 + 0.5), gradients = 1.5 * keys,
+               forward = 3 * 1 * 2 / 3.0, backward = 3 * forward;
   const double sum = 2 * 2 * (200 / 100.0 + 0.5), update = 3 * 0.25;
-  const double step = 2 * (forward + backward + 3 * keys) + sum + update;
+  const double step = 2 * (forward + backward + keys + gradients) + sum + update;
   CHECK_THAT(hp::stage_prices(plan, problem)[0].forward, WithinRel(forward + keys, 1e-12));
   CHECK_THAT(hp::simulated_step(plan, problem), WithinRel(step, 1e-12));
   const hp::RankCosts costs = hp::costs(plan, profile, machine);
   CHECK_THAT(costs.times(2).forward, WithinRel(forward + keys, 1e-12));
-  CHECK_THAT(costs.times(2).backward(), WithinRel(backward + 2 * keys, 1e-12));
+  CHECK_THAT(costs.times(2).backward(), WithinRel(backward + gradients, 1e-12));
   CHECK_THAT(hd::simulate(hp::schedule(plan, profile, {.type = hd::Scalar::i8}), costs).makespan(),
              WithinRel(step, 1e-12));
   plan.stages[0].recompute = true;
   CHECK_THAT(hp::stage_prices(plan, problem)[0].backward,
-             WithinRel(backward + 2 * keys + forward + keys, 1e-12));
+             WithinRel(backward + gradients + forward + keys, 1e-12));
   plan.stages[0].recompute = false;
   // Two ranks that divide layers have half of the keys each, and rings of their own.
   plan.stages[0].ranks = {0, 1, 2, 3, 4, 5};

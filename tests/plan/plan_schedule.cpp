@@ -140,7 +140,7 @@ TEST_CASE("with one rank a stage the Schedule takes simulated_step()") {
 TEST_CASE("with shares, latencies or recomputation it is between the busiest rank and the price") {
   Random random(2);
   int faster = 0;
-  for (std::uint64_t c = 0; c < test::cases(60, 5000); ++c) {
+  for (std::uint64_t c = 0; c < test::cases(90, 5000); ++c) {
     const int layers = in(random, 1, 6), ranks = in(random, 2, 7);
     const Profile profile = random_profile(random, layers);
     const Machine machine = random_machine(random, ranks, c % 2 == 0 ? 0 : 0.3);

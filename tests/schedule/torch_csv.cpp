@@ -190,9 +190,12 @@ TEST_CASE("a file or line without actions is refused") {
   CHECK(test::message_of<format_error>([] { (void)read_orders(" \r\n\n"); }) ==
         "heddle::schedule::read_orders(CSV): the file is empty");
   CHECK(said("0F0\n\n1F0") ==
-        "2.1: a rank has no action (line 2, cell 1: ''); a line is the list of "
-        "one rank");
+        "2.1: a rank has no action (line 2, cell 1: ''); each line is a rank, also for torch: give "
+        "it an action or delete the line");
   CHECK(said(",,\n0F0").starts_with("1.1: a rank has no action"));
+  CHECK(said("0F0\n,,").starts_with("2.1: a rank has no action"));
+  CHECK(said("0F0\n,,\n").starts_with("2.1: a rank has no action"));
+  CHECK(said("0F0\n\n \n").empty());
   CHECK(said("0UNSHARD").starts_with("1.1: a rank has no action"));
 }
 

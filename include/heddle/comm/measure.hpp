@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include <heddle/comm/device_mesh.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
@@ -28,6 +27,8 @@
 #include <heddle/machine/machine.hpp>
 
 namespace heddle::inline v0 {
+
+class DeviceMesh;
 
 /// How long measure_machine() measures, and how it waits.
 struct MeasureOptions {

@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include <heddle/comm/device_mesh.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
@@ -31,6 +30,8 @@
 #include <heddle/machine/network.hpp>
 
 namespace heddle::inline v0 {
+
+class DeviceMesh;
 
 /// The options of measure_links().
 struct LinkOptions {

@@ -7,10 +7,11 @@
 /// before it allocates them.
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/machine/machine.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
+
+class Machine;
 
 /// Returns `schedule` with an arena in place of every transient buffer that fold() cannot fold
 /// because its parts have different sizes, if the arena is smaller; see fold_to_arena(). Buffers of

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <tuple>
 
-#include <heddle/kernel/map.hpp>
 #include <heddle/kernel/view.hpp>
 
 namespace heddle::inline v0 {

@@ -5,12 +5,13 @@
 /// @file
 /// StagePlace: what Stages tells the function that makes a stage.
 
-#include <heddle/comm/planned_mesh.hpp>
 #include <heddle/core/index.hpp>
-#include <heddle/pipeline/partition.hpp>
+#include <heddle/layout/layer_range.hpp>
 #include <heddle/schedule/order/stage_shares.hpp>
 
 namespace heddle::inline v0 {
+
+class PlannedMesh;
 
 /// The part of the model and of a microbatch that a stage computes on this rank.
 struct StagePlace {

@@ -49,7 +49,6 @@
 #include <heddle/plan/migration.hpp>
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/collective/form.hpp>
-#include <heddle/schedule/order/weave.hpp>
 #include <heddle/schedule/pass/data_parallel.hpp>
 #include <heddle/schedule/pass/expand.hpp>
 #include <heddle/schedule/pass/gradient_sum.hpp>

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <heddle/core/index.hpp>
@@ -82,6 +83,16 @@ struct StatePiece {
 ///         `whole`. migration_pieces() moves any parts.
 [[nodiscard]] Schedule migration(const Plan& before, const Plan& after,
                                  std::span<const Bytes> sizes, int ranks = 0, Bytes whole = 1);
+
+namespace impl {
+
+/// Checks that migration() can move the state of a plan. Errors name the function `where`, and call
+/// the plan `what`.
+/// @throws contract_error if a stage has a tensor degree above 1, or if the plan has a sharding
+///         other than zero1, zero2 and zero3.
+void check_movable(const Plan& plan, const char* where, std::string_view what);
+
+}  // namespace impl
 
 /// The bytes and messages of a Schedule of moves between ranks.
 struct Moved {

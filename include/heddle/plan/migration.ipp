@@ -60,21 +60,11 @@ using HeldByArray = std::vector<std::map<std::size_t, IndexSet>>;
   return result;
 }
 
-inline void check_movable(const Plan& plan, std::span<const Bytes> sizes, int ranks, Bytes whole) {
+inline void check_state(const Plan& plan, std::string_view what, std::span<const Bytes> sizes,
+                        int ranks, Bytes whole) {
   constexpr const char* where = "heddle::plan::migration";
   heddle::check(plan, static_cast<int>(sizes.size()), ranks);
-  for (std::size_t s = 0; s < plan.stages.size(); ++s)
-    expects(plan.stages[s].tensor == 1, [&] {
-      return ErrorInfo{where, "the ranks of a group divide layers in a way that only the model has",
-                       text("stage ", s, " has tensor degree ", plan.stages[s].tensor),
-                       "use migration_pieces() with the elements of each rank"};
-    });
-  expects(plan.sharding.empty() || zero_stage(plan.sharding) > 0, [&] {
-    return ErrorInfo{where, "a plan does not say how this sharding divides the state",
-                     text("the plan has the sharding '", plan.sharding, "'"),
-                     "use zero1, zero2 or zero3, or migration_pieces() with the elements of each "
-                     "rank"};
-  });
+  check_movable(plan, where, what);
   for (std::size_t l = 0; l < sizes.size(); ++l)
     expects(whole > 0 && sizes[l] % whole == 0, [&] {
       return ErrorInfo{where, "the state of a layer must be a multiple of `whole` bytes",
@@ -113,6 +103,22 @@ inline void check_movable(const Plan& plan, std::span<const Bytes> sizes, int ra
     }
   }
   return held;
+}
+
+HEDDLE_INLINE void check_movable(const Plan& plan, const char* where, std::string_view what) {
+  for (std::size_t s = 0; s < plan.stages.size(); ++s)
+    expects(plan.stages[s].tensor == 1, [&] {
+      return ErrorInfo{where, "the ranks of a group divide layers in a way that only the model has",
+                       text(what, " has tensor degree ", plan.stages[s].tensor, " at stage ", s,
+                            ", migration() moves the state of degree 1 only"),
+                       "use migration_pieces() with the elements of each rank"};
+    });
+  expects(plan.sharding.empty() || zero_stage(plan.sharding) > 0, [&] {
+    return ErrorInfo{where, "a plan does not say how this sharding divides the state",
+                     text(what, " has the sharding '", plan.sharding, "'"),
+                     "use zero1, zero2 or zero3, or migration_pieces() with the elements of each "
+                     "rank"};
+  });
 }
 
 }  // namespace impl
@@ -234,7 +240,8 @@ HEDDLE_INLINE Schedule migration(const Plan& before, const Plan& after,
     for (const Plan* plan : {&before, &after})
       for (const PlanStage& stage : plan->stages)
         for (const Rank rank : stage.ranks) ranks = std::max(ranks, static_cast<int>(+rank) + 1);
-  for (const Plan* plan : {&before, &after}) impl::check_movable(*plan, sizes, ranks, whole);
+  impl::check_state(before, "the plan before", sizes, ranks, whole);
+  impl::check_state(after, "the plan after", sizes, ranks, whole);
   const std::vector<Bytes> bytes(sizes.size(), whole);
   const auto pieces = migration_pieces(impl::held_layers(before, sizes, ranks, whole),
                                        impl::held_layers(after, sizes, ranks, whole), bytes);

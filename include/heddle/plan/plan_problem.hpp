@@ -107,8 +107,10 @@ struct StagePrice {
 /// Keys: ranks of a group with sequence degree q > 1 exchange ProfiledLayer::keys around a ring, as
 /// schedule::ring_attention() does with one way. For each layer and each sample of the group, a
 /// forward takes the time of q - 1 messages of 1/q of the keys (and of one of `tensor` ranks). RSA
-/// has twice as many messages of half the size. A backward takes twice as long, and a second
-/// forward as long as a forward. With Plan::attention ulysses, each rank sends 1/q^2 of the keys
+/// has twice as many messages of half the size. In a backward the gradients of keys and values
+/// follow them at the same time, so it takes the time of q messages if they share no port, and more
+/// if they do. RSA has four times q - 1 messages then. A second forward takes as long as a forward.
+/// With Plan::attention ulysses, each rank sends 1/q^2 of the keys
 /// and queries of all samples to every other rank at once, and 1/q^2 of the outputs back. A
 /// backward takes as long, because gradients take the same ways. The messages are counted as if no
 /// computation hid them.
@@ -129,10 +131,11 @@ struct StagePrice {
 /// machine. Messages have the bytes of the sharding's codec.
 ///
 /// Messages: the samples of a stage are consecutive ranges, by group and then by rank of the group,
-/// which have equal parts. A message joins two ranks of neighbouring stages whose ranges overlap. A
-/// rank sends one message after another, and also receives one after another; so do the ports and
-/// lines on their routes. The price is the time of the busiest of these: the sum of occupancies and
-/// the greatest latency.
+/// which have equal parts. A message joins two ranks of neighbouring stages whose ranges overlap.
+/// All messages of a cut begin together. Each has the link of its pair of ranks, and ports and
+/// lines on their routes carry one message after another. The price is the time until the last one
+/// arrives, as in simulate() for equal messages. If the network adapter of a rank is to carry one
+/// message after another, give the machine Ports.
 /// @throws contract_error for a plan that check(const Plan&) refuses, if there is no such sharding,
 ///         and if its nodes or pairs do not divide the ranks of a stage with the same weights.
 [[nodiscard]] std::vector<StagePrice> stage_prices(const Plan& plan, const PlanProblem& problem);

@@ -24,10 +24,11 @@
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/impl/cut_messages.hpp>
-#include <heddle/plan/impl/cut_traffic.hpp>
 #include <heddle/plan/impl/plan_orders.hpp>
+#include <heddle/plan/impl/ring_exchange.hpp>
 #include <heddle/plan/impl/stage_exchange.hpp>
 #include <heddle/plan/impl/stage_memory.hpp>
+#include <heddle/plan/impl/traffic_round.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/action.hpp>
@@ -255,22 +256,9 @@ HEDDLE_INLINE PlanProblem::PlanProblem(const Profile& profile, const Machine& ma
 HEDDLE_INLINE Seconds ring_all_reduce_time(const Machine& machine, std::span<const Rank> ranks,
                                            double bytes) {
   if (ranks.size() < 2) return 0;
-  double bandwidth = std::numeric_limits<double>::infinity();
-  Seconds latency = 0;
-  for (const Rank from : ranks)
-    for (const Rank to : ranks) {
-      if (from == to) continue;
-      const Link& link = machine.link(from, to);
-      bandwidth = std::min(bandwidth, link.bandwidth);
-      latency = std::max(latency, link.latency);
-      if (machine.shared().empty()) continue;
-      const Route route = machine.route(from, to, Lane{0});
-      for (const auto* way : {&route.out, &route.in})
-        for (const SharedId id : *way)
-          bandwidth = std::min(bandwidth, machine.shared()[+id].bandwidth);
-    }
+  const impl::RingLink link = impl::ring_link(machine, ranks);
   const auto n = static_cast<double>(ranks.size());
-  return 2 * (n - 1) / n * bytes / bandwidth + 2 * (n - 1) * latency;
+  return 2 * (n - 1) / n * bytes / link.slowest() + 2 * (n - 1) * link.latency;
 }
 
 HEDDLE_INLINE std::vector<StagePrice> stage_prices(const Plan& plan, const PlanProblem& problem) {
@@ -285,11 +273,12 @@ HEDDLE_INLINE std::vector<StagePrice> stage_prices(const Plan& plan, const PlanP
       price.gradient_sum += each.price.gradient_sum;
     }
     if (s + 1 == plan.stages.size()) continue;
-    impl::CutTraffic down(problem.machine()), up(problem.machine());
-    impl::each_message(plan, s, problem, [&](Rank from, Rank to, Bytes bytes) {
-      down.add(from, to, bytes);
-      up.add(to, from, bytes);
-    });
+    impl::TrafficRound down(problem.machine()), up(problem.machine());
+    impl::each_message(plan, s, problem.profile(), problem.options().activation,
+                       [&](Rank from, Rank to, Bytes bytes) {
+                         down.add(from, to, static_cast<double>(bytes));
+                         up.add(to, from, static_cast<double>(bytes));
+                       });
     price.send_forward = down.time();
     price.send_backward = up.time();
   }

@@ -14,7 +14,6 @@
 #include <heddle/core/codec.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/plan.hpp>
 
@@ -37,12 +36,14 @@ struct RankSamples {
   return all;
 }
 
-/// Calls `message(from, to, bytes)` for all messages from stage `s` of a plan to the next one.
+/// Calls `message(from, to, bytes)` for all messages from stage `s` of a plan to the next one. The
+/// elements of activations have the type `type`.
 template <class Message>
-void each_message(const Plan& plan, std::size_t s, const PlanProblem& problem, Message&& message) {
+void each_message(const Plan& plan, std::size_t s, const Profile& profile, Scalar type,
+                  Message&& message) {
   const PlanStage& from = plan.stages[s];
   const PlanStage& to = plan.stages[s + 1];
-  const Bytes output = problem.profile().input_of(to.layers.first);
+  const Bytes output = profile.input_of(to.layers.first);
   const std::vector<RankSamples> sent = samples_by_rank(from), received = samples_by_rank(to);
   const Bytes here = from.ranks.size() / from.groups();
   const Bytes there = to.ranks.size() / to.groups();
@@ -54,7 +55,7 @@ void each_message(const Plan& plan, std::size_t s, const PlanProblem& problem, M
     const Bytes part = std::min(end_here, end_there) - first;
     Bytes bytes = part / unit * output + (part % unit * output + unit - 1) / unit;
     if (cast) {
-      const Bytes element = size_of(problem.options().activation);
+      const Bytes element = size_of(type);
       bytes = encoded_bytes(cast->type, cast->block, (bytes + element - 1) / element);
     }
     message(from.ranks[i], to.ranks[j], bytes);

@@ -156,7 +156,7 @@ class SiteStages {
     }
   }
 
-  /// The messages at a cut take at least as long as its fewest bytes over the best links of its
+  /// The messages at a cut take at least as long as its fewest bytes over all links between its
   /// ranks, and over the ports and lines that all of them pass.
   void add_cut_bound(std::size_t p) {
     const Machine& machine = m_problem.machine();
@@ -164,16 +164,14 @@ class SiteStages {
     std::vector<std::size_t> passes(machine.shared().size(), 0);  // pairs of ranks, by resource
     std::size_t pairs = 0;
     for (const Rank from : m_sites.sites()[m_order[p - 1]]) {
-      double best = 0;
       for (const Rank to : m_sites.sites()[m_order[p]]) {
-        best = std::max(best, machine.link(from, to).bandwidth);
+        bandwidth += machine.link(from, to).bandwidth;
         ++pairs;
         if (passes.empty()) continue;
         const Route route = machine.route(from, to, Lane{0});
         for (const auto* way : {&route.out, &route.in})
           for (const SharedId id : *way) ++passes[+id];
       }
-      bandwidth += best;
     }
     for (std::size_t i = 0; i < passes.size(); ++i)
       if (passes[i] == pairs) bandwidth = std::min(bandwidth, machine.shared()[i].bandwidth);

@@ -14,6 +14,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/layout/parameter_sharding.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/impl/ring_exchange.hpp>
 #include <heddle/plan/impl/shard_lines.hpp>
 #include <heddle/plan/impl/stage_memory.hpp>
 #include <heddle/plan/impl/traffic_round.hpp>
@@ -79,13 +80,6 @@ struct WeightExchange {
   }
 }
 
-/// The times in which the ranks of a group exchange the keys, values, queries and outputs of the
-/// attention of all layers of a stage.
-struct KeyExchange {
-  Seconds forward = 0;   ///< for one forward
-  Seconds backward = 0;  ///< for one backward
-};
-
 /// Returns the time of a layer in which all lines of a group exchange heads as Ulysses does: each
 /// pair of ranks sends one message of Q, K and V there, and one of the outputs back. A backward
 /// sends the gradients of the outputs there and those of Q, K and V back.
@@ -105,18 +99,7 @@ struct KeyExchange {
   return sum;
 }
 
-/// Returns the time in which the ranks of a line send the keys and values of a layer and a sample
-/// around a ring: each rank sends every block but one. RSA sends the keys first, and the values
-/// after them.
-[[nodiscard]] inline Seconds ring_exchange(const std::vector<Rank>& line, double keys,
-                                           SequenceMethod method, const Machine& machine) {
-  // Half of an all-reduce is P - 1 messages of 1/P of the bytes.
-  return method == SequenceMethod::rsa ? ring_all_reduce_time(machine, line, keys / 2)
-                                       : ring_all_reduce_time(machine, line, keys) / 2;
-}
-
-/// Returns the exchange of the attention of group `group`, by the plan's method. With rings, a
-/// backward takes twice as long as a forward, because the gradients of keys and values follow them.
+/// Returns the exchange of the attention of group `group`, by the plan's method.
 [[nodiscard]] inline KeyExchange key_exchange(const Plan& plan, const PlanStage& stage,
                                               std::size_t group, const Profile& profile,
                                               const Machine& machine) {
@@ -129,21 +112,28 @@ struct KeyExchange {
       lines[t].push_back(stage.ranks[(group * parts + p) * tensor + t]);
   const auto samples = static_cast<double>(stage.samples[group]);
   const bool by_heads = plan.attention == SequenceMethod::ulysses;
-  std::vector<Seconds> sums(tensor);  // by line; those of Ulysses are all in the first one
+  std::vector<KeyExchange> sums(tensor);  // by line; those of Ulysses are all in the first one
   for (int l = stage.layers.first; l < stage.layers.last; ++l) {
     const ProfiledLayer& layer = profile.layers[static_cast<std::size_t>(l)];
     if (layer.keys == 0) continue;
     const double keys = static_cast<double>(layer.keys) / stage.tensor;
     const double queries = static_cast<double>(layer.query_bytes()) / stage.tensor;
     if (by_heads) {
-      sums[0] += head_exchange(lines, samples * queries, samples * keys, machine);
+      const Seconds each = head_exchange(lines, samples * queries, samples * keys, machine);
+      sums[0].forward += each;
+      sums[0].backward += each;
       continue;
     }
-    for (std::size_t t = 0; t < tensor; ++t)  // each sample has rounds of its own
-      sums[t] += samples * ring_exchange(lines[t], keys, plan.attention, machine);
+    for (std::size_t t = 0; t < tensor; ++t) {  // each sample has rounds of its own
+      const KeyExchange one = ring_exchange(lines[t], keys, plan.attention, machine);
+      sums[t].forward += samples * one.forward;
+      sums[t].backward += samples * one.backward;
+    }
   }
-  const Seconds longest = *std::ranges::max_element(sums);
-  return {longest, by_heads ? longest : 2 * longest};
+  KeyExchange longest;
+  for (const KeyExchange& line : sums)
+    longest = {std::max(longest.forward, line.forward), std::max(longest.backward, line.backward)};
+  return longest;
 }
 
 /// Adds to the times of a rank what it exchanges with other ranks of its stage.

@@ -24,12 +24,12 @@
 #include <heddle/core/units.hpp>
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/machine/device.hpp>
-#include <heddle/machine/link.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/impl/layer_time_sums.hpp>
 #include <heddle/plan/impl/sample_shares.hpp>
 #include <heddle/plan/impl/sites.hpp>
 #include <heddle/plan/impl/stage_memory.hpp>
+#include <heddle/plan/impl/traffic_round.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
@@ -302,12 +302,9 @@ struct CutTimes {
 /// Prices the messages from one stage to the next.
 class CutPricer {
  public:
-  explicit CutPricer(const PlanProblem& problem) : m_problem(&problem) {
-    for (Traffic& traffic : m_traffic) {
-      const auto ranks = static_cast<std::size_t>(problem.machine().ranks());
-      traffic.busy.resize(2 * ranks + problem.machine().shared().size());
-    }
-  }
+  explicit CutPricer(const PlanProblem& problem)
+      : m_problem(&problem),
+        m_traffic{TrafficRound(problem.machine()), TrafficRound(problem.machine())} {}
 
   /// Returns the times of the messages in front of layer `layer`, in a format or uncompressed.
   [[nodiscard]] CutTimes times(const StageShape& from, const StageShape& to, int layer,
@@ -324,7 +321,7 @@ class CutPricer {
     };
     grow(sent, from, i, there);
     grow(received, to, j, here);
-    for (Traffic& traffic : m_traffic) traffic.clear();
+    for (TrafficRound& traffic : m_traffic) traffic.clear();
     while (true) {
       const Bytes end = std::min(sent, received);
       const Bytes part = end - begin;
@@ -333,8 +330,8 @@ class CutPricer {
         const Bytes element = size_of(m_problem->options().activation);
         bytes = encoded_bytes(codec->type, codec->block, (bytes + element - 1) / element);
       }
-      add(m_traffic[0], from.ranks()[i], to.ranks()[j], bytes);
-      add(m_traffic[1], to.ranks()[j], from.ranks()[i], bytes);
+      m_traffic[0].add(from.ranks()[i], to.ranks()[j], static_cast<double>(bytes));
+      m_traffic[1].add(to.ranks()[j], from.ranks()[i], static_cast<double>(bytes));
       begin = end;
       const bool next = sent == end, next_there = received == end;
       if (next && ++i == from.ranks().size()) break;
@@ -342,51 +339,12 @@ class CutPricer {
       if (next) grow(sent, from, i, there);
       if (next_there) grow(received, to, j, here);
     }
-    return {m_traffic[0].longest(), m_traffic[1].longest()};
+    return {m_traffic[0].time(), m_traffic[1].time()};
   }
 
  private:
-  struct Busy {
-    Seconds occupied = 0, latency = 0;
-  };
-  /// The ranks that send, those that receive, and the shared resources.
-  struct Traffic {
-    std::vector<Busy> busy;
-    std::vector<std::size_t> used;
-
-    void add(std::size_t place, Seconds occupancy, Seconds latency) {
-      Busy& at = busy[place];
-      if (at.occupied == 0 && at.latency == 0) used.push_back(place);
-      at.occupied += occupancy;
-      at.latency = std::max(at.latency, latency);
-    }
-    void clear() {
-      for (const std::size_t place : used) busy[place] = {};
-      used.clear();
-    }
-    [[nodiscard]] Seconds longest() const {
-      Seconds most = 0;
-      for (const std::size_t place : used)
-        most = std::max(most, busy[place].occupied + busy[place].latency);
-      return most;
-    }
-  };
-
-  void add(Traffic& traffic, Rank from, Rank to, Bytes bytes) const {
-    const Machine& machine = m_problem->machine();
-    const auto ranks = static_cast<std::size_t>(machine.ranks());
-    const Link& link = machine.link(from, to);
-    traffic.add(+from, link.occupancy(bytes), link.latency);
-    traffic.add(ranks + +to, link.occupancy(bytes), link.latency);
-    if (machine.shared().empty()) return;
-    const Route route = machine.route(from, to, Lane{0});
-    for (const auto* way : {&route.out, &route.in})
-      for (const SharedId id : *way)
-        traffic.add(2 * ranks + +id, machine.shared()[+id].occupancy(bytes), link.latency);
-  }
-
   const PlanProblem* m_problem;
-  Traffic m_traffic[2];
+  TrafficRound m_traffic[2];
 };
 
 }  // namespace heddle::inline v0::plan::impl

@@ -38,8 +38,10 @@ class TrafficRound {
         for (const SharedId id : *way) longest = std::max(longest, occupancy(id));
       for (const auto* way : {&route.out, &route.in})
         for (const SharedId id : *way) {
-          m_shared[+id].occupied += occupancy(id);
-          m_shared[+id].rest = std::max(m_shared[+id].rest, longest - occupancy(id) + link.latency);
+          Busy& busy = m_shared[+id];
+          if (busy.messages++ == 0) m_used.push_back(id);
+          busy.occupied += occupancy(id);
+          busy.rest = std::max(busy.rest, longest - occupancy(id) + link.latency);
         }
     }
     m_longest = std::max(m_longest, longest + link.latency);
@@ -48,18 +50,28 @@ class TrafficRound {
   /// Returns the time until all messages have arrived.
   [[nodiscard]] Seconds time() const {
     Seconds longest = m_longest;
-    for (const Busy& busy : m_shared) longest = std::max(longest, busy.occupied + busy.rest);
+    for (const SharedId id : m_used)
+      longest = std::max(longest, m_shared[+id].occupied + m_shared[+id].rest);
     return longest;
+  }
+
+  /// Forgets all messages.
+  void clear() {
+    m_longest = 0;
+    for (const SharedId id : m_used) m_shared[+id] = {};
+    m_used.clear();
   }
 
  private:
   struct Busy {
     Seconds occupied = 0;  ///< by all messages
     Seconds rest = 0;      ///< from the end of the last one's occupancy to its arrival
+    std::size_t messages = 0;
   };
   const Machine* m_machine;
   Seconds m_longest = 0;
   std::vector<Busy> m_shared;
+  std::vector<SharedId> m_used;  ///< the resources that have messages
 };
 
 }  // namespace heddle::inline v0::plan::impl

@@ -239,6 +239,7 @@ HEDDLE_INLINE void PlanChoice::check_plan(const Plan& plan, const char* what) co
         where, text(what, " has another batch"),
         text(plan.batch(), " samples, PlanOptions::batch is ", m_options.search.batch)};
   });
+  impl::check_movable(plan, where, what);
 }
 
 HEDDLE_INLINE PlanProblem PlanChoice::problem() const {

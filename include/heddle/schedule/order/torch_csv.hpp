@@ -61,7 +61,8 @@ class wrong_cell : public format_error {
 /// Returns the orders of a schedule file and its parameter steps (UNSHARD, RESHARD, REDUCE_GRAD).
 /// Files may also contain transfers (SEND_F, RECV_F, SEND_B, RECV_B). They must equal the transfers
 /// that weave() inserts, and are not part of the result. Idle cells and empty lines at the end are
-/// skipped. Cells may be quoted, and lines may end in CR LF.
+/// skipped. Cells may be quoted, and lines may end in CR LF. A line of commas only is wrong even at
+/// the end, because torch counts it as a rank.
 ///
 /// A step is wrong if torch.distributed.pipelining would stop at it or compute something else:
 ///
@@ -102,7 +103,7 @@ enum class CsvContents : std::uint8_t {
 [[nodiscard]] std::string to_csv(const LoweredOrders& lowered);
 
 /// Returns the orders as a schedule file in the current dialect. With transfers it returns
-/// to_csv(lower(orders)).
+/// to_csv(lower(orders)). torch cannot load the files of all orders; why_not_torch() says why.
 /// @throws infeasible, with transfers only, as to_csv(const LoweredOrders&) does.
 [[nodiscard]] std::string to_csv(const Orders& orders, CsvContents contents = CsvContents::compute);
 

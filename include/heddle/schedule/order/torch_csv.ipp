@@ -119,7 +119,8 @@ HEDDLE_INLINE LoweredOrders read_lowered(std::string_view csv, const CsvOptions&
       if (!reader.read(cells[row][cell])) refuse(row, cell, reader.what, {}, reader.fix);
     transfers |= !content.transfers.back().empty();
     if (orders.ranks.back().empty())
-      refuse(row, 0, "a rank has no action", {}, "a line is the list of one rank");
+      refuse(row, 0, "a rank has no action", {},
+             "each line is a rank, also for torch: give it an action or delete the line");
   }
   if (const auto fault = first_fault(orders))
     refuse(+fault->rank, content.cell_of[+fault->rank][fault->entry], fault->what, fault->why,
