@@ -319,7 +319,7 @@ TEST_CASE("wrong options, unequal ranks and failing equations end all ranks") {
              [](std::uint32_t) {
                return RankFixedPointOptions{.sweep = Sweep::gauss_seidel, .freshness = {.age = 1}};
              }),
-      "only sweeps of all shares at once may use old values");
+      "old values need a sweep in which all ranks compute at once");
   all(errors(same,
              [](std::uint32_t r) {
                return RankFixedPointOptions{.freshness = {.age = r == 1 ? 2 : 1}};

@@ -41,7 +41,8 @@ struct IslandCounts {
   /// Calls that this rank could not prepare when their program arrived, because sizes in front of
   /// them were not known yet, see Island::add_unsized().
   std::uint64_t prepared_late = 0;
-  std::vector<std::uint32_t> order = {};  ///< the client of each program that this rank ran
+  /// The number of the client of each program, in the order in which this rank ran the programs.
+  std::vector<std::uint32_t> order = {};
 };
 
 }  // namespace heddle::inline v0

@@ -54,7 +54,8 @@ struct SavedAttention {
                                                rows)) {}
 };
 
-/// Checks a matrix that travels as bytes.
+/// Throws contract_error if a matrix has another shape, or gaps between its rows: its memory is
+/// sent as one range of bytes.
 template <class View>
 void expect_dense(const char* where, const char* name, const View& view, std::size_t rows,
                   std::size_t columns) {

@@ -133,23 +133,24 @@ class SequenceLine {
   /// How messages are executed.
   [[nodiscard]] const ExecuteOptions& execute() const { return m_options.execute; }
 
-  /// The positions of rank `rank` of the ring axis, out of `context`: those of all its ranks of the
-  /// heads axis together.
+  /// Returns the positions, out of `context`, that the ranks with the number `rank` on the ring
+  /// axis have together. They are the ranks of one heads axis.
   [[nodiscard]] IndexSet ring_positions(std::int64_t context, std::size_t rank) const {
     return order().share(context, static_cast<std::int64_t>(ring_size()),
                          static_cast<std::int64_t>(rank));
   }
-  /// The positions of this rank, out of `context`.
+  /// Returns the positions of this rank, out of `context`.
   [[nodiscard]] IndexSet positions(std::int64_t context) const {
     const IndexSet of_ring = ring_positions(context, ring_rank());
     return of_ring.at(ShardOrder().share(of_ring.size(), static_cast<std::int64_t>(heads_size()),
                                          static_cast<std::int64_t>(heads_rank())));
   }
-  /// Rows of this rank's matrices.
+  /// Returns the number of rows of this rank's matrices: its positions in all sequences.
   [[nodiscard]] std::size_t rows(const SequenceShape& shape) const {
     return shape.sequences * static_cast<std::size_t>(positions(shape.context).size());
   }
-  /// Rows of a matrix that is sharded by heads: those of this rank's share of the ring axis.
+  /// Returns the number of rows of a matrix that is sharded by heads. It has all positions that the
+  /// ranks of this heads axis have together.
   [[nodiscard]] std::size_t ring_rows(const SequenceShape& shape) const {
     return shape.sequences *
            static_cast<std::size_t>(ring_positions(shape.context, ring_rank()).size());
