@@ -89,7 +89,7 @@ class SequenceLine {
   [[nodiscard]] std::size_t ring_rank() const { return rank_of(m_ring); }
   /// Number of ranks, U R.
   [[nodiscard]] std::size_t size() const { return heads_size() * ring_size(); }
-  /// The method of the options, which may be automatic.
+  /// Returns the method of the options, which may be automatic.
   [[nodiscard]] SequenceMethod method() const { return m_options.method; }
   /// Returns the method of calls of this shape, which is not automatic. The first call for a shape
   /// predicts the times of the methods that the axes can serve; all ranks find the same.
@@ -128,9 +128,9 @@ class SequenceLine {
           "without a causal mask a zigzag balances nothing: every rank has equal work";
     return explanation;
   }
-  /// How the ring axis deals out positions.
+  /// Returns the order in which the ring axis divides the positions of a sequence.
   [[nodiscard]] const ShardOrder& order() const { return m_options.order; }
-  /// How messages are executed.
+  /// Returns the options of the messages.
   [[nodiscard]] const ExecuteOptions& execute() const { return m_options.execute; }
 
   /// Returns the positions, out of `context`, that the ranks with the number `rank` on the ring
@@ -149,15 +149,14 @@ class SequenceLine {
   [[nodiscard]] std::size_t rows(const SequenceShape& shape) const {
     return shape.sequences * static_cast<std::size_t>(positions(shape.context).size());
   }
-  /// Returns the number of rows of a matrix that is sharded by heads. It has all positions that the
-  /// ranks of this heads axis have together.
+  /// Returns the rows of a matrix sharded by heads: all positions of the ranks of this heads axis.
   [[nodiscard]] std::size_t ring_rows(const SequenceShape& shape) const {
     return shape.sequences *
            static_cast<std::size_t>(ring_positions(shape.context, ring_rank()).size());
   }
 
-  /// The heads that this rank computes: an even share of the K,V heads, and the heads of Q that
-  /// these serve.
+  /// Returns the heads that this rank computes: an even share of the K,V heads, and the heads of Q
+  /// that they serve.
   /// @throws contract_error if there are more heads ranks than K,V heads.
   [[nodiscard]] kernel::AttentionHeads own_heads(const kernel::AttentionHeads& heads) const {
     kernel::expect_attention_heads(where, heads);
@@ -244,7 +243,7 @@ class SequenceLine {
     });
   }
 
-  /// The scratch of this line and its copies.
+  /// Returns the scratch memory, which this line shares with its copies.
   [[nodiscard]] impl::SequenceWorkspace<Real, Exec>& workspace() const { return *m_workspace; }
 
  private:
