@@ -37,7 +37,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// The parts of `saved`, and their heads and rows.
+/// The memory that forward saves for backward, by its parts, with the heads and rows in it.
 template <class Real, class Exec>
 struct SavedAttention {
   kernel::AttentionHeads heads;

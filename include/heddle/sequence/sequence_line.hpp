@@ -168,10 +168,10 @@ class SequenceLine {
     return impl::share_of_heads(heads, heads_size(), heads_rank());
   }
 
-  /// Elements that forward leaves for backward: the output and log-sum of each row and head and, if
-  /// the heads axis has several ranks, Q | K | V as they are after the exchange. At a fixed number
-  /// of rows a rank, this does not grow with the context. The method rsa keeps all probabilities
-  /// instead of the log-sums, which do.
+  /// Returns the number of elements that forward saves for backward: the output and log-sum of each
+  /// row and head, and Q | K | V after the exchange if the heads axis has several ranks. If a rank
+  /// has a fixed number of rows, it does not grow with the context. But the method rsa saves all
+  /// probabilities instead of the log-sums, and these grow with it.
   /// @throws contract_error as own_heads().
   [[nodiscard]] std::size_t saved_size(const SequenceShape& shape) const {
     const kernel::AttentionHeads own = own_heads(shape.heads);
