@@ -37,7 +37,8 @@ void report(const Settings& s, const heddle::Timeline& predicted,
     std::cout << heddle::trace::bubble_report(predicted, *median, theory(s));
     std::cout << "step: predicted " << predicted.makespan() * 1e3 << " ms, measured "
               << median->makespan() * 1e3 << " ms (median of " << measured.size() << "), off by "
-              << std::abs(predicted.makespan() / median->makespan() - 1) * 100 << " %\n"
+              << std::abs(predicted.makespan() / median->makespan() - 1) * 100
+              << " % of the measured time\n"
               << "bubble: predicted " << predicted.bubble_ratio() << ", measured "
               << median->bubble_ratio() << '\n'
               << heddle::trace::memory_report(predicted, *median, std::move(allocated));

@@ -183,36 +183,40 @@ Settings parse(int argc, char** argv) {
   options.add("data", s.data, "replicas of the pipeline");
   options.add(
       "sequence", s.sequence,
-      "ranks that divide each sequence, for long contexts; with --plan auto the only degree "
-      "of the plan; without it any");
+      "ranks that divide each sequence, for long contexts; --plan auto then uses this sequence "
+      "degree only, and without the option any");
   options.add("attention", s.attention,
-              "of such a sequence: ulysses, ring, usp, rsa, automatic or flex, which divides the "
-              "ranks into groups for each batch");
+              "method for --sequence: ulysses, ring, usp, rsa, automatic (chooses by predicted "
+              "times) or flex (divides the ranks into groups for each batch)");
   options.add("heads-axis", s.heads_axis,
-              "ranks of --sequence that exchange heads, of usp; the others form rings; 0: chosen");
-  options.add("order", s.order, "of such a sequence's tokens: contiguous, zigzag or striped");
+              "for usp: ranks of --sequence that exchange heads, the others form rings; 0: chosen");
+  options.add("order", s.order, "tokens of each rank of --sequence: contiguous, zigzag or striped");
   options.add("ways", s.ways, "directions in which keys go around a ring: 1 or 2");
-  options.add("lengths", s.lengths, "of sequences, with flex: equal, uniform or long-tail");
+  options.add("lengths", s.lengths,
+              "for flex: lengths of the sequences: equal, uniform or long-tail");
   options.add("capacity", s.capacity,
               "tokens that a rank holds in a microbatch, with flex; 0: as many as a sequence of "
               "--context needs on the widest group");
-  options.add("costs", s.costs,
-              "of links and products, by which automatic and flex choose: measured, or nominal, "
-              "the same in every run");
+  options.add(
+      "costs", s.costs,
+      "costs of links and products, by which automatic and flex choose: measured, or nominal, "
+      "the same in every run");
   options.add("memory", s.memory,
               "MiB that a rank may use for activations and what it keeps for backward; 0: all");
-  options.add("tensor", s.tensor,
-              "ranks that divide the layers of each stage; divides the heads; with --plan auto the "
-              "only degree of the plan; without it, or with 0, any");
+  options.add(
+      "tensor", s.tensor,
+      "ranks that divide each layer of a stage; must divide the heads; --plan auto then uses "
+      "this tensor degree only, and without the option, or with 0, any");
   options.add("shard", s.shard,
               "how ranks of --data and --sequence divide parameters: zero1, zero2, zero3, zeropp "
               "or three-level");
   options.add("node", s.node, "replicas in a node, for --shard; 0: half, but all for zero1 to 3");
   options.add("pair", s.pair, "replicas in a pair, for --shard; 0: 2 for three-level, else 1");
   options.add("schedule", s.schedule, synchronous_names());
-  options.add("stages-per-rank", s.stages_per_rank, "of the schedules that leave it open");
-  options.add("group", s.group, "microbatches of a group, of kfkb");
-  options.add("microbatches", s.training.microbatches, "per replica and step");
+  options.add("stages-per-rank", s.stages_per_rank,
+              "stages of each rank, if the schedule does not fix them");
+  options.add("group", s.group, "for kfkb: microbatches of a group");
+  options.add("microbatches", s.training.microbatches, "microbatches per replica and step");
   options.add("batch", s.batch,
               "sequences per replica and step, in place of --sequences; microbatches differ by at "
               "most one");
@@ -222,13 +226,13 @@ Settings parse(int argc, char** argv) {
   options.add("heads", model.heads, "attention heads");
   options.add("kv-heads", model.kv_heads, "heads of keys and values; 0: as many as heads");
   options.add("context", model.context, "tokens that a prediction may look back on");
-  options.add("sequences", model.sequences, "per microbatch");
+  options.add("sequences", model.sequences, "sequences per microbatch");
   options.add("precision", s.precision, "float or double");
   options.add("steps", s.steps, "training steps");
   options.add("end", s.end, "step to train up to, in place of --steps; 0: --steps more");
   options.add("log", s.log, "file to which the number and the loss of each step are appended");
   options.add("rate", s.rate, "learning rate");
-  options.add("seed", s.training.seed, "of parameters, batches and the sample");
+  options.add("seed", s.training.seed, "seed of parameters, batches and the sample");
   options.add(
       "plan", s.plan,
       "file of a plan, which also has the microbatches and their sequences, and which no other "

@@ -93,7 +93,8 @@ hd::Schedule pair(hs::Collective collective, int ranks) {
 /// Returns the predicted time of a step if the product takes 1, a part of it 1/P, and the ring's P
 /// - 1 messages R.
 double predicted(const hd::Schedule& schedule, int ranks, double r, bool in_parts) {
-  const hd::StageCosts costs{.forward = in_parts ? 1.0 / ranks : 1.0, .latency = r / (ranks - 1)};
+  const hd::StageCosts costs{.forward = in_parts ? 1.0 / ranks : 1.0,
+                             .latency = ranks > 1 ? r / (ranks - 1) : 0};
   return hd::simulate(schedule, costs).makespan();
 }
 

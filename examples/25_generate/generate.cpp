@@ -244,7 +244,8 @@ int main(int argc, char** argv) {
     options.add("temperature", sampling.temperature, "0: the likeliest token is taken");
     options.add("top-k", sampling.top_k, "tokens that may be drawn");
     options.add("top-p", sampling.top_p, "share of the probability that may be drawn");
-    options.add("seed", sampling.seed, "of the draws, and of a model that has learned nothing");
+    options.add("seed", sampling.seed,
+                "seed of the draws, and of a model that has learned nothing");
     options.add("data", s.data, "replicas that divide the requests");
     options.add("pipe", s.serving.stages, "pipeline stages");
     options.add("tensor", s.tensor, "ranks that divide every layer of a stage");

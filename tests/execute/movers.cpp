@@ -494,7 +494,7 @@ TEST_CASE("moves between tiers among other work, without memory, or into a file 
       ContainsSubstring("heddle::ShapedMover: a link needs a latency of at least 0 and a "
                         "bandwidth above 0 (latency 0 s, bandwidth 0 B/s from tier 0 to 0)"));
   CHECK_THAT(test::message_of<contract_error>([&] { ShapedMover none(mover, MoverShape{}); }),
-             ContainsSubstring("a shape needs the functions link and clock"));
+             ContainsSubstring("a shape needs the functions link and now"));
 }
 
 TEST_CASE("a shaped mover on a clock of its own: links by pairs of tiers, order by lanes") {

@@ -568,12 +568,12 @@ TEST_CASE("a shape that is none is refused") {
   ThreadTransport inner(hub, Rank{0});
   const auto message = [](auto call) { return test::message_of<contract_error>(call); };
   CHECK_THAT(message([&] { Shaped transport(inner, {}); }),
-             ContainsSubstring("a shape needs the functions link and clock"));
+             ContainsSubstring("a shape needs the functions link and now"));
   CHECK_THAT(message([&] {
                Shaped transport(
                    inner, {.link = [](Rank, Rank, Seconds) { return Link{}; }, .now = nullptr});
              }),
-             ContainsSubstring("a shape needs the functions link and clock"));
+             ContainsSubstring("a shape needs the functions link and now"));
   std::byte memory{};
   for (const Link link : {Link{.latency = -1}, Link{.bandwidth = 0}, Link{.bandwidth = -5},
                           Link{.latency = std::numeric_limits<double>::infinity()},

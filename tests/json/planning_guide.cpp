@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/json.hpp>
 #include <heddle/machine.hpp>
@@ -84,6 +85,21 @@ TEST_CASE("a profile and a machine become a plan that is better than equal stage
   std::filesystem::remove_all(folder);
   CHECK_FALSE(memory_shortage(plan, problem));
   CHECK(stage_prices(plan, problem).size() == plan.stages.size());
+  CHECK_THAT(printed.text.str(),
+             Catch::Matchers::StartsWith(
+                 "planner      formula     simulated  memory of the fullest rank  candidates\n"
+                 "DAPPLE       0.871766 s  1.26717 s  5.69167 GB                  846\n"
+                 "PipeDream    0.858993 s  1.26265 s  4.75424 GB                  74010\n"
+                 "Metis        0.873973 s  1.26265 s  4.75424 GB                  361\n"
+                 "HGTrainer    0.868973 s  1.26265 s  4.75424 GB                  9368\n"
+                 "Holmes       1.25805 s   1.25856 s  4.74795 GB                  35\n"
+                 "Frontier 3D  1.63088 s   1.58301 s  3.69938 GB                  38\n"
+                 "1f1b, 16 microbatches of 4 samples, sharding zero1, 8 buckets\n"
+                 "stage 0: layers 0-4, ranks 0-1, samples 2 2\n"
+                 "stage 1: layers 5-9, ranks 2-3, samples 2 2\n"
+                 "stage 2: layers 10-11, ranks 4-5, samples 2 2\n"
+                 "predicted: a step takes 1.25856 s; bytes: "
+                 "ranks 0-1 4747952128, ranks 2-3 3489660928, ranks 4-5 889192448\n"));
   CHECK(printed.text.str().find("makespan") != std::string::npos);
   // Two layers on each rank, in the order of the ranks.
   hd::Plan equal{.microbatches = 16};

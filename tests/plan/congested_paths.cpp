@@ -250,7 +250,7 @@ TEST_CASE("spines that cannot be congested or restored are refused") {
              ContainsSubstring("no such spine (spine 2 of 2)"));
   CHECK_THAT(
       test::message_of<contract_error>([&] { (void)plan::spine_shares(plan, Monitor(2), {}); }),
-      ContainsSubstring("every flow needs its ranks"));
+      ContainsSubstring("the flows with ranks are not those of the plan"));
   CHECK(plan.max_time() == 1);
 }
 

@@ -7,6 +7,8 @@
 #     file, one after another; blanks at a line's begin do not count, and a comment line of three dots
 #     (`// ...` or `# ...`) in the block stands for lines left out.
 #     FILE is compiled: a source of examples, tests, tools or benchmarks, or a CMakeLists.txt there.
+#   - A ```text block that follows such a line shows what a program prints: its words stand in FILE in this
+#     order, whatever the line breaks. FILE is a source whose test compares them, or an expected.txt.
 #   - Where the page has a line <!-- calls: FILE -->, every call with arguments in a line of text,
 #     `to_grid(orders, *fault)`, stands in that file, too, which is compiled.
 #   - In ```sh blocks, scripts/NAME is a script, and example_NN_NAME has a folder in examples.
@@ -72,6 +74,19 @@ while read -r line language from; do
           }
         ' "$root/$from" "$block" > "$work/missing" ||
           complain "$line: not in $from as it stands here: $(cat "$work/missing")"
+      fi
+      ;;
+    text)
+      [[ $from == - ]] && continue
+      if [[ ! -e $root/$from ]]; then
+        complain "$line: there is no $from"
+      elif ! compiled "$from" && [[ $from != examples/*/expected.txt ]]; then
+        complain "$line: no test compares what $from says"
+      else
+        # A text that goes on in the next line of a source is one text.
+        said=$(tr -s ' \n' ' ' < "$root/$from" | sed 's/" "//g; s/\\n/ /g' | tr -s ' ')
+        shown=$(tr -s ' \n' ' ' < "$block")
+        [[ $said == *"${shown% }"* ]] || complain "$line: $from does not say this: ${shown:0:60}..."
       fi
       ;;
     sh)

@@ -164,9 +164,10 @@ int main(int argc, char** argv) {
       "elastic",
       "Starts COMMAND, which stands behind --, and if it fails starts it again on fewer ranks from "
       "its newest whole checkpoint. The status is that of the last run.");
-  program.add_option("ranks", &settings.ranks, "of the first run");
-  program.add_option("least", &settings.least, "ranks with which the job may still start");
-  program.add_option("retries", &settings.retries, "restarts at most");
+  program.add_option("ranks", &settings.ranks, "ranks of the first run");
+  program.add_option("least", &settings.least,
+                     "least number of ranks with which the job is started");
+  program.add_option("retries", &settings.retries, "most restarts");
   program.add_option("checkpoint", &settings.checkpoint,
                      "FILE that the job saves; it alternates between FILE and FILE.2");
   program.add_option("final", &settings.final_statuses,

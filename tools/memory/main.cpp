@@ -170,22 +170,23 @@ int main(int argc, char** argv) {
   program
       .add_command("show", "Prints what is live at the peak, by label.",
                    [&](const tool::CommandLine&) { show(memory::Trace::load(trace)); })
-      .add_argument("TRACE", &trace, "of memory::Trace::save() or memory import");
+      .add_argument("TRACE", &trace, "a trace file, from memory::Trace::save() or memory import");
   tool::CommandLine& replayed =
       program.add_command("replay", "Times the same allocations with other resources.",
                           [&](const tool::CommandLine& command) {
                             const memory::Touch written = touch_of(command, touch);
                             replay(memory::Trace::load(trace), written);
                           });
-  replayed.add_argument("TRACE", &trace, "as of show");
+  replayed.add_argument("TRACE", &trace, "a trace file");
   replayed.add_argument("WRITTEN", &touch,
-                        "none of a block is written, a byte of each of its pages, or all", false);
+                        "what replay writes: none, pages (a byte of each page of a block) or all",
+                        false);
   tool::CommandLine& drawn =
       program.add_command("picture", "Draws live memory over time.", [&](const tool::CommandLine&) {
         hd::write_file(picture, memory_tool::picture(memory::Trace::load(trace),
                                                      std::filesystem::path(trace).stem().string()));
       });
-  drawn.add_argument("TRACE", &trace, "as of show");
+  drawn.add_argument("TRACE", &trace, "a trace file");
   drawn.add_argument("FILE.svg", &picture, "the picture");
   tool::CommandLine& imported = program.add_command(
       "import", "Makes a trace of the events of libheddle_malloc.so.",

@@ -123,28 +123,30 @@ void add_emit(CommandLine& program) {
           write_file(e->file, file);
       });
   command.add_argument("NAME", &e->name,
-                       "of a schedule, see schedule list, or of a collective and its algorithm, "
-                       "such as all_reduce:ring");
+                       "name of a schedule, see schedule list, or of a collective and its "
+                       "algorithm, such as all_reduce:ring");
   command.add_output("FILE", e->file, "a file for the program");
-  command.add_option("namespace", &e->space, "of the program");
-  command.add_option("ranks", &e->shape.ranks, "of the pipeline or collective");
-  command.add_option("microbatches", &e->shape.microbatches, "in a step");
+  command.add_option("namespace", &e->space, "namespace of the program");
+  command.add_option("ranks", &e->shape.ranks, "ranks of the pipeline or the collective");
+  command.add_option("microbatches", &e->shape.microbatches, "microbatches of a step");
   command.add_option("stages-per-rank", &e->shape.stages_per_rank,
-                     "if the schedule leaves it open");
-  command.add_option("group", &e->shape.group, "microbatches of a group, of kfkb");
-  command.add_option("pairs", &e->shape.pairs, "pipelines in each direction, of chimera");
+                     "stages of each rank, if the schedule does not fix them");
+  command.add_option("group", &e->shape.group, "for kfkb: microbatches of a group");
+  command.add_option("pairs", &e->shape.pairs, "for chimera: pipelines in each direction");
   command.add_option("most-live", &e->shape.most_live,
-                     "microbatches that fit a rank, of dapple; 0: all");
+                     "for dapple: microbatches whose activations fit a rank; 0: all");
   command.add_option("lines", &e->lines, "copies of the pipeline, which sum their gradients");
-  command.add_option("chunks", &e->chunks, "messages that carry a block of a sum or a collective");
-  command.add_option("type", &e->type, "of the elements: byte, f32, f64, i32, i64, ...");
-  command.add_option("activation", &e->sizes.activation, "bytes that a stage hands on");
-  command.add_option("saved", &e->sizes.saved, "bytes kept from forward to backward");
-  command.add_option("delta", &e->sizes.delta, "bytes kept from I to W");
+  command.add_option("chunks", &e->chunks,
+                     "messages into which a block of a sum or a collective is cut");
+  command.add_option("type", &e->type, "type of the elements: byte, f32, f64, i32, i64, ...");
+  command.add_option("activation", &e->sizes.activation,
+                     "bytes that a stage sends to the next one");
+  command.add_option("saved", &e->sizes.saved, "bytes that a stage keeps from forward to backward");
+  command.add_option("delta", &e->sizes.delta, "bytes that a stage keeps from I to W");
   command.add_option("parameters", &e->sizes.parameters,
-                     "bytes of the weights of a stage; of their gradients, too");
-  command.add_option("bytes", &e->bytes, "of the data of a rank, of a collective");
-  command.add_option("root", &e->root, "of a collective that has one");
+                     "bytes of the weights of a stage, and as many of their gradients");
+  command.add_option("bytes", &e->bytes, "for a collective: bytes of the data of a rank");
+  command.add_option("root", &e->root, "for a collective with a root: its rank");
 }
 
 }  // namespace tool

@@ -16,13 +16,14 @@ namespace tool {
 using namespace heddle;
 
 void add_shape(CommandLine& command, Settings& s) {
-  command.add_option("ranks", &s.shape.ranks, "of the pipeline");
-  command.add_option("microbatches", &s.shape.microbatches, "in a step");
-  command.add_option("stages-per-rank", &s.shape.stages_per_rank, "if the schedule leaves it open");
-  command.add_option("group", &s.shape.group, "microbatches of a group, of kfkb");
-  command.add_option("pairs", &s.shape.pairs, "pipelines in each direction, of chimera");
+  command.add_option("ranks", &s.shape.ranks, "ranks of the pipeline");
+  command.add_option("microbatches", &s.shape.microbatches, "microbatches of a step");
+  command.add_option("stages-per-rank", &s.shape.stages_per_rank,
+                     "stages of each rank, if the schedule does not fix them");
+  command.add_option("group", &s.shape.group, "for kfkb: microbatches of a group");
+  command.add_option("pairs", &s.shape.pairs, "for chimera: pipelines in each direction");
   command.add_option("most-live", &s.shape.most_live,
-                     "microbatches that fit a rank, of dapple; 0: all");
+                     "for dapple: microbatches whose activations fit a rank; 0: all");
 }
 
 void add_prices(CommandLine& command, Settings& s) {
@@ -38,19 +39,20 @@ void add_prices(CommandLine& command, Settings& s) {
   command.add_option("W", &s.backward_weight,
                      "time of a backward for the weights; a whole backward takes I + W");
   command.add_option("FB", &s.forward_backward, "time of a fused pair; 0: as long as both");
-  command.add_option("latency", &s.latency, "of every transfer");
+  command.add_option("latency", &s.latency, "time that every transfer takes besides its bytes");
   command.add_option("bandwidth", &s.bandwidth,
-                     "bytes of --activation per unit of time, 0: any number");
+                     "bytes of a transfer per unit of time; 0: unlimited");
   command.add_option("depth", &s.depth,
-                     "results that wait to be sent while a stage goes on, -1: all");
-  command.add_option("activation", &s.activation, "bytes that a stage hands on");
-  command.add_option("saved", &s.saved, "bytes kept from forward to backward");
-  command.add_option("parameters", &s.parameters, "bytes of weights; of their gradients, too");
+                     "unsent results of a stage after which it waits; -1: it never waits");
+  command.add_option("activation", &s.activation, "bytes that a stage sends to the next one");
+  command.add_option("saved", &s.saved, "bytes that a stage keeps from forward to backward");
+  command.add_option("parameters", &s.parameters,
+                     "bytes of the weights, and as many of their gradients");
 }
 
 void add_pictures(CommandLine& command, Settings& s) {
   command.add_option("columns", &s.columns, "width of the drawing in the terminal");
-  command.add_flag("live", s.live, "the chart of live activations over time, too");
+  command.add_flag("live", s.live, "also draws the live activations over time");
   command.add_option("svg", &s.svg, "a file for the picture");
   command.add_option("perfetto", &s.perfetto, "a file for ui.perfetto.dev");
   command.add_option("dot", &s.dot, "a file for Graphviz");
@@ -58,7 +60,7 @@ void add_pictures(CommandLine& command, Settings& s) {
                      "a file for torch.distributed.pipelining; schedule --help says what that "
                      "cannot run");
   command.add_flag("transfers", s.transfers,
-                   "the csv file has sends, receives, UNSHARD, RESHARD and REDUCE_GRAD, too");
+                   "the CSV file also has sends, receives, UNSHARD, RESHARD and REDUCE_GRAD");
 }
 
 void add_open(CommandLine& command, Settings& s) {
@@ -70,8 +72,9 @@ void add_dialect(CommandLine& command, Settings& s) {
   command.add_flag("old-dialect", s.old_dialect, "B is for the input and BW the whole backward");
   command.add_flag("replicas", s.replicas, "a stage may be on several ranks");
   command.add_option("branches", &s.branches,
-                     "of as many stages as ranks, with a loss that they share");
-  command.add_flag("vertical-sync", s.vertical_sync, "all stages use the first one's version");
+                     "branches of the model, each with a stage on every rank, and one loss");
+  command.add_flag("vertical-sync", s.vertical_sync,
+                   "asynchronous: all stages use the weights' version of the first stage");
 }
 
 void check_values(const CommandLine& command, const Settings& s) {

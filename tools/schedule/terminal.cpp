@@ -85,14 +85,15 @@ std::string explorer_page() {
   if (const std::string_view named = variable("HEDDLE_EXPLORER"); !named.empty()) {
     if (fs::exists(named)) return fs::absolute(named).string();
     throw format_error(
-        {"schedule show", text("HEDDLE_EXPLORER names '", named, "', which does not exist")});
+        {"--open", text("HEDDLE_EXPLORER names '", named, "', which does not exist")});
   }
   std::error_code unknown;
   const fs::path folder = fs::read_symlink("/proc/self/exe", unknown).parent_path();
   for (const fs::path& page :
        {folder / "../../explorer/index.html", fs::path("build/explorer/index.html")})
     if (fs::exists(page)) return fs::absolute(page).lexically_normal().string();
-  throw format_error({"schedule show", "the page of the explorer is not there", "",
+  throw format_error({"--open", "the page of the explorer is not there",
+                      "there is no build/explorer/index.html",
                       "build it by scripts/explorer, or name it in HEDDLE_EXPLORER"});
 }
 

@@ -216,8 +216,9 @@ class Replanner {
       : Replanner(model, choice_of(std::move(profile), std::move(machine), options), *place,
                   {.run = options.run, .every = options.every, .steps = options.steps}) {
     expects(options.save_every >= 0, [&] {
-      return ErrorInfo{"heddle::Replanner", "checkpoints need at least 0 steps between them",
-                       text("save_every = ", options.save_every)};
+      return ErrorInfo{"heddle::Replanner", "the number of steps between checkpoints is negative",
+                       text("save_every = ", options.save_every),
+                       "use 0 to save only when save() is called"};
     });
     m_save_every = options.save_every;
     m_owned = std::move(place);

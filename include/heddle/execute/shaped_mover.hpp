@@ -66,7 +66,8 @@ class ShapedMover {
   /// @throws contract_error if the shape has no link or no clock.
   ShapedMover(M& inner, MoverShape shape) : m_inner(&inner), m_shape(std::move(shape)) {
     expects(m_shape.link != nullptr && m_shape.now != nullptr, [] {
-      return ErrorInfo{where, "a shape needs the functions link and clock"};
+      return ErrorInfo{where, "a shape needs the functions link and now", "one of them is empty",
+                       "set both, or call mover_shape_of()"};
     });
   }
   ShapedMover(const ShapedMover&) = delete;

@@ -162,7 +162,8 @@ class ShapedTransport {
         m_shape(std::move(shape)),
         m_roads(static_cast<std::size_t>(inner.size())) {
     expects(m_shape.link != nullptr && m_shape.now != nullptr, [] {
-      return ErrorInfo{where, "a shape needs the functions link and clock"};
+      return ErrorInfo{where, "a shape needs the functions link and now", "one of them is empty",
+                       "set both, or call shape_of()"};
     });
   }
   ShapedTransport(const ShapedTransport&) = delete;

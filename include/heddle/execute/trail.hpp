@@ -71,9 +71,9 @@ class Trail {
 
   /// Returns the times of the events, beginning at 0, and their Schedule. Workers are its ranks. An
   /// event is an action of Kind::user with its item and stage. If time passes before it, an action
-  /// of Kind::group takes this time, which counts as idle: nothing was to do, or the work was being
-  /// given out. An action follows the one before it of its worker. If the worker had
-  /// waited, it also follows the event of any worker that ended last before it.
+  /// of Kind::group takes this time, which counts as idle, because there was nothing to do, or the
+  /// work was being given out. An action depends on the one before it of its worker. If the worker
+  /// had waited, it also depends on the event of any worker that ended last before it.
   /// @throws contract_error if events of one worker overlap.
   [[nodiscard]] Timeline timeline(const std::string& name = "trail") const;
 

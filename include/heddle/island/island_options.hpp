@@ -36,12 +36,14 @@ struct IslandOptions {
 /// The work of an island in a call of serve().
 struct IslandCounts {
   std::uint64_t programs = 0;      ///< programs with calls; only rank 0 counts them
-  std::uint64_t dispatches = 0;    ///< dispatch messages of these programs, over all ranks; rank 0
+  /// Dispatch messages of these programs to all ranks; only rank 0 counts them.
+  std::uint64_t dispatches = 0;
   std::uint64_t posted_early = 0;  ///< transfers whose receives this rank posted ahead of its calls
   /// Calls that this rank could not prepare when their program arrived, because sizes in front of
   /// them were not known yet, see Island::add_unsized().
   std::uint64_t prepared_late = 0;
-  std::vector<std::uint32_t> order = {};  ///< the client of each program that this rank ran
+  /// The number of the client of each program, in the order in which this rank ran the programs.
+  std::vector<std::uint32_t> order = {};
 };
 
 }  // namespace heddle::inline v0

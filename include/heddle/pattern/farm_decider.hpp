@@ -29,8 +29,8 @@ struct FarmOptions {
   Seconds backoff = 0.01;        ///< wait before the second attempt; each later one doubles it
   Seconds longest_backoff = 10;  ///< the longest wait before an attempt
   std::uint64_t seed = 0;        ///< seed of the jitter of these waits
-  /// Items that are taken and not finished, at most. 0: 4 per worker, or 4 chunks if items are
-  /// light.
+  /// The most items that are taken from the source and not finished. 0 means 4 per worker, or 4
+  /// chunks per worker if items are light.
   int in_flight = 0;
   bool ordered = true;  ///< results arrive in the order of the items, not as they finish
   /// If set to k > 0, the source sees the results of exactly the items up to i - k when it gives
@@ -61,12 +61,12 @@ class FarmDecider {
     work,     ///< work on Next::task
     propose,  ///< take an item from the source, call proposed(), and ask again
     wait,     ///< ask again at Next::until, or when something has happened
-    end,      ///< nothing is left and nothing will come
+    end,      ///< stop: all items are finished, and the source has no more
   };
 
   /// An answer with its details.
   struct Next {
-    Answer answer = Answer::end;   ///< what to do
+    Answer answer = Answer::end;   ///< what the worker does next
     FarmTask task;                 ///< for Answer::work
     std::optional<Seconds> until;  ///< for Answer::wait; nothing: only an event can change it
   };
@@ -163,7 +163,7 @@ class FarmDecider {
   std::int64_t m_late = 0;
   int m_chunk = 1;           ///< items of a chunk
   bool m_ended = false;      ///< the source has no more
-  bool m_proposing = false;  ///< a worker takes an item from the source
+  bool m_proposing = false;  ///< true while a worker takes an item from the source
 };
 
 }  // namespace heddle::inline v0

@@ -147,7 +147,8 @@ HEDDLE_INLINE void FarmDecider::finish(std::int64_t number) {
 HEDDLE_INLINE FarmDecider::Fate FarmDecider::report(Worker worker, bool succeeded, Seconds now) {
   expects(+worker < m_held.size() && m_held[+worker], [&] {
     return ErrorInfo{"heddle::FarmDecider::report", "the worker has no task",
-                     text("worker ", worker, " of ", m_held.size())};
+                     text("worker ", worker, " of ", m_held.size()),
+                     "report each task that next() returned once"};
   });
   const Held held = *m_held[+worker];
   m_held[+worker].reset();

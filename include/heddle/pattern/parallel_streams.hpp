@@ -76,10 +76,10 @@ struct StreamGate {
   std::vector<double> first = {};   ///< hidden x (streams width)
   std::vector<double> second = {};  ///< streams x hidden
 
-  /// Returns the weight of every stream: the softmax over the streams of second silu(first y), with
-  /// y all `outputs` one after another, and then w (1 - e) + e / P with e = `smoothing`. The
-  /// weights sum to 1, and each is at least e / P. A single stream has the weight 1. The hidden
-  /// layer uses silu(x) = x / (1 + exp(-x)).
+  /// Returns the weight of every stream. Let y be the vector of all `outputs`, one stream after
+  /// another, and s the softmax of the `streams` numbers second * silu(first * y), with silu(x) =
+  /// x / (1 + exp(-x)). A stream p has the weight s_p (1 - e) + e / P with e = `smoothing`. The
+  /// weights sum to 1, and each is at least e / P. A single stream has the weight 1.
   /// @throws contract_error if a size does not fit, or if `smoothing` is out of range.
   [[nodiscard]] std::vector<double> weights(std::span<const double> outputs) const;
   /// Returns the sum of the outputs of all streams with their weights.

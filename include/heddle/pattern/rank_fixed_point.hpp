@@ -68,7 +68,7 @@ template <Transport T, class Value, class Rule>
       !is_stale || options.sweep == Sweep::jacobi || options.sweep == Sweep::jacobi_gauss_seidel,
       [&] {
         return ErrorInfo{
-            "heddle::fixed_point", "only sweeps of all shares at once may use old values",
+            "heddle::fixed_point", "old values need a sweep in which all ranks compute at once",
             text("freshness = ", options.freshness, ", sweep = ", static_cast<int>(options.sweep)),
             "use Sweep::jacobi or Sweep::jacobi_gauss_seidel, or age 0"};
       });

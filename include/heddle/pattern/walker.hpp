@@ -13,7 +13,7 @@ namespace heddle::inline v0 {
 /// Decides who wins a race.
 enum class RaceOrder : std::uint8_t {
   by_time,  ///< the walker that finds a result first by the clock
-  by_work,  ///< the walker that finds one with the least work: the same one on each machine
+  by_work,  ///< the walker that finds a result with the least work, the same one on each machine
 };
 
 /// The work of each walker and the winner, written when a race ends.

@@ -214,8 +214,10 @@ HEDDLE_INLINE Schedule to_schedule(const CollectiveChoice& choice, schedule::Col
                                    const Machine& machine,
                                    const std::vector<std::uint32_t>& domains) {
   expects(!choice.library, [] {
-    return ErrorInfo{
-        "heddle::to_schedule", "the MPI library performs this call, so it has no Schedule", {}};
+    return ErrorInfo{"heddle::to_schedule",
+                     "the MPI library performs this call, so it has no Schedule",
+                     {},
+                     "choose without the library's own calls"};
   });
   if (choice.shared) {
     const Schedule schedule = impl::in_domains(collective, choice, options, domains);

@@ -331,8 +331,9 @@ HEDDLE_INLINE std::vector<double> spine_shares(const PathPlan& plan, const Monit
                                                std::span<const FlowRanks> ends,
                                                std::span<const Finding> hangs) {
   expects(ends.size() == plan.spines().size(), [&] {
-    return ErrorInfo{"heddle::plan::spine_shares", "every flow needs its ranks",
-                     text("ranks of ", ends.size(), " flows, the plan has ", plan.spines().size())};
+    return ErrorInfo{"heddle::plan::spine_shares", "the flows with ranks are not those of the plan",
+                     text("ranks of ", ends.size(), " flows, a plan of ", plan.spines().size()),
+                     "give the two ranks of every flow, in the order of the plan"};
   });
   std::vector<Finding> found = monitor.findings();
   const auto excused = [&](const FlowRanks& flow) {

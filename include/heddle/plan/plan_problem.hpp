@@ -85,12 +85,12 @@ class PlanProblem {
 
 /// The prices of one stage of a Plan, for one microbatch.
 struct StagePrice {
-  Seconds forward = 0;        ///< the slowest rank's
-  Seconds backward = 0;       ///< the slowest rank's, with a second forward if it recomputes
-  Seconds update = 0;         ///< the optimiser's step of the slowest rank
-  Seconds gradient_sum = 0;   ///< the exchange of gradients and weights over the groups, a step
-  Seconds send_forward = 0;   ///< activations to the next stage; 0 for the last stage
-  Seconds send_backward = 0;  ///< gradients from the next stage back; 0 for the last stage
+  Seconds forward = 0;        ///< forward on the slowest rank
+  Seconds backward = 0;       ///< backward on the slowest rank, with a forward if it recomputes
+  Seconds update = 0;         ///< the optimiser's step on the slowest rank
+  Seconds gradient_sum = 0;   ///< exchange of gradients and weights in the groups, once a step
+  Seconds send_forward = 0;   ///< message of activations to the next stage; 0 for the last stage
+  Seconds send_backward = 0;  ///< message of gradients from the next stage; 0 for the last stage
 };
 
 /// Returns the seconds of an all-reduce of `bytes` bytes over `ranks` of a machine by a ring:

@@ -46,15 +46,15 @@ struct StreamLaw {
 /// Returns the share of the variance of `losses` that `law` explains, R^2.
 [[nodiscard]] double explained(const StreamLaw& law, std::span<const StreamLoss> losses);
 
-/// The sizes of a transformer that decode with several streams needs memory for.
+/// The sizes of a transformer from which the memory of decoding with several streams follows.
 struct StreamMemory {
   Bytes layers = 1;   ///< number of layers
-  Bytes keys = 1;     ///< numbers of the keys of a token in a layer; values have as many
-  Bytes width = 1;    ///< numbers of the output of a stream
+  Bytes keys = 1;     ///< elements of the keys of a token in a layer; its values have as many
+  Bytes width = 1;    ///< elements of a token in the output of a stream
   Bytes prefix = 48;  ///< tokens of the learned prefix of a stream
   Bytes context = 0;  ///< tokens whose keys and values are kept
   Bytes hidden = 1;   ///< hidden units of the gate
-  Bytes number = 2;   ///< bytes of a number
+  Bytes number = 2;   ///< bytes of an element
 
   /// Returns the bytes that `streams` streams add to those of one stream without prefix and gate:
   /// the prefixes of all streams, the keys and values of P - 1 more contexts, and the gate.

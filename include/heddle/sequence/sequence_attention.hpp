@@ -37,7 +37,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// The parts of `saved`, and their heads and rows.
+/// The memory that forward saves for backward, by its parts, with the heads and rows in it.
 template <class Real, class Exec>
 struct SavedAttention {
   kernel::AttentionHeads heads;
@@ -54,7 +54,8 @@ struct SavedAttention {
                                                rows)) {}
 };
 
-/// Checks a matrix that travels as bytes.
+/// Throws contract_error if a matrix has another shape, or gaps between its rows: its memory is
+/// sent as one range of bytes.
 template <class View>
 void expect_dense(const char* where, const char* name, const View& view, std::size_t rows,
                   std::size_t columns) {

@@ -58,9 +58,10 @@ class SequenceGroups {
     for (const plan::SequenceGroup& group : microbatch.groups) sizes.push_back(group.degree);
     const auto groups = plan::aligned_groups(sizes);
     expects(groups.size() == m_ranks, [&] {
-      return ErrorInfo{where, "a microbatch is planned for all ranks",
-                       text("groups of ", groups.size(), " ranks, ", m_ranks, " ranks"),
-                       "plan with the number of ranks of the communicator"};
+      return ErrorInfo{
+          where, "the plan of a microbatch is for another number of ranks",
+          text("its groups have ", groups.size(), " ranks, the communicator has ", m_ranks),
+          "plan with the number of ranks of the communicator"};
     });
     std::size_t number = 0;
     for (std::size_t end = 0; number < sizes.size(); ++number) {

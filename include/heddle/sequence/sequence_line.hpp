@@ -89,7 +89,7 @@ class SequenceLine {
   [[nodiscard]] std::size_t ring_rank() const { return rank_of(m_ring); }
   /// Number of ranks, U R.
   [[nodiscard]] std::size_t size() const { return heads_size() * ring_size(); }
-  /// The method of the options, which may be automatic.
+  /// Returns the method of the options, which may be automatic.
   [[nodiscard]] SequenceMethod method() const { return m_options.method; }
   /// Returns the method of calls of this shape, which is not automatic. The first call for a shape
   /// predicts the times of the methods that the axes can serve; all ranks find the same.
@@ -128,35 +128,35 @@ class SequenceLine {
           "without a causal mask a zigzag balances nothing: every rank has equal work";
     return explanation;
   }
-  /// How the ring axis deals out positions.
+  /// Returns the order in which the ring axis divides the positions of a sequence.
   [[nodiscard]] const ShardOrder& order() const { return m_options.order; }
-  /// How messages are executed.
+  /// Returns the options of the messages.
   [[nodiscard]] const ExecuteOptions& execute() const { return m_options.execute; }
 
-  /// The positions of rank `rank` of the ring axis, out of `context`: those of all its ranks of the
-  /// heads axis together.
+  /// Returns the positions, out of `context`, that the ranks with the number `rank` on the ring
+  /// axis have together. They are the ranks of one heads axis.
   [[nodiscard]] IndexSet ring_positions(std::int64_t context, std::size_t rank) const {
     return order().share(context, static_cast<std::int64_t>(ring_size()),
                          static_cast<std::int64_t>(rank));
   }
-  /// The positions of this rank, out of `context`.
+  /// Returns the positions of this rank, out of `context`.
   [[nodiscard]] IndexSet positions(std::int64_t context) const {
     const IndexSet of_ring = ring_positions(context, ring_rank());
     return of_ring.at(ShardOrder().share(of_ring.size(), static_cast<std::int64_t>(heads_size()),
                                          static_cast<std::int64_t>(heads_rank())));
   }
-  /// Rows of this rank's matrices.
+  /// Returns the number of rows of this rank's matrices: its positions in all sequences.
   [[nodiscard]] std::size_t rows(const SequenceShape& shape) const {
     return shape.sequences * static_cast<std::size_t>(positions(shape.context).size());
   }
-  /// Rows of a matrix that is sharded by heads: those of this rank's share of the ring axis.
+  /// Returns the rows of a matrix sharded by heads: all positions of the ranks of this heads axis.
   [[nodiscard]] std::size_t ring_rows(const SequenceShape& shape) const {
     return shape.sequences *
            static_cast<std::size_t>(ring_positions(shape.context, ring_rank()).size());
   }
 
-  /// The heads that this rank computes: an even share of the K,V heads, and the heads of Q that
-  /// these serve.
+  /// Returns the heads that this rank computes: an even share of the K,V heads, and the heads of Q
+  /// that they serve.
   /// @throws contract_error if there are more heads ranks than K,V heads.
   [[nodiscard]] kernel::AttentionHeads own_heads(const kernel::AttentionHeads& heads) const {
     kernel::expect_attention_heads(where, heads);
@@ -168,10 +168,10 @@ class SequenceLine {
     return impl::share_of_heads(heads, heads_size(), heads_rank());
   }
 
-  /// Elements that forward leaves for backward: the output and log-sum of each row and head and, if
-  /// the heads axis has several ranks, Q | K | V as they are after the exchange. At a fixed number
-  /// of rows a rank, this does not grow with the context. The method rsa keeps all probabilities
-  /// instead of the log-sums, which do.
+  /// Returns the number of elements that forward saves for backward: the output and log-sum of each
+  /// row and head, and Q | K | V after the exchange if the heads axis has several ranks. If a rank
+  /// has a fixed number of rows, it does not grow with the context. But the method rsa saves all
+  /// probabilities instead of the log-sums, and these grow with it.
   /// @throws contract_error as own_heads().
   [[nodiscard]] std::size_t saved_size(const SequenceShape& shape) const {
     const kernel::AttentionHeads own = own_heads(shape.heads);
@@ -243,7 +243,7 @@ class SequenceLine {
     });
   }
 
-  /// The scratch of this line and its copies.
+  /// Returns the scratch memory, which this line shares with its copies.
   [[nodiscard]] impl::SequenceWorkspace<Real, Exec>& workspace() const { return *m_workspace; }
 
  private:

@@ -33,13 +33,13 @@ struct SequenceOptions {
   /// The axis whose ranks are consecutive among those of the line: the last one of the two in the
   /// mesh. Only predictions use it.
   plan::NearAxis near = plan::NearAxis::heads;
-  /// The local work for predicted times. Its number of sequences is that of each call. If all costs
-  /// are 0, messages alone count.
+  /// The costs of computation for predicted times. Each call replaces its number of sequences. If
+  /// all costs are 0, the prediction counts messages only.
   plan::AttentionWork work = {};
   /// Whether the method automatic serves backward too. Without backward it may choose TokenRing.
   bool trains = true;
   /// The most bytes that the method automatic lets forward save around the ring; 0: no limit. RSA
-  /// saves all probabilities, so that a limit excludes it for long contexts.
+  /// saves all probabilities, so a limit excludes it for long contexts.
   Bytes saved_limit = 0;
 };
 

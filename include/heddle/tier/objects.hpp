@@ -4,7 +4,7 @@
 
 /// @file
 /// Objects: named blocks of bytes in one memory tier. A Store holds them in a file or in memory,
-/// and a Cache holds some of those of another tier.
+/// and a Cache holds some objects of another tier.
 
 #include <cstddef>
 #include <functional>

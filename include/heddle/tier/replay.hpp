@@ -33,10 +33,10 @@ struct Replay {
 [[nodiscard]] Replay replay(std::span<const Object> objects, std::span<const ObjectId> requests,
                             Bytes capacity, AnyPolicy policy);
 
-/// An upper bound of hits.
+/// An upper bound of the hits of any policy.
 struct HitsBound {
-  std::uint64_t hits = 0;  ///< no policy has more
-  bool exact = false;      ///< whether one policy has as many
+  std::uint64_t hits = 0;  ///< the bound: no policy has more hits
+  bool exact = false;      ///< whether a policy with so many hits exists
 };
 
 /// Returns the most hits of any policy that loads every absent object that is requested.

@@ -28,7 +28,7 @@ class Source {
 
   /// Returns the name of the source for error messages, such as the path of the file.
   [[nodiscard]] virtual const std::string& name() const noexcept = 0;
-  /// Returns its size.
+  /// Returns the size of the source.
   [[nodiscard]] virtual Bytes bytes() const noexcept = 0;
   /// Copies the bytes from `offset` on to `to`. @throws format_error if they cannot be read.
   virtual void read(Bytes offset, std::span<std::byte> to) = 0;

@@ -19,7 +19,7 @@ namespace heddle::inline v0::tier {
 
 /// A block of memory of a program: a weight, an activation or a state.
 struct Symbol {
-  std::string name;        ///< shown to people
+  std::string name;        ///< its name in errors and reports
   Bytes bytes = 0;         ///< its size
   std::int64_t first = 0;  ///< the first step that uses it
   std::int64_t last = 0;   ///< the last step that uses it, at least `first`

@@ -79,7 +79,7 @@ class Store final : public Objects {
   void write(ObjectId id, std::span<const std::byte> from) override;
   /// Waits until all written objects are on the disk. @throws format_error if the system fails.
   void sync() { m_source->sync(); }
-  /// Returns the accesses so far.
+  /// Returns how often the store was read and written so far, and how many bytes.
   [[nodiscard]] StoreCounters counters() const;
 
  private:

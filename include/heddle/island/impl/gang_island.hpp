@@ -48,7 +48,8 @@ class GangIsland {
         m_plans(comm.size()),
         m_record(comm.size()) {
     expects(m_options.ahead >= 1, [] {
-      return ErrorInfo{"heddle::Island", "ahead must be at least 1", "ahead = 0"};
+      return ErrorInfo{"heddle::Island", "no program may run", "IslandOptions::ahead = 0",
+                       "set it to 1 or more"};
     });
     int level = MPI_THREAD_SINGLE;
     heddle::check(MPI_Query_thread(&level), "heddle::Island");

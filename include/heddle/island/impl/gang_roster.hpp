@@ -68,9 +68,10 @@ struct GangClientRecord {
     for (std::size_t c = 1; c < all[r].size(); ++c) {
       const GangClientRecord& record = all[r][c];
       expects(record.weight <= GangOrder::most_weight, [&] {
-        return ErrorInfo{"heddle::Island::serve", "the weight of a client is out of range",
-                         text("client '", record.name, "' of rank ", r),
-                         text("choose a weight in 1 .. ", GangOrder::most_weight)};
+        return ErrorInfo{
+            "heddle::Island::serve", "the weight of a client is out of range",
+            text("client '", record.name, "' of rank ", r, " has the weight ", record.weight),
+            text("choose a weight in 1 .. ", GangOrder::most_weight)};
       });
       clients.push_back({record.name, Rank{r}, record.weight});
     }

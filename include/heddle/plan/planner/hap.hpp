@@ -47,7 +47,7 @@ struct ShardedPrice {
   Seconds computation = 0;    ///< the sum over instructions of the slowest rank's time
   Seconds communication = 0;  ///< the sum over collectives of the slowest rank's time
   double peak = 0;            ///< bytes of the rank with the most, see memory of sharded_price()
-  std::vector<Seconds> instructions = {};  ///< by instruction: its part of the sums
+  std::vector<Seconds> instructions = {};  ///< the part of each instruction in the sums
 
   /// Returns the time of the program. Computation and communication do not overlap.
   [[nodiscard]] Seconds time() const noexcept { return computation + communication; }
