@@ -193,10 +193,17 @@ TEST_CASE("the trail of fixed_point() has each sweep, and no sweep begins before
     simulate(timeline.schedule(), Doubled(timeline), doubled);
     Seconds longest = 0;
     for (int s = 0; s < sweeps; ++s) {
-      Seconds most = 0;
+      Seconds most = 0, sum = 0, first_end = 1e300, last_start = 0;
       for (const TrailEvent& event : trail.events())
-        if (event.item == s) most = std::max(most, event.end - event.start);
-      longest += 2 * most;
+        if (event.item == s) {
+          most = std::max(most, event.end - event.start);
+          sum += event.end - event.start;
+          first_end = std::min(first_end, event.end);
+          last_start = std::max(last_start, event.start);
+        }
+      // On a busy machine, a worker may begin its part when the other one has ended its part. Then
+      // the trail says that the one follows the other.
+      longest += 2 * (first_end <= last_start ? sum : most);
     }
     CHECK(doubled.makespan() <= longest + 1e-9);
     CHECK(doubled.makespan() >= longest / 2);

@@ -24,6 +24,9 @@
 #include <heddle/plan.hpp>
 
 #include "gpt_training.hpp"
+#include "support/on_all_ranks.hpp"
+#include "support/rounds.hpp"
+#include "support/sleep_noise.hpp"
 #include "support/world.hpp"
 
 namespace test_replan_training {
@@ -38,6 +41,21 @@ namespace {
 constexpr int layers = 6, microbatches = 4;
 constexpr int sequences = 2;        ///< of a microbatch
 constexpr hd::Seconds wait = 2e-3;  ///< of the forward of a layer; the backward takes two of them
+constexpr int every = 2;            ///< the number of steps between two looks
+constexpr double least_factor = 3;  ///< other programs delay waits, but not so much
+
+/// Runs step number `number`. Returns false on all ranks if a look observes this step, and delays
+/// by other programs alone may make a rank look slow. A sleep is late for this if its delay alone
+/// would make the forward of a layer look slow (decision 110).
+bool quiet_beside(int number, auto&& step) {
+  if (number % every != every - 1) {
+    step();
+    return true;
+  }
+  hd::test::SleepNoise delays((least_factor - 1) * wait);
+  step();
+  return hd::test::on_all_ranks(delays.end().quiet());
+}
 
 GptTraining small() {
   GptTraining training;
@@ -103,20 +121,21 @@ TEST_CASE("the GPT trains bit by bit the same while its plan changes there and b
   const hd::Machine machine = hd::Machine::uniform(world_size(), {.name = "rank"}, {});
   hd::plan::PlanChoiceOptions options{
       .search = {.batch = microbatches * sequences, .microbatches = {microbatches}}};
-  options.monitor.least = 3;  // other programs delay waits, but not so much
+  options.monitor.least = least_factor;
   options.candidates = [](const hd::plan::PlanProblem& problem, const hd::Plan& present) {
     std::vector<hd::Plan> plans{line_of(layers, microbatches, sequences)};
     if (!present.stages.empty()) plans.push_back(hd::plan::rebalanced(present, problem));
     return plans;
   };
   hd::Replanner run(ours, hd::plan::PlanChoice(waits(), machine, options), mesh,
-                    {.run = {.execute = {.idle = hd::Idle::nap}}, .every = 2, .steps = 1000});
+                    {.run = {.execute = {.idle = hd::Idle::nap}}, .every = every, .steps = 1000});
   hd::Runner fixed(
       theirs, hd::schedule::one_f_one_b({.stages = world_size(), .microbatches = microbatches}),
       other, {.execute = {.idle = hd::Idle::nap}});
   const hd::Plan first = run.plan();
   std::vector<hd::Plan> taken;
   hd::Bytes migrated = 0;
+  bool quiet = true;  // beside all looks
   for (int step = 0; step < 24; ++step) {
     ours.slowness = world_rank() == 1 && step >= 6 && step < 16 ? 6 : 1;
     if (run.look()) {
@@ -124,12 +143,14 @@ TEST_CASE("the GPT trains bit by bit the same while its plan changes there and b
       migrated += ours.migrated().bytes;
     }
     const auto tokens = batch(training, words, step, 0);
-    const double loss = run.step(tokens, weight(training)).loss;
+    double loss = 0;
+    quiet = quiet_beside(step, [&] { loss = run.step(tokens, weight(training)).loss; }) && quiet;
     INFO("step " << step << ", " << run.plan());
     REQUIRE(loss == fixed.step(tokens, weight(training)).loss);
   }
   CHECK(gather<double>(ours, mesh, [](auto& stage) { return stage.parameters(); }) ==
         gather<double>(theirs, other, [](auto& stage) { return stage.parameters(); }));
+  if (!quiet) SKIP(hd::test::no_result);
   REQUIRE(taken.size() >= 2);
   CHECK(taken.front() != first);
   CHECK(taken.front().stages[1].layers.size() == 1);
@@ -228,13 +249,16 @@ TEST_CASE("the GPT trains on while its stages get replicas, and loses them again
   PlannedSlowGpt ours(training);
   const hd::Machine machine = hd::Machine::uniform(world_size(), {.name = "rank"}, {});
   hd::plan::PlanChoiceOptions options{.search = {.batch = 3 * samples, .microbatches = {3}}};
-  options.monitor.least = 3;  // other programs delay waits, but not so much
+  options.monitor.least = least_factor;
   options.candidates = hd::plan::fixed_plans({line, replicas});
-  hd::Replanner run(
-      ours, wide_waits(), machine, MPI_COMM_WORLD,
-      {.every = 2, .steps = 1000, .choice = options, .run = {.execute = {.idle = hd::Idle::nap}}});
+  hd::Replanner run(ours, wide_waits(), machine, MPI_COMM_WORLD,
+                    {.every = every,
+                     .steps = 1000,
+                     .choice = options,
+                     .run = {.execute = {.idle = hd::Idle::nap}}});
   REQUIRE(run.plan() == line);
   std::vector<hd::Plan> taken;
+  bool quiet = true;  // beside all looks
   for (int step = 0; step < 22; ++step) {
     ours.slowness = world_rank() == 1 && step >= 4 && step < 12 ? 6 : 1;
     const hd::Plan before = run.plan();
@@ -242,7 +266,11 @@ TEST_CASE("the GPT trains on while its stages get replicas, and loses them again
       taken.push_back(run.plan());
       CHECK(ours.migrated().bytes == migrated_bytes(training, before, run.plan()));
     }
-    const double loss = planned_step(run, training, words, step, run.place().samples());
+    double loss = 0;
+    quiet = quiet_beside(
+                step,
+                [&] { loss = planned_step(run, training, words, step, run.place().samples()); }) &&
+            quiet;
     INFO("step " << step << ", " << run.plan());
     const auto tokens = batch(training, words, step, 0);
     const double expected = fixed.step(tokens, weight(training)).loss;
@@ -251,6 +279,7 @@ TEST_CASE("the GPT trains on while its stages get replicas, and loses them again
     else
       REQUIRE_THAT(loss, WithinRel(expected, 1e-10));
   }
+  if (!quiet) SKIP(hd::test::no_result);
   REQUIRE(taken.size() >= 2);
   CHECK(taken.front() == replicas);
   CHECK(taken.back() == line);

@@ -13,6 +13,7 @@
 #include <ostream>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <heddle/core/units.hpp>
@@ -59,10 +60,11 @@ class Spread {
   std::vector<std::size_t> m_quiet;  ///< the rounds that count
 };
 
-/// One of the forms that are compared. `measure` runs it once and returns its time, or a ratio.
+/// One of the forms that are compared. `measure` runs it once and returns its time, or a ratio. A
+/// round that measures several forms together needs none, see repeat_rounds().
 struct Form {
   std::string name;
-  std::function<double()> measure;
+  std::function<double()> measure = {};
   Spread spread = {};
 };
 
@@ -78,34 +80,47 @@ struct RoundOptions {
 inline constexpr const char* no_result =
     "other programs disturb too many rounds: there is no result";
 
-/// Measures each form once in every round, so that what changes on the machine meets all of them.
-/// `holds()` says whether the test's bar holds on the medians. The rounds end as soon as three of
-/// them or more count for each form and the bar holds, and at the limit otherwise. Then the test
-/// checks its bar on the same medians: no value is left out because it is bad. A form must nap
-/// while it waits (Idle::nap), because one that spins disturbs the machine itself; see
-/// RoundOptions::spins.
+/// A sleep beside a measurement is late if it ends that much after it should.
+inline constexpr Seconds late_sleep = 1e-3;
+
+/// Repeats `round()`, which adds what it measures to the spreads of `forms`. `holds()` says whether
+/// the test's bar holds on the medians. The rounds end as soon as three values or more count for
+/// each form and the bar holds, and at the limit otherwise. Then the test checks its bar on the
+/// same medians: no value is left out because it is bad. A form must nap while it waits
+/// (Idle::nap), because one that spins disturbs the machine itself; see RoundOptions::spins.
 ///
-/// Returns false if fewer than three rounds count at the limit. Prints the spread of each form.
-template <class Holds>
-[[nodiscard]] bool measure_in_rounds(std::span<Form> forms, Holds&& holds,
-                                     const RoundOptions& options = {}) {
+/// Returns false if fewer than three values of a form count at the limit. Prints the spread of each
+/// form.
+template <class Round, class Holds>
+[[nodiscard]] bool repeat_rounds(std::span<const Form> forms, Round&& round, Holds&& holds,
+                                 const RoundOptions& options = {}) {
   constexpr std::size_t fewest = 3;
-  constexpr Seconds late = 1e-3;
   const auto enough = [&] {
     return std::ranges::all_of(forms, [](const Form& f) { return f.spread.count() >= fewest; });
   };
   const Seconds start = steady_seconds();
   while (options.all(steady_seconds() - start < options.limit)) {
-    for (Form& form : forms) {
-      SleepNoise noise(late);
-      const double value = form.measure();
-      form.spread.add(value, options.all(noise.end().quiet() || options.spins));
-    }
-    if (enough() && options.all(holds())) break;
+    round();
+    if (options.all(enough() && holds())) break;
   }
   if (options.print)
     for (const Form& form : forms) std::cout << form.name << ": " << form.spread << '\n';
   return enough();
+}
+
+/// Measures each form once in every round of repeat_rounds(), so that what changes on the machine
+/// meets all of them.
+template <class Holds>
+[[nodiscard]] bool measure_in_rounds(std::span<Form> forms, Holds&& holds,
+                                     const RoundOptions& options = {}) {
+  const auto round = [&] {
+    for (Form& form : forms) {
+      SleepNoise noise(late_sleep);
+      const double value = form.measure();
+      form.spread.add(value, options.all(noise.end().quiet() || options.spins));
+    }
+  };
+  return repeat_rounds(forms, round, std::forward<Holds>(holds), options);
 }
 
 }  // namespace heddle::test
