@@ -94,10 +94,8 @@ class WaitingStage {
 
 const auto begin = [](WaitingStage& stage, std::int64_t) { stage.begin(); };
 
-constexpr hd::Seconds late = 5e-3;
-
 /// A wait never ends early; on a machine with other programs it may end late.
-bool takes(hd::Seconds time, hd::Seconds wait) { return time >= wait && time <= 2 * wait + late; }
+bool takes(hd::Seconds time, hd::Seconds wait) { return time >= wait && time <= 2 * wait + 5e-3; }
 
 }  // namespace
 
@@ -112,7 +110,7 @@ TEST_CASE("a profile has the times, bytes and kinds of layers that wait") {
   hd::LayerProfile profile;
   bool quiet = false;
   const auto round = [&] {
-    hd::test::SleepNoise noise(late);
+    hd::test::SleepNoise noise(hd::test::late_sleep);
     profile = hd::profile_layers(
         model, mesh,
         {.samples = {1, 4}, .repeats = 3, .tolerance = 0.5, .model = "waits", .device = "fast"},
@@ -158,7 +156,7 @@ TEST_CASE("a profile has the times, bytes and kinds of layers that wait") {
     return stage;
   });
   hd::Runner run(whole, hd::plan::schedule(plan, profile), places, {.execute = {.record = true}});
-  hd::test::SleepNoise noise(late);
+  hd::test::SleepNoise noise(hd::test::late_sleep);
   run.step();
   if (!noise.end().quiet()) SKIP(hd::test::no_result);
   const hd::TableCosts costs = run.costs();
