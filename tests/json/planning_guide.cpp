@@ -88,10 +88,10 @@ TEST_CASE("a profile and a machine become a plan that is better than equal stage
   CHECK_THAT(printed.text.str(),
              Catch::Matchers::StartsWith(
                  "planner      formula     simulated  memory of the fullest rank  candidates\n"
-                 "DAPPLE       0.871766 s  1.26717 s  5.69167 GB                  846\n"
+                 "DAPPLE       0.871766 s  1.26515 s  5.69167 GB                  827\n"
                  "PipeDream    0.858993 s  1.26265 s  4.75424 GB                  74010\n"
                  "Metis        0.873973 s  1.26265 s  4.75424 GB                  361\n"
-                 "HGTrainer    0.868973 s  1.26265 s  4.75424 GB                  9368\n"
+                 "HGTrainer    0.868973 s  1.26265 s  4.75424 GB                  9373\n"
                  "Holmes       1.25805 s   1.25856 s  4.74795 GB                  35\n"
                  "Frontier 3D  1.63088 s   1.58301 s  3.69938 GB                  38\n"
                  "1f1b, 16 microbatches of 4 samples, sharding zero1, 8 buckets\n"
