@@ -103,7 +103,9 @@ void measure_umbrellas(const Compiler& compiler) {
                           {"core", "heddle/heddle_core.hpp", ""},
                           {"core_compiled", "heddle/heddle_core.hpp", compiled_mode},
                           {"heddle", "heddle/heddle.hpp", ""},
-                          {"heddle_compiled", "heddle/heddle.hpp", compiled_mode}};
+                          {"heddle_compiled", "heddle/heddle.hpp", compiled_mode},
+                          {"planning", "heddle/plan.hpp", ""},
+                          {"planning_compiled", "heddle/plan.hpp", compiled_mode}};
   for (int round = 0; round < rounds; ++round)
     for (Case& each : cases) each.costs.push_back(compiler.cost(each.header, each.flags));
   for (const Case& each : cases) {

@@ -14,14 +14,14 @@ mkdir -p "$folder"
 cd "$folder"
 "$root/scripts/single-header" > heddle-single.hpp
 fail() { echo "heddle-single.hpp: $*"; exit 1; }
-compile() { "$compiler" -std=c++20 -pthread -I. "$@"; }
+compile() { "$compiler" ${CXXFLAGS-} -std=c++20 -pthread -I. "$@"; }
 
 head -2 heddle-single.hpp | cmp -s - <(head -2 "$root/include/heddle/core.hpp") ||
   fail "the licence is missing"
 if grep -nE '^[ ]*#[ ]*include *[<"](heddle/|Kokkos|mpi)' heddle-single.hpp; then
   fail "it includes what it should hold or not need"
 fi
-for header in "$root"/include/heddle/{core,machine,layout,schedule,schedule/*,simulate,plan,plan/planner,plan/solver,trace,execute}/*.hpp; do
+for header in "$root"/include/heddle/{core,machine,layout,schedule,schedule/*,simulate,plan,plan/planner,plan/solver,trace,execute,pattern,tier}/*.hpp; do
   # What needs another library is a header of its own.
   if grep -q '^#if defined(HEDDLE_HAS_' "$header"; then continue; fi
   grep -qx -- "// --- ${header#"$root"/include/}" heddle-single.hpp || fail "${header##*/} is missing"
