@@ -25,6 +25,8 @@
 #include <heddle/collective/mpi_operation.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/collective/request.hpp>
+#include <heddle/collective/sum_in_place.hpp>
+#include <heddle/collective/transferable_view.hpp>
 #include <heddle/core/random.hpp>
 
 namespace test_all_reduce {

@@ -19,6 +19,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
+#include <heddle/collective/sufficient_factors.hpp>
 #include <heddle/heddle.hpp>
 
 namespace test_sufficient_factors {

@@ -16,6 +16,8 @@
 #include <mpi.h>
 
 #include <heddle/comm.hpp>
+#include <heddle/comm/check.hpp>
+#include <heddle/comm/communicator.hpp>
 #include <heddle/core/text.hpp>
 
 #include "support/world.hpp"
