@@ -6,6 +6,7 @@
 /// fork_join(): nested parts that run side by side, decided while they run. Forks nest to any
 /// depth on a fixed number of threads.
 
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <functional>
@@ -51,10 +52,11 @@ class Fork {
     std::vector<std::ranges::iterator_t<Items>> at;
     for (auto i = std::ranges::begin(items); i != std::ranges::end(items); ++i) at.push_back(i);
     std::vector<std::optional<Result>> results(at.size());
-    m_pool->run(at.size(), m_group, [&](const impl::ForkGroup& group, std::size_t i) {
+    const auto one = [&](const impl::ForkGroup& group, std::size_t i) {
       Fork inner(*m_pool, &group);
       results[i].emplace(path(inner, *at[i]));
-    });
+    };
+    m_pool->run(at.size(), m_group, std::ref(one));
     std::vector<Result> values;
     values.reserve(results.size());
     for (std::optional<Result>& result : results) values.push_back(std::move(*result));
@@ -82,7 +84,8 @@ class Fork {
 
 /// Calls `program(fork)` with the forks that it needs, on options.threads threads, and returns its
 /// value. The result is that of a serial run if the paths do not touch each other's data.
-/// @throws contract_error if `threads` is below 1; the exception of the program.
+/// @throws contract_error if `threads` is below 1; std::system_error, before the program begins, if
+///         the system does not start the threads; the exception of the program.
 template <std::invocable<Fork&> Program>
 std::invoke_result_t<Program&, Fork&> fork_join(const ForkJoinOptions& options, Program&& program) {
   expects(options.threads >= 1, [&] {
