@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// fork_join(): nested parts that run side by side, decided while they run. Forks nest to any
-/// depth on a fixed number of threads.
+/// fork_join(): nested parts that run side by side, decided while they run. Forks nest on a fixed
+/// number of threads, as deeply as the stack permits.
 
 #include <atomic>
 #include <concepts>
@@ -42,9 +42,12 @@ class Fork {
 
   /// Calls `path(fork, item)` for each item, side by side, and then `join(results)` with the
   /// results in the order of the items, whose value it returns. What all paths share is not copied:
-  /// refer to it from `path`. A path may call map() again.
+  /// refer to it from `path`. A path may call map() again. While map() waits, its thread works on
+  /// paths below this fork only, so a path may hold a mutex around map() that no path below locks.
   /// @throws the exception of a path, after all paths have ended; if several threw, that of the
   ///         first item. `join` is not called then, and paths that have not begun do not begin.
+  ///         Also contract_error if forks are nested so deeply that less than 1 MiB of the thread's
+  ///         stack is free for the paths, or less than a quarter if the stack is below 4 MiB.
   template <std::ranges::forward_range Items, class Path, class Join>
   auto map(Items&& items, Path&& path, Join&& join) {
     using Result = std::invoke_result_t<Path&, Fork&, decltype(*std::ranges::begin(items))>;

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The threads of fork_join(). A thread that waits for the paths of its fork works on other paths
-/// meanwhile, so forks may nest deeper than there are threads.
+/// The threads of fork_join(). A thread that waits for the paths of its fork works on paths below
+/// this fork meanwhile, so forks may nest deeper than there are threads.
 
 #include <atomic>
 #include <cstddef>
@@ -19,10 +19,14 @@ namespace heddle::inline v0::impl {
 /// A fork, as the paths in it see it.
 struct ForkGroup {
   const ForkGroup* outer = nullptr;  ///< the fork that this one is in; constant
+  std::size_t level = 1;             ///< the number of forks that it is in, and itself; constant
   std::atomic<bool> failed{false};   ///< a path has thrown
 };
 
 /// The threads and the open forks of a program.
+///
+/// Each path on a thread's stack is in a fork of the path beneath it. So a path is called on top of
+/// paths that a serial run would also have on its stack, and of no others: they may hold locks.
 class ForkPool {
  public:
   /// Calls a path of the fork, by its number.
@@ -36,7 +40,7 @@ class ForkPool {
   ~ForkPool();
 
   /// Runs the paths of a fork and returns when all have ended.
-  /// @throws the exception of a path.
+  /// @throws the exception of a path; contract_error if little of the stack is free.
   void run(std::size_t paths, const ForkGroup* outer, Path path);
 
  private:

@@ -5,6 +5,7 @@
 /// @file
 /// Definitions of fork_pool.hpp.
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -15,9 +16,15 @@
 #include <utility>
 #include <vector>
 
+#if defined(__linux__)
+#include <pthread.h>
+#endif
+
+#include <heddle/core/contract.hpp>
 #include <heddle/core/impl/threads.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/trail.hpp>
@@ -25,8 +32,43 @@
 
 namespace heddle::inline v0::impl {
 
+/// The stack of a thread, which grows downwards.
+struct ForkStack {
+  /// Finds the stack of the calling thread; it has no bytes if the system does not tell.
+  ForkStack() {
+#if defined(__linux__)
+    ::pthread_attr_t attributes;
+    if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return;
+    void* begin = nullptr;
+    if (::pthread_attr_getstack(&attributes, &begin, &bytes) == 0)
+      lowest = reinterpret_cast<std::uintptr_t>(begin);
+    ::pthread_attr_destroy(&attributes);
+#endif
+  }
+
+  /// Throws if 1 MiB or a quarter of the stack is no longer free for the paths of a fork of
+  /// `level`. A caller on another stack, such as that of a fibre, is not checked.
+  void check(std::size_t level) const {
+    const std::size_t expected = std::min<std::size_t>(bytes / 4, 1 << 20);
+    const std::uintptr_t left =
+        reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) - lowest;
+    expects(left >= expected, [&] {
+      return ErrorInfo{
+          "heddle::Fork::map", "forks are nested too deeply for the stack of the thread",
+          text("level ", level, " of forks; expected ", expected / 1024, " KiB of the ",
+               bytes / 1024, " KiB to be free, got ", left / 1024),
+          "fork in fewer levels, for example more paths at once, or raise the limit of the stack "
+          "(ulimit -s)"};
+    });
+  }
+
+  std::uintptr_t lowest = 0;
+  std::size_t bytes = 0;
+};
+
 /// The members without a comment are guarded by the pool's mutex.
 struct OpenFork : ForkGroup {
+  std::size_t number = 0;                ///< among the forks of the program, in order; constant
   const ForkPool::Path* path = nullptr;  ///< constant
   std::size_t paths = 0;                 ///< constant
   std::size_t begun = 0;
@@ -65,18 +107,22 @@ class ForkPool::State {
   void run(std::size_t paths, const ForkGroup* outer, const Path& path) {
     OpenFork group;
     group.outer = outer;
+    group.level = outer != nullptr ? outer->level + 1 : 1;
     group.path = &path;
     group.paths = paths;
+    thread_local const ForkStack stack;
+    stack.check(group.level);
     std::unique_lock lock(m_mutex);
     const std::int64_t item = end();
+    group.number = ++m_forks;
     m_open.push_back(&group);
     m_changed.notify_all();
     while (group.begun < paths) step(group, lock);
     while (group.ended < paths)
-      if (m_open.empty())
-        wait(lock);
+      if (OpenFork* const below = find_below(group))
+        step(*below, lock);
       else
-        step(*m_open.back(), lock);  // the latest fork is the likeliest to be one that we wait for
+        wait(lock);
     begin(item);
     if (group.error) std::rethrow_exception(group.error);
   }
@@ -89,6 +135,18 @@ class ForkPool::State {
     Seconds start = 0;
     bool waited = false;  ///< the thread had nothing to do before
   };
+
+  /// Returns the latest open fork that is in a path of `group`, or null. Such forks are later than
+  /// `group`.
+  [[nodiscard]] OpenFork* find_below(const OpenFork& group) const {
+    for (auto each = m_open.rbegin(); each != m_open.rend(); ++each) {
+      if ((*each)->number < group.number) break;
+      const ForkGroup* above = *each;
+      while (above->level > group.level) above = above->outer;
+      if (above == &group) return *each;
+    }
+    return nullptr;
+  }
 
   /// Returns the lane of this thread.
   [[nodiscard]] std::size_t lane() const {
@@ -161,6 +219,7 @@ class ForkPool::State {
   Trail* m_trail;
   std::vector<Lane> m_lanes;  ///< by thread, if there is a trail
   std::int64_t m_paths = 0;   ///< paths that have begun
+  std::size_t m_forks = 0;    ///< forks that have begun
   Threads m_threads;          ///< the last member: the threads end before the others
 };
 
