@@ -136,11 +136,11 @@ class ForkPool::State {
     bool waited = false;  ///< the thread had nothing to do before
   };
 
-  /// Returns the latest open fork that is in a path of `group`, or null. Such forks are later than
-  /// `group`.
+  /// Returns the earliest open fork that is in a path of `group`, or null. The earliest fork has
+  /// most work below it, so threads seldom have to look for work.
   [[nodiscard]] OpenFork* find_below(const OpenFork& group) const {
-    for (auto each = m_open.rbegin(); each != m_open.rend(); ++each) {
-      if ((*each)->number < group.number) break;
+    const auto later = std::ranges::upper_bound(m_open, group.number, {}, &OpenFork::number);
+    for (auto each = later; each != m_open.end(); ++each) {
       const ForkGroup* above = *each;
       while (above->level > group.level) above = above->outer;
       if (above == &group) return *each;
@@ -209,12 +209,12 @@ class ForkPool::State {
       if (m_open.empty())
         wait(lock);
       else
-        step(*m_open.back(), lock);
+        step(*m_open.front(), lock);
   }
 
   std::mutex m_mutex;
   std::condition_variable m_changed;
-  std::vector<OpenFork*> m_open;  ///< forks with paths that have not begun
+  std::vector<OpenFork*> m_open;  ///< forks with paths that have not begun, by number
   bool m_ended = false;
   Trail* m_trail;
   std::vector<Lane> m_lanes;  ///< by thread, if there is a trail
