@@ -8,8 +8,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <numeric>
+#include <pthread.h>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -23,6 +26,7 @@
 #include <heddle/execute/clock.hpp>
 #include <heddle/pattern.hpp>
 
+#include "support/cases.hpp"
 #include "support/complaint.hpp"
 #include "support/fork_tree.hpp"
 
@@ -150,6 +154,165 @@ TEST_CASE("a path that throws stops those beside it and inside them") {
                ContainsSubstring("path 1 broke"));
     if (threads < 4) CHECK(begun < 200);
     if (threads == 4) CHECK(stopped == 2);
+  }
+}
+
+// A path on a thread's stack, and the one that it is in.
+struct Nested {
+  const Nested* outer = nullptr;
+};
+
+/// The paths on this thread's stack.
+thread_local std::vector<const Nested*> on_stack;
+
+/// What the paths of a test have seen.
+struct Seen {
+  std::atomic<int> strangers{0};  ///< paths on top of a path that they are not in
+  std::atomic<std::size_t> levels{0};
+};
+
+/// Holds a path on this thread's stack, and looks at the path beneath it.
+class OnStack {
+ public:
+  OnStack(const Nested& path, Seen& seen) {
+    if (!on_stack.empty()) {
+      const Nested* outer = path.outer;
+      while (outer != nullptr && outer != on_stack.back()) outer = outer->outer;
+      if (outer == nullptr) ++seen.strangers;
+    }
+    on_stack.push_back(&path);
+    std::size_t most = seen.levels;
+    while (most < on_stack.size() && !seen.levels.compare_exchange_weak(most, on_stack.size())) {
+    }
+  }
+  OnStack(const OnStack&) = delete;
+  OnStack& operator=(const OnStack&) = delete;
+  ~OnStack() { on_stack.pop_back(); }
+};
+
+TEST_CASE("a path that waits for its fork is not interrupted by another outer path") {
+  Seen seen;
+  std::atomic<bool> stolen{false};
+  const auto outer_path = [&](Fork& inner, int item) {
+    const Nested self;
+    const OnStack here(self, seen);
+    if (item != 0) return 1;
+    // The other thread takes the second path, and this one waits for it.
+    const auto sum = inner.map(std::vector<int>{0, 1}, [&](Fork&, int half) {
+      const Nested below{&self};
+      const OnStack here_too(below, seen);
+      if (half == 0) {
+        while (!stolen) std::this_thread::yield();
+        return 1;
+      }
+      stolen = true;
+      const double begin = steady_seconds();  // until an outer path has begun on that thread
+      while (seen.strangers == 0 && steady_seconds() - begin < 0.05) std::this_thread::yield();
+      return 1;
+    });
+    return sum[0] + sum[1];
+  };
+  const auto results = fork_join({.threads = 2}, [&](Fork& fork) {
+    return fork.map(std::vector<int>{0, 1, 2, 3, 4}, outer_path);
+  });
+  CHECK(results == std::vector<int>{2, 1, 1, 1, 1});
+  CHECK(seen.strangers == 0);
+}
+
+/// A random tree of paths; returns its leaves.
+int grow(Fork& fork, int depth, std::uint64_t seed, const Nested* outer, Seen& seen) {
+  const Nested self{outer};
+  const OnStack here(self, seen);
+  std::mt19937_64 random(seed);
+  if (depth == 1 || random() % 8 == 0) {
+    if (random() % 4 == 0) std::this_thread::yield();
+    return 1;
+  }
+  std::vector<std::uint64_t> seeds(1 + random() % 4);
+  for (std::uint64_t& each : seeds) each = random();
+  return fork.map(
+      seeds,
+      [&](Fork& inner, std::uint64_t each) { return grow(inner, depth - 1, each, &self, seen); },
+      [](const std::vector<int>& leaves) {
+        return std::accumulate(leaves.begin(), leaves.end(), 0);
+      });
+}
+
+TEST_CASE("a path runs on top of the paths that it is in, and of no others") {
+  const std::uint64_t trees = test::cases(40, 20'000);
+  int on_one_thread = 0, on_all = 0;
+  for (std::uint64_t seed = 0; seed < trees; ++seed) {
+    constexpr int depth = 7;
+    for (const int threads : {1, 2, 4, 7}) {
+      Seen seen;
+      const int leaves = fork_join(
+          {.threads = threads}, [&](Fork& fork) { return grow(fork, depth, seed, nullptr, seen); });
+      (threads == 1 ? on_one_thread : on_all) += leaves;
+      REQUIRE(seen.strangers == 0);
+      REQUIRE(seen.levels <= depth);  // a thread holds no more levels than the tree has
+    }
+  }
+  CHECK(on_all == 3 * on_one_thread);
+  CHECK(on_one_thread > static_cast<int>(10 * trees));
+}
+
+/// Forks once a level, with `bytes` on the stack beside the fork's own; returns the levels.
+template <std::size_t bytes>
+int descend(Fork& fork, int levels, std::atomic<int>& deepest) {
+  volatile char mine[bytes];
+  mine[0] = 1;
+  ++deepest;
+  if (levels == 1) return mine[0];
+  return mine[0] + fork.map(std::vector<int>{levels - 1}, [&](Fork& inner, int rest) {
+    return descend<bytes>(inner, rest, deepest);
+  })[0];
+}
+
+/// Calls `run` on a thread with a stack of `bytes`.
+void on_a_stack_of(std::size_t bytes, std::function<void()> run) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  REQUIRE(pthread_attr_init(&attributes) == 0);
+  REQUIRE(pthread_attr_setstacksize(&attributes, bytes) == 0);
+  const auto call = [](void* given) -> void* {
+    (*static_cast<std::function<void()>*>(given))();
+    return nullptr;
+  };
+  REQUIRE(pthread_create(&thread, &attributes, call, &run) == 0);
+  REQUIRE(pthread_join(thread, nullptr) == 0);
+  pthread_attr_destroy(&attributes);
+}
+
+template <std::size_t bytes>
+void check_depth(std::size_t stack, int threads) {
+  std::atomic<int> deepest{0};
+  const auto run = [&](int levels) {
+    deepest = 0;
+    return fork_join({.threads = threads},
+                     [&](Fork& fork) { return descend<bytes>(fork, levels, deepest); });
+  };
+  std::string said;
+  int fitting = 0, limit = 0;
+  on_a_stack_of(stack, [&] {
+    try {
+      run(1'000'000);
+    } catch (const contract_error& error) {
+      said = error.what();
+    }
+    limit = deepest;
+    fitting = run(20);
+  });
+  INFO(stack << " B of stack, " << bytes << " B a level, " << threads << " threads: " << limit);
+  CHECK_THAT(said, ContainsSubstring("heddle::Fork::map: forks are nested too deeply") &&
+                       ContainsSubstring("of forks; expected ") && ContainsSubstring("ulimit -s"));
+  CHECK(fitting == 20);
+  CHECK(limit > 40);
+}
+
+TEST_CASE("forks that are nested too deeply for the stack throw") {
+  for (const int threads : {1, 2}) {
+    check_depth<16>(std::size_t{2} << 20, threads);
+    check_depth<20'000>(std::size_t{4} << 20, threads);
   }
 }
 

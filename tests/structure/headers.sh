@@ -3,7 +3,8 @@
 # SPDX-FileCopyrightText: The Heddle contributors
 
 # headers.sh RULES INCLUDE_DIR [MORE_DIRS...]: the form of every header, and of the sources in
-# MORE_DIRS: head, guard, length, width, plain ASCII, nothing left unfinished, an umbrella per room.
+# MORE_DIRS: head, guard, length, width, plain ASCII, nothing left unfinished, an umbrella per room, and
+# threads only where a start that fails is handled.
 # One line per offence, exit status 1 where there is any.
 set -euo pipefail
 rules=$1
@@ -26,6 +27,10 @@ check() {  # check 1|0 (headers or not) files...
     /\t/ { report(FILENAME ":" FNR ": a tab") }
     /[ ]$/ { report(FILENAME ":" FNR ": blanks at the end of the line") }
     /TODO|FIXME|XXX/ { report(FILENAME ":" FNR ": unfinished: " $0) }
+    headers && /std::(j?thread|async)([^:a-z_]|$)|pthread_create/ &&
+    FILENAME != "core/impl/threads.ipp" {
+      report(FILENAME ":" FNR ": only core/impl/threads.hpp starts threads")
+    }
     FNR == longest + 1 { report(FILENAME ": more than " longest " lines") }
     END { exit bad }
   ' "${@:2}" || status=1

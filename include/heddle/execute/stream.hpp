@@ -45,7 +45,8 @@ template <class Function>
 /// The calling thread begins alone, token by token. Then all threads share the batches, and each
 /// takes a batch that is ready. The faster way continues, so stages that are too light for a second
 /// thread have none. Both ways are measured, for 100 us or the time of a few batches, and again
-/// after 0.25 s and later.
+/// after 0.25 s and later. If the system does not start all threads, those that it starts share the
+/// batches, because tokens have been taken from the source before.
 ///
 /// Tokens are of any movable types: numbers, std::string, std::unique_ptr. A stage is called with
 /// an rvalue, which it takes by value, as `T&&` or as `const T&`, and the token is destroyed when
@@ -54,8 +55,8 @@ template <class Function>
 ///
 /// If a stage throws, this function throws the same error when all threads have stopped and all
 /// tokens in flight have been destroyed.
-/// @throws contract_error if an option is out of range, std::system_error if no thread can be
-///         started, std::bad_alloc if there is no memory for the batches.
+/// @throws contract_error if an option is out of range, std::bad_alloc if there is no memory for
+///         the batches.
 template <class Source, class... Functions>
 requires(sizeof...(Functions) >= 1) std::uint64_t
     stream(const StreamOptions& options, Source source, Functions... functions) {

@@ -16,10 +16,10 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
@@ -90,7 +90,7 @@ class ThreadMover {
     impl::ThreadMove* m_move = nullptr;
   };
 
-  /// Starts the thread. @throws std::system_error if the system has no thread.
+  /// Starts the thread. @throws std::system_error if the system does not start it.
   ThreadMover();
   ThreadMover(const ThreadMover&) = delete;
   ThreadMover& operator=(const ThreadMover&) = delete;
@@ -142,7 +142,7 @@ class ThreadMover {
   std::deque<impl::ThreadMove*> m_queue;  ///< moves that the thread has not begun
   impl::ThreadMove* m_present = nullptr;  ///< the move that the thread performs
   bool m_ends = false;
-  std::thread m_thread;
+  impl::Threads m_thread;  ///< the last member: the thread ends before the others
 };
 static_assert(Mover<ThreadMover>);
 

@@ -19,7 +19,6 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <system_error>
-#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -91,7 +90,9 @@ inline void perform_move(ThreadMove& move) noexcept {
 
 }  // namespace impl
 
-HEDDLE_INLINE ThreadMover::ThreadMover() : m_thread([this] { work(); }) {}
+HEDDLE_INLINE ThreadMover::ThreadMover() : m_thread(1, [this](int) { work(); }) {
+  m_thread.begin_all("heddle::ThreadMover");
+}
 
 HEDDLE_INLINE ThreadMover::~ThreadMover() {
   {
@@ -101,7 +102,6 @@ HEDDLE_INLINE ThreadMover::~ThreadMover() {
     if (m_present != nullptr) m_present->cancelled = true;
   }
   m_changed.notify_all();
-  m_thread.join();
 }
 
 HEDDLE_INLINE void ThreadMover::attach(BufferId buffer, const FileRange& range) {

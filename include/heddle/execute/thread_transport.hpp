@@ -221,7 +221,8 @@ void run_threads(int ranks, const std::function<void(ThreadTransport&)>& body);
 
 /// Runs `body(ThreadTransport&)` on `ranks` threads, one per rank, and waits for all of them. If
 /// one of them throws, the others are told (see Transport::abort). Then the error of the rank that
-/// failed first is thrown again.
+/// failed first is thrown again. @throws contract_error if `ranks` is below 1; std::system_error,
+/// before any body is called, if the system does not start the threads.
 template <std::invocable<ThreadTransport&> Body>
 void run_threads(int ranks, Body&& body) {
   impl::run_threads(ranks, [&body](ThreadTransport& transport) { body(transport); });

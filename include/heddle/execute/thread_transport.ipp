@@ -22,6 +22,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/exchange.hpp>
@@ -166,34 +167,26 @@ HEDDLE_INLINE void impl::run_threads(int ranks, const std::function<void(ThreadT
   ThreadHub hub(ranks);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   std::atomic<int> first{-1};
-  std::vector<std::thread> threads;
-  const auto start = [&](int r) {
-    threads.emplace_back([&, r] {
-      ThreadTransport transport(hub, Rank{r});
-      const auto failed = [&](const char* reason) {
-        errors[static_cast<std::size_t>(r)] = std::current_exception();
-        int nobody = -1;
-        if (!transport.aborted()) first.compare_exchange_strong(nobody, r);
-        transport.abort({Rank{r}, "its body", reason});
-      };
-      try {
-        body(transport);
-      } catch (const std::exception& error) {
-        failed(error.what());
-      } catch (...) {
-        failed("unknown exception");
-      }
-    });
+  const auto run = [&](int r) {
+    ThreadTransport transport(hub, Rank{r});
+    const auto failed = [&](const char* reason) {
+      errors[static_cast<std::size_t>(r)] = std::current_exception();
+      int nobody = -1;
+      if (!transport.aborted()) first.compare_exchange_strong(nobody, r);
+      transport.abort({Rank{r}, "its body", reason});
+    };
+    try {
+      body(transport);
+    } catch (const std::exception& error) {
+      failed(error.what());
+    } catch (...) {
+      failed("unknown exception");
+    }
   };
-  try {
-    for (int r = 0; r < ranks; ++r) start(r);
-  } catch (const std::exception& error) {  // no more threads: those that run are told
-    const Rank missing{threads.size()};
-    ThreadTransport(hub, missing).abort({missing, "its start", error.what()});
-    for (std::thread& thread : threads) thread.join();
-    throw;
+  {
+    Threads threads(ranks, [&run](int i) { run(i - 1); });
+    threads.begin_all("heddle::run_threads");
   }
-  for (std::thread& thread : threads) thread.join();
   if (first >= 0) std::rethrow_exception(errors[static_cast<std::size_t>(first.load())]);
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);

@@ -130,6 +130,8 @@ class Island {
   /// @throws communication_error if another rank fails, or if this rank waits for another one for
   ///         longer than the watchdog's time. The error names the call. The island ends, and all
   ///         clients get the error.
+  /// @throws std::system_error, before any client of this rank begins, if the system does not start
+  ///         their threads. The other ranks get a communication_error.
   void serve(std::vector<IslandClientSpec> clients = {}) {
     std::vector<impl::GangClientBody> bodies;
     for (IslandClientSpec& spec : clients)

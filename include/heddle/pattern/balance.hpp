@@ -12,9 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <thread>
 #include <vector>
 
+#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
@@ -40,7 +40,8 @@ struct BalancedRound {
 ///
 /// @throws the exception of `work` after all workers have ended; if several threw, that of the
 ///         lowest worker. `ratios` are unchanged then. Also contract_error in the cases of
-///         SpeedRatios::split().
+///         SpeedRatios::split(), and std::system_error, before any work, if the system does not
+///         start the threads.
 template <std::invocable<Worker, ItemRange> Work>
 BalancedRound balance(SpeedRatios& ratios, std::int64_t items, Work&& work) {
   BalancedRound round{ratios.split(items), {}};
@@ -58,10 +59,13 @@ BalancedRound balance(SpeedRatios& ratios, std::int64_t items, Work&& work) {
       errors[w] = std::current_exception();
     }
   };
+  std::vector<std::size_t> with_thread;
+  for (std::size_t w = 1; w < workers; ++w)
+    if (round.ranges[w].size() > 0) with_thread.push_back(w);
   {
-    std::vector<std::jthread> threads;
-    for (std::size_t w = 1; w < workers; ++w)
-      if (round.ranges[w].size() > 0) threads.emplace_back(run, w);
+    impl::Threads others(static_cast<int>(with_thread.size()),
+                         [&](int i) { run(with_thread[static_cast<std::size_t>(i - 1)]); });
+    others.begin_all("heddle::balance");
     run(0);
   }
   for (const std::exception_ptr& error : errors)

@@ -12,11 +12,12 @@
 #include <optional>
 #include <ranges>
 #include <span>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <heddle/core/impl/threads.hpp>
+#include <heddle/core/index.hpp>
 #include <heddle/pattern/farm_decider.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
 #include <heddle/pattern/impl/thread_farm.hpp>
@@ -47,14 +48,14 @@ namespace heddle::inline v0 {
 ///
 /// @throws contract_error if an option is out of range, or if a journal is set and the results
 ///         are not Sendable; format_error as FarmJournal does; the exception of `source` or `sink`,
-///         after all threads have ended.
+///         after all threads have ended; std::system_error, before any work, if the system does
+///         not start the threads.
 template <class Source, class Work, class Sink>
 FarmReport farm(const FarmOptions& options, Source&& source, Work&& work, Sink&& sink) {
   impl::ThreadFarm<Source, Work, Sink> shared(options, source, work, sink);
   {
-    std::vector<std::jthread> threads;
-    for (int w = 1; w < options.workers; ++w)
-      threads.emplace_back([&shared, w] { shared.serve(Worker{w}); });
+    impl::Threads others(options.workers - 1, [&shared](int w) { shared.serve(Worker{w}); });
+    others.begin_all("heddle::farm");
     shared.serve(Worker{0});
   }
   return shared.end();
@@ -62,7 +63,7 @@ FarmReport farm(const FarmOptions& options, Source&& source, Work&& work, Sink&&
 
 /// Runs `work` for every item of a range, and returns the outcomes in the order of the items. The
 /// range must outlive the call. For the rest see the farm above; options.lag has no meaning here.
-/// @throws contract_error if an option is out of range.
+/// @throws as the farm above.
 template <std::ranges::forward_range Items, class Work>
 [[nodiscard]] auto farm(const FarmOptions& options, Items&& items, Work&& work) {
   using Given = std::ranges::range_value_t<Items>;

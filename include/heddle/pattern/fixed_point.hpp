@@ -42,7 +42,8 @@ inline void check_tolerance(double tolerance) {
 ///
 /// @throws contract_error if `threads` is below 1, if an option is negative, if `tolerance` is not
 ///         finite, or if an equation reads a value that is not before its own; the exception of an
-///         equation, after all threads have ended; if several threw, that of the lowest thread.
+///         equation, after all threads have ended; if several threw, that of the lowest thread;
+///         std::system_error, before any evaluation, if the system does not start the threads.
 template <class Value, class Rule>
 [[nodiscard]] FixedPoint<Value> fixed_point(const Equations<Value, Rule>& equations,
                                             const FixedPointOptions& options = {}) {

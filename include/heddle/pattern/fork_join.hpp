@@ -3,9 +3,10 @@
 #pragma once
 
 /// @file
-/// fork_join(): nested parts that run side by side, decided while they run. Forks nest to any
-/// depth on a fixed number of threads.
+/// fork_join(): nested parts that run side by side, decided while they run. Forks nest on a fixed
+/// number of threads, as deeply as the stack permits.
 
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <functional>
@@ -41,9 +42,12 @@ class Fork {
 
   /// Calls `path(fork, item)` for each item, side by side, and then `join(results)` with the
   /// results in the order of the items, whose value it returns. What all paths share is not copied:
-  /// refer to it from `path`. A path may call map() again.
+  /// refer to it from `path`. A path may call map() again. While map() waits, its thread works on
+  /// paths below this fork only, so a path may hold a mutex around map() that no path below locks.
   /// @throws the exception of a path, after all paths have ended; if several threw, that of the
   ///         first item. `join` is not called then, and paths that have not begun do not begin.
+  ///         Also contract_error if forks are nested so deeply that less than 1 MiB of the thread's
+  ///         stack is free for the paths, or less than a quarter if the stack is below 4 MiB.
   template <std::ranges::forward_range Items, class Path, class Join>
   auto map(Items&& items, Path&& path, Join&& join) {
     using Result = std::invoke_result_t<Path&, Fork&, decltype(*std::ranges::begin(items))>;
@@ -51,10 +55,11 @@ class Fork {
     std::vector<std::ranges::iterator_t<Items>> at;
     for (auto i = std::ranges::begin(items); i != std::ranges::end(items); ++i) at.push_back(i);
     std::vector<std::optional<Result>> results(at.size());
-    m_pool->run(at.size(), m_group, [&](const impl::ForkGroup& group, std::size_t i) {
+    const auto one = [&](const impl::ForkGroup& group, std::size_t i) {
       Fork inner(*m_pool, &group);
       results[i].emplace(path(inner, *at[i]));
-    });
+    };
+    m_pool->run(at.size(), m_group, std::ref(one));
     std::vector<Result> values;
     values.reserve(results.size());
     for (std::optional<Result>& result : results) values.push_back(std::move(*result));
@@ -82,7 +87,8 @@ class Fork {
 
 /// Calls `program(fork)` with the forks that it needs, on options.threads threads, and returns its
 /// value. The result is that of a serial run if the paths do not touch each other's data.
-/// @throws contract_error if `threads` is below 1; the exception of the program.
+/// @throws contract_error if `threads` is below 1; std::system_error, before the program begins, if
+///         the system does not start the threads; the exception of the program.
 template <std::invocable<Fork&> Program>
 std::invoke_result_t<Program&, Fork&> fork_join(const ForkJoinOptions& options, Program&& program) {
   expects(options.threads >= 1, [&] {

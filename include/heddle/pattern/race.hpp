@@ -14,12 +14,12 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
@@ -75,7 +75,8 @@ inline constexpr bool is_optional<std::optional<T>> = true;
 /// If there are fewer threads than walkers, a walker begins when another one ends.
 ///
 /// @throws contract_error if there is no walker, or if `threads` is negative; the exception of a
-///         search, after all have ended: of several the one of the lowest walker.
+///         search, after all have ended: of several the one of the lowest walker;
+///         std::system_error, before any search, if the system does not start the threads.
 template <class Search>
 requires std::invocable<Search&, Walker&>
 [[nodiscard]] impl::Found<Search> race(const RaceOptions& options, Search&& search) {
@@ -114,8 +115,9 @@ requires std::invocable<Search&, Walker&>
     }
   };
   {
-    std::vector<std::jthread> others;
-    for (std::uint32_t t = 1; t < threads; ++t) others.emplace_back(run, t);
+    impl::Threads others(static_cast<int>(threads) - 1,
+                         [&run](int t) { run(static_cast<std::uint32_t>(t)); });
+    others.begin_all("heddle::race");
     run(0);
   }
   for (const std::exception_ptr& error : errors)

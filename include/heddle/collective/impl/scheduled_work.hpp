@@ -8,7 +8,6 @@
 #include <atomic>
 #include <exception>
 #include <optional>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -24,6 +23,7 @@
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/device/done_at_once.hpp>
@@ -88,14 +88,15 @@ class ScheduledWork final : public Work {
       begin(key);
     if (!m_call.options.progress_thread) return;
     try {
-      m_thread.emplace([this] { run(); });
+      m_thread.emplace(1, [this](int) { run(); });
+      m_thread->begin_all(Call::where);
     } catch (...) {
       give_up("its progress thread cannot start");
       throw;
     }
   }
   ~ScheduledWork() override {
-    if (m_thread) m_thread->join();
+    m_thread.reset();
     if (m_performer != nullptr) m_line->end(*m_performer);
   }
 
@@ -182,7 +183,6 @@ class ScheduledWork final : public Work {
   }
 
   void end() {
-    if (m_thread) m_thread->join();
     m_thread.reset();
     m_line->end(*std::exchange(m_performer, nullptr));
     static_cast<void>(over());
@@ -202,7 +202,7 @@ class ScheduledWork final : public Work {
       m_joiner;
   CallLine* m_line;
   Performer* m_performer = nullptr;
-  std::optional<std::thread> m_thread;
+  std::optional<Threads> m_thread;
   std::atomic<bool> m_over{false};
   std::exception_ptr m_error;
 };

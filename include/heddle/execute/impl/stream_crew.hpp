@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -20,8 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/index.hpp>
-#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/idle.hpp>
@@ -29,26 +28,6 @@
 #include <heddle/execute/trail.hpp>
 
 namespace heddle::inline v0::impl {
-
-/// The threads that help the calling one.
-class CrewThreads {
- public:
-  /// Holds no thread.
-  CrewThreads();
-  CrewThreads(const CrewThreads&) = delete;
-  CrewThreads& operator=(const CrewThreads&) = delete;
-  /// Requires that join() was called after the last start().
-  ~CrewThreads();
-
-  /// Calls `work()` in one more thread. @throws std::system_error if no thread can be started.
-  void start(std::function<void()> work);
-  /// Waits until all threads have ended.
-  void join();
-
- private:
-  struct Threads;
-  std::unique_ptr<Threads> m_threads;
-};
 
 /// The threads and batches of a stream(). If several threads work, a batch is held by one of them,
 /// or parked at the serial stage that it waits for. Each serial stage has the number of the batch
@@ -163,10 +142,11 @@ class StreamCrew {
     std::uint64_t from = 0;
     Seconds begin = 0, end = 0;
     bool faster = false;
+    int all = 1;  // the threads that have started: the system may not start as many as wanted
     const auto look = [&] {
       const std::uint64_t made = m_turns[0].batch.load(std::memory_order_relaxed);
       if (begin == 0) {
-        if (m_present.load(std::memory_order_relaxed) < m_threads) return;
+        if (m_present.load(std::memory_order_relaxed) < all) return;
         begin = steady_seconds();
         from = made;
       } else if (end == 0) {
@@ -180,15 +160,13 @@ class StreamCrew {
     };
     m_closed = false;
     m_present = 0;
-    CrewThreads others;
-    try {
-      for (int t = 1; t < m_threads; ++t) others.start([this, t] { work(Worker{t}, [] {}); });
+    {
+      Threads others(m_threads - 1, [this](int t) { work(Worker{t}, [] {}); });
+      all = 1 + others.size();
+      others.begin();
       work(Worker{0}, look);
-    } catch (...) {  // no other thread can be started
-      keep(std::current_exception());
+      m_closed = true;
     }
-    m_closed = true;
-    others.join();
     // On the rest: the last thread may have looked too early.
     if (!m_failed) work(Worker{0}, [] {});
     if (m_failed) std::rethrow_exception(m_error);
@@ -342,7 +320,3 @@ class StreamCrew {
 };
 
 }  // namespace heddle::inline v0::impl
-
-#if HEDDLE_HEADER_ONLY
-#include <heddle/execute/impl/stream_crew.ipp>
-#endif

@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/await.hpp>
@@ -89,10 +89,25 @@ class GangIsland {
     m_counts = {};
     m_desk = std::make_shared<GangDesk>();
     std::vector<std::exception_ptr> errors(bodies.size());
-    {
-      std::vector<std::jthread> threads;
+    std::size_t first = 0;  // this rank's first client
+    while (first < clients.size() && clients[first].rank != m_comm->rank()) ++first;
+    std::vector<std::shared_ptr<GangDraft>> drafts;
+    for (std::size_t b = 0; b < bodies.size(); ++b)
+      drafts.push_back(std::make_shared<GangDraft>(m_desk, static_cast<std::uint32_t>(first + b)));
+    const auto run = [&](int i) {
+      const auto b = static_cast<std::size_t>(i - 1);
       try {
-        start(bodies, clients, threads, errors);
+        bodies[b].run(drafts[b]);
+      } catch (...) {
+        errors[b] = std::current_exception();
+      }
+      drafts[b]->close();
+    };
+    {
+      std::optional<Threads> threads;
+      try {
+        threads.emplace(static_cast<int>(bodies.size()), run);
+        threads->begin_all("heddle::Island::serve");
         loop(clients);
         m_desk->fail("the island has ended");
       } catch (const std::exception& error) {
@@ -107,23 +122,6 @@ class GangIsland {
   }
 
  private:
-  void start(std::vector<GangClientBody>& bodies, const std::vector<GangClientInfo>& clients,
-             std::vector<std::jthread>& threads, std::vector<std::exception_ptr>& errors) {
-    std::size_t number = 0;
-    while (number < clients.size() && clients[number].rank != m_comm->rank()) ++number;
-    for (std::size_t b = 0; b < bodies.size(); ++b) {
-      auto draft = std::make_shared<GangDraft>(m_desk, static_cast<std::uint32_t>(number + b));
-      threads.emplace_back([&body = bodies[b], &error = errors[b], draft] {
-        try {
-          body.run(draft);
-        } catch (...) {
-          error = std::current_exception();
-        }
-        draft->close();
-      });
-    }
-  }
-
   void loop(const std::vector<GangClientInfo>& clients) {
     GangLinks links(m_transport);
     GangWalker walker(*m_comm, m_transport, m_entries, m_plans, *m_desk, clients,

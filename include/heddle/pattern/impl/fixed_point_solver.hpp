@@ -14,11 +14,11 @@
 #include <cstring>
 #include <exception>
 #include <limits>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
@@ -97,8 +97,8 @@ class FixedPointSolver {
       }
     };
     {
-      std::vector<std::jthread> threads;
-      for (std::size_t w = 1; w < m_workers.size(); ++w) threads.emplace_back(work, w);
+      Threads others(m_options.threads - 1, [&](int w) { work(static_cast<std::size_t>(w)); });
+      others.begin_all("heddle::fixed_point");
       work(0);
     }
     for (const Share& share : m_workers)

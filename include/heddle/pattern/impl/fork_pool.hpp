@@ -3,169 +3,53 @@
 #pragma once
 
 /// @file
-/// The threads of fork_join(). A thread that waits for the paths of its fork works on other paths
-/// meanwhile, so forks may nest deeper than there are threads.
+/// The threads of fork_join(). A thread that waits for the paths of its fork works on paths below
+/// this fork meanwhile, so forks may nest deeper than there are threads.
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
-#include <cstdint>
-#include <exception>
 #include <functional>
-#include <mutex>
-#include <thread>
-#include <type_traits>
-#include <vector>
+#include <memory>
 
-#include <heddle/core/index.hpp>
-#include <heddle/core/units.hpp>
-#include <heddle/execute/clock.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/execute/trail.hpp>
 
 namespace heddle::inline v0::impl {
 
-/// The paths of one fork. The members without a comment are guarded by the pool's mutex.
+/// A fork, as the paths in it see it.
 struct ForkGroup {
   const ForkGroup* outer = nullptr;  ///< the fork that this one is in; constant
+  std::size_t level = 1;             ///< the number of forks that it is in, and itself; constant
   std::atomic<bool> failed{false};   ///< a path has thrown
-  std::function<void(const ForkGroup&, std::size_t)> path;  ///< constant
-  std::size_t paths = 0;                                    ///< constant
-  std::size_t begun = 0;
-  std::size_t ended = 0;
-  std::size_t thrown = 0;  // the path of `error`
-  std::exception_ptr error;
 };
 
 /// The threads and the open forks of a program.
+///
+/// Each path on a thread's stack is in a fork of the path beneath it. So a path is called on top of
+/// paths that a serial run would also have on its stack, and of no others: they may hold locks.
 class ForkPool {
  public:
-  ForkPool(int threads, Trail* trail)
-      : m_trail(trail), m_lanes(trail != nullptr ? static_cast<std::size_t>(threads) : 0) {
-    if (m_trail != nullptr) {
-      m_trail->expect_workers(threads);
-      m_lanes.front().thread = std::this_thread::get_id();
-      begin(0);
-    }
-    for (int t = 1; t < threads; ++t)
-      m_threads.emplace_back([this, t] { serve(static_cast<std::size_t>(t)); });
-  }
+  /// Calls a path of the fork, by its number.
+  using Path = std::function<void(const ForkGroup&, std::size_t)>;
+
+  /// Starts the threads. @throws std::system_error if the system does not start all of them.
+  ForkPool(int threads, Trail* trail);
   ForkPool(const ForkPool&) = delete;
   ForkPool& operator=(const ForkPool&) = delete;
-  ~ForkPool() {
-    {
-      const std::lock_guard lock(m_mutex);
-      m_ended = true;
-      try {
-        end();
-      } catch (...) {  // there is no memory for the last event
-      }
-    }
-    m_changed.notify_all();
-  }
+  /// Ends the threads.
+  ~ForkPool();
 
   /// Runs the paths of a fork and returns when all have ended.
-  template <class Path>
-  void run(std::size_t paths, const ForkGroup* outer, Path&& path) {
-    if (paths == 0) return;
-    ForkGroup group;
-    group.outer = outer;
-    group.path = std::ref(path);
-    group.paths = paths;
-    std::unique_lock lock(m_mutex);
-    const std::int64_t item = end();
-    m_open.push_back(&group);
-    m_changed.notify_all();
-    while (group.begun < paths) step(group, lock);
-    while (group.ended < paths)
-      if (m_open.empty())
-        wait(lock);
-      else
-        step(*m_open.back(), lock);  // the latest fork is the likeliest to be one that we wait for
-    begin(item);
-    if (group.error) std::rethrow_exception(group.error);
-  }
+  /// @throws the exception of a path; contract_error if little of the stack is free.
+  void run(std::size_t paths, const ForkGroup* outer, Path path);
 
  private:
-  /// The present piece of work of a thread, for the trail.
-  struct Lane {
-    std::thread::id thread;
-    std::int64_t item = 0;
-    Seconds start = 0;
-    bool waited = false;  ///< the thread had nothing to do before
-  };
-
-  /// Returns the lane of this thread.
-  [[nodiscard]] std::size_t lane() const {
-    std::size_t at = 0;
-    while (m_lanes[at].thread != std::this_thread::get_id()) ++at;
-    return at;
-  }
-
-  /// Begins a piece of work on this thread.
-  void begin(std::int64_t item) {
-    if (m_trail == nullptr) return;
-    Lane& mine = m_lanes[lane()];
-    mine.item = item;
-    mine.start = steady_seconds();
-  }
-
-  /// Ends this thread's piece of work, and returns its item.
-  std::int64_t end() {
-    if (m_trail == nullptr) return 0;
-    const std::size_t at = lane();
-    Lane& mine = m_lanes[at];
-    m_trail->add({Worker{at}, mine.item, mine.start, steady_seconds(), mine.waited});
-    mine.waited = false;
-    return mine.item;
-  }
-
-  void wait(std::unique_lock<std::mutex>& lock) {
-    if (m_trail != nullptr) m_lanes[lane()].waited = true;
-    m_changed.wait(lock);
-  }
-
-  /// Begins and ends one path of an open fork; after a failure, paths end without having begun.
-  void step(ForkGroup& group, std::unique_lock<std::mutex>& lock) {
-    const std::size_t i = group.begun++;
-    if (group.begun == group.paths) std::erase(m_open, &group);
-    if (!group.failed) {
-      begin(++m_paths);
-      lock.unlock();
-      std::exception_ptr error;
-      try {
-        group.path(group, i);
-      } catch (...) {
-        error = std::current_exception();
-        group.failed = true;
-      }
-      lock.lock();
-      end();
-      if (error && (!group.error || i < group.thrown)) {
-        group.error = error;
-        group.thrown = i;
-      }
-    }
-    if (++group.ended == group.paths) m_changed.notify_all();
-  }
-
-  void serve(std::size_t thread) {
-    std::unique_lock lock(m_mutex);
-    if (m_trail != nullptr) m_lanes[thread].thread = std::this_thread::get_id();
-    while (!m_ended)
-      if (m_open.empty())
-        wait(lock);
-      else
-        step(*m_open.back(), lock);
-  }
-
-  std::mutex m_mutex;
-  std::condition_variable m_changed;
-  std::vector<ForkGroup*> m_open;  ///< forks with paths that have not begun
-  bool m_ended = false;
-  Trail* m_trail;
-  std::vector<Lane> m_lanes;            ///< by thread, if there is a trail
-  std::int64_t m_paths = 0;             ///< paths that have begun
-  std::vector<std::jthread> m_threads;  ///< the last member: the threads end before the others
+  class State;
+  std::unique_ptr<State> m_state;
 };
 
 }  // namespace heddle::inline v0::impl
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/pattern/impl/fork_pool.ipp>
+#endif

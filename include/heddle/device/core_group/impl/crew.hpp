@@ -12,9 +12,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <thread>
+#include <optional>
 #include <vector>
 
+#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/relax.hpp>
 
 namespace heddle::inline v0::emulated::impl {
@@ -25,7 +26,7 @@ class Crew {
   using Body = void (*)(void*, int, int) noexcept;
 
   /// `threads` in all, the caller of run() among them; they share `items` between them. The others
-  /// are started when they are first needed.
+  /// are started when they are first needed. If the system starts fewer, those take all items.
   Crew(int threads, int items) : m_regions(static_cast<std::size_t>(threads)), m_items(items) {}
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
@@ -33,7 +34,7 @@ class Crew {
     m_stop.store(true, std::memory_order_relaxed);
     m_generation.fetch_add(1, std::memory_order_release);
     m_generation.notify_all();
-    for (std::thread& thread : m_threads) thread.join();
+    m_threads.reset();
   }
 
   /// Calls body for every item once. One caller at a time.
@@ -81,8 +82,10 @@ class Crew {
   void share(int first) {
     const int left = m_items - first;
     const int threads = static_cast<int>(m_regions.size());
-    for (int t = static_cast<int>(m_threads.size()) + 1; t < threads; ++t)
-      m_threads.emplace_back([this, t, seen = m_generation.load()] { serve(t, seen); });
+    if (!m_threads) {
+      m_threads.emplace(threads - 1, [this, seen = m_generation.load()](int t) { serve(t, seen); });
+      m_threads->begin();
+    }
     const std::uint32_t generation = m_generation.load(std::memory_order_relaxed) + 1;
     m_left.store(left, std::memory_order_relaxed);
     // From here on a thread that is still awake may take items: the body is published with them.
@@ -142,7 +145,7 @@ class Crew {
   }
 
   std::vector<Region> m_regions;
-  std::vector<std::thread> m_threads;
+  std::optional<heddle::impl::Threads> m_threads;
   Body m_body = nullptr;
   void* m_context = nullptr;
   int m_items;
