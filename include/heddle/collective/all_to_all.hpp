@@ -48,6 +48,7 @@ struct AllToAllCall : CallBase<Exec, In, NoReduction> {
   void check() {
     input.prepare(ViewUse::reads);
     output.prepare(ViewUse::writes);
+    input.keep_apart_from(output);
     const std::size_t p = this->ranks();
     // What follows is done together, or not.
     agree(*this, [&] {
@@ -153,7 +154,7 @@ template <class Held, class Exec, class In, class Out>
 ///
 /// CallOptions::counts has the number of elements that this rank sends to each rank. The ranks
 /// exchange these numbers first. Without counts, the input is divided evenly and must have the same
-/// size on all ranks.
+/// size on all ranks. If `input` and `output` share memory, `input` is copied before the call.
 ///
 /// The call waits for the work of `space` first, and returns when all blocks have arrived. All
 /// ranks must call it, and either all of them give counts or none.
