@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,13 +23,20 @@
 #include <heddle/collective/all_gather.hpp>
 #include <heddle/collective/all_reduce.hpp>
 #include <heddle/collective/all_to_all.hpp>
+#include <heddle/collective/barrier.hpp>
 #include <heddle/collective/broadcast.hpp>
+#include <heddle/collective/exclusive_scan.hpp>
 #include <heddle/collective/gather.hpp>
+#include <heddle/collective/inclusive_scan.hpp>
+#include <heddle/collective/reduce.hpp>
 #include <heddle/collective/reduce_scatter.hpp>
 #include <heddle/collective/scatter.hpp>
 #include <heddle/collective/shared_view.hpp>
+#include <heddle/collective/sufficient_factors.hpp>
+#include <heddle/collective/sum_in_place.hpp>
 
 #include "support/one_rank_differs.hpp"
+#include "support/world.hpp"
 
 namespace test_agreement {
 
@@ -177,6 +185,129 @@ TEST_CASE("other roots, and other counts of one rank, are found by every call th
   for (const Way way : {Way::gather, Way::scatter, Way::reduce_scatter, Way::all_gather}) {
     CHECK(said(moved(way, 3), moved(way, 3)) == "nothing");
     CHECK_THAT(said(moved(way, 3), moved(way, 4)), ContainsSubstring("bytes of blocks"));
+  }
+}
+
+TEST_CASE("arguments that are wrong on one rank are an error on all ranks") {
+  using Call = std::function<void(const hd::Communicator&, bool wrong)>;
+  const auto view = [](std::size_t count) { return View<double>("view", count); };
+  const auto size = [](const hd::Communicator& comm) {
+    return static_cast<std::size_t>(comm.size());
+  };
+  const auto counts = [&](const hd::Communicator& comm, std::size_t each) {
+    return hd::CallOptions{.counts = std::vector<std::size_t>(size(comm), each)};
+  };
+  const hd::Rank no_rank{99};
+  const std::pair<const char*, Call> table[] = {
+      {"the input has the wrong size",
+       [&](const auto& comm, bool wrong) {
+         hd::all_gather(Exec{}, view(wrong ? 3 : 2), view(2 * size(comm)), comm);
+       }},
+      {"counts do not fit",
+       [&](const auto& comm, bool wrong) {
+         hd::all_gather(Exec{}, view(2), view(2 * size(comm)), comm, counts(comm, wrong ? 1 : 2));
+       }},
+      {"counts do not fit",
+       [&](const auto& comm, bool wrong) {
+         hd::all_to_all(Exec{}, view(2 * size(comm)), view(2 * size(comm)), comm,
+                        counts(comm, wrong ? 1 : 2));
+       }},
+      {"the output has the wrong size",
+       [&](const auto& comm, bool wrong) {
+         hd::all_to_all(Exec{}, view(2 * size(comm)), view(2 * size(comm) + wrong), comm,
+                        counts(comm, 2));
+       }},
+      {"the output has the wrong size",
+       [&](const auto& comm, bool wrong) {
+         hd::all_to_all(Exec{}, view(size(comm)), view(size(comm) + wrong), comm);
+       }},
+      {"the output has the wrong size",
+       [&](const auto& comm, bool wrong) {
+         hd::reduce_scatter(Exec{}, view(size(comm)), view(1 + wrong), hd::Sum{}, comm);
+       }},
+      {"no such root",
+       [&](const auto& comm, bool wrong) {
+         hd::gather(Exec{}, view(1), view(size(comm)), wrong ? no_rank : hd::Rank{0}, comm);
+       }},
+      {"the input has the wrong size",
+       [&](const auto& comm, bool wrong) {
+         hd::scatter(Exec{}, view(wrong ? 1 : size(comm)), view(1), hd::Rank{1}, comm);
+       }},
+      {"no such root",
+       [&](const auto& comm, bool wrong) {
+         hd::broadcast(Exec{}, view(1), wrong ? no_rank : hd::Rank{0}, comm);
+       }},
+      {"no such root",
+       [&](const auto& comm, bool wrong) {
+         hd::reduce(Exec{}, view(1), hd::Sum{}, wrong ? no_rank : hd::Rank{0}, comm);
+       }},
+      {"counts must be empty",
+       [&](const auto& comm, bool wrong) {
+         hd::all_reduce(Exec{}, view(1), hd::Sum{}, comm,
+                        wrong ? counts(comm, 1) : hd::CallOptions{});
+       }},
+      {"counts must be empty",
+       [&](const auto& comm, bool wrong) {
+         hd::inclusive_scan(Exec{}, view(1), hd::Sum{}, comm,
+                            wrong ? counts(comm, 1) : hd::CallOptions{});
+       }},
+      {"counts must be empty",
+       [&](const auto& comm, bool wrong) {
+         hd::exclusive_scan(Exec{}, view(1), hd::Sum{}, comm,
+                            wrong ? counts(comm, 1) : hd::CallOptions{});
+       }},
+      {"counts must be empty",
+       [&](const auto& comm, bool wrong) {
+         hd::barrier(comm, wrong ? counts(comm, 1) : hd::CallOptions{});
+       }},
+      {"codec_domains must be empty",
+       [&](const auto& comm, bool wrong) {
+         std::vector<std::uint32_t> domains(size(comm) + wrong, 0);
+         hd::all_reduce(Exec{}, view(1), hd::Sum{}, comm,
+                        {.codec = hd::Codec{hd::Scalar::f32}, .codec_domains = domains});
+       }},
+      {"error feedback needs a prepared call",
+       [&](const auto& comm, bool wrong) {
+         hd::all_reduce(Exec{}, view(1), hd::Sum{}, comm,
+                        {.codec = hd::Codec{.type = hd::Scalar::f32, .feedback = wrong}});
+       }},
+      {"same_layout needs a View without gaps",
+       [&](const auto& comm, bool wrong) {
+         const Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::HostSpace> matrix("matrix", 2,
+                                                                                     4);
+         const auto part = Kokkos::subview(matrix, Kokkos::ALL, std::pair(0, wrong ? 3 : 4));
+         hd::all_reduce(Exec{}, part, hd::Sum{}, comm, {.same_layout = true});
+       }},
+      {"counts do not fit",
+       [&](const auto& comm, bool wrong) {
+         auto request = hd::start_all_gather(Exec{}, view(2), view(2 * size(comm)), comm,
+                                             counts(comm, wrong ? 1 : 2));
+         request.wait();
+       }},
+      {"counts do not fit",
+       [&](const auto& comm, bool wrong) {
+         auto prepared = hd::prepare_all_to_all(Exec{}, view(2 * size(comm)), view(2 * size(comm)),
+                                                comm, counts(comm, wrong ? 1 : 2));
+         prepared();
+       }},
+      {"elements cannot be added",
+       [&](const auto& comm, bool wrong) {
+         double value = 0;
+         hd::sum_in_place(&value, 1, wrong ? hd::Scalar::byte : hd::Scalar::f64, comm, [] {});
+       }},
+      {"dy", [&](const auto& comm, bool wrong) {
+         const Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::HostSpace> x("x", size(comm), 1),
+             dy("dy", size(comm) + wrong, 1), gradient("gradient", 1, 1);
+         hd::sum_by_factors(Exec{}, x, dy, gradient, comm);
+       }}};
+  for (const auto& [why, call] : table) {
+    INFO(why << ", call " << (&why - &table[0].first));
+    CHECK(said([&](const auto& comm) { call(comm, false); },
+               [&](const auto& comm) { call(comm, false); }) == "nothing");
+    const std::string error = said([&](const auto& comm) { call(comm, false); },
+                                   [&](const auto& comm) { call(comm, true); });
+    CHECK_THAT(error, ContainsSubstring(why));
+    CHECK((error.find("rank 1 reports: ") != std::string::npos) == (hd::test::world_rank() != 1));
   }
 }
 

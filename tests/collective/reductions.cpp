@@ -96,7 +96,18 @@ TEST_CASE("sums, products and extremes of numbers") {
   check_numbers<std::int32_t>(hd::Product{});
   check_numbers<float>(hd::Min{});
   check_numbers<std::int64_t>(hd::Max{});
-  CHECK(hd::identity<float>(hd::Min{}) == Kokkos::reduction_identity<float>::min());
+}
+
+TEST_CASE("infinite numbers have the identity of an extreme, too") {
+  constexpr double far = std::numeric_limits<double>::infinity();
+  CHECK(hd::identity<double>(hd::Min{}) == far);
+  CHECK(hd::identity<float>(hd::Max{}) == -std::numeric_limits<float>::infinity());
+  CHECK(hd::identity<std::int64_t>(hd::Min{}) == std::numeric_limits<std::int64_t>::max());
+  CHECK(hd::identity<std::uint8_t>(hd::Max{}) == 0);
+  battery<double>(hd::Min{}, {far, -far, 0., std::numeric_limits<double>::max()}, equal);
+  battery<float>(hd::Max{}, {-std::numeric_limits<float>::infinity(), 0.f}, equal);
+  battery<Kokkos::Experimental::half_t>(
+      hd::Min{}, {Kokkos::Experimental::infinity_v<Kokkos::Experimental::half_t>}, equal);
 }
 
 TEST_CASE("sums of what is stored narrow") {

@@ -4,6 +4,8 @@
 /// @file
 /// Communicator, check and the Environment of a program that brings MPI and Kokkos itself.
 
+#include <functional>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,10 +18,15 @@
 #include <mpi.h>
 
 #include <heddle/comm.hpp>
+#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
+#include <heddle/comm/measure_paths.hpp>
+#include <heddle/comm/shared_transport.hpp>
+#include <heddle/comm/strided_exchange.hpp>
 #include <heddle/core/text.hpp>
 
+#include "support/one_rank_differs.hpp"
 #include "support/world.hpp"
 
 namespace test_communicator {
@@ -28,6 +35,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
+using heddle::test::said;
 using heddle::test::world_rank;
 using heddle::test::world_size;
 
@@ -94,6 +102,84 @@ TEST_CASE("split orders by key and separates by color") {
   CHECK_THROWS_MATCHES(all.split(-1, 0), heddle::contract_error,
                        MessageMatches(ContainsSubstring("a color must be at least 0") &&
                                       ContainsSubstring("gave -1")));
+}
+
+TEST_CASE("a rank can be in no part of a split") {
+  const heddle::Communicator all(MPI_COMM_WORLD);
+  const bool last = world_rank() == world_size() - 1;
+  const heddle::Communicator part = all.split(last ? MPI_UNDEFINED : 0, 0);
+  CHECK(part.size() == (last ? 0 : world_size() - 1));
+  CHECK((part.get() == MPI_COMM_NULL) == last);
+  if (last)
+    CHECK_THROWS_MATCHES(part.split(0, 0), heddle::contract_error,
+                         MessageMatches(ContainsSubstring("heddle::Communicator::split: the "
+                                                          "communicator is empty")));
+  else
+    CHECK(part.split(0, 0).size() == world_size() - 1);
+}
+
+TEST_CASE("a wrong color on one rank is an error on all ranks") {
+  if (world_size() < 2) return;
+  const auto split_by = [](int color) {
+    return [=](const heddle::Communicator& comm) { static_cast<void>(comm.split(color, 0)); };
+  };
+  CHECK(said(split_by(0), split_by(MPI_UNDEFINED)) == "nothing");
+  const std::string why = said(split_by(0), split_by(-1));
+  CHECK_THAT(why, ContainsSubstring("heddle::Communicator::split") &&
+                      ContainsSubstring("a color must be at least 0 (rank 1 gave -1)"));
+  CHECK((why.find("rank 1 reports: ") != std::string::npos) == (world_rank() != 1));
+}
+
+TEST_CASE("what cannot be done with an empty communicator is a contract_error") {
+  heddle::Communicator moved(MPI_COMM_WORLD);
+  const heddle::Communicator to(std::move(moved));
+  const heddle::Communicator& empty = moved;  // NOLINT(bugprone-use-after-move)
+  const auto call = [] { return heddle::CollectiveCall{"heddle::here", {}}; };
+  using Exchange = heddle::StridedExchange<Kokkos::DefaultHostExecutionSpace>;
+  const std::pair<const char*, std::function<void()>> doors[] = {
+      {"split", [&] { static_cast<void>(empty.split(0, 0)); }},
+      {"attached", [&] { static_cast<void>(empty.attached<heddle::MpiTransport>()); }},
+      {"check_agreement",
+       [&] { check_agreement(empty, call, heddle::ContractLevel::communication); }},
+      {"heddle::here",
+       [&] {
+         check_together(
+             empty, "heddle::here", [] {}, call);
+       }},
+      {"attached", [&] { const Exchange exchange(empty, {}, {}); }},
+      {"the communicator is null", [&] { const heddle::Communicator copy(empty.get()); }},
+      {"the communicator is null", [&] { const heddle::MpiTransport transport(empty.get()); }},
+      {"the communicator is null", [&] { const heddle::SharedTransport transport(empty.get()); }},
+      {"the communicator is null",
+       [&] {
+         const heddle::DeviceMesh mesh(empty.get(), {{"a", 1}});
+       }},
+      {"measure_paths", [&] {
+         static_cast<void>(heddle::measure_paths<Kokkos::DefaultHostExecutionSpace>(empty));
+       }}};
+  for (const auto& [name, door] : doors)
+    CHECK_THROWS_MATCHES(door(), heddle::contract_error, MessageMatches(ContainsSubstring(name)));
+}
+
+TEST_CASE("an error that is no contract_error reaches the other ranks as a communication_error") {
+  if (world_size() < 2) return;
+  const heddle::Communicator comm(MPI_COMM_WORLD);
+  const auto check = [&] {
+    if (comm.rank() == heddle::Rank{1}) throw std::bad_alloc();
+  };
+  const auto call = [&] {
+    heddle::check_together(
+        comm, "heddle::here", check,
+        [] {
+          return heddle::CollectiveCall{"heddle::here", {}};
+        },
+        heddle::ContractLevel::communication);
+  };
+  if (comm.rank() == heddle::Rank{1})
+    CHECK_THROWS_AS(call(), std::bad_alloc);
+  else
+    CHECK_THROWS_MATCHES(call(), heddle::communication_error,
+                         MessageMatches(ContainsSubstring("rank 1 reports: std::bad_alloc")));
 }
 
 TEST_CASE("a null or inter-communicator is refused") {

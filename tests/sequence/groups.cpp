@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -197,6 +198,10 @@ TEST_CASE("sequence groups: what does not fit the ranks is rejected") {
     else
       CHECK(groups.level(1).size() == 2);
   }
+  hd::Communicator moved(MPI_COMM_WORLD);
+  const hd::Communicator there(std::move(moved));
+  CHECK_THAT(complaint([&] { const hd::SequenceGroups of_none(moved); }),  // NOLINT
+             ContainsSubstring("heddle::SequenceGroups: the communicator is empty"));
   CHECK_THAT(complaint([&] { (void)hd::plan::token_weight(5, 4); }),
              ContainsSubstring("5 of 4 tokens"));
   CHECK(hd::plan::token_weight(0, 0) == 0);

@@ -9,15 +9,20 @@
 
 #define HEDDLE_CHECK_COMMUNICATION
 
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <utility>
+
 #include <Kokkos_Core.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
-#include <cstddef>
 #include <mpi.h>
 
 #include <heddle/tensor.hpp>
 
 #include "support/one_rank_differs.hpp"
+#include "support/world.hpp"
 
 namespace test_agreement {
 
@@ -107,7 +112,67 @@ TEST_CASE("stale sums that differ between ranks are refused when they are made, 
                     const Kokkos::View<double*, Exec::memory_space> other("other", 3);
                     hd::all_reduce(Exec{}, other, hd::Max{}, comm);
                   }),
-             ContainsSubstring("reduction"));
+             ContainsSubstring("heddle::StaleSum") && ContainsSubstring("all_reduce"));
+}
+
+TEST_CASE("arguments that are wrong on one rank are an error on all ranks") {
+  using Call = std::function<void(const hd::Communicator&, bool wrong)>;
+  const std::pair<const char*, Call> table[] = {
+      {"the number of values has changed",
+       [](const auto& comm, bool wrong) {
+         hd::StaleSum<double, Exec> sum(comm, 3, {});
+         sum(Exec{}, hd::StaleSum<double, Exec>::View("values", wrong ? 4 : 3));
+       }},
+      {"age",
+       [](const auto& comm, bool wrong) {
+         const hd::StaleSum<double, Exec> sum(comm, 3, {.age = wrong ? -1 : 0});
+       }},
+      {"different communicators",
+       [](const auto& comm, bool wrong) {
+         const hd::Communicator self(MPI_COMM_SELF);
+         const Tensor from = tensor(comm, 12), alone = tensor(self, 12), to = tensor(comm, 12);
+         hd::redistribute(Exec{}, from, wrong ? alone : to);
+       }},
+      {"the pairs must divide the node",
+       [](const auto& comm, bool wrong) {
+         const hd::ShardGroup group(comm, comm.size(), wrong ? 7 : 1);
+       }},
+      {"the communicator is empty", [](const auto& comm, bool wrong) {
+         hd::Communicator own(comm.get()), other(MPI_COMM_SELF);
+         const Tensor from = tensor(own, 12);
+         if (wrong) other = hd::Communicator(std::move(own));
+         (void)hd::among(comm, from);
+       }}};
+  for (const auto& [why, call] : table) {
+    INFO(why);
+    CHECK(said([&](const auto& comm) { call(comm, false); },
+               [&](const auto& comm) { call(comm, false); }) == "nothing");
+    const std::string error = said([&](const auto& comm) { call(comm, false); },
+                                   [&](const auto& comm) { call(comm, true); });
+    CHECK_THAT(error, ContainsSubstring(why));
+    CHECK((error.find("rank 1 reports: ") != std::string::npos) == (hd::test::world_rank() != 1));
+  }
+}
+
+TEST_CASE("tensors of an empty communicator are refused") {
+  hd::Communicator moved(MPI_COMM_WORLD);
+  const Tensor u = tensor(moved, 12), v = tensor(moved, 12);
+  const hd::Communicator comm(std::move(moved));
+  const hd::Communicator& empty = moved;  // NOLINT(bugprone-use-after-move): that is what is tested
+  const std::function<void()> doors[] = {
+      [&] { hd::redistribute(Exec{}, u, v); },
+      [&] { hd::redistribute(Exec{}, tensor(comm, 12), v); },
+      [&] { const hd::Halo<double*, Exec> halo(u); },
+      [&] { (void)hd::among(empty, v); },
+      [&] { (void)hd::among(comm, v); },
+      [&] { const hd::StaleSum<double, Exec> sum(empty, 3, {}); },
+      [&] { const hd::ShardGroup group(empty, 1, 1); },
+      [&] { const hd::TensorLine<double, Exec> line(empty); },
+      [&] { (void)tensor(empty, 12); }};
+  for (const auto& door : doors) {
+    INFO("door " << (&door - doors));
+    CHECK_THROWS_AS(door(), hd::contract_error);
+  }
 }
 
 }  // namespace test_agreement

@@ -6,7 +6,6 @@
 /// all_gather(): concatenates the Views of all ranks on every rank.
 
 #include <cstddef>
-#include <functional>
 #include <tuple>
 
 #include <Kokkos_Core.hpp>
@@ -50,6 +49,7 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
       input.prepare_in(own(), ViewUse::reads);
     else
       input.prepare(ViewUse::reads);
+    if (!in_place()) input.keep_apart_from(output);
   }
   [[nodiscard]] CallSize size() const {
     return {schedule::Collective::all_gather, blocks.total() * sizeof(Element)};
@@ -57,7 +57,7 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
   [[nodiscard]] PerformerKey key() const {
     PerformerKey made = Base::key(size(), blocks);
     // A codec changes what its sender has, too; in a device's memory copies keep kernels waiting.
-    made.apart = on_host && !this->options.codec && disjoint();
+    made.apart = on_host && !this->options.codec && !in_place();
     return made;
   }
   [[nodiscard]] auto views() { return std::tie(input, output); }
@@ -89,12 +89,6 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
     return output.data() + blocks.first(this->rank()) * sizeof(Element);
   }
   [[nodiscard]] bool in_place() const { return input.data() == own(); }
-  /// Returns true if the input is not part of the output.
-  [[nodiscard]] bool disjoint() const {
-    const std::less_equal<const std::byte*> before;  // of any two addresses
-    const std::byte *const in = input.data(), *const out = output.data();
-    return before(in + input.bytes(), out) || before(out + output.bytes(), in);
-  }
 };
 
 template <class Held, class Exec, class In, class Out>
@@ -112,7 +106,8 @@ template <class Held, class Exec, class In, class Out>
 ///
 /// The sizes of the inputs are CallOptions::counts. Without counts, the output is divided evenly.
 /// `input` may be this rank's block of `output`, which saves a copy. In this case it must be so on
-/// all ranks, because MPI libraries require it.
+/// all ranks, because MPI libraries require it. If `input` is another part of `output`, it is
+/// copied before the call.
 ///
 /// The call waits for the work of `space` first, and returns when all elements have arrived. All
 /// ranks must call it with outputs of the same size.

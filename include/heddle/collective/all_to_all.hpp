@@ -45,19 +45,25 @@ struct AllToAllCall : CallBase<Exec, In, NoReduction> {
   BlockCounts sent = {}, received = {};
   std::vector<std::uint64_t> table = {};  ///< for uneven blocks: [r P + q] is what r sends to q
 
+  void exchange() {
+    // Counts are exchanged by all ranks or by none.
+    agree(
+        *this,
+        [&] { sent = BlockCounts(where, input.size(), this->ranks(), this->options.counts); },
+        [&] {
+          return CollectiveCall{where,
+                                {{"counts", this->options.counts.empty() ? "none" : "given"}}};
+        });
+    if (!this->options.counts.empty()) exchange_counts();
+  }
   void check() {
     input.prepare(ViewUse::reads);
     output.prepare(ViewUse::writes);
+    input.keep_apart_from(output);
     const std::size_t p = this->ranks();
-    // What follows is done together, or not.
-    agree(*this, [&] {
-      return CollectiveCall{where, {{"counts", this->options.counts.empty() ? "none" : "given"}}};
-    });
-    sent = BlockCounts(where, input.size(), p, this->options.counts);
-    if (this->options.counts.empty()) {
+    if (table.empty()) {
       received = BlockCounts(p * sent.count(this->rank()), p);
     } else {
-      exchange_counts();
       std::vector<std::size_t> column(p);
       std::size_t total = 0;
       for (std::size_t r = 0; r < p; ++r) total += column[r] = table[r * p + this->rank()];
@@ -153,7 +159,7 @@ template <class Held, class Exec, class In, class Out>
 ///
 /// CallOptions::counts has the number of elements that this rank sends to each rank. The ranks
 /// exchange these numbers first. Without counts, the input is divided evenly and must have the same
-/// size on all ranks.
+/// size on all ranks. If `input` and `output` share memory, `input` is copied before the call.
 ///
 /// The call waits for the work of `space` first, and returns when all blocks have arrived. All
 /// ranks must call it, and either all of them give counts or none.

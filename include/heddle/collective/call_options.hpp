@@ -36,8 +36,11 @@ namespace heddle::inline v0 {
 ///   of a View with gaps, a cost table for other ranks, a codec for elements that are not float or
 ///   double, a codec with error feedback in a call that is not prepared, a codec with agreement in
 ///   a call that only reads its input, shared-memory domains of other ranks, a progress thread
-///   below MPI_THREAD_MULTIPLE, or different parts of a SharedView on different ranks. At the
-///   contract level "communication" also if ranks make different calls;
+///   below MPI_THREAD_MULTIPLE, different parts of a SharedView on different ranks, or an empty
+///   communicator. At the contract level "communication" also if ranks make different calls, or if
+///   another rank throws because of its own arguments. Below that level, other ranks wait for a
+///   rank that throws: in an algorithm of Heddle's or with watch_library until the watchdog ends
+///   the call, else for ever;
 /// - infeasible if the algorithm cannot perform the collective with this number of ranks, or does
 ///   not keep the order of a reduction that is not commutative. star, binomial_tree and hierarchies
 ///   of them over consecutive ranks keep it, also for a reduce_scatter; for scans all do;

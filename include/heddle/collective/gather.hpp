@@ -46,6 +46,7 @@ struct GatherCall : CallBase<Exec, In, NoReduction> {
     if (!at_root()) return;
     output.prepare(ViewUse::writes);
     expect_size(where, "output", output.view(), blocks.total());
+    input.keep_apart_from(output);
   }
   [[nodiscard]] CallSize size() const {
     return {schedule::Collective::gather, blocks.total() * sizeof(Element)};
@@ -89,7 +90,8 @@ template <class Held, class Exec, class In, class Out>
 /// Concatenates the `input` Views of all ranks of `comm` in `output` on rank `root`. Rank 0's
 /// elements come first, along the first index. The blocks have equal sizes, or the sizes in
 /// CallOptions::counts. See CallOptions for the order of elements and for the cost of other
-/// layouts. On other ranks, `output` is not accessed and may be empty.
+/// layouts. On other ranks, `output` is not accessed and may be empty. If `input` is a part of
+/// `output` on rank `root`, it is copied before the call.
 ///
 /// The call waits for the work of `space` first, and returns when this rank's part is complete. All
 /// ranks must call it.

@@ -16,6 +16,7 @@
 
 #include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/timed_calls.hpp>
+#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/measure_links.hpp>
 #include <heddle/comm/mpi_transport.hpp>
@@ -69,7 +70,7 @@ namespace impl {
 ///
 /// The call is collective over `comm`, and the result is the same on all ranks. Each size of each
 /// collective takes about `budget` seconds, or seven rounds of the candidates if that is longer.
-/// @throws contract_error if a size is not a multiple of a float, and the errors of
+/// @throws contract_error on every rank if a size is not a multiple of a float, and the errors of
 ///         measure_links().
 template <class Exec = Kokkos::DefaultHostExecutionSpace>
 [[nodiscard]] CostTable measure_collectives(const Communicator& comm,
@@ -77,12 +78,21 @@ template <class Exec = Kokkos::DefaultHostExecutionSpace>
                                             const Exec& space = {}) {
   using schedule::Collective;
   const auto ranks = static_cast<Bytes>(comm.size());
-  for (const Bytes bytes : options.sizes)
-    expects(bytes % sizeof(float) == 0 && impl::fits_int(bytes + ranks * sizeof(float)), [&] {
-      return ErrorInfo{"heddle::measure_collectives",
-                       "a size must be a multiple of 4 bytes (a float) and below 2^31 bytes",
-                       text(bytes, " bytes")};
-    });
+  constexpr const char* where = "heddle::measure_collectives";
+  const auto check = [&] {
+    for (const Bytes bytes : options.sizes)
+      expects(bytes % sizeof(float) == 0 && impl::fits_int(bytes + ranks * sizeof(float)), [&] {
+        return ErrorInfo{where,
+                         "a size must be a multiple of 4 bytes (a float) and below 2^31 bytes",
+                         text(bytes, " bytes")};
+      });
+  };
+  check_together(
+      comm, where, check,
+      [&] {
+        return CollectiveCall{where, {}};
+      },
+      ContractLevel::communication, 0);
   // What it keeps for the calls refers to the table, and ends with it.
   const Communicator own(comm.get());
   MpiTransport transport(own.get());

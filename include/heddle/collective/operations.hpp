@@ -14,6 +14,17 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
+/// T has an infinity, which is then the identity of a minimum. Some versions of Kokkos take the
+/// largest finite value instead, which is no identity of infinite elements.
+template <class T>
+concept HasInfinity = requires {
+  Kokkos::Experimental::infinity<T>::value;
+};
+
+}  // namespace impl
+
 /// The reduction a + b, for types that have + and Kokkos's `reduction_identity`.
 struct Sum {
   /// Adds `from` to `into`.
@@ -67,10 +78,13 @@ struct Min {
   KOKKOS_FUNCTION void join(T& into, const T& from) const {
     into = from < into ? from : into;
   }
-  /// Sets `value` to the largest finite value of T.
+  /// Sets `value` to infinity, or to the largest value of T if T has no infinity.
   template <class T>
   KOKKOS_FUNCTION void init(T& value) const {
-    value = Kokkos::reduction_identity<T>::min();
+    if constexpr (impl::HasInfinity<T>)
+      value = Kokkos::Experimental::infinity_v<T>;
+    else
+      value = Kokkos::reduction_identity<T>::min();
   }
 };
 
@@ -81,10 +95,13 @@ struct Max {
   KOKKOS_FUNCTION void join(T& into, const T& from) const {
     into = into < from ? from : into;
   }
-  /// Sets `value` to the least finite value of T.
+  /// Sets `value` to minus infinity, or to the least value of T if T has no infinity.
   template <class T>
   KOKKOS_FUNCTION void init(T& value) const {
-    value = Kokkos::reduction_identity<T>::max();
+    if constexpr (impl::HasInfinity<T>)
+      value = -Kokkos::Experimental::infinity_v<T>;
+    else
+      value = Kokkos::reduction_identity<T>::max();
   }
 };
 

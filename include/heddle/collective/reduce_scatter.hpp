@@ -26,6 +26,7 @@
 #include <heddle/collective/request.hpp>
 #include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
+#include <heddle/memory/message_memory.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -42,12 +43,15 @@ struct ReduceScatterCall : CallBase<Exec, In, R> {
   CallView<In> input;
   CallView<Out> output;
   BlockCounts blocks = {};
+  /// The block that MPI writes if the output is a part of the input.
+  Kokkos::View<std::byte*, typename Base::MemorySpace> room = {};
 
   void check() {
     input.prepare(ViewUse::reads, *this->comm);
     output.prepare(ViewUse::writes);
     blocks = BlockCounts(where, input.size(), this->ranks(), this->options.counts);
     expect_size(where, "output", output.view(), blocks.count(this->rank()));
+    if (output.data() != own()) output.keep_apart_from(input);
   }
   [[nodiscard]] CallSize size() const {
     return {schedule::Collective::reduce_scatter, blocks.total() * sizeof(Element)};
@@ -56,8 +60,10 @@ struct ReduceScatterCall : CallBase<Exec, In, R> {
   [[nodiscard]] auto views() { return std::tie(input, output); }
   [[nodiscard]] CallMemory memory() const { return {input.data(), nullptr}; }
   void after() const {
-    const std::byte* const own = input.data() + blocks.first(this->rank()) * sizeof(Element);
-    if (own != output.data()) this->copy(own, output.data(), output.size());
+    if (own() != output.data()) this->copy(own(), output.data(), output.size());
+  }
+  void ended() const {
+    if (room.size() != 0) this->copy(room.data(), output.data(), output.size());
   }
 
   [[nodiscard]] bool knows() const {
@@ -69,7 +75,7 @@ struct ReduceScatterCall : CallBase<Exec, In, R> {
     const MPI_Op operation = mpi_operation<R, Element>();
     const MPI_Comm all = this->comm->get();
     void* const in = input.library_data();
-    void* const out = output.library_data();
+    void* const out = library_output();
     if (blocks.even()) {
       const auto count = static_cast<int>(blocks.count(0));
       return request == nullptr
@@ -79,6 +85,22 @@ struct ReduceScatterCall : CallBase<Exec, In, R> {
     return request == nullptr
                ? MPI_Reduce_scatter(in, out, blocks.mpi_counts(), type, operation, all)
                : MPI_Ireduce_scatter(in, out, blocks.mpi_counts(), type, operation, all, request);
+  }
+
+ private:
+  [[nodiscard]] std::byte* own() const {
+    return input.data() + blocks.first(this->rank()) * sizeof(Element);
+  }
+  /// Returns where MPI writes, which must not be a part of the input.
+  [[nodiscard]] void* library_output() {
+    auto* const out = static_cast<std::byte*>(output.library_data());
+    if (!overlap(static_cast<const std::byte*>(input.library_data()), input.bytes(), out,
+                 output.bytes()))
+      return out;
+    if (room.size() == 0)
+      room = memory::message_buffer<typename Base::MemorySpace>("heddle::collective::block",
+                                                                output.bytes());
+    return room.data();
   }
 };
 
@@ -99,7 +121,9 @@ template <class Held, class Exec, class In, class Out, class R>
 /// other layouts.
 ///
 /// Algorithms of Heddle's modify `input`, which afterwards holds partial sums. `output` may be this
-/// rank's block of `input`; then the result stays there without a copy.
+/// rank's block of `input`; then the result stays there without a copy, unless the MPI library
+/// makes the call. If `output` is another part of `input`, the result is copied there after the
+/// call.
 ///
 /// The call waits for the work of `space` first, and returns when the block is complete. All ranks
 /// must call it with inputs of the same size.

@@ -46,6 +46,7 @@ struct ScatterCall : CallBase<Exec, In, NoReduction> {
     if (!at_root()) return;
     input.prepare(ViewUse::reads);
     expect_size(where, "input", input.view(), blocks.total());
+    output.keep_apart_from(input);
   }
   [[nodiscard]] CallSize size() const {
     return {schedule::Collective::scatter, blocks.total() * sizeof(Element)};
@@ -89,7 +90,8 @@ template <class Held, class Exec, class In, class Out>
 /// Copies this rank's block of `input` on rank `root` of `comm` to `output`. The blocks have equal
 /// sizes, or the sizes in CallOptions::counts, and divide the first index. See CallOptions for the
 /// order of elements and for the cost of other layouts. On other ranks, `input` is not accessed and
-/// may be empty.
+/// may be empty. If `output` is a part of `input` on rank `root`, the block is received elsewhere
+/// and copied after the call.
 ///
 /// The call waits for the work of `space` first, and returns when this rank's part is complete. All
 /// ranks must call it.

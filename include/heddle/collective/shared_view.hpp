@@ -73,10 +73,11 @@ class SharedView {
 
  private:
   [[nodiscard]] static SharedBlocks share(const Communicator& comm, Bytes bytes) {
-    check_agreement(
-        comm,
+    constexpr const char* where = "heddle::SharedView";
+    check_together(
+        comm, where, [] {},
         [&] {
-          return CollectiveCall{"heddle::SharedView", {{"bytes", text(bytes)}}};
+          return CollectiveCall{where, {{"bytes", text(bytes)}}};
         },
         contract_level, SharedOptions{}.watchdog);
     return comm.attached<impl::SharedPlace>().line([] {}).share(bytes);

@@ -18,6 +18,7 @@
 #include <heddle/collective/operations.hpp>
 #include <heddle/collective/reduce_scatter.hpp>
 #include <heddle/collective/sum_in_place.hpp>
+#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
@@ -48,16 +49,23 @@ struct SignScore {
   using Sums =
       Kokkos::View<std::int32_t*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   std::vector<std::int32_t> sums(signs.sums().begin(), signs.sums().end());
-  const impl::BlockCounts blocks("heddle::collective::sign_score", sums.size(),
-                                 static_cast<std::size_t>(comm.size()), options.counts);
+  constexpr const char* where = "heddle::collective::sign_score";
+  impl::BlockCounts blocks;
+  check_together(
+      comm, where,
+      [&] {
+        blocks = {where, sums.size(), static_cast<std::size_t>(comm.size()), options.counts};
+      },
+      [&] {
+        return CollectiveCall{where, {{"parameters", text(sums.size())}}};
+      });
   std::vector<std::int32_t> own(blocks.count(+comm.rank()));
   reduce_scatter(Space{}, Sums(sums.data(), sums.size()), Sums(own.data(), own.size()), Sum{}, comm,
                  options);
   std::int64_t both[] = {plan::GradientSigns::absolute_sum(own), signs.samples()};
   sum_in_place(both, 2, Scalar::i64, comm);
   expects(both[1] <= std::numeric_limits<std::int32_t>::max(), [&] {
-    return ErrorInfo{"heddle::collective::sign_score", "a sum has 32 bits",
-                     text(both[1], " samples in all")};
+    return ErrorInfo{where, "a sum has 32 bits", text(both[1], " samples in all")};
   });
   return {both[0], both[1]};
 }

@@ -14,7 +14,11 @@
 #include <heddle/collective/all_gather.hpp>
 #include <heddle/collective/call_options.hpp>
 #include <heddle/collective/impl/block_counts.hpp>
+#include <heddle/collective/impl/views.hpp>
+#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/kernel/linalg.hpp>
 
 namespace heddle::inline v0 {
@@ -46,16 +50,33 @@ void gather_rows(const Exec& space, const Matrix& matrix, const BlockCounts& row
 /// Every rank sends its rows to all others, (inputs + outputs) elements per row, and multiplies all
 /// rows. The result has the rounding error of one gemm() with these arguments, whatever the number
 /// of ranks. The call runs all_gather() and then queues gemm() in the given instance.
-/// @throws contract_error if the shapes do not fit each other or the counts, and the errors of
-///         all_gather().
+/// @throws contract_error if the shapes do not fit each other or the counts, if `gradient` shares
+///         memory with `x` or `dy`, and the errors of all_gather().
 template <kernel::ExecutionSpace Exec, kernel::MatrixOn<Exec> Factor, kernel::MatrixOn<Exec> Sum>
 void sum_by_factors(const Exec& space, const Factor& x, const Factor& dy, const Sum& gradient,
                     const Communicator& comm, const CallOptions& options = {}) {
   constexpr const char* where = "heddle::collective::sum_by_factors";
-  kernel::expect_shape(where, "dy", dy, x.extent(0), dy.extent(1));
-  kernel::expect_shape(where, "the gradient", gradient, x.extent(1), dy.extent(1));
-  const impl::BlockCounts rows(where, x.extent(0), static_cast<std::size_t>(comm.size()),
-                               options.counts);
+  impl::BlockCounts rows;
+  const auto check = [&] {
+    kernel::expect_shape(where, "dy", dy, x.extent(0), dy.extent(1));
+    kernel::expect_shape(where, "the gradient", gradient, x.extent(1), dy.extent(1));
+    const auto apart = [&](const auto& factor) {
+      return !impl::overlap(impl::begin_of(factor), factor.span() * sizeof(*factor.data()),
+                            impl::begin_of(gradient), gradient.span() * sizeof(*gradient.data()));
+    };
+    expects(apart(x) && apart(dy), [&] {
+      return ErrorInfo{where, "the gradient shares memory with x or dy",
+                       text(gradient.label(), ", ", x.label(), " and ", dy.label()),
+                       "use other memory for the gradient"};
+    });
+    rows = {where, x.extent(0), static_cast<std::size_t>(comm.size()), options.counts};
+  };
+  check_together(comm, where, check, [&] {
+    return CollectiveCall{where,
+                          {{"rows", text(x.extent(0))},
+                           {"inputs", text(x.extent(1))},
+                           {"outputs", text(dy.extent(1))}}};
+  });
   impl::gather_rows(space, x, rows, comm, options);
   impl::gather_rows(space, dy, rows, comm, options);
   kernel::gemm(space, kernel::Transpose::yes, kernel::Transpose::no, 1, x, dy, 0, gradient);

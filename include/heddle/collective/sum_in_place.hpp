@@ -18,9 +18,11 @@
 
 #include <heddle/collective/impl/call_view.hpp>
 #include <heddle/collective/operations.hpp>
+#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/idle.hpp>
 
@@ -30,6 +32,19 @@ namespace impl {
 
 /// Returns MPI's datatype for elements that can be added. @throws contract_error for Scalar::byte.
 MPI_Datatype summable(Scalar type);
+
+/// Checks a sum of `count` elements of `type` over `comm`, and returns MPI's datatype.
+[[nodiscard]] inline MPI_Datatype checked_sum(std::size_t count, Scalar type,
+                                              const Communicator& comm) {
+  constexpr const char* where = "heddle::sum_in_place";
+  MPI_Datatype found = MPI_DATATYPE_NULL;
+  check_together(
+      comm, where, [&] { found = summable(type); },
+      [&] {
+        return CollectiveCall{where, {{"count", text(count)}, {"type", text(type)}}};
+      });
+  return found;
+}
 
 /// Calls `sum(first, count)` for pieces of at most 2^30 elements, because MPI's counts are int.
 template <class SumPiece>
@@ -55,7 +70,7 @@ void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator
 template <std::invocable Poll>
 void sum_in_place(void* data, std::size_t count, Scalar type, const Communicator& comm,
                   Poll&& poll) {
-  const MPI_Datatype datatype = impl::summable(type);
+  const MPI_Datatype datatype = impl::checked_sum(count, type, comm);
   impl::in_pieces(count, [&](std::size_t first, int length) {
     std::byte* const begin = static_cast<std::byte*>(data) + first * size_of(type);
     std::vector<std::byte> copy(begin, begin + static_cast<Bytes>(length) * size_of(type));

@@ -33,7 +33,7 @@ HEDDLE_FULL_INLINE MPI_Datatype impl::summable(Scalar type) {
 
 HEDDLE_FULL_INLINE void sum_in_place(void* data, std::size_t count, Scalar type,
                                      const Communicator& comm) {
-  const MPI_Datatype datatype = impl::summable(type);
+  const MPI_Datatype datatype = impl::checked_sum(count, type, comm);
   impl::in_pieces(count, [&](std::size_t first, int length) {
     check(MPI_Allreduce(MPI_IN_PLACE, static_cast<std::byte*>(data) + first * size_of(type), length,
                         datatype, MPI_SUM, comm.get()),

@@ -5,11 +5,12 @@
 /// @file
 /// check_agreement(): checks that all ranks make the same collective call, at the contract level
 /// "communication". A mismatch then throws an error that names the rank, instead of giving wrong
-/// data or a hang.
+/// data or a hang. check_together() also checks the arguments that only one rank knows.
 
 #include <concepts>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -35,9 +36,9 @@ struct CollectiveCall {
 };
 
 namespace impl {
-/// Compares the calls of the ranks of `comm`. All ranks take part.
-void compare(const Communicator& comm, const CollectiveCall& call, Seconds watchdog,
-             std::function<void()> further);
+/// Compares the calls that `describe` returns on the ranks of `comm`. All ranks take part.
+void compare(const Communicator& comm, const std::function<CollectiveCall()>& describe,
+             Seconds watchdog, std::function<void()> further);
 }  // namespace impl
 
 /// At ContractLevel::communication, compares the calls that `describe()` returns on the ranks of
@@ -54,6 +55,9 @@ void compare(const Communicator& comm, const CollectiveCall& call, Seconds watch
 ///         function if the order of calls differs, else each differing term with both values.
 /// @throws communication_error that names a rank which makes no call within `watchdog` seconds (0:
 ///         no limit). If that rank is rank 0, the limit is twice as long.
+/// @throws what `describe()` throws, if it throws on this rank. All other ranks throw a
+///         contract_error with this message and the number of the rank, or a communication_error if
+///         the error is neither a contract_error nor infeasible.
 ///
 /// After an error `comm` may contain messages that no rank receives. If the program continues, call
 /// release() on it.
@@ -63,7 +67,29 @@ void check_agreement(const Communicator& comm, Describe&& describe,
                      ContractLevel level = contract_level, Seconds watchdog = 120,
                      std::function<void()> further = {}) {
   if (level != ContractLevel::communication || comm.size() == 1) return;
-  impl::compare(comm, describe(), watchdog, std::move(further));
+  impl::compare(comm, std::ref(describe), watchdog, std::move(further));
+}
+
+/// Checks the collective call `where` on this rank, and compares it with those of other ranks.
+/// First calls `check()`, which throws if the arguments of this rank are not valid. At
+/// ContractLevel::communication, an error of one rank becomes an error of all ranks, and the calls
+/// that `describe()` returns are compared; see check_agreement(). At the level "local", other ranks
+/// do not learn of the error, and may wait for this rank. So a call that is not made often, such as
+/// a constructor, passes ContractLevel::communication.
+/// @throws contract_error if `comm` is empty, and the errors of `check()` and check_agreement().
+template <std::invocable Check, std::invocable Describe>
+void check_together(const Communicator& comm, std::string_view where, Check&& check,
+                    Describe&& describe, ContractLevel level = contract_level,
+                    Seconds watchdog = 120, std::function<void()> further = {}) {
+  comm.expect_not_empty(where);
+  if (level != ContractLevel::communication || comm.size() == 1) return check();
+  check_agreement(
+      comm,
+      [&] {
+        check();
+        return describe();
+      },
+      level, watchdog, std::move(further));
 }
 
 }  // namespace heddle::inline v0

@@ -5,6 +5,7 @@
 /// @file
 /// Definitions of agreement.hpp.
 
+#include <exception>
 #include <functional>
 #include <string>
 #include <utility>
@@ -17,8 +18,17 @@
 
 namespace heddle::inline v0 {
 
-HEDDLE_FULL_INLINE void impl::compare(const Communicator& comm, const CollectiveCall& call,
+HEDDLE_FULL_INLINE void impl::compare(const Communicator& comm,
+                                      const std::function<CollectiveCall()>& describe,
                                       Seconds watchdog, std::function<void()> further) {
+  comm.expect_not_empty("heddle::check_agreement");
+  CollectiveCall call;
+  try {
+    call = describe();
+  } catch (const std::exception& error) {
+    Agreement(comm, {}, watchdog, std::move(further)).refuse(error);
+    throw;
+  }
   std::string mine = call.name;
   for (const CollectiveCall::Term& term : call.terms) mine += "\n" + term.name + " " + term.value;
   Agreement(comm, call.name, watchdog, std::move(further))(std::move(mine));

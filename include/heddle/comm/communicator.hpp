@@ -9,6 +9,7 @@
 
 #include <iosfwd>
 #include <memory>
+#include <string_view>
 #include <type_traits>
 #include <typeindex>
 #include <utility>
@@ -34,6 +35,9 @@ namespace impl {
 /// Construction and destruction are collective over its ranks. MPI permits MPI_Comm_free to wait
 /// for the other ranks, but Open MPI's does not wait. After MPI_Finalize, and after leave_to_mpi(),
 /// the destructor does nothing.
+///
+/// A communicator without ranks is empty: it was moved from or released, or split() put this rank
+/// in no part. Its size() is 0, and every call that gets it throws contract_error.
 class Communicator {
  public:
   /// Duplicates `original`.
@@ -49,16 +53,24 @@ class Communicator {
   Communicator& operator=(Communicator&& other) noexcept;
   ~Communicator();
 
-  /// Returns a communicator of the ranks that call with the same `color` >= 0, ordered by `key`,
-  /// then by rank. Collective.
+  /// Returns a communicator of the ranks that call with the same `color`, ordered by `key`, then by
+  /// rank. A color is at least 0. A rank that gives MPI_UNDEFINED is in no part, and gets an empty
+  /// communicator. Collective.
+  /// @throws contract_error on every rank if a rank gives another color below 0.
   [[nodiscard]] Communicator split(int color, int key) const;
 
   /// Returns this process's rank.
   [[nodiscard]] Rank rank() const noexcept { return m_rank; }
-  /// Returns the number of ranks; 0 for a communicator that was moved from.
+  /// Returns the number of ranks; 0 if the communicator is empty.
   [[nodiscard]] int size() const noexcept { return m_size; }
-  /// Returns the handle for MPI calls. This object keeps ownership.
+  /// Returns the handle for MPI calls, or MPI_COMM_NULL if the communicator is empty. This object
+  /// keeps ownership.
   [[nodiscard]] MPI_Comm get() const noexcept { return m_comm; }
+  /// Throws contract_error in the name of the call `where` if the communicator is empty.
+  void expect_not_empty(std::string_view where) const {
+    if (m_comm == MPI_COMM_NULL) [[unlikely]]
+      refuse_empty(where);
+  }
   /// Returns the handle and gives up ownership, so that this object does not free the communicator.
   MPI_Comm release() noexcept {
     m_size = 0;
@@ -80,8 +92,10 @@ class Communicator {
   /// `T(handle)`; it is destroyed with the communicator. The library uses it to keep data from one
   /// call to the next. If the construction is collective, all ranks must call this function in the
   /// same order. The object stays attached if the communicator is moved.
+  /// @throws contract_error if the communicator is empty.
   template <class T>
   [[nodiscard]] T& attached() const {
+    expect_not_empty("heddle::Communicator::attached");
     for (const auto& [type, object] : m_attached)
       if (type == typeid(T)) return *static_cast<T*>(object.get());
     auto made = std::make_shared<T>(m_comm);
@@ -96,6 +110,7 @@ class Communicator {
   Communicator() = default;
 
   void adopt(MPI_Comm made);
+  [[noreturn]] static void refuse_empty(std::string_view where);
 
   MPI_Comm m_comm = MPI_COMM_NULL;
   Rank m_rank;

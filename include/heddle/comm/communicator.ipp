@@ -6,13 +6,17 @@
 /// Definitions of communicator.hpp.
 
 #include <ostream>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <mpi.h>
 
+#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
@@ -74,18 +78,34 @@ HEDDLE_FULL_INLINE Communicator::~Communicator() {
 
 HEDDLE_FULL_INLINE Communicator Communicator::split(int color, int key) const {
   constexpr const char* where = "heddle::Communicator::split";
-  expects(color >= 0, [&] {
-    return ErrorInfo{where, "a color must be at least 0", text("rank ", m_rank, " gave ", color)};
-  });
+  check_together(
+      *this, where,
+      [&] {
+        expects(color >= 0 || color == MPI_UNDEFINED, [&] {
+          return ErrorInfo{where, "a color must be at least 0",
+                           text("rank ", m_rank, " gave ", color),
+                           "give MPI_UNDEFINED on a rank that is in no part"};
+        });
+      },
+      [] {
+        return CollectiveCall{where, {}};
+      },
+      ContractLevel::communication, 0);
   Communicator part;
   MPI_Comm made = MPI_COMM_NULL;
   check(MPI_Comm_split(m_comm, color, key, &made), where);
-  part.adopt(made);
+  if (made != MPI_COMM_NULL) part.adopt(made);
   return part;
 }
 
 HEDDLE_FULL_INLINE std::ostream& operator<<(std::ostream& out, const Communicator& comm) {
   return out << "rank " << comm.m_rank << " of " << comm.m_size;
+}
+
+HEDDLE_FULL_INLINE void Communicator::refuse_empty(std::string_view where) {
+  throw contract_error({std::string(where), "the communicator is empty",
+                        "it was moved from or released, or split() put this rank in no part",
+                        "make the call only on ranks whose communicator has a size() above 0"});
 }
 
 HEDDLE_FULL_INLINE void Communicator::adopt(MPI_Comm made) {

@@ -17,6 +17,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/comm/strided_exchange.hpp>
@@ -92,21 +93,33 @@ template <kernel::ExecutionSpace Exec>
 /// 0 and 1 of `comm`. Returns a table with the fastest path for every size and run. The other ranks
 /// wait. The call is collective, and the result is the same on all ranks. Place ranks 0 and 1 like
 /// the ranks that will send messages, because only these two are measured.
-/// @throws contract_error if there are fewer than two ranks or the options are invalid.
+/// @throws contract_error on every rank if there are fewer than two ranks, or if the options of a
+///         rank are invalid.
 /// @throws communication_error if a rank does not answer. The watchdog's time must cover all rounds
 ///         of the slowest shape, because the other ranks wait for them.
 template <kernel::ExecutionSpace Exec>
 [[nodiscard]] PathTable measure_paths(const Communicator& comm, const PathOptions& options = {}) {
   constexpr const char* where = "heddle::measure_paths";
-  expects(comm.size() >= 2, [&] {
-    return ErrorInfo{where, "two ranks are needed", text("there is ", comm.size())};
-  });
-  expects(options.rounds >= 1, [&] {
-    return ErrorInfo{where, "the number of rounds must be at least 1",
-                     text(options.rounds, " rounds")};
-  });
-  const std::size_t shapes = options.sizes.size() * options.runs.size();
-  static_cast<void>(PackTable(options.sizes, options.runs, std::vector<double>(shapes, 1.0)));
+  const auto check = [&] {
+    expects(comm.size() >= 2, [&] {
+      return ErrorInfo{where, "two ranks are needed", text("there is ", comm.size())};
+    });
+    expects(options.rounds >= 1, [&] {
+      return ErrorInfo{where, "the number of rounds must be at least 1",
+                       text(options.rounds, " rounds")};
+    });
+    const std::size_t shapes = options.sizes.size() * options.runs.size();
+    static_cast<void>(PackTable(options.sizes, options.runs, std::vector<double>(shapes, 1.0)));
+  };
+  check_together(
+      comm, where, check,
+      [&] {
+        return CollectiveCall{where,
+                              {{"rounds", text(options.rounds)},
+                               {"sizes", text(options.sizes.size())},
+                               {"runs", text(options.runs.size())}}};
+      },
+      ContractLevel::communication, options.execute.watchdog);
   const std::vector<StridedPath> paths = impl::paths_from(impl::box_memory<Exec>());
   auto& transport = comm.attached<MpiTransport>();
   std::vector<std::vector<double>> gains(paths.size());

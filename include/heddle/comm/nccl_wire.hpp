@@ -71,6 +71,7 @@ class NcclWire {
       : m_rank(comm.rank()),
         m_out(static_cast<std::size_t>(comm.size())),
         m_in(static_cast<std::size_t>(comm.size())) {
+    comm.expect_not_empty(s_where);
     try {
       // All pairs in one order on all ranks: none can wait for another in a circle.
       for (int low = 0; low < comm.size(); ++low)

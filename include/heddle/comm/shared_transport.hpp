@@ -111,7 +111,7 @@ class SharedTransport {
   };
 
   /// Returns the ranks of this rank's host.
-  static Communicator host_of(const Communicator& all);
+  static Communicator host_of(const Communicator& all, const SharedOptions& options);
 
   /// Returns the ranks of `host` that share memory with this one.
   static Communicator domain_of(const Communicator& host, const SharedOptions& options);
@@ -132,8 +132,7 @@ class SharedTransport {
   bool all_have(bool mine);
 
   /// Reduces the values of all ranks of `comm`, and waits for them.
-  std::vector<Bytes> together(const Communicator& comm, MPI_Op reduction,
-                              std::vector<Bytes> given);
+  std::vector<Bytes> together(const Communicator& comm, MPI_Op reduction, std::vector<Bytes> given);
 
   void free_unused();
 

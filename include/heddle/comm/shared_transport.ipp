@@ -20,6 +20,7 @@
 
 #include <mpi.h>
 
+#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/shared_transport.hpp>
@@ -38,7 +39,7 @@ namespace heddle::inline v0 {
 HEDDLE_FULL_INLINE SharedTransport::SharedTransport(MPI_Comm comm, SharedOptions options)
     : m_messages(comm, options.messages),
       m_all(comm),
-      m_host(host_of(m_all)),
+      m_host(host_of(m_all, options)),
       m_domain(domain_of(m_host, options)),
       m_watchdog(options.watchdog),
       m_patience(options.messages.patience) {
@@ -107,7 +108,20 @@ HEDDLE_FULL_INLINE SharedBlocks SharedTransport::share(Bytes bytes) {
   return blocks;
 }
 
-HEDDLE_FULL_INLINE Communicator SharedTransport::host_of(const Communicator& all) {
+HEDDLE_FULL_INLINE Communicator SharedTransport::host_of(const Communicator& all,
+                                                         const SharedOptions& options) {
+  check_together(
+      all, where,
+      [&] {
+        expects(options.domain >= 0, [&] {
+          return ErrorInfo{where, "a memory domain needs at least one rank",
+                           text("domain = ", options.domain), "use 0 for all ranks of a host"};
+        });
+      },
+      [] {
+        return CollectiveCall{where, {}};
+      },
+      ContractLevel::communication, options.watchdog);
   const auto self = static_cast<int>(all.rank().value);
   MPI_Comm host = MPI_COMM_NULL;
   check(MPI_Comm_split_type(all.get(), MPI_COMM_TYPE_SHARED, self, MPI_INFO_NULL, &host), where);
@@ -119,10 +133,6 @@ HEDDLE_FULL_INLINE Communicator SharedTransport::host_of(const Communicator& all
 
 HEDDLE_FULL_INLINE Communicator SharedTransport::domain_of(const Communicator& host,
                                                            const SharedOptions& options) {
-  expects(options.domain >= 0, [&] {
-    return ErrorInfo{where, "a memory domain needs at least one rank",
-                     text("domain = ", options.domain), "use 0 for all ranks of a host"};
-  });
   const auto place = static_cast<int>(host.rank().value);
   return host.split(options.domain == 0 ? 0 : place / options.domain, place);
 }

@@ -25,6 +25,7 @@ class SequenceGroups {
   /// Makes the communicators. All ranks of `comm` call it together.
   explicit SequenceGroups(const Communicator& comm)
       : m_ranks(static_cast<std::size_t>(comm.size())), m_rank(comm.rank()) {
+    comm.expect_not_empty(where);
     for (int level = 0; level < plan::group_levels(comm.size()); ++level)
       m_levels.push_back(comm.split(static_cast<int>(+m_rank >> level), static_cast<int>(+m_rank)));
   }

@@ -15,6 +15,7 @@
 
 #include <mpi.h>
 
+#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
@@ -67,6 +68,15 @@ template <class Data, class Space>
 [[nodiscard]] Sharded<Data, Space> among(const Communicator& all,
                                          const std::optional<Sharded<Data, Space>>& tensor) {
   constexpr const char* where = "heddle::among";
+  check_together(
+      all, where,
+      [&] {
+        if (tensor) tensor->comm().expect_not_empty(where);
+      },
+      [] {
+        return CollectiveCall{where, {}};
+      },
+      ContractLevel::communication, 0);
   const auto me = static_cast<int>(+all.rank());
   const auto lowest = [&](bool here) {
     int rank = here ? me : all.size();

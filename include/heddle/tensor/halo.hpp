@@ -108,18 +108,20 @@ class Halo {
     static_assert(Kokkos::SpaceAccessibility<SpaceInstance, MemorySpace>::accessible,
                   "heddle::Halo: kernels of the execution space cannot reach the tensors");
     constexpr const char* call = "heddle::Halo::exchange";
-    check_agreement(*m_comm, [&] {
+    const auto check = [&] {
+      expects(tensor.layout() == m_layout, [&] {
+        return ErrorInfo{call, "the tensor has another layout",
+                         text(tensor.layout(), ", expected ", m_layout),
+                         "make a Halo for each layout"};
+      });
+      expects(impl::same_ranks(tensor.comm(), *m_comm), [&] {
+        return ErrorInfo{call, "the tensor is among the ranks of another communicator",
+                         text(tensor.layout()),
+                         "use the communicator of the tensor that the Halo was constructed with"};
+      });
+    };
+    check_together(*m_comm, call, check, [&] {
       return CollectiveCall{call, {{"layout", text(tensor.layout())}}};
-    });
-    expects(tensor.layout() == m_layout, [&] {
-      return ErrorInfo{call, "the tensor has another layout",
-                       text(tensor.layout(), ", expected ", m_layout),
-                       "make a Halo for each layout"};
-    });
-    expects(impl::same_ranks(tensor.comm(), *m_comm), [&] {
-      return ErrorInfo{call, "the tensor is among the ranks of another communicator",
-                       text(tensor.layout()),
-                       "use the communicator of the tensor that the Halo was constructed with"};
     });
     space.fence("heddle::tensor::halo");
     guarded([&] { perform(space, tensor, options); });
@@ -162,7 +164,8 @@ class Halo {
   [[nodiscard]] static const Communicator& agreed(const Tensor& tensor,
                                                   const schedule::HaloOptions& options,
                                                   const schedule::Freshness& freshness) {
-    check_agreement(tensor.comm(), [&] {
+    const auto check = [&] { expect_valid(freshness, where); };
+    check_together(tensor.comm(), where, check, [&] {
       std::string periodic;
       for (const bool one : options.periodic) periodic += one ? '1' : '0';
       return CollectiveCall{where,
@@ -172,7 +175,6 @@ class Halo {
                              {"freshness", text(freshness)},
                              {"element", text(sizeof(Element), " bytes")}}};
     });
-    expect_valid(freshness, where);
     return tensor.comm();
   }
 

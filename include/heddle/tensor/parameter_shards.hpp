@@ -24,8 +24,8 @@
 #include <heddle/core/units.hpp>
 #include <heddle/kernel/adam.hpp>
 #include <heddle/kernel/view.hpp>
-#include <heddle/layout/share.hpp>
 #include <heddle/layout/parameter_sharding.hpp>
+#include <heddle/layout/share.hpp>
 #include <heddle/tensor/shard_group.hpp>
 #include <heddle/tensor/shard_place.hpp>
 

@@ -155,14 +155,16 @@ void redistribute(const Exec& space, const Sharded<Data, Space>& source,
   static_assert(Kokkos::SpaceAccessibility<Exec, MemorySpace>::accessible,
                 "heddle::redistribute: kernels of the execution space cannot reach the tensors");
   constexpr const char* where = "heddle::redistribute";
-  expects(impl::same_ranks(source.comm(), target.comm()), [&] {
-    return ErrorInfo{where, "the two tensors belong to different communicators",
-                     text(source.layout(), "; ", target.layout()),
-                     "put both on a communicator with the ranks of both by among()"};
-  });
+  const auto check = [&] {
+    expects(impl::same_ranks(source.comm(), target.comm()), [&] {
+      return ErrorInfo{where, "the two tensors belong to different communicators",
+                       text(source.layout(), "; ", target.layout()),
+                       "put both on a communicator with the ranks of both by among()"};
+    });
+  };
   // Views that were given may lie in one memory, too, which only ranks that have elements see.
   const bool one_memory = source.shares(target) || impl::overlap(source.parts(), target.parts());
-  check_agreement(source.comm(), [&] {
+  check_together(source.comm(), where, check, [&] {
     return CollectiveCall{where,
                           {{"source", text(source.layout())},
                            {"target", text(target.layout())},

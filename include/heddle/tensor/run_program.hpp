@@ -184,9 +184,7 @@ class ProgramRun {
     }
   }
 
-  [[nodiscard]] impl::LocalBlocks blocks() const {
-    return {m_program, m_sharded, +m_comm->rank()};
-  }
+  [[nodiscard]] impl::LocalBlocks blocks() const { return {m_program, m_sharded, +m_comm->rank()}; }
 
   /// This rank's part of all elements.
   [[nodiscard]] View part(const plan::ProgramTensor& tensor, const plan::TensorForm& form,

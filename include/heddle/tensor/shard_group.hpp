@@ -16,8 +16,11 @@
 #include <heddle/collective/call_options.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/collective/reduce_scatter.hpp>
+#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/codec.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/kernel/view.hpp>
 #include <heddle/layout/parameter_sharding.hpp>
 #include <heddle/tensor/shard_place.hpp>
@@ -33,10 +36,10 @@ class ShardGroup : public ShardPlace {
   ShardGroup() = default;
   /// Constructs a group with `pair` ranks in a pair and `node` ranks in a node. A level with one
   /// rank or with all ranks does not exist.
-  /// @throws contract_error if a pair does not divide a node, or if a node does not divide the
-  ///         ranks.
+  /// @throws contract_error on every rank if a pair does not divide a node, if a node does not
+  ///         divide the ranks, or if the numbers differ between ranks.
   ShardGroup(const Communicator& ranks, int node, int pair)
-      : ShardPlace(ranks.rank(), ranks.size(), node, pair) {
+      : ShardPlace(place_in(ranks, node, pair)) {
     const int rank = static_cast<int>(+ranks.rank());
     m_lines.push_back(ranks.split(rank / pair, rank));
     m_lines.push_back(ranks.split(rank / node * pair + rank % pair, rank));
@@ -82,6 +85,18 @@ class ShardGroup : public ShardPlace {
   }
 
  private:
+  [[nodiscard]] static ShardPlace place_in(const Communicator& ranks, int node, int pair) {
+    constexpr const char* where = "heddle::ShardGroup";
+    ShardPlace place;
+    check_together(
+        ranks, where, [&] { place = ShardPlace(ranks.rank(), ranks.size(), node, pair); },
+        [&] {
+          return CollectiveCall{where, {{"node", text(node)}, {"pair", text(pair)}}};
+        },
+        ContractLevel::communication, 0);
+    return place;
+  }
+
   std::vector<Communicator> m_lines;  ///< the lines of a pair, of a node's pairs, and of nodes
 };
 

@@ -62,13 +62,14 @@ class StaleSum {
   StaleSum(const Communicator& comm, std::size_t size, const schedule::Freshness& freshness,
            Correction correction = Correction::own)
       : m_comm(&comm), m_freshness(freshness), m_correction(correction) {
-    check_agreement(comm, [&] {
-      return CollectiveCall{where,
-                            {{"values", text(size)},
-                             {"freshness", text(freshness)},
-                             {"correction", correction == Correction::own ? "own" : "none"}}};
-    });
-    expect_valid(freshness, where);
+    check_together(
+        comm, where, [&] { expect_valid(freshness, where); },
+        [&] {
+          return CollectiveCall{where,
+                                {{"values", text(size)},
+                                 {"freshness", text(freshness)},
+                                 {"correction", correction == Correction::own ? "own" : "none"}}};
+        });
     for (int slot = 0; slot <= freshness.age; ++slot)
       m_slots.push_back({View("heddle::tensor::stale_own", size),
                          View("heddle::tensor::stale_sum", size), Request()});
@@ -80,11 +81,14 @@ class StaleSum {
   template <class Exec>
   requires Kokkos::is_execution_space_v<Exec>
   void operator()(const Exec& space, const View& values, const CallOptions& options = {}) {
-    expects(values.size() == m_slots.front().own.size(), [&] {
-      return ErrorInfo{where, "the number of values has changed",
-                       text(values.size(), ", expected ", m_slots.front().own.size()),
-                       "use one StaleSum for each number of values"};
-    });
+    const auto check = [&] {
+      expects(values.size() == m_slots.front().own.size(), [&] {
+        return ErrorInfo{where, "the number of values has changed",
+                         text(values.size(), ", expected ", m_slots.front().own.size()),
+                         "use one StaleSum for each number of values"};
+      });
+    };
+    check_together(*m_comm, where, check, [&] { return CollectiveCall{where, {}}; });
     const std::int64_t call = ++m_calls;
     Slot& now = slot_of(call);
     Kokkos::deep_copy(space, now.own, values);

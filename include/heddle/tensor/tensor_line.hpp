@@ -66,7 +66,9 @@ class TensorLine {
   /// Heddle's, so that the watchdog notices a rank that does not take part.
   explicit TensorLine(const Communicator& line, RowForm form = RowForm::sharded,
                       CallOptions options = {.algorithm = schedule::Algorithm::ring})
-      : m_line(&line), m_form(form), m_options(std::move(options)) {}
+      : m_line(&line), m_form(form), m_options(std::move(options)) {
+    line.expect_not_empty("heddle::TensorLine");
+  }
 
   /// Returns the number of ranks, T.
   [[nodiscard]] std::size_t size() const {

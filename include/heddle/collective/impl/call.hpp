@@ -21,23 +21,31 @@
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
+#include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/device/done_at_once.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
 
-/// The key of a call whose arguments are checked, and what else of it is wrong on this rank, and at
-/// the contract level "communication" what differs between ranks.
-template <class Call>
-[[nodiscard]] PerformerKey completed(Call& call, bool blocking = true, bool keeps = false) {
-  PerformerKey key = call.key();
-  using enum schedule::Collective;
-  check_codec(Call::where, call.options, call.ranks(),
-              key.collective == all_to_all || key.collective == gather || key.collective == scatter,
-              keeps);
-  decide(call, key, blocking);
-  agree(call, [&] {
+/// Calls `check()`, which checks the arguments of a call, and returns its key. Finds what else of
+/// the call is wrong on this rank, and at the contract level "communication" what differs between
+/// ranks.
+template <class Call, class Check>
+[[nodiscard]] PerformerKey completed(Call& call, Check&& check, bool blocking = true,
+                                     bool keeps = false) {
+  PerformerKey key;
+  const auto check_all = [&] {
+    check();
+    key = call.key();
+    using enum schedule::Collective;
+    check_codec(
+        Call::where, call.options, call.ranks(),
+        key.collective == all_to_all || key.collective == gather || key.collective == scatter,
+        keeps);
+    decide(call, key, blocking);
+  };
+  agree(call, check_all, [&] {
     const auto listed = [](const auto& numbers) {
       std::string list;
       for (const auto number : numbers) list += text(list.empty() ? "" : " ", number);
@@ -63,11 +71,13 @@ template <class Call>
   });
   return key;
 }
-/// The same for a call whose arguments are checked first.
+/// Returns the key of a call whose arguments are not checked yet.
 template <class Call>
 [[nodiscard]] PerformerKey checked(Call& call, bool blocking = true, bool keeps = false) {
-  call.check();
-  return completed(call, blocking, keeps);
+  call.comm->expect_not_empty(Call::where);
+  call.exchange();
+  return completed(
+      call, [&] { call.check(); }, blocking, keeps);
 }
 
 /// Has MPI make a call that was checked, in a function of its that blocks.
@@ -94,12 +104,20 @@ void perform(Call& call, const PerformerKey& key) {
 template <class Make>
 void perform(const Make& make) {
   auto call = make(Lent{});
-  call.check();
-  if (library_at_once(call)) return perform_by_library(call);
-  const PerformerKey key = completed(call);
+  call.comm->expect_not_empty(decltype(call)::where);
+  call.exchange();
+  constexpr bool at_once = contract_level == ContractLevel::local;
+  if constexpr (at_once) {
+    call.check();
+    if (library_at_once(call)) return perform_by_library(call);
+  }
+  const PerformerKey key = completed(call, [&] {
+    if constexpr (!at_once) call.check();
+  });
   if (!key.choice.library) return ScheduledWork<decltype(call)&>(call, key).wait();
   if (!polled(call)) return perform_by_library(call);
   auto kept = make(Kept{});  // MPI's, should it never be over
+  kept.exchange();
   kept.check();
   LibraryWork<decltype(kept)>(std::move(kept)).wait();
 }

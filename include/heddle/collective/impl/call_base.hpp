@@ -36,7 +36,8 @@ struct Kept {
 };
 
 /// The base of every call; `Exec` and `View` are Lent or Kept. A derived call defines
-/// - `check()`: throws if the arguments are invalid;
+/// - `exchange()`: communicates what check() needs to know of other ranks;
+/// - `check()`: throws if the arguments are invalid, and does not communicate;
 /// - `views()`: returns its CallViews, which check() prepares: they are packed before the call and
 ///   unpacked after it if their elements do not lie in the order of their indices;
 /// - `size()`: returns the collective and its bytes;
@@ -94,6 +95,7 @@ struct CallBase {
     return made;
   }
 
+  void exchange() const {}
   void before() const {}
   void after() const {}
   void ended() const {}

@@ -74,10 +74,7 @@ class CallView {
   /// room for packed elements if the elements do not lie in the order of their indices.
   void prepare(ViewUse use) {
     m_use = use;
-    if (use == ViewUse::none || in_index_order(m_view)) return;
-    m_room = memory::message_buffer<Space>("heddle::collective::packed", bytes());
-    m_data = m_room.data();
-    m_packed = true;
+    if (use != ViewUse::none && !in_index_order(m_view)) make_room();
   }
   /// The same of what ranks of `comm` may read of each other where it lies: the elements of a
   /// SharedView without gaps are brought in order in their own memory, so that the call is in place
@@ -99,6 +96,12 @@ class CallView {
       return ErrorInfo{where, "same_layout needs a View without gaps", m_view.label(),
                        "leave CallOptions::same_layout out"};
     });
+  }
+  /// Packs the elements in any case if they share memory with those of `other`, the other View of
+  /// the call. So nothing is read that is already overwritten. Both are prepared.
+  template <class Other>
+  void keep_apart_from(const CallView<Other>& other) {
+    if (!m_packed && overlap(m_data, bytes(), other.data(), other.bytes())) make_room();
   }
   /// prepare() with room that is there already, and is used in any case.
   void prepare_in(std::byte* room, ViewUse use) {
@@ -193,6 +196,11 @@ class CallView {
   }
 
  private:
+  void make_room() {
+    m_room = memory::message_buffer<Space>("heddle::collective::packed", bytes());
+    m_data = m_room.data();
+    m_packed = true;
+  }
   [[nodiscard]] bool reads() const noexcept {
     return m_use == ViewUse::reads || m_use == ViewUse::updates;
   }

@@ -80,12 +80,12 @@ template <class Call>
   return call.options.watch_library || call.comm->template attached<CallLines>().requested();
 }
 
-/// Returns true if a checked call that blocks is MPI's, as decide() would find, without a key.
+/// Returns true if a checked call that blocks is MPI's, as decide() would find, without a key. For
+/// the contract level "local".
 template <class Call>
 [[nodiscard]] bool library_at_once(const Call& call) {
   const CallOptions& options = call.options;
-  if (contract_level != ContractLevel::local || options.algorithm ||
-      !options.codec_domains.empty() || !library_can(call) || polled(call))
+  if (options.algorithm || !options.codec_domains.empty() || !library_can(call) || polled(call))
     return false;
   const CallSize size = call.size();
   if (in_shared_view(call, size)) return false;

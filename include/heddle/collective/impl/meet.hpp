@@ -21,12 +21,13 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// check_agreement() for a call: no longer than it waits itself, furthering the requests that ranks
+/// check_together() for a call: no longer than it waits itself, furthering the requests that ranks
 /// may be waiting for which are not there yet.
-template <class Call, class Describe>
-void agree(const Call& call, Describe&& describe) {
-  check_agreement(*call.comm, describe, contract_level, call.options.execute.watchdog,
-                  [&] { call.comm->template attached<CallLines>().further(); });
+template <class Call, class Check, class Describe>
+void agree(const Call& call, Check&& check, Describe&& describe) {
+  check_together(*call.comm, Call::where, check, describe, contract_level,
+                 call.options.execute.watchdog,
+                 [&] { call.comm->template attached<CallLines>().further(); });
 }
 
 /// Waits for `request`, an operation of MPI's that all ranks take part in, furthering the requests

@@ -107,6 +107,7 @@ class TimedCalls {
  private:
   template <class Call>
   [[nodiscard]] std::function<void()> chosen(Call call, const CollectiveChoice& choice) const {
+    call.exchange();
     call.check();
     PerformerKey key = call.key();
     key.choice = choice;

@@ -6,10 +6,12 @@
 /// What collective calls ask of their Views.
 
 #include <cstddef>
+#include <functional>
 #include <type_traits>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -29,6 +31,13 @@ inline constexpr bool match = std::is_same_v<typename std::remove_cvref_t<In>::n
                                              typename std::remove_cvref_t<Out>::value_type>&&
     std::is_same_v<typename std::remove_cvref_t<In>::memory_space,
                    typename std::remove_cvref_t<Out>::memory_space>;
+
+/// Returns true if the `a_bytes` bytes at `a` and the `b_bytes` bytes at `b` have memory in common.
+[[nodiscard]] inline bool overlap(const std::byte* a, Bytes a_bytes, const std::byte* b,
+                                  Bytes b_bytes) {
+  const std::less<const std::byte*> before;  // of any two addresses
+  return a_bytes != 0 && b_bytes != 0 && before(a, b + b_bytes) && before(b, a + a_bytes);
+}
 
 template <class View>
 [[nodiscard]] std::byte* begin_of(const View& view) {

@@ -5,6 +5,7 @@
 /// @file
 /// How check_agreement() finds the rank that makes another call than the rest.
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,8 +31,11 @@ class Agreement {
   Agreement(const Communicator& comm, std::string_view call, Seconds watchdog,
             std::function<void()> further);
 
-  /// Compares `mine`. A verdict is a letter for what it is, then its sentence.
+  /// Compares `mine`, and throws if the calls differ or a rank makes none.
   void operator()(std::string mine);
+  /// Tells the other ranks that this rank does not make the call because of `error`. Throws only if
+  /// MPI reports an error.
+  void refuse(const std::exception& error);
 
   Agreement(const Agreement&) = delete;
   Agreement& operator=(const Agreement&) = delete;
@@ -43,6 +47,10 @@ class Agreement {
   static constexpr char same = 's';
   static constexpr char differ = 'd';
   static constexpr char missing = 'm';
+  static constexpr char refused = 'r';  ///< a rank whose arguments are not valid
+  static constexpr char failed = 'f';   ///< a rank with any other error
+  /// Precedes the letter and the sentence of a rank that makes no call.
+  static constexpr char no_call = '\r';
 
   struct Message {
     std::unique_ptr<std::string> words;  ///< at a fixed address
@@ -50,6 +58,10 @@ class Agreement {
   };
 
   static std::string silent(int rank);
+
+  /// Returns the verdict about the calls, of which this rank makes `mine`. A verdict is a letter
+  /// for what it is, then its sentence.
+  std::string verdict_on(std::string mine);
 
   /// Rank 0's part: hears of all, or of as many as come in time.
   std::string judge(std::string mine);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -89,7 +90,7 @@ bool Agreement::wait(Seconds patience, Over&& over) {
   return true;
 }
 
-HEDDLE_FULL_INLINE void Agreement::operator()(std::string mine) {
+HEDDLE_FULL_INLINE std::string Agreement::verdict_on(std::string mine) {
   std::string verdict;
   if (m_comm->rank() == Rank{0}) {
     verdict = judge(std::move(mine));
@@ -102,6 +103,22 @@ HEDDLE_FULL_INLINE void Agreement::operator()(std::string mine) {
     verdict = told.value_or(text(missing, silent(0)));
   }
   wait(2 * m_watchdog, [&] { return sent(); });
+  return verdict;
+}
+
+HEDDLE_FULL_INLINE void Agreement::refuse(const std::exception& error) {
+  const bool known = dynamic_cast<const contract_error*>(&error) != nullptr ||
+                     dynamic_cast<const infeasible*>(&error) != nullptr;
+  verdict_on(text(no_call, known ? refused : failed, error.what()));
+}
+
+HEDDLE_FULL_INLINE void Agreement::operator()(std::string mine) {
+  const std::string verdict = verdict_on(std::move(mine));
+  if (verdict.front() == refused)
+    throw contract_error({m_call, "a rank does not make the call", verdict.substr(1),
+                          "correct the arguments of that rank"});
+  if (verdict.front() == failed)
+    throw communication_error({m_call, "a rank cannot make the call", verdict.substr(1)});
   if (verdict.front() == differ)
     throw contract_error({m_call, "the ranks do not make the same call", verdict.substr(1),
                           "all ranks make the same calls in the same order"});
@@ -129,6 +146,9 @@ HEDDLE_FULL_INLINE std::string Agreement::judge(std::string mine) {
     return heard == calls.size();
   };
   if (!wait(m_watchdog, next)) return text(missing, silent(static_cast<int>(heard)));
+  for (std::size_t rank = 0; rank < calls.size(); ++rank)
+    if (calls[rank].starts_with(no_call))
+      return text(calls[rank][1], "rank ", rank, " reports: ", calls[rank].substr(2));
   const std::string sentence = disagreement(calls);
   return sentence.empty() ? std::string(1, same) : text(differ, sentence);
 }

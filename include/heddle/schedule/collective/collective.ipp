@@ -82,6 +82,7 @@ HEDDLE_INLINE Schedule collective(Collective collective, Algorithm algorithm,
   const CollectiveForm form = impl::form_of(collective, algorithm, options);
   Builder builder(text(algorithm, ' ', collective, " P=", options.ranks, " C=", options.chunks),
                   options.ranks);
+  form.expect_possible(static_cast<std::uint32_t>(options.ranks));
   const auto p = static_cast<std::size_t>(options.ranks);
   const bool pairs = collective == Collective::all_to_all;
   const impl::BlockCut cut(options);

@@ -60,6 +60,8 @@ struct CollectiveForm {
 
   /// The reason why `ranks` ranks cannot perform the collective, or an empty string if they can.
   [[nodiscard]] std::string why_not(std::uint32_t ranks) const;
+  /// Throws infeasible with the reason if `ranks` ranks cannot perform the collective.
+  void expect_possible(std::uint32_t ranks) const;
 
  private:
   /// Returns true if parts() is about each block of member `i`, not about the whole range.

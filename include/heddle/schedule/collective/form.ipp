@@ -53,9 +53,7 @@ HEDDLE_INLINE std::uint32_t CollectiveForm::parts(std::size_t members) const {
 HEDDLE_INLINE void CollectiveForm::operator()(Builder& builder, std::span<const Use> members,
                                               Stage stage) const {
   const auto p = static_cast<std::uint32_t>(ranks(members.size()));
-  if (const std::string why = why_not(p); !why.empty())
-    throw infeasible({"heddle::schedule::CollectiveForm",
-                      text("no ", collective, " of ", p, " ranks by ", algorithm), why});
+  expect_possible(p);
   const std::uint32_t cut = parts(members.size());
   for (std::size_t i = 0; i < members.size(); ++i) {
     const std::uint32_t expected = has_all_blocks(i, p) ? cut * p : apart && i < p ? cut / p : cut;
@@ -82,6 +80,12 @@ HEDDLE_INLINE std::string CollectiveForm::why_not(std::uint32_t ranks) const {
     return "a barrier has no data to cut into chunks";
   if (collective != Collective::all_gather && apart) return "only all_gather has inputs apart";
   return schedule::why_not(collective, hierarchy(ranks), ranks);
+}
+
+HEDDLE_INLINE void CollectiveForm::expect_possible(std::uint32_t ranks) const {
+  if (const std::string why = why_not(ranks); !why.empty())
+    throw infeasible({"heddle::schedule::CollectiveForm",
+                      text("no ", collective, " of ", ranks, " ranks by ", algorithm), why});
 }
 
 HEDDLE_INLINE bool CollectiveForm::has_all_blocks(std::size_t i, std::size_t ranks) const {
