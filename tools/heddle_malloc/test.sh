@@ -7,6 +7,7 @@
 # and TESTS of this project. Their calls are traced, and read by the program MEMORY.
 set -euo pipefail
 library=$1 compiler=$2 memory=$3 tests=$4
+folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -56,6 +57,8 @@ try:
 except MemoryError:
     print("refused", len([bytearray(1 << 20) for block in range(500)]))')
 fi
+
+. "$folder/limits.sh"
 
 cat > program.cpp << 'SOURCE'
 #include <cerrno>
