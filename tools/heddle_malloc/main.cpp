@@ -290,12 +290,13 @@ HEDDLE_EXPORT int posix_memalign(void** block, std::size_t alignment, std::size_
   return 0;
 }
 
+/// As in the C library, the alignment is rounded up to a power of two.
 HEDDLE_EXPORT void* memalign(std::size_t alignment, std::size_t bytes) {
-  if (!std::has_single_bit(alignment)) {
+  if (alignment > SIZE_MAX / 2 + 1) {
     errno = EINVAL;
     return nullptr;
   }
-  return take(bytes, alignment);
+  return take(bytes, std::bit_ceil(std::max(alignment, usual_alignment)));
 }
 
 HEDDLE_EXPORT void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
