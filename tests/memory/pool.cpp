@@ -321,6 +321,44 @@ struct Growing {
 };
 static_assert(memory::ExtendableResource<Growing>);
 
+/// Chunks at given addresses, which nobody touches.
+struct Anywhere {
+  std::vector<std::uintptr_t> places;
+
+  void* allocate(std::size_t, std::size_t) {
+    if (places.empty()) throw heddle::out_of_memory({"test", "there is no more"});
+    const std::uintptr_t place = places.back();
+    places.pop_back();
+    return reinterpret_cast<void*>(place);
+  }
+  void deallocate(void*, std::size_t, std::size_t) noexcept {}
+};
+
+TEST_CASE("chunks may lie at any addresses of 52 bits") {
+  constexpr std::size_t chunk = std::size_t{1} << 20;
+  constexpr std::uintptr_t end = std::uintptr_t{1} << 52;
+  // The last one is the first chunk. Some cross multiples of large powers of two.
+  Anywhere upstream{{chunk, (std::uintptr_t{1} << 26) - 512 * 1024,
+                     (std::uintptr_t{1} << 40) - chunk / 2, (std::uintptr_t{1} << 47) - chunk,
+                     std::uintptr_t{1} << 47, end - chunk, (std::uintptr_t{3} << 40) + chunk}};
+  const std::vector<std::uintptr_t> places = upstream.places;
+  memory::Pool pool(upstream, {.min_chunk = chunk, .max_chunk_growth = chunk});
+  std::vector<void*> blocks;
+  for (std::size_t b = 0; b < places.size() * chunk / 4096; ++b)
+    blocks.push_back(pool.allocate(4096, 64));
+  for (const std::uintptr_t place : places) {
+    CHECK(pool.owns(reinterpret_cast<void*>(place)));
+    CHECK(std::ranges::count_if(blocks, [&](void* block) {
+            return reinterpret_cast<std::uintptr_t>(block) - place < chunk;
+          }) == chunk / 4096);
+  }
+  for (void* const block : blocks) pool.deallocate(block, 4096, 64);
+  pool.trim();
+  CHECK(pool.reserved() == 0);
+  upstream.places = {end};
+  CHECK_THROWS_AS((void)pool.allocate(4096, 64), heddle::out_of_memory);
+}
+
 TEST_CASE("what upstream has extended in vain goes back as it was") {
   Growing upstream{.most_at_once = std::size_t{8} << 20};
   {

@@ -249,4 +249,53 @@ TEST_CASE("the limits of a process count") {
     }));
 }
 
+/// Returns the bytes of addresses that the process uses.
+std::size_t addresses() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * memory::Pages::page();
+}
+
+TEST_CASE("memory that can grow uses no more addresses than it has") {
+  const std::size_t before = addresses();
+  memory::Pages growing(memory::HugePages::no, std::size_t{64} << 30);
+  void* const block = growing.allocate(MiB, 64);
+  CHECK(addresses() <= before + 2 * MiB);
+  std::size_t bytes = MiB;
+  for (; bytes < 256 * MiB; bytes *= 2) CHECK(growing.extend(block, bytes, bytes));
+  CHECK(addresses() >= before + bytes);
+  growing.shrink(block, bytes, bytes - MiB);
+  CHECK(addresses() <= before + 2 * MiB);
+  growing.deallocate(block, MiB, 64);
+  CHECK(addresses() <= before + MiB);
+
+  memory::Pool pool;
+  pool.deallocate(pool.allocate(64, 64), 64, 64);
+  CHECK(addresses() <= before + 5 * MiB);
+  void* const large = pool.allocate(256 * MiB, 64);
+  CHECK(addresses() <= before + 256 * MiB + 256 * MiB / 24 + 5 * MiB);
+  pool.deallocate(large, 256 * MiB, 64);
+}
+
+TEST_CASE("free memory of a pool serves any sizes, even if the system has no more addresses") {
+  constexpr std::size_t all = 8 * MiB;
+  memory::Pool pool;
+  pool.deallocate(pool.allocate(all, 64), all, 64);
+  std::vector<void*> blocks(all / 16);
+  rlimit old{};
+  REQUIRE(::getrlimit(RLIMIT_AS, &old) == 0);
+  for (const std::size_t bytes : {16, 40, 100, 1000, 5000, 60000, 1 << 20, 16}) {
+    const rlimit none{0, old.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_AS, &none) == 0);
+    std::size_t count = 0;
+    try {
+      for (;; ++count) blocks.at(count) = pool.allocate(bytes, 16);
+    } catch (const std::bad_alloc&) {
+    }
+    for (std::size_t b = 0; b < count; ++b) pool.deallocate(blocks[b], bytes, 16);
+    REQUIRE(::setrlimit(RLIMIT_AS, &old) == 0);
+    CHECK(count * bytes >= all / 10 * 8);  // blocks of 40 B have 48 B
+  }
+}
+
 }  // namespace test_promises

@@ -22,7 +22,7 @@ namespace heddle::test {
 class ResidentPages : public memory::Pages {
  public:
   explicit ResidentPages(memory::HugePages huge_pages = memory::HugePages::yes,
-                         std::size_t addresses = room(std::size_t{64} << 30))
+                         std::size_t addresses = std::size_t{64} << 30)
       : Pages(huge_pages, addresses) {}
 
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {

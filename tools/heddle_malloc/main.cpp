@@ -6,6 +6,8 @@
 ///     LD_PRELOAD=libheddle_malloc.so program
 /// All blocks together have no more than the memory of the machine; programs ask for more than they
 /// write, so that limits of control groups do not count.
+/// Under a limit of addresses (RLIMIT_AS), free memory goes back to the system when it is more than
+/// half of the limit.
 /// HEDDLE_MALLOC_REPORT=1 prints at the end what the pool has taken from the system, and which
 /// process says so.
 /// HEDDLE_MALLOC_TRACE=FILE writes the calls of each program that is started, at most 2^28, to
@@ -23,24 +25,18 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <mutex>
 #include <new>
 #include <pthread.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/types.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <heddle/memory/impl/block_pool.hpp>
-#include <heddle/memory/impl/brief_mutex.hpp>
 #include <heddle/memory/pool_options.hpp>
 #include <heddle/memory/source/pages.hpp>
 #include <heddle/memory/source/system_memory.hpp>
 
 #include "../process_name.hpp"
-#include "raw_event.hpp"
+#include "events.hpp"
 
 namespace {
 
@@ -48,6 +44,12 @@ namespace memory = heddle::memory;
 using Blocks = memory::impl::BlockPool<memory::Pages>;
 
 constexpr std::size_t usual_alignment = alignof(std::max_align_t);
+
+/// Returns RLIMIT_AS.
+std::size_t address_limit() noexcept {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_AS, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
 
 /// What is asked for while the pool is at work, as by an error that it makes, does not come from
 /// it: blocks one behind the other, which do not come back. When they are used up, such an error is
@@ -74,109 +76,7 @@ class Aside {
 
 constinit Aside aside;
 
-/// The calls of a process, in a file that is mapped: written as they are made, and without a lock
-/// but where the file grows.
-class Events {
- public:
-  /// The file that HEDDLE_MALLOC_TRACE names, if it does and can be made.
-  void open() noexcept {
-    const char* const name = std::getenv("HEDDLE_MALLOC_TRACE");
-    if (name == nullptr) return;
-    // Another program may have had the same process before, which has become this one.
-    for (int program = 0; m_file < 0 && program < 100; ++program) {
-      char path[4096], number[8] = "";
-      if (program > 0) std::snprintf(number, sizeof number, ".%d", program);
-      const int length = std::snprintf(path, sizeof path, "%s.%d%s", name, ::getpid(), number);
-      if (length < 0 || length >= static_cast<int>(sizeof path)) return;
-      m_file = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-      if (m_file < 0 && errno != EEXIST) return;
-    }
-    if (m_file < 0) return;
-    // Out of the way of the program, which may say of itself which one it opens.
-    if (const int far = ::fcntl(m_file, F_DUPFD_CLOEXEC, 500); far >= 0) {
-      ::close(m_file);
-      m_file = far;
-    }
-    if (::fstat(m_file, &m_identity) != 0) return;
-    // Addresses for all that may come; the file follows.
-    const std::size_t room = memory::Pages::room(most * sizeof(RawEvent)) / sizeof(RawEvent);
-    void* const mapped = ::mmap(nullptr, room * sizeof(RawEvent), PROT_READ | PROT_WRITE,
-                                MAP_SHARED | MAP_NORESERVE, m_file, 0);
-    if (mapped == MAP_FAILED) return;
-    m_most = room;
-    ::clock_gettime(CLOCK_MONOTONIC, &m_begin);
-    if (!grow(0)) return;
-    std::memcpy(mapped, heddle_malloc::raw_magic.data(), sizeof(RawEvent));
-    m_events = static_cast<RawEvent*>(mapped);
-  }
-  void taken(const void* block, std::size_t bytes, std::size_t alignment) noexcept {
-    if (m_events != nullptr) write(block, bytes, alignment);
-  }
-  void given(const void* block) noexcept {
-    if (m_events != nullptr) write(block, 0, 1);
-  }
-  /// A child of a fork has no file, it is its parent's.
-  void forget() noexcept { m_events = nullptr; }
-  /// Other threads may go on: what they have begun by now is in what stays of the file.
-  void close() noexcept {
-    if (m_events == nullptr) return;
-    const std::size_t events = m_next.exchange(most);
-    const std::scoped_lock lock(m_growing);
-    if (events < m_room && resize(events)) m_room = events;
-    m_most = 0;
-  }
-
- private:
-  using RawEvent = heddle_malloc::RawEvent;
-  static constexpr std::size_t most = std::size_t{1} << 28;
-
-  void write(const void* block, std::size_t bytes, std::size_t alignment) noexcept {
-    const std::size_t at = m_next.fetch_add(1, std::memory_order_relaxed);
-    if (at >= m_room.load(std::memory_order_acquire) && !grow(at)) return;
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    const auto time =
-        (now.tv_sec - m_begin.tv_sec) * 1000000 + (now.tv_nsec - m_begin.tv_nsec) / 1000;
-    m_events[at] = {reinterpret_cast<std::uintptr_t>(block), bytes,
-                    static_cast<std::uint32_t>(time), static_cast<std::uint32_t>(alignment)};
-  }
-
-  /// Makes the file hold event `at`, and as many again. Where it may not the trace ends.
-  [[nodiscard]] bool grow(std::size_t at) noexcept {
-    if (at >= m_most.load(std::memory_order_relaxed)) return false;
-    const std::scoped_lock lock(m_growing);
-    if (at < m_room) return true;
-    const std::size_t room = std::min<std::size_t>(m_most, std::max(2 * at, std::size_t{1} << 14));
-    if (at < room && resize(room)) {
-      m_room.store(room, std::memory_order_release);
-      return true;
-    }
-    m_most = 0;
-    return false;
-  }
-  /// The file, unless the program has put another one in its place.
-  [[nodiscard]] bool resize(std::size_t events) noexcept {
-    struct ::stat now {};
-    if (::fstat(m_file, &now) != 0 || now.st_dev != m_identity.st_dev ||
-        now.st_ino != m_identity.st_ino)
-      return false;
-    rlimit limit{};  // beyond which the system ends the program
-    const std::size_t bytes = events * sizeof(RawEvent);
-    if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) return false;
-    return ::ftruncate(m_file, static_cast<off_t>(bytes)) == 0;
-  }
-
-  RawEvent* m_events = nullptr;
-  int m_file = -1;
-  timespec m_begin{};
-  struct ::stat m_identity {};
-  std::atomic<std::size_t> m_most{0};  ///< events for which there are addresses
-  memory::impl::BriefMutex m_growing;
-  std::atomic<std::size_t> m_room{0};  ///< events for which there is a file
-  std::atomic<std::size_t> m_next{1};
-};
-
-constinit Events events;
+constinit heddle_malloc::Events events;
 
 /// The pool is made by the first call, which comes before constructors run, and never destroyed.
 alignas(Blocks) constinit std::byte storage[sizeof(Blocks)] = {};
@@ -201,7 +101,7 @@ void retire(void* cache) noexcept {
   self.busy = false;
 }
 
-/// The pool; a null pointer where this thread is in it already.
+/// The pool; a null pointer where this thread is in it already, or where there is no memory for it.
 Blocks* pool() noexcept {
   if (self.busy) return nullptr;
   if (state.load(std::memory_order_acquire) == State::made) [[likely]]
@@ -210,11 +110,17 @@ Blocks* pool() noexcept {
   if (state.compare_exchange_strong(expected, State::making)) {
     self.busy = true;
     const memory::PoolOptions options;
-    const std::size_t room = memory::Pages::room(std::size_t{64} << 30);
-    new (storage)
-        Blocks(memory::Pages(memory::HugePages::yes, room),
-               {options.min_chunk, options.max_chunk_growth, memory::system_memory().physical},
-               options.cached);
+    try {
+      // Stacks of threads and other mappings have the rest of a limit.
+      new (storage) Blocks(memory::Pages(memory::HugePages::yes, std::size_t{64} << 30),
+                           {options.min_chunk, options.max_chunk_growth,
+                            memory::system_memory().physical, address_limit() / 2},
+                           options.cached);
+    } catch (const std::bad_alloc&) {
+      self.busy = false;
+      state.store(State::none, std::memory_order_release);
+      return nullptr;
+    }
     pthread_key_create(&key, retire);
     pthread_atfork([] { static_cast<void>(made().lock_by(memory::impl::Deadline::max())); },
                    [] { made().unlock(); },
@@ -222,12 +128,13 @@ Blocks* pool() noexcept {
                      made().unlock();
                      events.forget();
                    });
-    events.open();
+    events.open(address_limit() / 8);
     self.busy = false;
     state.store(State::made, std::memory_order_release);
   } else {
-    while (state.load(std::memory_order_acquire) != State::made) {
+    while (state.load(std::memory_order_acquire) == State::making) {
     }
+    return pool();
   }
   return &made();
 }
@@ -248,9 +155,13 @@ memory::impl::Cache* cache_of(Blocks& blocks) noexcept {
 
 void* take(std::size_t bytes, std::size_t alignment) noexcept {
   Blocks* const blocks = pool();
-  if (blocks == nullptr) return alignment <= usual_alignment ? aside.allocate(bytes) : nullptr;
-  self.busy = true;
   void* block = nullptr;
+  if (blocks == nullptr) {
+    if (alignment <= usual_alignment) block = aside.allocate(bytes);
+    if (block == nullptr) errno = ENOMEM;
+    return block;
+  }
+  self.busy = true;
   try {
     block = blocks->allocate(cache_of(*blocks), std::max<std::size_t>(bytes, 1), alignment);
   } catch (const std::bad_alloc&) {
@@ -301,8 +212,6 @@ int report_file = -1;
   const int file = report_file < 0 ? STDERR_FILENO : report_file;
   if (::write(file, line, static_cast<std::size_t>(length)) < 0) return;
 }
-
-bool is_alignment(std::size_t alignment) noexcept { return std::has_single_bit(alignment); }
 
 }  // namespace
 
@@ -372,21 +281,22 @@ HEDDLE_EXPORT void* reallocarray(void* block, std::size_t count, std::size_t byt
 }
 
 HEDDLE_EXPORT int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
-  if (!is_alignment(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
+  if (!std::has_single_bit(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
   const int kept = errno;
   void* const taken = take(bytes, alignment);
-  errno = kept;
   if (taken == nullptr) return ENOMEM;
+  errno = kept;
   *block = taken;
   return 0;
 }
 
+/// As in the C library, the alignment is rounded up to a power of two.
 HEDDLE_EXPORT void* memalign(std::size_t alignment, std::size_t bytes) {
-  if (!is_alignment(alignment)) {
+  if (alignment > SIZE_MAX / 2 + 1) {
     errno = EINVAL;
     return nullptr;
   }
-  return take(bytes, alignment);
+  return take(bytes, std::bit_ceil(std::max(alignment, usual_alignment)));
 }
 
 HEDDLE_EXPORT void* aligned_alloc(std::size_t alignment, std::size_t bytes) {

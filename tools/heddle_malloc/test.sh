@@ -7,6 +7,7 @@
 # and TESTS of this project. Their calls are traced, and read by the program MEMORY.
 set -euo pipefail
 library=$1 compiler=$2 memory=$3 tests=$4
+folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -56,6 +57,78 @@ try:
 except MemoryError:
     print("refused", len([bytearray(1 << 20) for block in range(500)]))')
 fi
+
+# The same outcome of every entry point as without: sizes and alignments of all kinds.
+cat > entry.cpp << 'SOURCE'
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <malloc.h>
+#include <string>
+
+static void say(const std::string& call, void* block, std::size_t bytes, std::size_t alignment) {
+  std::size_t rounded = 1;
+  while (rounded < alignment && rounded < (SIZE_MAX / 2 + 1)) rounded *= 2;
+  const bool fits = block == nullptr || (reinterpret_cast<std::uintptr_t>(block) % rounded == 0 &&
+                                         malloc_usable_size(block) >= bytes);
+  std::printf("%s: %s, errno %d%s\n", call.c_str(), block == nullptr ? "none" : "block",
+              block == nullptr ? errno : 0, fits ? "" : ", too small or not aligned");
+  if (block != nullptr) std::memset(block, 1, bytes);
+  std::free(block);
+  errno = 0;
+}
+
+int main() {
+  const volatile std::size_t sizes[] = {0, 1, 40, 5000, SIZE_MAX, SIZE_MAX - 31, SIZE_MAX - 5000,
+                                        SIZE_MAX / 2, SIZE_MAX / 2 + 1, SIZE_MAX / 2 - 5000};
+  const volatile std::size_t alignments[] = {
+      0, 1, 2, 3, 7, 8, 16, 24, 48, 96, 100, 4095, 5000, (1 << 20) + 1, SIZE_MAX / 2 + 1,
+      SIZE_MAX / 2 + 2, SIZE_MAX};
+  for (const std::size_t bytes : sizes) {
+    const std::string size = std::to_string(bytes);
+    errno = 0;
+    say("malloc " + size, malloc(bytes), bytes, 16);
+    say("calloc 1 " + size, calloc(1, bytes), bytes, 16);
+    say("calloc " + size + " 3", calloc(bytes, 3), 3 * bytes, 16);
+    say("valloc " + size, valloc(bytes), bytes, 4096);
+    say("pvalloc " + size, pvalloc(bytes), (bytes + 4095) / 4096 * 4096, 4096);
+    say("realloc nothing " + size, realloc(nullptr, bytes), bytes, 16);
+    say("reallocarray nothing " + size + " 2", reallocarray(nullptr, bytes, 2), 2 * bytes, 16);
+    for (const std::size_t count : {1, 3}) {
+      auto* const had = static_cast<char*>(malloc(6));
+      std::strcpy(had, "12345");
+      errno = 0;
+      void* const block = reallocarray(had, bytes, count);
+      const bool kept = bytes > SIZE_MAX / 4 ? std::strcmp(had, "12345") == 0
+                                             : std::memcmp(block == nullptr ? "" : block, "12345",
+                                                           bytes < 5 ? bytes : 5) == 0;
+      if (!kept) std::printf("not kept\n");
+      say("reallocarray " + size, block, bytes * count, 16);
+      if (bytes > SIZE_MAX / 4) std::free(had);
+    }
+    for (const std::size_t alignment : alignments) {
+      const std::string at = " " + std::to_string(alignment) + " " + size;
+      say("memalign" + at, memalign(alignment, bytes), bytes, alignment);
+      // Of other alignments C libraries differ.
+      if ((alignment & (alignment - 1)) == 0 && alignment != 0)
+        say("aligned_alloc" + at, aligned_alloc(alignment, bytes), bytes, alignment);
+      void* block = nullptr;
+      const int error = posix_memalign(&block, alignment, bytes);
+      say("posix_memalign returns " + std::to_string(error) + at, block, bytes, alignment);
+    }
+  }
+  errno = 7;
+  std::free(malloc(100));
+  std::free(nullptr);
+  std::printf("errno %d, %zu\n", errno, malloc_usable_size(nullptr));
+}
+SOURCE
+"$compiler" -std=c++20 -O1 -w -fno-builtin entry.cpp -o entry
+same "entry points" ./entry
+
+. "$folder/limits.sh"
 
 cat > program.cpp << 'SOURCE'
 #include <cerrno>

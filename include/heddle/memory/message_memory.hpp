@@ -42,10 +42,8 @@ template <>
 struct MessageSource<Kokkos::HostSpace> {
   /// Pages of the operating system.
   using type = Pages;
-  /// Reserves addresses for 64 GiB, or as many as the process may reserve.
-  [[nodiscard]] static type make() {
-    return Pages(HugePages::yes, Pages::room(std::size_t{64} << 30));
-  }
+  /// Returns a source whose chunks can grow to 64 GiB.
+  [[nodiscard]] static type make() { return Pages(HugePages::yes, std::size_t{64} << 30); }
 };
 
 namespace impl {

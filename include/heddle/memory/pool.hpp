@@ -74,7 +74,7 @@ class Pool {
   using Upstream = Up;  ///< the resource that provides the chunks
 
   /// Constructs a pool over host pages.
-  Pool() requires std::same_as<Upstream, Pages> : Pool(Pages(HugePages::yes, Pages::room(room))) {}
+  Pool() requires std::same_as<Upstream, Pages> : Pool(Pages(HugePages::yes, room)) {}
   /// Constructs a pool over `upstream`. The pool owns an rvalue and refers to an lvalue; see
   /// UpstreamOf. @throws contract_error if `min_chunk`, `max_chunk_growth` or `most` is 0.
   template <class Given>
@@ -130,7 +130,7 @@ class Pool {
   }
 
  private:
-  /// The bytes of addresses into which a chunk of Pages() may grow.
+  /// The bytes to which a chunk of Pages() may grow.
   static constexpr std::size_t room = std::size_t{64} << 30;
 
   struct Held final : impl::CachedPool {

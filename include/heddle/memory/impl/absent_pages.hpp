@@ -71,7 +71,7 @@ class AbsentPages {
   }
 
  private:
-  PageMap<Units, huge, std::size_t{1} << 15> m_units;  ///< one word for each huge page
+  PageMap<Units, huge, std::size_t{1} << 12> m_units;  ///< one word for each huge page
   std::size_t m_bytes = 0;
 };
 

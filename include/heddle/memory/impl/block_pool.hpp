@@ -219,7 +219,7 @@ class BlockPool {
   }
 
   /// Allocates a block without a cache.
-  [[nodiscard]] void* one(std::uint32_t c) {
+  [[nodiscard, gnu::noinline]] void* one(std::uint32_t c) {
     void* block = nullptr;
     with_room(nullptr, [&](More more) { return take(c, &block, 1, more); });
     return block;
@@ -257,7 +257,7 @@ class BlockPool {
       m_chunks.give(address_of(blocks[b]), SizeClasses::size(c));
   }
 
-  [[nodiscard]] void* large(Cache* cache, std::size_t bytes, std::size_t alignment) {
+  [[nodiscard, gnu::noinline]] void* large(Cache* cache, std::size_t bytes, std::size_t alignment) {
     if (bytes > std::numeric_limits<std::size_t>::max() / 2)
       throw out_of_memory(
           {"heddle::memory::Pool", text("cannot allocate a block of ", bytes, " B")});

@@ -28,6 +28,8 @@ struct Growth {
   std::size_t min_chunk;         ///< in bytes
   std::size_t max_chunk_growth;  ///< bytes of a chunk, unless one range is larger
   std::size_t most;              ///< bytes of all ranges, and of the memory requested for them
+  /// The most free bytes that the pool keeps, as far as it can return them to the upstream.
+  std::size_t most_idle = std::numeric_limits<std::size_t>::max();
 };
 
 /// Whether the upstream may be asked if no free range is large enough, and for how much more.
@@ -42,7 +44,7 @@ class Chunks {
       : m_upstream(std::move(upstream)),
         m_growth{whole(std::min(growth.min_chunk, most_bytes)),
                  whole(std::min(growth.max_chunk_growth, most_bytes)),
-                 std::min(growth.most, most_bytes) / granule * granule} {}
+                 std::min(growth.most, most_bytes) / granule * granule, growth.most_idle} {}
   Chunks(const Chunks&) = delete;
   Chunks& operator=(const Chunks&) = delete;
   ~Chunks() {
@@ -73,7 +75,14 @@ class Chunks {
     return taken.begin;
   }
   /// Releases whole granules of a range, in any portions.
-  void give(std::uintptr_t begin, std::size_t bytes) noexcept { m_heap.give(begin, bytes); }
+  void give(std::uintptr_t begin, std::size_t bytes) noexcept {
+    m_heap.give(begin, bytes);
+    if (m_heap.free_bytes() > m_growth.most_idle) [[unlikely]]
+      give_back(used() + m_growth.most_idle / 2);
+  }
+
+  /// Returns the records of a range; see Heap::records().
+  [[nodiscard]] void* records(std::uintptr_t begin) const noexcept { return m_heap.records(begin); }
 
   /// Returns the word of the granule that contains the address, or 0 if it has none.
   [[nodiscard]] std::uintptr_t operator[](std::uintptr_t address) const noexcept {
@@ -247,7 +256,7 @@ class Chunks {
   Upstream m_upstream;
   Growth m_growth;  ///< in whole granules
   Heap m_heap{ExtendableResource<Upstream>, PagedResource<Upstream>};
-  PageMap<std::uintptr_t, granule, std::size_t{1} << 20> m_map;
+  PageMap<std::uintptr_t, granule, std::size_t{1} << 16> m_map;
   std::uintptr_t m_newest = 0;     ///< begin of the newest chunk
   std::size_t m_most_used = 0;     ///< peak of the bytes in ranges
   std::size_t m_ranges_taken = 0;  ///< minus those already used up by moves to small ranges

@@ -35,16 +35,12 @@ class Heap {
   /// Constructs an empty heap. If `growing` is true, its chunks may be extended. If `paged` is
   /// true, the memory of new chunks and extensions is absent.
   Heap(bool growing, bool paged)
-      : m_paged(paged),
-        m_accounts(HugePages::no, growing ? Pages::room(std::size_t{2} << 30) : 0),
-        m_chunks(most_chunks),
-        m_order(most_chunks) {}
+      : m_paged(paged), m_accounts(HugePages::no, growing ? std::size_t{2} << 30 : 0) {}
 
   /// Adds a free chunk of whole granules, which must not overlap another chunk.
   /// @throws out_of_memory if there is no memory for its records. The heap is unchanged then.
   void add(std::uintptr_t begin, std::size_t bytes) {
-    if (m_count == most_chunks)
-      throw out_of_memory({"heddle::memory", text("a heap has at most ", m_count, " chunks")});
+    if (m_count == m_chunks.size()) reserve_chunks(std::max<std::size_t>(2 * m_count, 128));
     if (m_paged) m_absent.reserve(begin, bytes);
     std::uint32_t slot = 0;
     while (m_chunks[slot].granules != 0) ++slot;
@@ -109,6 +105,15 @@ class Heap {
     if (const std::size_t used = best.skip + granules; used < length)
       list(chunk, first + used, length - used, lacks);
     return {chunk.begin + (first + best.skip) * granule, lacks};
+  }
+
+  static constexpr std::size_t record = 32;  ///< bytes of the record of a granule
+  /// Returns the records of the granules of a range of take(). Until give(), the heap reads only
+  /// the first word of the first and of the last record, which is 0. The owner of the range may
+  /// write the rest. Before give(), the first word of each record must be 0 again.
+  [[nodiscard]] void* records(std::uintptr_t begin) const noexcept {
+    const Chunk& chunk = m_chunks[behind(begin)[-1]];
+    return chunk.ranges + (begin - chunk.begin) / granule;
   }
 
   /// Prepares a range of take() for its first use. Absent parts get new pages when they are
@@ -217,7 +222,6 @@ class Heap {
   [[nodiscard]] std::size_t present() const noexcept { return m_bytes - m_absent.bytes(); }
 
  private:
-  static constexpr std::size_t most_chunks = std::size_t{1} << 16;
   static constexpr std::size_t exact = 64;  ///< sizes that have a bin of their own
   static constexpr std::size_t bins = exact + 8 * 48;
 
@@ -232,6 +236,7 @@ class Heap {
     Range* next;           ///< next range in the bin
     Range* previous;
   };
+  static_assert(sizeof(Range) == record);
   struct Chunk {
     std::uintptr_t begin = 0;
     std::size_t granules = 0;  ///< 0 if there is no chunk
@@ -259,6 +264,15 @@ class Heap {
     if (granules < exact) return granules;
     const auto octave = static_cast<std::size_t>(std::bit_width(granules)) - 4;
     return exact + (octave - 3) * 8 + (granules >> octave) - 8;
+  }
+
+  [[gnu::noinline, gnu::cold]] void reserve_chunks(std::size_t count) {
+    Metadata<Chunk> chunks(count);
+    Metadata<std::uint32_t> order(count);
+    std::copy_n(m_chunks.data(), m_count, chunks.data());
+    std::copy_n(m_order.data(), m_count, order.data());
+    m_chunks = std::move(chunks);
+    m_order = std::move(order);
   }
 
   /// Returns the place in m_order after the last chunk that begins at or before the address.

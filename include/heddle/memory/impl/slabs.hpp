@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <numeric>
@@ -17,16 +18,18 @@
 
 #include <heddle/memory/impl/brief_mutex.hpp>
 #include <heddle/memory/impl/chunks.hpp>
-#include <heddle/memory/impl/metadata.hpp>
+#include <heddle/memory/impl/heap.hpp>
 #include <heddle/memory/impl/size_classes.hpp>
 #include <heddle/memory/resource.hpp>
 
 namespace heddle::inline v0::memory::impl {
 
-/// Adjacent blocks of one size, and the set of free ones.
+/// Adjacent blocks of one size, and the set of free ones. It lies in the heap's records of its own
+/// granules, so that a slab can be added whenever there is memory for its blocks.
 struct Slab {
   static constexpr std::size_t most = 512;  ///< the maximum number of blocks
 
+  std::uint64_t no_range;  ///< always 0; see Heap::records()
   std::uintptr_t begin;
   std::uint32_t size_class;
   std::uint32_t blocks;
@@ -34,8 +37,15 @@ struct Slab {
   std::uint32_t first_word;  ///< earlier words have no free block
   Slab* next;                ///< next slab of the class with a free block
   Slab* previous;
-  std::array<std::uint64_t, most / 64> free_blocks;
 
+  /// Returns the words behind the slab, with a bit for each free block.
+  [[nodiscard]] std::uint64_t* free_blocks() noexcept {
+    return reinterpret_cast<std::uint64_t*>(this + 1);
+  }
+  /// Returns the bytes of a slab of so many blocks, with the words behind it.
+  [[nodiscard]] static constexpr std::size_t bytes(std::size_t blocks) noexcept {
+    return sizeof(Slab) + (blocks + 63) / 64 * sizeof(std::uint64_t);
+  }
   /// Returns the number of the block at `offset` bytes from the begin. The division is done by a
   /// multiplication, which is exact for numbers of 16 bits.
   [[nodiscard]] static std::uint32_t index(std::uint32_t size_class, std::size_t offset) noexcept {
@@ -89,9 +99,6 @@ class Slabs {
   explicit Slabs(Chunks<Upstream>& chunks) : m_chunks(&chunks) {}
   Slabs(const Slabs&) = delete;
   Slabs& operator=(const Slabs&) = delete;
-  ~Slabs() {
-    while (m_arrays != nullptr) Metadata<Slab>(std::exchange(m_arrays, m_arrays->next), slab_array);
-  }
 
   /// Takes up to `wanted` small blocks, and at least one if `more` allows to ask the upstream. If
   /// the class can have no new slab, the blocks come from a class with larger blocks.
@@ -130,7 +137,15 @@ class Slabs {
   void unlock() { unlock(classes); }
 
  private:
-  static constexpr std::size_t slab_array = 128;  ///< slabs in one allocation
+  /// Every slab fits into the records of its granules, without the last one.
+  static_assert([] {
+    for (std::uint32_t c = 0; c < classes; ++c)
+      for (std::size_t had : {std::size_t{0}, std::size_t{1} << 20}) {
+        const std::size_t size = SizeClasses::size(c), blocks = Slab::added(size, had);
+        if (Slab::bytes(blocks) > (blocks * size / granule - 1) * Heap::record) return false;
+      }
+    return true;
+  }());
 
   struct alignas(64) Centre {
     BriefMutex lock;
@@ -150,7 +165,7 @@ class Slabs {
     while (count < wanted && centre.slabs != nullptr) {
       Slab& slab = *centre.slabs;
       while (count < wanted && slab.free > 0) {
-        std::uint64_t& word = slab.free_blocks[slab.first_word];
+        std::uint64_t& word = slab.free_blocks()[slab.first_word];
         if (word == 0) {
           ++slab.first_word;
           continue;
@@ -185,7 +200,7 @@ class Slabs {
     if (slab.size_class != c) return false;
     const std::uint32_t index =
         Slab::index(c, reinterpret_cast<std::uintptr_t>(block) - slab.begin);
-    slab.free_blocks[index / 64] |= std::uint64_t{1} << index % 64;
+    slab.free_blocks()[index / 64] |= std::uint64_t{1} << index % 64;
     slab.first_word = std::min(slab.first_word, index / 64);
     if (slab.free++ == 0) link(slab);
     if (slab.free == slab.blocks) drop(slab);
@@ -200,13 +215,6 @@ class Slabs {
   void add_slab(std::uint32_t c, More more) {
     const std::size_t size = SizeClasses::size(c);
     const std::scoped_lock lock(m_chunks->lock);
-    if (m_unused == nullptr) {
-      // The first element of an array is not used as a slab. It links to the previous array.
-      Slab* const slabs = Metadata<Slab>(slab_array).release();
-      slabs->next = std::exchange(m_arrays, slabs);
-      for (std::size_t s = 1; s < slab_array; ++s)
-        slabs[s].next = std::exchange(m_unused, slabs + s);
-    }
     std::uint32_t blocks = Slab::added(size, m_centres[c].blocks);
     const auto room_for_a_few = [&] {
       blocks = Slab::added(size, 0);
@@ -222,10 +230,9 @@ class Slabs {
     }
     if (begin == 0) return;
     const std::size_t bytes = blocks * size;
-    Slab& slab = *std::exchange(m_unused, m_unused->next);
-    slab = {begin, c, blocks, blocks, 0, nullptr, nullptr, {}};
-    for (std::uint32_t block = 0; block < blocks; ++block)
-      slab.free_blocks[block / 64] |= std::uint64_t{1} << block % 64;
+    Slab& slab = *::new (m_chunks->records(begin)) Slab{0, begin, c, blocks, blocks, 0, {}, {}};
+    std::fill_n(slab.free_blocks(), blocks / 64, ~std::uint64_t{0});
+    if (blocks % 64 != 0) slab.free_blocks()[blocks / 64] = (std::uint64_t{1} << blocks % 64) - 1;
     m_chunks->mark(begin, bytes, reinterpret_cast<std::uintptr_t>(&slab));
     m_centres[c].blocks += blocks;
     link(slab);
@@ -234,11 +241,12 @@ class Slabs {
   void drop(Slab& slab) noexcept {
     unlink(slab);
     const std::scoped_lock lock(m_chunks->lock);
+    const std::uintptr_t begin = slab.begin;
     const std::size_t bytes = slab.blocks * SizeClasses::size(slab.size_class);
     m_centres[slab.size_class].blocks -= slab.blocks;
-    m_chunks->mark(slab.begin, bytes, 0);
-    m_chunks->give(slab.begin, bytes);
-    slab.next = std::exchange(m_unused, &slab);
+    m_chunks->mark(begin, bytes, 0);
+    std::memset(static_cast<void*>(&slab), 0, Slab::bytes(slab.blocks));
+    m_chunks->give(begin, bytes);
   }
   void link(Slab& slab) noexcept {
     Slab*& first = m_centres[slab.size_class].slabs;
@@ -255,8 +263,6 @@ class Slabs {
 
   Chunks<Upstream>* m_chunks;
   std::array<Centre, classes> m_centres;
-  Slab* m_unused = nullptr;  // under the lock of the chunks, like the next member
-  Slab* m_arrays = nullptr;
 };
 
 }  // namespace heddle::inline v0::memory::impl

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,9 +36,9 @@ class Pages {
   /// The size of a huge page in bytes.
   static constexpr std::size_t huge = std::size_t{2} << 20;
 
-  /// Constructs the resource. If huge pages are wanted, blocks of at least 2 MiB lie in them. Each
-  /// block reserves addresses for a multiple of `room` bytes so that it can grow, or none if `room`
-  /// is 0.
+  /// Constructs the resource. If huge pages are wanted, blocks of at least 2 MiB lie in them. If
+  /// `room` is not 0, each block is placed so that it can usually grow to a multiple of `room`
+  /// bytes. No addresses are reserved for that, because RLIMIT_AS counts them.
   explicit Pages(HugePages huge_pages = HugePages::yes, std::size_t room = 0) noexcept
       : m_huge_pages(huge_pages), m_room((room + huge - 1) / huge * huge) {}
 
@@ -51,63 +50,42 @@ class Pages {
     return size.load(std::memory_order_relaxed);
   }
 
-  /// Returns the bytes of addresses to reserve for growing blocks: `wanted`, or an eighth of
-  /// RLIMIT_AS if that is less. That limit also counts addresses that are only reserved.
-  [[nodiscard]] static std::size_t room(std::size_t wanted) noexcept {
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
-    return std::min<std::size_t>(wanted, limit.rlim_cur / 8);
-  }
-
   /// Allocates whole pages. @throws out_of_memory if the system has no more memory, or can never
   /// have so much.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     if (bytes == 0) return nullptr;
-    const std::size_t aligned = std::max(alignment, in_huge_pages(bytes) ? huge : page());
-    const std::size_t size = whole(bytes), addresses = with_room(bytes);
-    const std::size_t spare = aligned > page() ? aligned - page() : 0;
-    if (size < bytes || addresses < size || addresses + spare < addresses || !can_be(size))
-      refuse(bytes, ENOMEM);
-    void* const mapped = ::mmap(nullptr, addresses + spare, PROT_NONE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapped == MAP_FAILED) refuse(bytes, errno);
-    // Unmap what lies before the first aligned address and after the room.
-    auto* const address = static_cast<std::byte*>(mapped);
-    const std::size_t past = reinterpret_cast<std::uintptr_t>(address) % aligned;
-    const std::size_t before = past == 0 ? 0 : aligned - past;
-    std::byte* const begin = address + before;
-    if (before > 0) ::munmap(address, before);
-    if (spare > before) ::munmap(begin + addresses, spare - before);
-    if (!open(begin, size, in_huge_pages(bytes))) {
-      const int error = errno;
-      ::munmap(begin, addresses);
-      refuse(bytes, error);
-    }
+    const std::size_t size = whole(bytes);
+    if (size < bytes || with_room(bytes) < size || !can_be(size)) refuse(bytes, ENOMEM);
+    const bool huge_pages = in_huge_pages(bytes);
+    std::byte* begin = m_room == 0 ? nullptr : map_apart(size, alignment);
+    if (begin == nullptr)
+      begin = map_aligned(size, huge_pages ? std::max(alignment, huge) : alignment);
+    // Near a limit there may be too few addresses for that alignment.
+    if (begin == nullptr && huge_pages) begin = map_aligned(size, alignment);
+    if (begin == nullptr) refuse(bytes, errno);
+    advise(begin, size, huge_pages);
     return begin;
   }
   /// Returns a block to the system.
   void deallocate(void* block, std::size_t bytes, std::size_t) noexcept {
-    if (block != nullptr) ::munmap(block, with_room(bytes));
+    if (block != nullptr) ::munmap(block, whole(bytes));
   }
 
-  /// Extends a block; see ExtendableResource. Returns false also if the room is full.
+  /// Extends a block; see ExtendableResource. Returns false also if the room is full, or if
+  /// something else lies behind the block.
   [[nodiscard]] bool extend(void* block, std::size_t bytes, std::size_t more) noexcept {
     const std::size_t size = whole(bytes), larger = whole(bytes + more);
     if (m_room == 0 || bytes + more < bytes || larger > with_room(bytes) || !can_be(larger))
       return false;
-    return larger == size ||
-           open(static_cast<std::byte*>(block) + size, larger - size, in_huge_pages(bytes + more));
+    std::byte* const end = static_cast<std::byte*>(block) + size;
+    if (larger > size && !map_at(end, larger - size)) return false;
+    advise(end, larger - size, in_huge_pages(bytes + more));
+    return true;
   }
   /// Shrinks a block; see ExtendableResource. `less` must be less than `bytes`.
   void shrink(void* block, std::size_t bytes, std::size_t less) noexcept {
     const std::size_t size = whole(bytes), smaller = whole(bytes - less);
-    const std::size_t room = with_room(bytes - less);
-    if (room < with_room(bytes))
-      ::munmap(static_cast<std::byte*>(block) + room, with_room(bytes) - room);
-    // Reserve the addresses of the removed pages again.
-    if (const std::size_t end = std::min(size, room); smaller < end)
-      ::mmap(static_cast<std::byte*>(block) + smaller, end - smaller, PROT_NONE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (smaller < size) ::munmap(static_cast<std::byte*>(block) + smaller, size - smaller);
   }
 
   /// Moves pages; see PagedResource. Returns false also if the system has no such call, or if `to`
@@ -135,7 +113,7 @@ class Pages {
     return m_room == 0 ? whole(bytes) : (bytes + m_room - 1) / m_room * m_room;
   }
   /// Returns whether the system could ever have so many bytes. The system checks the same, but not
-  /// for addresses that are only reserved, as here.
+  /// for MAP_NORESERVE, which is used here.
   [[nodiscard]] static bool can_be(std::size_t bytes) noexcept {
     if (bytes < huge) return true;
     const SystemMemory all = system_memory();
@@ -163,17 +141,63 @@ class Pages {
       return true;
     ::munmap(reinterpret_cast<void*>(aside), bytes);
     // Before the system ran out of memory, it may have unmapped the old pages.
-    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-    if (::mmap(to, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED && errno != EEXIST)
-      std::abort();
+    if (!map_at(to, bytes) && errno != EEXIST) std::abort();
     return false;
   }
 #endif
-  [[nodiscard]] static bool open(std::byte* begin, std::size_t bytes, bool huge_pages) noexcept {
-    if (::mprotect(begin, bytes, PROT_READ | PROT_WRITE) != 0) return false;
-    // Ignored if the system has no huge pages.
-    if (huge_pages) ::madvise(begin, bytes, MADV_HUGEPAGE);
-    return true;
+  static constexpr int protection = PROT_READ | PROT_WRITE;
+  static constexpr int mapping = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+  /// Maps pages at an address. Returns false if that fails, for example because there are some.
+  [[nodiscard]] static bool map_at(std::byte* at, std::size_t size) noexcept {
+    // Older systems do not know the flag, and then map the pages elsewhere.
+    void* const mapped = ::mmap(at, size, protection, mapping | MAP_FIXED_NOREPLACE, -1, 0);
+    if (mapped == MAP_FAILED || mapped == at) return mapped == at;
+    ::munmap(mapped, size);
+    errno = EEXIST;
+    return false;
+  }
+  /// Maps pages far from all others, so that they can be extended. Systems place mappings close to
+  /// each other, mostly from high addresses down. So the function tries places 64 GiB apart, below
+  /// the place where the system would map a page. Returns null if there is none.
+  [[nodiscard, gnu::noinline]] static std::byte* map_apart(std::size_t size,
+                                                           std::size_t alignment) noexcept {
+    constexpr std::uintptr_t apart = std::uintptr_t{64} << 30;
+    std::byte* const usual = map_aligned(page(), 1);
+    if (usual == nullptr) return nullptr;
+    ::munmap(usual, page());
+    // The address of a function differs between processes, and stays the same in each.
+    std::uintptr_t place = reinterpret_cast<std::uintptr_t>(usual) / apart * apart +
+                           reinterpret_cast<std::uintptr_t>(&::munmap) % apart / huge * huge;
+    for (int tries = 1024; tries > 0 && place > 2 * apart; --tries) {
+      place -= apart;
+      auto* const at = reinterpret_cast<std::byte*>(place);
+      if (place % alignment == 0 && map_at(at, size)) return at;
+      if (errno != EEXIST) break;
+    }
+    return nullptr;
+  }
+  /// Maps pages at any multiple of `alignment`, or returns null.
+  [[nodiscard, gnu::noinline]] static std::byte* map_aligned(std::size_t size,
+                                                             std::size_t alignment) noexcept {
+    const std::size_t spare = alignment > page() ? alignment - page() : 0;
+    if (size + spare < size) {
+      errno = ENOMEM;
+      return nullptr;
+    }
+    void* const mapped = ::mmap(nullptr, size + spare, protection, mapping, -1, 0);
+    if (mapped == MAP_FAILED) return nullptr;
+    // Unmap what lies before the first aligned address and after the block.
+    auto* const address = static_cast<std::byte*>(mapped);
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(address) % alignment;
+    const std::size_t before = past == 0 ? 0 : alignment - past;
+    if (before > 0) ::munmap(address, before);
+    if (spare > before) ::munmap(address + before + size, spare - before);
+    return address + before;
+  }
+  static void advise(std::byte* begin, std::size_t bytes, bool huge_pages) noexcept {
+    if (huge_pages && bytes > 0)
+      ::madvise(begin, bytes, MADV_HUGEPAGE);  // ignored if there are none
   }
   /// Throws without the C library's error texts, whose locks may be held if malloc() calls this.
   [[noreturn]] static void refuse(std::size_t bytes, int error) {
