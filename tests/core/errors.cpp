@@ -30,6 +30,17 @@ TEST_CASE("an error says where, what, why and how to mend it, and leaves out wha
   CHECK(found.complaint().fix == "use 2");
 }
 
+TEST_CASE("an error that quotes a file is one line that controls no terminal") {
+  const ErrorInfo red{"f\x1b]0;title\x07", "line 1: '\x1b[31mred\r\n'", "\xff", "a\nb"};
+  const char* const shown = "f\\x1b]0;title\\x07: line 1: '\\x1b[31mred\\r\\n' (\\xff); a\\nb";
+  CHECK(to_string(red) == shown);
+  const format_error found(red);
+  CHECK(std::string(found.what()) == shown);
+  CHECK(found.complaint().what == red.what);
+  // An error in another error is not escaped again.
+  CHECK(std::string(format_error({"g", found.what()}).what()) == std::string("g: ") + shown);
+}
+
 template <class Caught, class Thrown>
 std::string caught_as() {
   try {

@@ -46,4 +46,29 @@ TEST_CASE("text() prints as a stream does", "[core]") {
   check_same(hd::Rank{3}, hd::Scalar::bf16);
 }
 
+TEST_CASE("printable() escapes all that is no character of UTF-8 or controls a terminal",
+          "[core]") {
+  using hd::impl::printable;
+  const auto same = [](std::string_view raw) { CHECK(printable(raw) == raw); };
+  same("");
+  same("a ~ \\x1b");
+  same("\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80");              // of two, three and four bytes
+  same("\xC2\xA0\xED\x9F\xBF\xEE\x80\x80\xF4\x8F\xBF\xBF");  // beside those below
+  CHECK(printable("a\n\t\r\x1b[31m\x7f") == "a\\n\\t\\r\\x1b[31m\\x7f");
+  CHECK(printable(std::string_view("\0\x01", 2)) == "\\x00\\x01");
+  CHECK(printable("\xC2\x9B[31m") == "\\xc2\\x9b[31m");   // U+009B begins a sequence, too
+  CHECK(printable("\xC3") == "\\xc3");                    // it ends too early
+  CHECK(printable("\xE2\x82.") == "\\xe2\\x82.");         // it has too few bytes
+  CHECK(printable("\xC0\xAF") == "\\xc0\\xaf");           // it is longer than needed
+  CHECK(printable("\xE0\x9F\xBF") == "\\xe0\\x9f\\xbf");  // likewise
+  CHECK(printable("\xF0\x8F\xBF\xBF") == "\\xf0\\x8f\\xbf\\xbf");
+  CHECK(printable("\xED\xA0\x80") == "\\xed\\xa0\\x80");  // a surrogate
+  CHECK(printable("\xF4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");
+  CHECK(printable("\xFF\xFE\x80") == "\\xff\\xfe\\x80");
+  for (int c = 0; c < 256; ++c) {
+    const std::string once = printable(std::string(1, static_cast<char>(c)));
+    CHECK(printable(once) == once);
+  }
+}
+
 }  // namespace test_text

@@ -5,18 +5,24 @@
 // journal that is cut, damaged or of another farm is rejected with the wrong byte.
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <complex>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <ios>
 #include <iterator>
+#include <new>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <sys/mman.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <system_error>
@@ -31,10 +37,12 @@
 #include <heddle/core/checkpoint.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/random.hpp>
+#include <heddle/core/small_float.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/thread_transport.hpp>
 #include <heddle/pattern/farm.hpp>
 #include <heddle/pattern/farm_journal.hpp>
+#include <heddle/pattern/impl/type_words.hpp>
 #include <heddle/pattern/rank_farm.hpp>
 
 #include "support/cases.hpp"
@@ -292,14 +300,16 @@ TEST_CASE("a journal of another farm or another source is rejected") {
   const std::string before = content_of(path.name);
   for (const int ranks : {1, 3}) {
     CHECK_THAT(test::message_of<format_error>([&] { run(2, 0, ranks); }),
-               ContainsSubstring("of another farm at byte 28") && ContainsSubstring("seed = 2"));
+               ContainsSubstring("of another farm at byte 28") && ContainsSubstring("seed = 2") &&
+                   ContainsSubstring(", got attempts = 1, seed = 1, lag = 0, items = i32"));
     CHECK_THAT(test::message_of<format_error>([&] { run(1, 1, ranks); }),
                ContainsSubstring("has another item 0 at byte ") &&
                    ContainsSubstring("the source gives other items"));
   }
   CHECK(content_of(path.name) == before);
   {
-    const FarmJournal held(path.name, "attempts = 1, seed = 1, lag = 0, bytes of types = 4 to 4");
+    const FarmJournal held(path.name,
+                           "attempts = 1, seed = 1, lag = 0, items = i32, results = i32");
     CHECK(held.size() == 8);
     CHECK_THAT(test::message_of<format_error>([&] { run(1, 0, 2); }),
                ContainsSubstring("is in use"));
@@ -307,6 +317,157 @@ TEST_CASE("a journal of another farm or another source is rejected") {
   run(1, 0, 2);
   CHECK_THAT(test::message_of<format_error>([] { const FarmJournal no("/nowhere/j", "x"); }),
              ContainsSubstring("/nowhere"));
+}
+
+/// Two processes that do rounds together.
+class TwoProcesses {
+ public:
+  /// Starts the other process, which is number 1.
+  TwoProcesses()
+      : m_shared(::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                        -1, 0)) {
+    REQUIRE(m_shared != MAP_FAILED);
+    new (m_shared) Shared;
+    m_child = ::fork();
+    REQUIRE(m_child >= 0);
+  }
+  TwoProcesses(const TwoProcesses&) = delete;
+  TwoProcesses& operator=(const TwoProcesses&) = delete;
+  ~TwoProcesses() {
+    if (m_child == 0) std::_Exit(0);
+    ::kill(m_child, SIGKILL);
+    ::waitpid(m_child, nullptr, 0);
+    ::munmap(m_shared, sizeof(Shared));
+  }
+
+  [[nodiscard]] std::size_t number() const { return m_child == 0 ? 1 : 0; }
+  /// Waits for the other process.
+  void meet() {
+    const int before = shared().met.fetch_add(1) / 2;
+    const auto latest = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (shared().met / 2 == before) {
+      if (std::chrono::steady_clock::now() > latest) std::_Exit(3);
+      std::this_thread::yield();
+    }
+  }
+  /// What the process `number` says of this round.
+  std::atomic<int>& said(std::size_t number) { return shared().said[number]; }
+
+ private:
+  struct Shared {
+    std::atomic<int> met{0};
+    std::array<std::atomic<int>, 2> said{};
+  };
+  Shared& shared() { return *static_cast<Shared*>(m_shared); }
+
+  void* m_shared;
+  ::pid_t m_child = -1;
+};
+
+TEST_CASE("of two processes that begin a journal together one has it, and loses nothing") {
+  const Path path("together");
+  const MessageBytes outcome(5, std::byte{7});
+  const std::uint64_t rounds = test::cases(1000, 10'000);
+  std::uint64_t owned = 0, refused = 0, kept = 0;
+  TwoProcesses two;
+  for (std::uint64_t r = 0; r < rounds; ++r) {
+    two.meet();
+    {
+      std::optional<FarmJournal> journal;
+      int said = 0;
+      try {
+        journal.emplace(path.name, "a farm");
+        journal->note(static_cast<std::int64_t>(two.number()), 9, outcome);
+        said = 1;
+      } catch (const format_error& error) {
+        said = std::string(error.what()).find("is in use") == std::string::npos ? 3 : 2;
+      }
+      two.said(two.number()) = said;
+      two.meet();
+    }
+    two.meet();
+    if (two.number() == 1) continue;
+    const bool mine = two.said(0) == 1;
+    owned += (two.said(0) == 1) + (two.said(1) == 1);
+    refused += (two.said(0) == 2) + (two.said(1) == 2);
+    FarmJournal journal(path.name, "a farm");
+    if (journal.size() == 1 && journal.take(mine ? 0 : 1, 9) == outcome) ++kept;
+    std::filesystem::remove(path.name);
+  }
+  if (two.number() == 1) return;
+  CHECK(owned == rounds);
+  CHECK(refused == rounds);
+  CHECK(kept == rounds);
+  // Nothing else is left.
+  CHECK(std::filesystem::is_empty(path.folder));
+}
+
+/// Runs a farm of items of one type whose results have another one.
+template <class Item, class Result>
+void run_typed(const std::string& journal, int ranks) {
+  const auto sink = [](std::int64_t, FarmOutcome<Result>&&) {};
+  const auto work = [](const Item&) { return Result{}; };
+  if (ranks == 0) {
+    const std::vector<Item> items(3);
+    (void)farm({.workers = 1, .journal = journal}, items, work);
+    return;
+  }
+  int next = 0;
+  run_threads(ranks, [&](ThreadTransport& transport) {
+    farm(
+        transport, {.journal = journal},
+        [&] { return next++ < 3 ? std::optional<Item>(Item{}) : std::nullopt; }, work, sink);
+  });
+}
+
+struct Longs {
+  std::int64_t a, b;
+};
+struct Doubles {
+  double a, b;
+};
+enum class Colour : int {};
+
+TEST_CASE("a journal of other types of items or results is rejected") {
+  const Path path("types");
+  const auto refusal = [](auto&& run) { return test::message_of<format_error>(run); };
+  for (const int ranks : {0, 2}) {  // 0: on threads, over a range
+    CAPTURE(ranks);
+    std::filesystem::remove(path.name);
+    run_typed<long, long>(path.name, ranks);
+    const std::string before = content_of(path.name);
+    CHECK_THAT(refusal([&] { run_typed<double, long>(path.name, ranks); }),
+               ContainsSubstring("is of another farm at byte 28") &&
+                   ContainsSubstring("items = f64, results = i64, got ") &&
+                   ContainsSubstring("items = i64, results = i64)"));
+    CHECK_THAT(refusal([&] { run_typed<long, double>(path.name, ranks); }),
+               ContainsSubstring("items = i64, results = f64, got "));
+    CHECK(content_of(path.name) == before);
+    run_typed<long, long>(path.name, ranks);
+  }
+  run_typed<long, long>(path.name, 1);  // a journal of ranks is that of any number of them
+}
+
+TEST_CASE("types of one size have names of their own in a journal, and equal types have one") {
+  using impl::type_words;
+  const std::vector<std::vector<std::string>> by_size{
+      {type_words<bool>(), type_words<signed char>(), type_words<unsigned char>(),
+       type_words<std::byte>()},
+      {type_words<f16>(), type_words<bf16>(), type_words<short>(), type_words<unsigned short>()},
+      {type_words<int>(), type_words<unsigned>(), type_words<float>(), type_words<Colour>()},
+      {type_words<long>(), type_words<unsigned long>(), type_words<double>(),
+       type_words<std::array<int, 2>>(), type_words<std::array<float, 2>>(),
+       type_words<std::complex<float>>()},
+      {type_words<Longs>(), type_words<Doubles>(), type_words<long double>(),
+       type_words<std::optional<long>>(), type_words<std::optional<double>>()},
+      {type_words<std::vector<char>>(), type_words<std::vector<std::int64_t>>(),
+       type_words<std::vector<double>>(), type_words<std::vector<std::vector<double>>>(),
+       type_words<std::vector<std::string>>(), type_words<std::string>()}};
+  for (const auto& names : by_size)
+    CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
+  CHECK(type_words<long>() == type_words<long long>());
+  CHECK(type_words<const float*>() == "f32");
+  CHECK(type_words<std::vector<std::vector<unsigned short>>>() == "vector of vector of u16");
 }
 
 }  // namespace test_farm_journal

@@ -387,11 +387,27 @@ TEST_CASE("a run that saves two files in turns continues from the newest one tha
   Named model = named({});
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
   hd::Runner run(model, pipeline(world_size()), mesh);
-  hd::CheckpointPair pair(file.path());
-  const std::string message =
-      hd::test::message_of<hd::format_error>([&] { (void)pair.resume(model, mesh); });
+  const std::string message = hd::test::message_of<hd::format_error>(
+      [&] { (void)hd::CheckpointPair(file.path()).resume(model, mesh); });
   CHECK_THAT(message, ContainsSubstring("no checkpoint is whole"));
   CHECK_THAT(message, ContainsSubstring(second.path));
+  // The pair has an owner until it is destroyed, on every rank.
+  {
+    hd::CheckpointPair owner(file.path());
+    owner.save(model, mesh, 1);
+    hd::CheckpointPair other(file.path());
+    const std::string wanted =
+        world_rank() == 0 ? hd::text("'", file.path(), "' is in use") : "rank 0 cannot own";
+    CHECK_THAT(hd::test::message_of<hd::format_error>([&] { (void)other.resume(model, mesh); }),
+               ContainsSubstring(wanted));
+    CHECK_THAT(hd::test::message_of<hd::format_error>([&] { other.save(model, mesh, 2); }),
+               ContainsSubstring(wanted));
+    owner.save(model, mesh, 3);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  CHECK_FALSE(std::filesystem::exists(file.path() + ".lock"));
+  MPI_Barrier(MPI_COMM_WORLD);
+  CHECK(hd::CheckpointPair(file.path()).resume(model, mesh) == 3);
   CHECK(step(run, 0) == expected[0]);
 }
 

@@ -81,6 +81,25 @@ class FailingSource final : public tier::Source {
 
 }  // namespace
 
+TEST_CASE("a store has one writer at a time, and a killed writer's part is overwritten") {
+  const hd::test::TestFolder folder("store-writers");
+  const std::string file = folder.file("weights.tier");
+  std::ofstream(file + ".part") << std::string(5000, 'x');
+  const std::vector<float> weights{1, 2, 3};
+  {
+    tier::StoreWriter writer(file);
+    writer.add("first", weights);
+    CHECK_THAT(message_of<hd::format_error>([&] { tier::StoreWriter other(file); }),
+               ContainsSubstring("'" + file + ".part' is in use"));
+    writer.finish();
+    tier::StoreWriter next(file);  // it does not finish
+    next.add("second", weights);
+  }
+  CHECK_FALSE(std::filesystem::exists(file + ".part"));
+  CHECK(hd::Checkpoint::load(file).get<float>("first") == weights);
+  CHECK_FALSE(hd::Checkpoint::load(file).has("second"));
+}
+
 TEST_CASE("objects come back as they were written, from each medium") {
   const hd::test::TestFolder folder("store");
   const std::string file = folder.file("weights.tier");

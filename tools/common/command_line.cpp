@@ -2,8 +2,11 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <exception>
+#include <fcntl.h>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -12,6 +15,7 @@
 #include <string_view>
 #include <system_error>
 #include <type_traits>
+#include <unistd.h>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -100,7 +104,48 @@ CLI::Option* add(CLI::App& app, const std::string& name, const Target& target,
       target);
 }
 
+/// Opens the standard files that are closed, so that no file of the program gets their numbers and
+/// what is printed. Reads and writes of them fail as those of closed files do.
+const bool standard_files_are_open = [] {
+  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(file, F_GETFD) == -1 && errno == EBADF)
+      (void)::open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  return true;
+}();
+
 }  // namespace
+
+void print_error(const std::string& program, std::string_view message) {
+  std::string shown = program + ": ";
+  for (bool more = true; more;) {
+    const std::string_view line = message.substr(0, message.find('\n'));
+    more = line.size() < message.size();
+    message.remove_prefix(line.size() + more);
+    shown += heddle::impl::printable(line) + '\n';
+  }
+  std::cerr << shown;
+}
+
+int status_with_output(const std::string& program, int status) {
+  errno = 0;
+  const bool flushed = std::cout.flush().good() && std::fflush(stdout) == 0;
+  int reason = errno;
+  bool lost = !flushed || std::ferror(stdout) != 0;
+  // Some file systems report at close() what they could not write.
+  const int copy = lost ? -1 : ::dup(STDOUT_FILENO);
+  if (copy >= 0 && ::close(copy) != 0) {
+    reason = errno;
+    lost = true;
+  }
+  if (!lost) return status;
+  // The write that failed may have been an earlier one. A write of nothing asks again.
+  if (reason == 0 && ::write(STDOUT_FILENO, "", 0) < 0) reason = errno;
+  print_error(program,
+              text("cannot write the standard output: ",
+                   reason != 0 ? std::generic_category().message(reason) : "a part of it is lost",
+                   "; what was printed is not complete"));
+  return status == 0 ? 1 : status;
+}
 
 struct CommandLine::Parser {
   struct Command {
@@ -240,21 +285,23 @@ std::optional<std::string> CommandLine::parse(int argc, const char* const* argv)
 }
 
 int CommandLine::run(int argc, const char* const* argv, const std::function<int()>& action) {
+  int status = 0;
   try {
     if (const auto answer = parse(argc, argv)) {
       std::cout << *answer;
-      return 0;
+    } else {
+      for (const auto& command : m_parser->commands)
+        if (command.line->m_parser->app->parsed()) command.action(*command.line);
+      status = action();
     }
-    for (const auto& command : m_parser->commands)
-      if (command.line->m_parser->app->parsed()) command.action(*command.line);
-    return action();
   } catch (const usage_error& wrong) {
-    std::cerr << m_parser->name << ": " << wrong.what() << '\n';
-    return 2;
+    print_error(m_parser->name, wrong.what());
+    status = 2;
   } catch (const std::exception& wrong) {
-    std::cerr << m_parser->name << ": " << wrong.what() << '\n';
-    return 1;
+    print_error(m_parser->name, wrong.what());
+    status = 1;
   }
+  return status_with_output(m_parser->name, status);
 }
 
 bool CommandLine::given(const std::string& name) const {

@@ -24,6 +24,15 @@ class usage_error : public std::runtime_error {
   using runtime_error::runtime_error;
 };
 
+/// Prints "program: message" as an error. Line feeds stay, and other control characters, which the
+/// message may have from a file or its name, become escapes.
+void print_error(const std::string& program, std::string_view message);
+
+/// Returns the status of a main() that would end with `status`: it flushes the standard output, and
+/// if a part of it was lost it prints why, and 0 becomes 1. A main() without CommandLine::run()
+/// ends with it.
+[[nodiscard]] int status_with_output(const std::string& program, int status);
+
 /// What an argument or option is read into; what it holds before is the default. A text may not
 /// begin with `-`: as a file name that is a mistyped option. Several numbers are written 1,2,1.
 using Target = std::variant<std::string*, std::vector<std::string>*, int*, std::uint64_t*, double*,
@@ -62,7 +71,7 @@ class CommandLine {
   [[nodiscard]] std::optional<std::string> parse(int argc, const char* const* argv);
   /// Parses and performs the action of the command that is given or, of a program without commands,
   /// `action`, which returns the status. All of a main() without ranks: prints errors, and returns
-  /// the status 2 if the command line is wrong, 1 if the action throws.
+  /// the status 2 if the command line is wrong, 1 if the action throws or the output is lost.
   [[nodiscard]] int run(
       int argc, const char* const* argv, const std::function<int()>& action = [] { return 0; });
 

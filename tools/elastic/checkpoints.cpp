@@ -5,10 +5,13 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <fcntl.h>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <sys/file.h>
 #include <system_error>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -46,6 +49,14 @@ Whole load(const std::string& file) {
 bool is_newer(const Whole& a, const Whole& b) {
   if (a.step && b.step && *a.step != *b.step) return *a.step > *b.step;
   return a.written > b.written;
+}
+
+/// Returns true if a process has locked the file. It may run on another host.
+bool is_locked(const fs::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool locked = file >= 0 && ::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(file);
+  return locked;
 }
 
 }  // namespace
@@ -86,7 +97,7 @@ std::vector<std::string> remove_leftovers(const std::string& file) {
     if (std::sscanf(name.c_str(), ".heddle-%d-%d.tmp%n", &process, &number, &length) != 2 ||
         length != static_cast<int>(name.size()) || process < 1)
       continue;
-    if (::kill(process, 0) == 0 || errno != ESRCH) continue;
+    if (::kill(process, 0) == 0 || errno != ESRCH || is_locked(entry.path())) continue;
     if (fs::remove(entry.path(), error)) removed.push_back(entry.path().string());
   }
   return removed;

@@ -23,8 +23,8 @@ struct Choice {
 ///         field and the byte of each.
 [[nodiscard]] Choice choose_checkpoint(const std::string& file);
 
-/// Removes the temporary files of write_file() beside `file` whose processes do not exist. Returns
-/// their paths.
+/// Removes the temporary files of write_file() beside `file` whose processes do not exist and that
+/// nobody has locked. Returns their paths.
 std::vector<std::string> remove_leftovers(const std::string& file);
 
 }  // namespace elastic

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <heddle/core/error.hpp>
+#include <heddle/core/impl/locked_file.hpp>
 #include <heddle/core/text.hpp>
 
 #include "../common/command_line.hpp"
@@ -127,6 +128,9 @@ int run(const Settings& settings, const tool::CommandLine& program) {
   if (settings.command.empty()) throw program.error("there is no command", "write it behind --");
   if (settings.checkpoint.empty()) throw program.error("--checkpoint is required");
   Ranks ranks(settings, program);
+  const heddle::impl::PathLock owner("elastic",
+                                     heddle::text("the checkpoint '", settings.checkpoint, "'"),
+                                     settings.checkpoint + ".elastic");
   for (int failures = 0;;) {
     const elastic::Choice start = announced_start(settings, ranks.count());
     const elastic::Ended ended =
@@ -148,6 +152,9 @@ int run(const Settings& settings, const tool::CommandLine& program) {
     };
     if (std::ranges::find(settings.final_statuses, ended.status) != settings.final_statuses.end())
       return stop("fewer ranks do not change this status (--final)");
+    // The statuses by which shells and launchers say that a command cannot be executed or found.
+    if (ended.status == 126 || ended.status == 127)
+      return stop("the command, or one that it starts, cannot be found or executed");
     if (++failures > settings.retries)
       return stop(heddle::text("it has restarted ", settings.retries, " times (--retries)"));
     ranks.shrink();

@@ -97,8 +97,31 @@ elastic 2 --ranks 4 --checkpoint run.ckpt "${run[@]}"
 says "fewer ranks do not change this status"
 job 3 0
 elastic 3 --ranks 4 --final 1,3 --checkpoint run.ckpt "${run[@]}"
-elastic 127 --ranks 1 --checkpoint run.ckpt -- ./no-such-program
+elastic 127 --ranks 4 --checkpoint run.ckpt -- ./no-such-program
 says "cannot start './no-such-program'"
+says "gives up, because the command, or one that it starts, cannot be found or executed"
+[[ $(grep -c 'cannot start' error.txt) -eq 1 ]] || fail "it was started again"
+touch no-program
+for command in ./no-program "$work"; do
+  elastic 127 --ranks 4 --checkpoint run.ckpt -- "$command"
+  [[ $(grep -c 'cannot start' error.txt) -eq 1 ]] || fail "$command was started again"
+done
+elastic 127 --ranks 4 --final 3 --checkpoint run.ckpt -- bash -c 'echo run >> tries; no-such-program'
+[[ $(cat tries) == run ]] || fail "a command that does not exist was started again"
+
+# Two of one checkpoint: the second one runs nothing, until the first one has ended.
+job 0 0
+rm -f started
+"$program" --ranks 1 --checkpoint run.ckpt -- bash -c 'touch started; while [[ -e started ]]; do sleep 0.01; done' \
+  > out.txt 2> error.txt & running=$!
+while [[ ! -e started ]]; do sleep 0.01; done
+elastic 1 --ranks 1 --checkpoint ./run.ckpt "${run[@]}"
+says "the checkpoint './run.ckpt' is in use"
+[[ ! -e runs ]] || fail "a job has run"
+rm started
+wait "$running" || fail "the first one ends with $?"
+[[ ! -e run.ckpt.elastic.lock ]] || fail "the lock is left"
+elastic 0 --ranks 1 --checkpoint run.ckpt "${run[@]}"
 
 # Hosts that do not answer take their ranks with them; others stay.
 job 1 1 1 0
@@ -114,6 +137,10 @@ says "host b does not answer"
 sleep 0 & dead=$!
 wait "$dead"
 touch ".heddle-$dead-0.tmp" ".heddle-$$-0.tmp" .heddle-notes.tmp
+# A writer on another host has a process that does not exist here, but it holds a lock.
+job 0
+flock ".heddle-$dead-0.tmp" "$program" --ranks 1 --checkpoint run.ckpt "${run[@]}" > out.txt 2> error.txt
+[[ -e .heddle-$dead-0.tmp ]] || fail "a locked file is removed"
 job 0
 elastic 0 --ranks 1 --checkpoint run.ckpt "${run[@]}"
 says "removed $(pwd -P)/.heddle-$dead-0.tmp"

@@ -192,7 +192,7 @@ std::string Explorer::trace(std::string_view slices) {
   m_slices.clear();
   m_priced.reset();
   m_live.clear();
-  for (std::string_view rest = slices; !rest.empty();) {
+  for (std::string_view rest = heddle::impl::without_mark(slices); !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     const std::size_t comma = line.find(',');

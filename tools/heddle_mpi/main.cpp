@@ -98,11 +98,11 @@ void report() {
     std::fprintf(stderr, "libheddle_mpi: cannot write the report to %s\n", name);
     return;
   }
-  std::fwrite(lines.data(), 1, lines.size(), file);
-  if (printed)
-    std::fflush(file);
-  else
-    std::fclose(file);
+  const bool written = std::fwrite(lines.data(), 1, lines.size(), file) == lines.size();
+  const bool flushed = std::fflush(file) == 0;
+  const bool closed = printed || std::fclose(file) == 0;
+  if (!written || !flushed || !closed)
+    std::fprintf(stderr, "libheddle_mpi: cannot write the report to %s\n", name);
 }
 
 }  // namespace

@@ -202,10 +202,11 @@ int main(int argc, char** argv) {
   try {
     run(argc, argv);
   } catch (const tool::usage_error& error) {
-    if (rank == 0) std::cerr << "measure: " << error.what() << '\n';
-    return 2;
+    if (rank == 0) tool::print_error("measure", error.what());
+    return tool::status_with_output("measure", 2);
   } catch (const std::exception& error) {
-    std::cerr << "measure: " << error.what() << '\n';
+    tool::print_error("measure", error.what());
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
+  return tool::status_with_output("measure", 0);
 }

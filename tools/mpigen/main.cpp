@@ -8,6 +8,7 @@
 /// The program `mpigen`: prints schedules as programs of MPI alone, takes MPI calls out of sources,
 /// puts them back, and scores lists of them.
 
+#include <cmath>
 #include <cstddef>
 #include <iostream>
 #include <memory>
@@ -63,7 +64,9 @@ void add_insert(CommandLine& program) {
   command.add_output("SOURCE", (*files)[2], "a file for the source with calls");
 }
 
+/// "-" if there is nothing of which `value` is a share.
 std::string share(double value) {
+  if (std::isnan(value)) return "-";
   const std::string digits = heddle::text(static_cast<long>(value * 10000 + 0.5));
   const std::string padded = std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits;
   return padded.substr(0, padded.size() - 4) + "." + padded.substr(padded.size() - 4);
@@ -94,7 +97,7 @@ void add_score(CommandLine& program) {
         "the\n"
         "F1 score of the pairs, function that of pairs with the same function, and arguments is "
         "the\n"
-        "share of equal arguments in these.");
+        "share of equal arguments in these, or - if they have none.");
   });
 }
 

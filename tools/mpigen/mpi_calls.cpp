@@ -222,6 +222,7 @@ std::string to_list(const std::vector<MpiCall>& calls) {
 
 std::vector<MpiCall> read_list(std::string_view list, const std::string& where) {
   std::vector<MpiCall> calls;
+  list = heddle::impl::without_mark(list);
   for (std::size_t at = 0, number = 1; at < list.size(); ++number) {
     const std::size_t stop = std::min(list.find('\n', at), list.size());
     const std::string_view row = list.substr(at, stop - at);
@@ -294,6 +295,10 @@ std::vector<std::string> arguments_of(const MpiCall& call) {
 }
 
 CallScore score(std::vector<MpiCall> truth, std::vector<MpiCall> predicted, std::size_t tolerance) {
+  expects(!truth.empty() || !predicted.empty(), [] {
+    return ErrorInfo{"mpigen score", "both lists are empty", "there is nothing to compare",
+                     "give the true list of a program that calls MPI"};
+  });
   const std::vector<Parsed> a = parsed(std::move(truth)), b = parsed(std::move(predicted));
   CallScore result{.truth = a.size(), .predicted = b.size()};
   std::vector<const Parsed*> all_a, all_b;

@@ -59,24 +59,23 @@ struct CallScore {
   std::size_t arguments = 0;  ///< of all arguments of these: the longer list of each pair
   std::size_t equal = 0;      ///< arguments that are equal
 
-  /// The harmonic mean of the shares of both lists that `pairs` pairs are; 1 for two empty lists.
+  /// The harmonic mean of the shares of both lists that `pairs` pairs are.
   [[nodiscard]] double f1(std::size_t pairs) const {
-    return truth + predicted == 0
-               ? 1.0
-               : 2.0 * static_cast<double>(pairs) / static_cast<double>(truth + predicted);
+    return 2.0 * static_cast<double>(pairs) / static_cast<double>(truth + predicted);
   }
   /// The score of the locations.
   [[nodiscard]] double location() const { return f1(located); }
   /// The score of the locations together with the functions.
   [[nodiscard]] double function() const { return f1(named); }
-  /// The share of equal arguments; 1 if there are none.
+  /// The share of equal arguments; NaN if there are none.
   [[nodiscard]] double argument() const {
-    return arguments == 0 ? 1.0 : static_cast<double>(equal) / static_cast<double>(arguments);
+    return static_cast<double>(equal) / static_cast<double>(arguments);
   }
 };
 
 /// Compares two lists. A call is in at most one pair. Both counts of pairs are the largest possible
 /// ones; pairs of a function are formed in the order of the lines.
+/// @throws contract_error if both lists are empty.
 [[nodiscard]] CallScore score(std::vector<MpiCall> truth, std::vector<MpiCall> predicted,
                               std::size_t tolerance);
 

@@ -127,7 +127,7 @@ scored() {
 cp truth predicted
 scored "0 1.0000 1.0000 1.0000 6 6 19/19"
 awk -F, -v OFS=, '{ $1 += 1; print }' truth > predicted  # 6 meets 6, where another function stands
-scored "0 0.1667 0.0000 1.0000 1 0 0/0"
+scored "0 0.1667 0.0000 - 1 0 0/0"
 scored "1 1.0000 1.0000 1.0000 6 6 19/19"
 cat > predicted <<'END'
 3, MPI_Init(&argc, &argv);
@@ -140,10 +140,10 @@ END
 scored "0 0.8333 0.6667 0.9167 5 4 11/12"  # 10/12, 8/12, 11/12
 scored "2 0.8333 0.6667 0.9167 5 4 11/12"
 : > predicted
-scored "0 0.0000 0.0000 1.0000 0 0 0/0"
+scored "0 0.0000 0.0000 - 0 0 0/0"
 echo '12, MPI_Send(b, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);' > predicted
-scored "0 0.2857 0.0000 1.0000 1 0 0/0"  # 2/7; the send is two lines away
-scored "1 0.2857 0.0000 1.0000 1 0 0/0"
+scored "0 0.2857 0.0000 - 1 0 0/0"  # 2/7; the send is two lines away
+scored "1 0.2857 0.0000 - 1 0 0/0"
 scored "2 0.2857 0.2857 0.8333 1 1 5/6"
 for _ in 1 2; do echo '10, MPI_Send(a, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);'; done > predicted
 scored "0 0.2500 0.2500 1.0000 1 1 6/6"  # 2/8: a call is in one pair
@@ -163,14 +163,22 @@ scored "1 0.8000 0.8000 1.0000 2 2 2/2"  # 4/5: 2 with 3, 3 with 4
 scored "2 0.8000 0.8000 1.0000 2 2 2/2"
 printf '2, MPI_Send(f(a, b), {1, 2}, x[i, j], "a, b");\n' > truth
 printf '4, MPI_Send(f(a, b), {1, 2}, x[i, k], "a,b");\n' > predicted
-scored "1 0.0000 0.0000 1.0000 0 0 0/0"
+scored "1 0.0000 0.0000 - 0 0 0/0"
 scored "2 1.0000 1.0000 0.5000 1 1 2/4"  # the strings differ, too
 printf '2, MPI_Comm_free(&c);\n2, MPI_Comm_free(&d);\n' > truth
 printf '2, MPI_Comm_free(&d);\n2, MPI_Comm_free(&c);\n' > predicted
 scored "0 1.0000 1.0000 0.0000 2 2 0/2"  # in the order of the lines
 : > truth
 : > predicted
-scored "0 1.0000 1.0000 1.0000 0 0 0/0"
+expect 1 "mpigen score: both lists are empty (there is nothing to compare)" score truth predicted
+printf '\xEF\xBB\xBF' > truth  # what an editor may write of an empty list
+expect 1 "mpigen score: both lists are empty" score truth predicted
+echo '1, MPI_Finalize();' > predicted
+scored "0 0.0000 0.0000 - 0 0 0/0"
+printf '\xEF\xBB\xBF1, MPI_Finalize();\n' > truth
+scored "0 1.0000 1.0000 - 1 1 0/0"
+printf '1, \e[31mred\xff\n' > wrong
+expect 1 "(line 1: '1, \\x1b[31mred\\xff')" score wrong wrong
 expect 2 "PREDICTED is required" score truth
 
 ((failures == 0)) && echo "$emitted programs and $calls calls, all as expected"

@@ -30,7 +30,8 @@ namespace {
 
 /// Returns the numbers of a file, between which there is white space.
 std::vector<double> read_times(const std::string& file) {
-  const std::string text = hd::read_file(file);
+  const std::string content = hd::read_file(file);
+  const std::string_view text = hd::impl::without_mark(content);
   std::vector<double> times;
   std::size_t line = 1;
   for (std::size_t i = 0; i < text.size();) {

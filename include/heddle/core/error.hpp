@@ -30,7 +30,9 @@ struct ErrorInfo {
   std::string fix = {};  ///< what the caller can do
 };
 
-/// Returns "where: what (why); fix", without the empty clauses.
+/// Returns "where: what (why); fix", without the empty clauses, in one line for a terminal. The
+/// clauses may quote files, so control characters and bytes that are not UTF-8 become escapes such
+/// as \\x1b.
 [[nodiscard]] std::string to_string(const ErrorInfo& complaint);
 
 /// The common base class of all errors that Heddle throws. It is not a standard exception itself,
@@ -41,7 +43,7 @@ class error {
 
   /// Returns the message in one line.
   [[nodiscard]] const char* what() const noexcept { return m_line.c_str(); }
-  /// Returns the clauses of the message.
+  /// Returns the clauses of the message as they were given, without escapes.
   [[nodiscard]] const ErrorInfo& complaint() const noexcept { return m_complaint; }
 
  protected:

@@ -10,6 +10,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
 
 namespace heddle::inline v0 {
 
@@ -17,7 +18,7 @@ HEDDLE_INLINE std::string to_string(const ErrorInfo& complaint) {
   std::string line = complaint.where + ": " + complaint.what;
   if (!complaint.why.empty()) line += " (" + complaint.why + ")";
   if (!complaint.fix.empty()) line += "; " + complaint.fix;
-  return line;
+  return impl::printable(line);
 }
 
 HEDDLE_INLINE error::error(ErrorInfo complaint)

@@ -48,6 +48,17 @@ void append_any(std::string& out, const Piece& piece) {
 
 }  // namespace impl
 
+namespace impl {
+
+/// Returns `raw` for a terminal: control characters and bytes that are not UTF-8 become escapes,
+/// such as \\n and \\x1b. A backslash stays, so an escaped text stays as it is.
+[[nodiscard]] std::string printable(std::string_view raw);
+
+/// Returns the text of a file without the byte order mark of UTF-8 with which editors may begin it.
+[[nodiscard]] std::string_view without_mark(std::string_view content);
+
+}  // namespace impl
+
 /// Returns the pieces as text, one after another. A piece is anything that prints with `<<`. The
 /// function is meant for messages, so its code is small rather than fast.
 template <class... Pieces>

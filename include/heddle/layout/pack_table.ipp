@@ -91,7 +91,7 @@ HEDDLE_INLINE PackTable read_pack_table(std::istream& in) {
   };
   std::string line;
   std::getline(in, line);
-  if (line != "heddle-pack-table 1")
+  if (impl::without_mark(line) != "heddle-pack-table 1")
     throw wrong("the first line must be \"heddle-pack-table 1\"", '"' + line + '"');
   std::vector<Bytes> sizes, runs;
   std::vector<double> gains;

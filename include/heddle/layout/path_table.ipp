@@ -70,7 +70,7 @@ HEDDLE_INLINE PathTable read_path_table(std::istream& in) {
   };
   std::string line;
   std::getline(in, line);
-  if (line != "heddle-path-table 1")
+  if (impl::without_mark(line) != "heddle-path-table 1")
     throw wrong("the first line must be \"heddle-path-table 1\"", '"' + line + '"');
   std::vector<std::pair<StridedPath, std::string>> tables;  // with their lines
   while (std::getline(in, line)) {

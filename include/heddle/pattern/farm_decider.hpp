@@ -38,7 +38,8 @@ struct FarmOptions {
   int lag = 0;
   Seconds lease = 0;  ///< a worker that is silent for so long loses its item to another; 0: never
   Trail* trail = nullptr;  ///< if set, gets an event for each attempt
-  /// Path of the journal of finished items, or empty for none. The results must be Sendable.
+  /// Path of the journal of finished items, or empty for none. The results must be Sendable. The
+  /// journal knows a class by its name and its size, so rename a class whose members change.
   std::string journal = {};
 };
 

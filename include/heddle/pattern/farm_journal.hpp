@@ -6,8 +6,9 @@
 /// FarmJournal: the finished items of a farm in a file, from which a killed run continues.
 ///
 /// The file is a Checkpoint that grows: its first field is "farm journal", with the text that the
-/// farm gave as its identity. Each further field is a finished item: its name is the number of the
-/// item, and its elements are a checksum of the item (u32) and the packed outcome.
+/// farm gave as its identity: what the outcomes depend on, and the types of items and results. Each
+/// further field is a finished item: its name is the number of the item, and its elements are a
+/// checksum of the item (u32) and the packed outcome.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,26 +18,25 @@
 #include <string_view>
 #include <unordered_map>
 
+#include <heddle/core/impl/locked_file.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/sendable.hpp>
 
 namespace heddle::inline v0 {
 
-/// An open journal. An item is written behind the others, and only then does the head of the file
-/// count it. So a process that is killed at any time leaves a journal of whole items: bytes behind
-/// those that the head counts are dropped. A journal that is shorter than its head says, or that
-/// does not match its checksums, is rejected. The file is flushed to the disk by sync() only, so
-/// a machine that loses power may damage it.
+/// An open journal. It has one owner: if several processes begin a journal at the same time, one of
+/// them has it, and the others get an error. An item is written behind the others, and only then
+/// does the head of the file count it. So a process that is killed at any time leaves a journal of
+/// whole items: bytes behind those that the head counts are dropped. A journal that is shorter than
+/// its head says, or that does not match its checksums, is rejected. The file is flushed to the
+/// disk by sync() only, so a machine that loses power may damage it.
 class FarmJournal {
  public:
   /// Opens the journal at `path`, or creates it. `identity` describes what the outcomes depend on.
   /// @throws format_error if the file cannot be read or written, if another process has it open, or
   ///         if it is no journal, has another identity, is too short, or is damaged. The error
-  ///         names the byte.
+  ///         names the byte, or both identities.
   FarmJournal(std::string path, std::string_view identity);
-  FarmJournal(const FarmJournal&) = delete;
-  FarmJournal& operator=(const FarmJournal&) = delete;
-  ~FarmJournal();
 
   /// Returns the packed outcome of item `number` and forgets it, or nothing if the item was not
   /// finished. `sum` is the checksum of the item as the source gives it now.
@@ -66,7 +66,7 @@ class FarmJournal {
   [[noreturn]] void reject(std::string what, std::string why) const;
 
   std::string m_path;
-  int m_file = -1;
+  impl::LockedFile m_file;
   std::uint32_t m_fields = 0;
   std::uint64_t m_bytes = 0;  ///< bytes of the file, as its head says
   std::unordered_map<std::int64_t, Entry> m_known;

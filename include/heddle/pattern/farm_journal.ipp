@@ -10,19 +10,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <fcntl.h>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
-#include <vector>
 
-#include <heddle/core/checkpoint.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/impl/checkpoint_format.hpp>
 #include <heddle/core/linkage.hpp>
@@ -44,29 +40,35 @@ Number journal_number(std::string_view content, std::size_t offset) {
   return value;
 }
 
+// Returns the first field of a journal.
+inline std::string first_field(std::string_view identity) {
+  return field_head(journal_field, Scalar::i8, identity.size(), checkpoint_sum(identity)) +
+         std::string(identity);
+}
+
+// Returns ", got " and the identity that another journal begins with, or nothing if it has none.
+inline std::string other_identity(std::string_view fields) {
+  const std::size_t behind_name = field_head_bytes + journal_field.size() + sizeof(std::uint32_t);
+  if (fields.size() < behind_name) return {};
+  const auto bytes = journal_number<std::uint64_t>(fields, 8);
+  const std::string_view identity = fields.substr(behind_name, static_cast<std::size_t>(bytes));
+  return fields.starts_with(first_field(identity)) ? text(", got ", identity) : std::string();
+}
+
+// Returns a journal without items.
+inline std::string new_journal(std::string_view identity) {
+  const std::string first = first_field(identity);
+  return checkpoint_head(1, checkpoint_head_bytes + first.size()) + first;
+}
+
 }  // namespace impl
 
 HEDDLE_INLINE FarmJournal::FarmJournal(std::string path, std::string_view identity)
-    : m_path(std::move(path)) {
-  if (::access(m_path.c_str(), F_OK) != 0) {
-    Checkpoint begin;
-    begin.set(impl::journal_field, std::vector<std::int8_t>(identity.begin(), identity.end()));
-    begin.save(m_path);
-  }
-  m_file = ::open(m_path.c_str(), O_RDWR | O_CLOEXEC);
-  if (m_file < 0) fail("open");
-  try {
-    // File systems without locks return another error.
-    if (::flock(m_file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-      reject("is in use", "another process has it open");
-    load(identity);
-  } catch (...) {
-    ::close(m_file);
-    throw;
-  }
+    : m_path(std::move(path)),
+      m_file("heddle::farm", text("the journal '", m_path, "'"), m_path,
+             impl::new_journal(identity)) {
+  load(identity);
 }
-
-HEDDLE_INLINE FarmJournal::~FarmJournal() { ::close(m_file); }
 
 HEDDLE_INLINE std::optional<MessageBytes> FarmJournal::take(std::int64_t number,
                                                             std::uint32_t sum) {
@@ -95,13 +97,13 @@ HEDDLE_INLINE void FarmJournal::note(std::int64_t number, std::uint32_t sum,
 
 HEDDLE_INLINE void FarmJournal::sync() {
   // Some file systems have nothing to synchronise and return EINVAL.
-  if (::fsync(m_file) != 0 && errno != EINVAL) fail("fsync");
+  if (::fsync(m_file.descriptor()) != 0 && errno != EINVAL) fail("fsync");
 }
 
 HEDDLE_INLINE void FarmJournal::write(std::string_view bytes, std::uint64_t offset) {
   while (!bytes.empty()) {
     const ::ssize_t done =
-        ::pwrite(m_file, bytes.data(), bytes.size(), static_cast<::off_t>(offset));
+        ::pwrite(m_file.descriptor(), bytes.data(), bytes.size(), static_cast<::off_t>(offset));
     if (done < 0 && errno != EINTR) fail("write");
     if (done < 0) continue;
     bytes.remove_prefix(static_cast<std::size_t>(done));
@@ -111,11 +113,11 @@ HEDDLE_INLINE void FarmJournal::write(std::string_view bytes, std::uint64_t offs
 
 HEDDLE_INLINE void FarmJournal::load(std::string_view identity) {
   struct ::stat state {};
-  if (::fstat(m_file, &state) != 0) fail("stat");
+  if (::fstat(m_file.descriptor(), &state) != 0) fail("stat");
   std::string content(static_cast<std::size_t>(state.st_size), '\0');
   for (std::size_t at = 0; at < content.size();) {
-    const ::ssize_t done =
-        ::pread(m_file, content.data() + at, content.size() - at, static_cast<::off_t>(at));
+    const ::ssize_t done = ::pread(m_file.descriptor(), content.data() + at, content.size() - at,
+                                   static_cast<::off_t>(at));
     if (done < 0 && errno != EINTR) fail("read");
     if (done == 0) break;
     if (done > 0) at += static_cast<std::size_t>(done);
@@ -133,16 +135,15 @@ HEDDLE_INLINE void FarmJournal::load(std::string_view identity) {
     reject(text("ends too early at byte ", content.size()),
            text("its head counts ", m_bytes, " bytes"));
   // A process that was killed leaves bytes that the head does not count.
-  if (content.size() > m_bytes && ::ftruncate(m_file, static_cast<::off_t>(m_bytes)) != 0)
+  if (content.size() > m_bytes &&
+      ::ftruncate(m_file.descriptor(), static_cast<::off_t>(m_bytes)) != 0)
     fail("truncate");
   content.resize(static_cast<std::size_t>(m_bytes));
-  const std::string first = impl::field_head(impl::journal_field, Scalar::i8, identity.size(),
-                                             impl::checkpoint_sum(identity)) +
-                            std::string(identity);
-  if (m_fields == 0 ||
-      std::string_view(content).substr(impl::checkpoint_head_bytes, first.size()) != first)
+  const std::string first = impl::first_field(identity);
+  const std::string_view fields = std::string_view(content).substr(impl::checkpoint_head_bytes);
+  if (m_fields == 0 || !fields.starts_with(first))
     reject(text("is of another farm at byte ", impl::checkpoint_head_bytes),
-           text("expected ", identity));
+           text("expected ", identity, impl::other_identity(fields)));
   read_items(content, impl::checkpoint_head_bytes + first.size(), m_fields - 1);
 }
 

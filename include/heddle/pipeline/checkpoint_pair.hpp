@@ -10,6 +10,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -20,10 +21,13 @@
 
 #include <heddle/core/checkpoint.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/core/impl/locked_file.hpp>
+#include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/resumed_run.hpp>
 #include <heddle/execute/runner.hpp>
+#include <heddle/execute/transport.hpp>
 #include <heddle/pipeline/checkpoint.hpp>
 #include <heddle/pipeline/state.hpp>
 
@@ -32,6 +36,10 @@ namespace heddle::inline v0 {
 /// Two checkpoints of one run: a file, and a file with ".2" at the end of its name. save() writes
 /// the one that is not the newest. If the program is killed meanwhile, or if the newest file is
 /// damaged, the run continues from the other one. The tool `elastic` uses the same two files.
+///
+/// The files have one owner: rank 0 of the run that called resume() or save() first holds a lock on
+/// the file `path`.lock until its pair is destroyed, and other runs get an error. To read the files
+/// of another run, call restore().
 class CheckpointPair {
  public:
   /// Constructs the pair `path` and `path`.2. Nothing is read.
@@ -39,12 +47,13 @@ class CheckpointPair {
 
   /// Gives `model` the state of the newest file that is whole, see restore(), and returns its step.
   /// Returns 0, and changes nothing, if there is no file. All ranks must call it.
-  /// @throws format_error on every rank if there are files but none is whole, if the file has no
-  ///         step, and as restore(). The model is then as it was.
+  /// @throws format_error on every rank if another run owns the files, if there are files but none
+  ///         is whole, if the file has no step, and as restore(). The model is then as it was.
   template <HasState M, Place P, std::invocable<const Checkpoint&> Check = impl::AnyCheckpoint>
   std::int64_t resume(M& model, P& place, Check&& check = {}, const ExecuteOptions& options = {}) {
     constexpr const char* where = "heddle::CheckpointPair::resume";
     auto& transport = transport_of(place);
+    own_files(transport, options, where);
     std::array<std::int64_t, 1> newest{none};
     std::string damage;
     if (transport.rank() == Rank{0}) newest[0] = find_newest(damage);
@@ -69,10 +78,12 @@ class CheckpointPair {
 
   /// Saves the state of `model` after `step` steps, see heddle::save(), to the file that is not the
   /// newest. All ranks must call it.
-  /// @throws the errors of heddle::save(). Then the newest file is the one before.
+  /// @throws format_error on every rank if another run owns the files, and the errors of
+  ///         heddle::save(). Then the newest file is the one before.
   template <HasState M, Place P>
   void save(M& model, P& place, std::int64_t step, Checkpoint own = {},
             const ExecuteOptions& options = {}) {
+    own_files(transport_of(place), options, "heddle::CheckpointPair::save");
     const std::int64_t next = m_newest == 0 ? 1 : 0;
     own.set(step_field, std::vector<std::int64_t>{step});
     heddle::save(m_paths[static_cast<std::size_t>(next)], model, place, std::move(own), options);
@@ -89,6 +100,22 @@ class CheckpointPair {
  private:
   static constexpr std::int64_t none = -1;
   static constexpr const char* step_field = "step";
+
+  /// Makes this run the owner of the files, once. All ranks must call it.
+  template <Transport T>
+  void own_files(T& transport, const ExecuteOptions& options, const char* where) {
+    if (m_owns) return;
+    std::exception_ptr error;
+    if (transport.rank() == Rank{0}) {
+      try {
+        m_lock = std::make_shared<impl::PathLock>(where, text("'", m_paths[0], "'"), m_paths[0]);
+      } catch (...) {
+        error = std::current_exception();
+      }
+    }
+    impl::throw_together(transport, options, error, where, "own the checkpoints", m_paths[0]);
+    m_owns = true;
+  }
 
   /// Returns the number of the whole file of the latest step, and the errors of damaged files.
   [[nodiscard]] std::int64_t find_newest(std::string& damage) const {
@@ -111,6 +138,8 @@ class CheckpointPair {
   }
 
   std::array<std::string, 2> m_paths;
+  std::shared_ptr<impl::PathLock> m_lock;  ///< on rank 0; copies of the pair share it
+  bool m_owns = false;
   std::int64_t m_newest = none;
   std::string m_damage;
 };

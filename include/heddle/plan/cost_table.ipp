@@ -172,6 +172,7 @@ HEDDLE_INLINE std::string CostTable::to_text() const {
 }
 
 HEDDLE_INLINE CostTable CostTable::parse(std::string_view content) {
+  content = heddle::impl::without_mark(content);
   const std::size_t end = content.find('\n');
   std::istringstream first{std::string(content.substr(0, end))};
   std::string name;
@@ -191,9 +192,7 @@ HEDDLE_INLINE CostTable CostTable::parse(std::string_view content) {
 
 HEDDLE_INLINE void CostTable::write(const std::string& path) const { write_file(path, to_text()); }
 
-HEDDLE_INLINE CostTable CostTable::read(const std::string& path) {
-  return parse(read_file(path));
-}
+HEDDLE_INLINE CostTable CostTable::read(const std::string& path) { return parse(read_file(path)); }
 
 HEDDLE_INLINE Seconds CostTable::between(const Row& left, const Row& right,
                                          const CollectiveChoice& choice, Bytes bytes) {

@@ -67,6 +67,7 @@ class GraphText {
  public:
   GraphText(std::string_view text, std::string_view name) : m_name(name) {
     std::vector<std::pair<std::size_t, std::string_view>> edges;  // a node may follow its edges
+    text = heddle::impl::without_mark(text);
     for (m_line = 1; !text.empty(); ++m_line) {
       const std::string_view line = before_mark(text, "\n");
       if (trimmed(line).empty()) continue;

@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include <heddle/core/impl/locked_file.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 
@@ -28,7 +30,7 @@ namespace heddle::inline v0::tier {
 class StoreWriter {
  public:
   /// Begins the file of a model. It is written as `file` with the ending `.part` until finish().
-  /// @throws format_error if the file cannot be written.
+  /// @throws format_error if the file cannot be written, or if another writer writes it.
   explicit StoreWriter(std::string file, std::string_view model = {});
   StoreWriter(const StoreWriter&) = delete;
   StoreWriter& operator=(const StoreWriter&) = delete;
@@ -59,8 +61,7 @@ class StoreWriter {
   [[noreturn]] void fail(const char* call) const;
 
   std::string m_name;
-  std::string m_part;
-  int m_file = -1;
+  std::optional<heddle::impl::LockedFile> m_file;  ///< until it is finished
   std::set<std::string, std::less<>> m_names;
   std::uint32_t m_fields = 0;
   Bytes m_bytes = 0;

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <fcntl.h>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +20,8 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/impl/checkpoint_format.hpp>
+#include <heddle/core/impl/locked_file.hpp>
+#include <heddle/core/impl/temporary_file.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
@@ -30,23 +31,21 @@
 namespace heddle::inline v0::tier {
 
 HEDDLE_INLINE StoreWriter::StoreWriter(std::string file, std::string_view model)
-    : m_name(std::move(file)), m_part(m_name + ".part") {
-  m_file = ::open(m_part.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (m_file < 0) fail("open");
+    : m_name(std::move(file)) {
+  m_file.emplace("heddle::tier::StoreWriter", text("'", m_name, ".part'"), m_name + ".part");
   try {
+    // A writer that was killed leaves its part.
+    if (::ftruncate(m_file->descriptor(), 0) != 0) fail("truncate");
     write(std::string(heddle::impl::checkpoint_head_bytes, '\0'));
     if (!model.empty()) add(Store::model_field, Scalar::i8, std::as_bytes(std::span(model)));
   } catch (...) {
-    ::close(m_file);
-    ::unlink(m_part.c_str());
+    m_file->remove();
     throw;
   }
 }
 
 HEDDLE_INLINE StoreWriter::~StoreWriter() {
-  if (m_file < 0) return;
-  ::close(m_file);
-  ::unlink(m_part.c_str());
+  if (m_file) m_file->remove();
 }
 
 HEDDLE_INLINE void StoreWriter::add(std::string_view name, Scalar type,
@@ -66,15 +65,16 @@ HEDDLE_INLINE void StoreWriter::add(std::string_view name, Scalar type,
 
 HEDDLE_INLINE void StoreWriter::finish() {
   expect_open();
-  if (::lseek(m_file, 0, SEEK_SET) != 0) fail("lseek");
+  const int file = m_file->descriptor();
+  if (::lseek(file, 0, SEEK_SET) != 0) fail("lseek");
   write(heddle::impl::checkpoint_head(m_fields, m_bytes));
-  if (::fsync(m_file) != 0 && errno != EINVAL) fail("fsync");
-  if (std::rename(m_part.c_str(), m_name.c_str()) != 0) fail("rename");
-  ::close(std::exchange(m_file, -1));
+  if (::fsync(file) != 0 && errno != EINVAL) fail("fsync");
+  if (std::rename(m_file->path().c_str(), m_name.c_str()) != 0) fail("rename");
+  m_file.reset();
 }
 
 HEDDLE_INLINE void StoreWriter::expect_open() const {
-  expects(m_file >= 0, [&] {
+  expects(m_file.has_value(), [&] {
     return ErrorInfo{"heddle::tier::StoreWriter",
                      text("'", m_name, "' is finished"),
                      {},
@@ -84,13 +84,7 @@ HEDDLE_INLINE void StoreWriter::expect_open() const {
 
 HEDDLE_INLINE void StoreWriter::write(std::string_view bytes) {
   m_bytes += bytes.size();
-  while (!bytes.empty()) {
-    const ::ssize_t done = ::write(m_file, bytes.data(), bytes.size());
-    if (done >= 0)
-      bytes.remove_prefix(static_cast<std::size_t>(done));
-    else if (errno != EINTR)
-      fail("write");
-  }
+  if (!heddle::impl::write_all(m_file->descriptor(), bytes)) fail("write");
 }
 
 HEDDLE_INLINE void StoreWriter::fail(const char* call) const {

@@ -126,6 +126,9 @@ class Trace {
   /// Parses the text that content() returns. `name` appears in errors. @throws format_error that
   /// names the offending line.
   [[nodiscard]] static Trace parse(const std::string& content, const std::string& name) {
+    if (const std::string_view text = heddle::impl::without_mark(content);
+        text.size() < content.size())
+      return parse(std::string(text), name);
     std::istringstream in(content);
     Trace made;
     std::string line;

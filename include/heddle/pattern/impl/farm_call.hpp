@@ -6,7 +6,6 @@
 /// The options that the ranks of a farm compare before it begins, and the form of an outcome in
 /// messages.
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -38,10 +37,10 @@ class FarmCall {
 /// @throws contract_error if `prefetch` is below 1.
 [[nodiscard]] FarmOptions decider_options(const RankFarmOptions& options, int workers);
 
-/// Returns what the outcomes of a farm depend on, for its journal. The last two are the bytes of
-/// the types of items and results.
+/// Returns what the outcomes of a farm depend on, for its journal. The last two are the
+/// type_words() of items and results.
 [[nodiscard]] std::string farm_identity(int attempts, std::uint64_t seed, int lag,
-                                        std::size_t item_bytes, std::size_t result_bytes);
+                                        const std::string& items, const std::string& results);
 
 /// Appends an outcome to a message: whether there is a result, the attempts, and the result or the
 /// error.

@@ -6,7 +6,6 @@
 /// Definitions of farm_call.hpp.
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -47,9 +46,9 @@ HEDDLE_INLINE std::string farm_terms(const RankFarmOptions& options) {
 }
 
 HEDDLE_INLINE std::string farm_identity(int attempts, std::uint64_t seed, int lag,
-                                        std::size_t item_bytes, std::size_t result_bytes) {
-  return text("attempts = ", attempts, ", seed = ", seed, ", lag = ", lag,
-              ", bytes of types = ", item_bytes, " to ", result_bytes);
+                                        const std::string& items, const std::string& results) {
+  return text("attempts = ", attempts, ", seed = ", seed, ", lag = ", lag, ", items = ", items,
+              ", results = ", results);
 }
 
 HEDDLE_INLINE FarmOptions decider_options(const RankFarmOptions& options, int workers) {

@@ -23,6 +23,7 @@
 #include <heddle/pattern/farm_journal.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
 #include <heddle/pattern/impl/farm_call.hpp>
+#include <heddle/pattern/impl/type_words.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -58,7 +59,7 @@ class FarmSlots {
     });
     m_journal = std::make_unique<FarmJournal>(
         m_options.journal, farm_identity(m_options.attempts, m_options.seed, m_options.lag,
-                                         sizeof(Given), sizeof(Result)));
+                                         type_words<Given>(), type_words<Result>()));
   }
 
   /// Returns the item `number`, which the sink must not have got.

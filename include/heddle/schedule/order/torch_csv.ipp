@@ -56,7 +56,7 @@ inline std::string_view take_cell(std::string_view& line, bool& more) {
 // and without the mark with which spreadsheets begin a file.
 inline std::vector<std::vector<std::string_view>> cells_of(std::string_view csv) {
   std::vector<std::vector<std::string_view>> lines;
-  if (csv.starts_with("\xEF\xBB\xBF")) csv.remove_prefix(3);  // the mark of UTF-8
+  csv = heddle::impl::without_mark(csv);
   csv = csv.substr(0, csv.find_last_not_of(" \t\r\n") + 1);
   while (!csv.empty()) {
     std::string_view line = csv.substr(0, csv.find('\n'));

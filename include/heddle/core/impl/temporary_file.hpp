@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// TemporaryFile: a file that gets its name when it is whole. For write_file() and LockedFile.
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <fcntl.h>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <sys/file.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// Writes all bytes to an open file. Returns false if the system returns an error, in errno.
+[[nodiscard]] inline bool write_all(int file, std::string_view content) {
+  while (!content.empty()) {
+    const ::ssize_t done = ::write(file, content.data(), content.size());
+    if (done >= 0)
+      content.remove_prefix(static_cast<std::size_t>(done));
+    else if (errno != EINTR)
+      return false;
+  }
+  return true;
+}
+
+/// Returns the file that a new file at `path` replaces, behind all symbolic links. It need not
+/// exist.
+[[nodiscard]] inline std::filesystem::path link_target(std::filesystem::path path,
+                                                       std::error_code& error) {
+  constexpr int most = 40;  // as Linux
+  for (int links = 0; links < most && std::filesystem::is_symlink(path, error); ++links)
+    path = path.parent_path() / std::filesystem::read_symlink(path, error);
+  return std::filesystem::weakly_canonical(path, error);
+}
+
+/// A temporary file beside its target, which this process locks. The destructor removes it unless
+/// it was published.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(std::filesystem::path target) : m_target(std::move(target)) {
+    // O_EXCL finds a free name even if others write here. The name is short even if the target's is
+    // long.
+    for (int number = 0; m_file < 0; ++number) {
+      m_path = m_target.parent_path() / text(".heddle-", ::getpid(), "-", number, ".tmp");
+      m_file = ::open(m_path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (m_file < 0 && errno != EEXIST && errno != EINTR) fail("open");
+    }
+    ::flock(m_file, LOCK_EX | LOCK_NB);  // not all file systems have locks
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    if (m_file >= 0) ::close(m_file);
+    if (!m_path.empty()) ::unlink(m_path.c_str());
+  }
+
+  void write(std::string_view content) {
+    if (!write_all(m_file, content)) fail("write");
+  }
+
+  /// Flushes the bytes to the disk.
+  void sync() {
+    // Some file systems have nothing to synchronise and return EINVAL.
+    if (::fsync(m_file) != 0 && errno != EINVAL) fail("fsync");
+  }
+
+  /// Gives the file the target's name when its bytes are on the disk, and replaces a file of it.
+  void publish() {
+    sync();
+    if (::close(std::exchange(m_file, -1)) != 0) fail("close");
+    if (std::rename(m_path.c_str(), m_target.c_str()) != 0) fail("rename");
+    m_path.clear();
+    sync_folder();
+  }
+
+  /// Gives the file the target's name if no file has it. Returns the open and locked file, or -1
+  /// if there is a file of that name.
+  [[nodiscard]] int publish_new() {
+    if (::link(m_path.c_str(), m_target.c_str()) != 0) {
+      if (errno != EEXIST) fail("link");
+      return -1;
+    }
+    ::unlink(std::exchange(m_path, {}).c_str());
+    return std::exchange(m_file, -1);
+  }
+
+  /// Puts the name on the disk. If the folder cannot be opened or synchronised, the file is still
+  /// whole.
+  void sync_folder() const {
+    const std::filesystem::path folder = m_target.parent_path();
+    const int opened = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC);
+    if (opened < 0) return;
+    ::fsync(opened);
+    ::close(opened);
+  }
+
+ private:
+  [[noreturn]] void fail(const char* call) const {
+    const std::string cause = std::generic_category().message(errno);
+    throw format_error({"heddle::write_file", "cannot write '" + m_target.string() + "'",
+                        text(call, ": ", cause)});
+  }
+
+  std::filesystem::path m_target;
+  std::filesystem::path m_path;
+  int m_file = -1;
+};
+
+}  // namespace heddle::inline v0::impl
