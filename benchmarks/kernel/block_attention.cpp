@@ -51,8 +51,8 @@ struct Competitors {
   hk::AttentionHeads heads;
   hk::VisibleKeys<Exec> visible;
   Numbers qkv, output_grad, output, grad;
-  Numbers probabilities, scratch;               // of the form that keeps them
-  Numbers own_output, log_sum, own_grad, tile;  // of the form that does not
+  Numbers probabilities, scratch;                // of the form that keeps them
+  Numbers own_output, max, sum, own_grad, tile;  // of the form that does not
 
   explicit Competitors(std::size_t context)
       : shape{1, context, 8, 512},
@@ -66,7 +66,8 @@ struct Competitors {
         probabilities("heddle::bench::probabilities", shape.probability_rows(), context),
         scratch("heddle::bench::scratch", shape.probability_rows(), context),
         own_output("heddle::bench::output", context, shape.width),
-        log_sum("heddle::bench::log_sum", context, heads.heads),
+        max("heddle::bench::max", context, heads.heads),
+        sum("heddle::bench::sum", context, heads.heads),
         own_grad("heddle::bench::grad", context, 3 * shape.width),
         tile("heddle::bench::tile", hk::attention_tile<Exec>.scratch_rows(),
              hk::attention_tile<Exec>.keys) {}
@@ -82,7 +83,7 @@ struct Competitors {
     hk::attention_backward_input(Exec{}, shape, qkv, probabilities, output_grad, scratch, grad);
   }
   void recomputing() const {
-    const hk::AttentionState<float, Exec> state{own_output, log_sum};
+    const hk::AttentionState<float, Exec> state{own_output, max, sum};
     const hk::AttentionInput<float, Exec> input{part(qkv, 0), part(qkv, 1), part(qkv, 2)};
     hk::clear_attention(Exec{}, state);
     hk::block_attention_forward(Exec{}, heads, visible, input, tile, state);

@@ -51,7 +51,8 @@ Number element(int what, std::int64_t position) {
   return static_cast<Number>(test::pair_weight(what, position) % 199) - 99;
 }
 
-/// A state has an output and a "log-sum" for each query: here the sum of the scores.
+/// A state has an output and two numbers of the softmax for each query: here twice the sum of the
+/// scores.
 struct Handle {
   const AttentionForm& form;
   const AttentionPieces& pieces;
@@ -70,7 +71,7 @@ struct Handle {
       return reinterpret_cast<Number*>(uses[use].data) + piece * each * room;
     };
     const bool backward = task.kind() == Kind::backward;
-    const std::size_t result = backward ? 4 : 2, rows = backward ? 1 : 2;
+    const std::size_t result = backward ? 4 : 2, rows = backward ? 1 : 3;
     for (const std::size_t use : {result, uses.size() - 1})
       if (uses[use].access == Access::write)
         std::fill_n(at(use, 0, 1), uses[use].bytes / sizeof(Number), ring.zero());
@@ -87,7 +88,8 @@ struct Handle {
             const Number score = ring.times(q, k);
             if (!backward) {
               *into = ring.plus(*into, ring.times(score, v));
-              into[room] = ring.plus(into[room], score);
+              for (const std::size_t number : {room, 2 * room})
+                into[number] = ring.plus(into[number], score);
             } else {
               const Number d = at(3, qp, 1)[i];
               *into += d * k * v;
@@ -179,13 +181,15 @@ void check(const Schedule& schedule, const AttentionForm& form, const Semiring& 
         const Expected all = expected(form, ring, pieces.positions(r, piece)[i]);
         const std::size_t one = piece * room + static_cast<std::size_t>(i);
         const std::size_t two = 2 * piece * room + static_cast<std::size_t>(i);
+        const std::size_t three = 3 * piece * room + static_cast<std::size_t>(i);
         if (form.backward)
           equal &= memory.at("query_grads", r, one) == all.query_grad &&
                    memory.at("key_value_grads", r, two) == all.key_grad &&
                    memory.at("key_value_grads", r, two + room) == all.value_grad;
         else
-          equal &= memory.at("state", r, two) == all.output &&
-                   memory.at("state", r, two + room) == all.scores;
+          equal &= memory.at("state", r, three) == all.output &&
+                   memory.at("state", r, three + room) == all.scores &&
+                   memory.at("state", r, three + 2 * room) == all.scores;
       }
   if (!equal) FAIL(schedule.name() << " differs from the serial result, " << form.tokens);
 }

@@ -35,15 +35,15 @@ void layers(const gate::Exec& exec) {
   hk::attention_backward_input(exec, attention, a, b, c, d, d);
   const hk::AttentionHeads heads{2, 1, 4};
   const hk::VisibleKeys<gate::Exec> visible(heddle::IndexSet(8), heddle::IndexSet(8), {});
-  const hk::AttentionState<Real, gate::Exec> state{a, b};
+  const hk::AttentionState<Real, gate::Exec> state{a, b, b};
   hk::clear_attention(exec, state);
   hk::block_attention_forward(exec, heads, visible, {a, b, c}, d, state);
   hk::block_attention_backward(exec, heads, visible, {a, b, c}, state, c, d,
                                hk::AttentionInputGrad<Real, gate::Exec>{a, b, c});
-  hk::join_attention(exec, heads, state, hk::AttentionState<Real, gate::Exec>{c, d});
+  hk::join_attention(exec, heads, state, hk::AttentionState<Real, gate::Exec>{c, d, d});
   hk::attention_scores(exec, heads, visible, a, b, c);
-  hk::add_to_log_sums(exec, heads, visible, c, u);
-  hk::scores_to_probabilities(exec, heads, visible, u, c);
+  hk::add_to_softmax_sums(exec, heads, visible, c, u, v);
+  hk::scores_to_probabilities(exec, heads, visible, u, v, c);
   hk::attend(exec, heads, visible, c, b, a);
   hk::attention_values_backward(exec, heads, visible, c, b, a, a, d, b);
   hk::attention_scores_backward(exec, heads, visible, d, a, b, a, b);

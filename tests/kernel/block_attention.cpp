@@ -94,18 +94,20 @@ struct Sequence {
 /// What is computed from a Sequence.
 template <class Real>
 struct Result {
-  Tensor<Real> output, log_sum, q_grad, k_grad, v_grad;
+  Tensor<Real> output, max, sum, q_grad, k_grad, v_grad;
   explicit Result(const Sequence<Real>& s)
       : output(s.size(), s.heads.query_columns()),
-        log_sum(s.size(), s.heads.heads),
+        max(s.size(), s.heads.heads),
+        sum(s.size(), s.heads.heads),
         q_grad(s.size(), s.heads.query_columns()),
         k_grad(s.size(), s.heads.kv_columns()),
         v_grad(s.size(), s.heads.kv_columns()) {}
 };
 
 template <class Real>
-hk::AttentionState<Real, Exec> state_of(const Tensor<Real>& output, const Tensor<Real>& log_sum) {
-  return {output.view(), log_sum.view()};
+hk::AttentionState<Real, Exec> state_of(const Tensor<Real>& output, const Tensor<Real>& max,
+                                        const Tensor<Real>& sum) {
+  return {output.view(), max.view(), sum.view()};
 }
 
 /// Attention by blocks: for each block of queries the blocks of keys in the order of `keys`.
@@ -129,9 +131,9 @@ Result<Real> by_blocks(const Sequence<Real>& s, const AttentionMask& mask,
   for (const IndexSet& set : queries) {
     const auto count = static_cast<std::size_t>(set.size());
     const Tensor<Real> q = rows_of(s.q, set), output_grad = rows_of(s.output_grad, set);
-    Tensor<Real> output(count, q.columns()), log_sum(count, s.heads.heads),
+    Tensor<Real> output(count, q.columns()), max(count, s.heads.heads), sum(count, s.heads.heads),
         q_grad(count, q.columns());
-    const auto state = state_of(output, log_sum);
+    const auto state = state_of(output, max, sum);
     hk::clear_attention(Exec{}, state);
     for (const Block& block : blocks)
       hk::block_attention_forward(Exec{}, s.heads, hk::VisibleKeys<Exec>(set, block.set, mask),
@@ -144,7 +146,8 @@ Result<Real> by_blocks(const Sequence<Real>& s, const AttentionMask& mask,
                                    hk::AttentionInputGrad<Real, Exec>{
                                        q_grad.view(), block.k_grad.view(), block.v_grad.view()});
     put_rows(all.output, set, output.pull());
-    put_rows(all.log_sum, set, log_sum.pull());
+    put_rows(all.max, set, max.pull());
+    put_rows(all.sum, set, sum.pull());
     put_rows(all.q_grad, set, q_grad.pull());
   }
   for (Block& block : blocks) {
@@ -161,7 +164,7 @@ Result<Real> by_rows(const Sequence<Real>& s, const AttentionMask& mask,
   const Real nothing = std::numeric_limits<Real>::quiet_NaN();  // scores that nothing has written
   Result<Real> all(s);
   const std::size_t rows = s.heads.heads * s.size();
-  Tensor<Real> log_sum(rows, 1, -std::numeric_limits<Real>::infinity());
+  Tensor<Real> max(rows, 1, -std::numeric_limits<Real>::infinity()), sum(rows, 1, 0);
   struct Block {
     IndexSet set;
     hk::VisibleKeys<Exec> visible;
@@ -182,10 +185,11 @@ Result<Real> by_rows(const Sequence<Real>& s, const AttentionMask& mask,
     Block& block = blocks.back();
     hk::attention_scores(Exec{}, s.heads, block.visible, s.q.view(), block.k.view(),
                          block.scores.view());
-    hk::add_to_log_sums(Exec{}, s.heads, block.visible, block.scores.view(), log_sum.flat());
+    hk::add_to_softmax_sums(Exec{}, s.heads, block.visible, block.scores.view(), max.flat(),
+                            sum.flat());
   }
   for (const Block& block : blocks) {
-    hk::scores_to_probabilities(Exec{}, s.heads, block.visible, log_sum.flat(),
+    hk::scores_to_probabilities(Exec{}, s.heads, block.visible, max.flat(), sum.flat(),
                                 block.scores.view());
     hk::attend(Exec{}, s.heads, block.visible, block.scores.view(), block.v.view(),
                all.output.view());
@@ -202,10 +206,13 @@ Result<Real> by_rows(const Sequence<Real>& s, const AttentionMask& mask,
   }
   all.output.pull();
   all.q_grad.pull();
-  log_sum.pull();
+  max.pull();
+  sum.pull();
   for (std::size_t i = 0; i < s.size(); ++i)
-    for (std::size_t head = 0; head < s.heads.heads; ++head)
-      all.log_sum.at(i * s.heads.heads + head) = log_sum.at(head * s.size() + i);
+    for (std::size_t head = 0; head < s.heads.heads; ++head) {
+      all.max.at(i * s.heads.heads + head) = max.at(head * s.size() + i);
+      all.sum.at(i * s.heads.heads + head) = sum.at(head * s.size() + i);
+    }
   return all;
 }
 
@@ -231,15 +238,19 @@ Result<double> by_definition(const Sequence<Real>& s, const AttentionMask& mask)
         });
       };
       std::vector<double> p(n);
-      double sum = 0, along = 0;
+      double max = -std::numeric_limits<double>::infinity(), sum = 0, along = 0;
       for (std::size_t j = 0; j < n; ++j) {
-        if (!sees(j)) continue;
         double score = 0;
         for (std::size_t d = 0; d < width; ++d) score += in(s.q, i, first + d) * in(s.k, j, kv + d);
-        p[j] = std::exp(score * scale);
+        p[j] = score * scale;
+        if (sees(j)) max = std::max(max, p[j]);
+      }
+      for (std::size_t j = 0; j < n; ++j) {
+        p[j] = sees(j) ? std::exp(p[j] - max) : 0;
         sum += p[j];
       }
-      all.log_sum.at(i * s.heads.heads + head) = std::log(sum);
+      all.max.at(i * s.heads.heads + head) = max;
+      all.sum.at(i * s.heads.heads + head) = sum;
       for (std::size_t j = 0; j < n; ++j) {
         p[j] /= sum;
         for (std::size_t d = 0; d < width; ++d)
@@ -283,7 +294,8 @@ void check_close_gradients(const Result<A>& ours, const Result<B>& expected) {
 template <class A, class B>
 void check_close(const Result<A>& ours, const Result<B>& expected) {
   check_close(ours.output, expected.output);
-  check_close(ours.log_sum, expected.log_sum, 1);
+  check_close(ours.max, expected.max, 1);
+  check_close(ours.sum, expected.sum, 1);
   check_close_gradients(ours, expected);
 }
 
@@ -377,15 +389,16 @@ TEST_CASE("block attention: a query that sees nothing keeps its state and gets n
   for (const AttentionMask& mask : masks) {
     const hk::VisibleKeys<Exec> visible(early, late, mask);
     CHECK(visible.pairs() == 0);
-    Tensor<double> output(6, heads.query_columns(), 7), log_sum(6, heads.heads, 7);
-    const auto state = state_of(output, log_sum);
+    Tensor<double> output(6, heads.query_columns(), 7), max(6, heads.heads, 7),
+        sum(6, heads.heads, 7);
+    const auto state = state_of(output, max, sum);
     hk::clear_attention(Exec{}, state);
     hk::block_attention_forward(Exec{}, heads, visible, {s.q.view(), s.k.view(), s.v.view()},
                                 scratch.view(), state);
     output.pull();
-    log_sum.pull();
     for (const double value : output.values()) CHECK(value == 0);
-    for (const double value : log_sum.values()) CHECK(value == nothing);
+    for (const double value : max.pull().values()) CHECK(value == nothing);
+    for (const double value : sum.pull().values()) CHECK(value == 0);
     Tensor<double> q_grad(6, heads.query_columns(), 1.5), k_grad(6, heads.kv_columns(), 2.5),
         v_grad(6, heads.kv_columns(), 3.5);
     hk::block_attention_backward(
@@ -402,10 +415,10 @@ TEST_CASE("block attention: a query that sees nothing keeps its state and gets n
   keys.add({1, 7});
   const hk::VisibleKeys<Exec> visible(early, keys, {});
   CHECK(visible.pairs() == 15);
-  Tensor<double> output(6, heads.query_columns()), log_sum(6, heads.heads);
+  Tensor<double> output(6, heads.query_columns()), max(6, heads.heads), sum(6, heads.heads);
   Tensor<double> q_grad(6, heads.query_columns()), k_grad(6, heads.kv_columns()),
       v_grad(6, heads.kv_columns());
-  const auto state = state_of(output, log_sum);
+  const auto state = state_of(output, max, sum);
   hk::clear_attention(Exec{}, state);
   hk::block_attention_forward(Exec{}, heads, visible, {s.q.view(), s.k.view(), s.v.view()},
                               scratch.view(), state);
@@ -414,9 +427,11 @@ TEST_CASE("block attention: a query that sees nothing keeps its state and gets n
       scratch.view(),
       hk::AttentionInputGrad<double, Exec>{q_grad.view(), k_grad.view(), v_grad.view()});
   output.pull();
-  log_sum.pull();
+  max.pull();
+  sum.pull();
   q_grad.pull();
-  for (std::size_t h = 0; h < 2; ++h) CHECK(log_sum.at(0, h) == nothing);
+  for (std::size_t h = 0; h < 2; ++h) CHECK(max.at(0, h) == nothing);
+  for (std::size_t h = 0; h < 2; ++h) CHECK(sum.at(0, h) == 0);
   for (std::size_t d = 0; d < 6; ++d) {
     CHECK(output.at(0, d) == 0);
     CHECK(q_grad.at(0, d) == 0);
@@ -441,7 +456,7 @@ TEMPLATE_TEST_CASE("block attention: states join to the attention over all keys"
 
     // A state in one piece for each block of keys; the causal mask leaves some rows empty.
     const std::size_t size = hk::attention_state_size(heads, n);
-    CHECK(size == n * heads.heads * (heads.head_width + 1));
+    CHECK(size == n * heads.heads * (heads.head_width + 2));
     std::vector<Tensor<TestType>> parts;
     const auto at = [&](const Tensor<TestType>& t) {
       return hk::attention_state_at<Exec>(t.view().data(), heads, n);
@@ -481,8 +496,11 @@ TEMPLATE_TEST_CASE("block attention: states join to the attention over all keys"
     const Result<TestType> whole = by_blocks(s, {}, {all}, {all}, tile);
     for (std::size_t i = 0; i < whole.output.size(); ++i)
       REQUIRE(std::abs(left.at(i) - whole.output.at(i)) <= bound);
-    for (std::size_t i = 0; i < whole.log_sum.size(); ++i)
-      REQUIRE(std::abs(left.at(whole.output.size() + i) - whole.log_sum.at(i)) <= bound);
+    const std::size_t outputs = whole.output.size(), rows = whole.max.size();
+    for (std::size_t i = 0; i < rows; ++i) {
+      REQUIRE(left.at(outputs + i) == whole.max.at(i));
+      REQUIRE(std::abs(left.at(outputs + rows + i) - whole.sum.at(i)) <= bound);
+    }
   }
 }
 
@@ -502,8 +520,32 @@ TEST_CASE("block attention: large scores neither overflow nor lose a far smaller
   for (std::int64_t i = 0; i < 4; ++i)
     single[static_cast<std::size_t>(i)].add({3 - i, 4 - i});  // the last key first
   const AttentionMask all{.causal = false};
-  // exp(300) is finite in double, so the definition holds.
   check_close(by_blocks(s, all, {IndexSet(4)}, single, {1, 1}), by_definition(s, all));
+}
+
+TEST_CASE("attention: the weights of large scores that are exact keep all digits") {
+  const hk::AttentionHeads heads{1, 1, 1};
+  const std::size_t n = 40;
+  Sequence<float> s(n, heads);
+  for (std::size_t i = 0; i < n; ++i) {
+    s.q.at(i) = 128;  // scores of 10000 - 1/2 k
+    s.k.at(i) = 78.125f - static_cast<float>(Random(1, "keys").below(i, 20)) / 256;
+  }
+  s.q.push();
+  s.k.push();
+  const AttentionMask all{.causal = false};
+  const Result<double> expected = by_definition(s, all);
+  const auto keys = random_blocks(Random(2, "blocks"), n, 4);
+  for (const Result<float>& ours :
+       {by_blocks(s, all, {IndexSet(n)}, keys, {7, 5}), by_rows(s, all, keys)}) {
+    CHECK(difference(ours.max, expected.max) == 0);
+    for (const auto part : {&Result<float>::sum, &Result<float>::output, &Result<float>::v_grad}) {
+      const Tensor<double>& right = part == &Result<float>::sum      ? expected.sum
+                                    : part == &Result<float>::output ? expected.output
+                                                                     : expected.v_grad;
+      CHECK(difference(ours.*part, right) <= 1e-6 * largest(right));
+    }
+  }
 }
 
 TEST_CASE("block attention: the visible pairs are those that the mask leaves") {
@@ -522,12 +564,12 @@ TEST_CASE("block attention: the visible pairs are those that the mask leaves") {
 TEST_CASE("block attention: rejects what does not fit") {
   using Catch::Matchers::ContainsSubstring;
   const hk::AttentionHeads heads{2, 1, 3};
-  const Tensor<double> q(4, 6), kv(5, 3), log_sum(4, 2), scratch(2, 1), narrow(1, 1);
+  const Tensor<double> q(4, 6), kv(5, 3), softmax(4, 2), scratch(2, 1), narrow(1, 1);
   const hk::VisibleKeys<Exec> visible(IndexSet(4), IndexSet(5), {});
   const auto forward = [&](const hk::AttentionHeads& of, const Tensor<double>& keys,
                            const Tensor<double>& room) {
     hk::block_attention_forward(Exec{}, of, visible, {q.view(), keys.view(), kv.view()},
-                                room.view(), state_of(q, log_sum));
+                                room.view(), state_of(q, softmax, softmax));
   };
   CHECK_THROWS_WITH(
       forward({2, 3, 3}, kv, scratch),

@@ -9,11 +9,15 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
@@ -270,6 +274,121 @@ TEST_CASE("a stage of layers computes a smaller last microbatch") {
     }
 }
 
+namespace {
+
+/// The loss of a step whose weight changes with its number of microbatches.
+struct Weighted {
+  const double* weight;
+  template <class... Arguments>
+  double operator()(const Arguments&... arguments) const {
+    return SquaredError{*weight}(arguments...);
+  }
+};
+
+/// The losses of MlpStage in plain loops, in steps of these numbers of microbatches.
+std::vector<double> plain_losses(const std::vector<int>& steps) {
+  const int layers = world_size();
+  MlpStage serial(0, layers, layers, rate);
+  std::vector<double> saved(serial.saved_size()), delta(serial.delta_size()), losses;
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    serial.begin_step(static_cast<int>(step), 0, 1.0 / steps[step]);
+    serial.zero_gradients();
+    losses.push_back(0);
+    for (int m = 0; m < steps[step]; ++m) {
+      const hd::Item item{m};
+      serial.forward({.item = item, .saved = saved.data()});
+      const hd::BackwardCall<double> call{
+          .item = item, .saved = saved.data(), .delta = delta.data()};
+      serial.backward_input(call);
+      serial.backward_weight(call);
+      losses.back() += serial.loss(item);
+    }
+    serial.update();
+  }
+  return losses;
+}
+
+/// Trains one model by a Runner for each of `steps`, which are numbers of microbatches and which
+/// take turns; `sizes` are the samples of microbatches if they differ. The ranks between the first
+/// and the last one get data if `everywhere`. Returns the losses.
+template <class Dense>
+std::vector<double> alternate(const std::vector<int>& steps, const std::vector<std::int64_t>& sizes,
+                              bool everywhere, int ranks, MPI_Comm comm) {
+  const int layers = world_size();
+  double weight = 0;
+  hd::DeviceMesh mesh(comm, {{"pipe", ranks}});
+  const std::int64_t most = sizes.empty() ? rows : *std::ranges::max_element(sizes);
+  using Stage = hd::LayerStage<Dense, Weighted, Descent>;
+  hd::Stages<Stage> model(layers, [&](int first, int last) {
+    MlpStage mlp(first, last, layers, rate);
+    std::vector<Dense> dense;
+    for (int l = 0; l < last - first; ++l)
+      dense.emplace_back(mlp.parameters() + static_cast<std::size_t>(l) * MlpStage::per_layer);
+    return Stage(std::move(dense),
+                 {.rows = static_cast<std::size_t>(most),
+                  .microbatches = steps[0],
+                  .takes_data = first == 0,
+                  .computes_loss = last == layers,
+                  .sizes = sizes},
+                 {&weight}, {});
+  });
+  const auto schedule = [&](int count) {
+    const hd::Orders orders = hd::schedule::zb_h1_orders(ranks, count);
+    if (sizes.empty()) return weave(orders);
+    hd::StageShares shares{.samples = most, .stages = {}, .microbatches = sizes};
+    shares.microbatches.resize(static_cast<std::size_t>(count));
+    shares.stages.assign(static_cast<std::size_t>(ranks), {most});
+    return weave(hd::schedule::in_shares(orders, shares));
+  };
+  using Run = decltype(hd::Runner(model, schedule(1), mesh));
+  std::map<int, std::unique_ptr<Run>> runs;
+  for (const int count : steps)
+    if (!runs.contains(count)) runs[count] = std::make_unique<Run>(model, schedule(count), mesh);
+  std::vector<double> losses;
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    weight = 1.0 / steps[step];
+    Matrix inputs = samples("input", static_cast<int>(step), steps[step]);
+    Matrix targets = samples("target", static_cast<int>(step), steps[step]);
+    if (!sizes.empty()) {
+      const auto all = std::accumulate(sizes.begin(), sizes.begin() + steps[step], std::size_t{0});
+      weight = 1.0 / static_cast<double>(all);
+      inputs = Matrix("inputs", all, width);
+      targets = Matrix("targets", all, width);
+      const hd::Random random(14, "alternate");
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        inputs.data()[i] = random.normal(step * 1000 + i);
+        targets.data()[i] = random.normal(step * 1000 + 500 + i);
+      }
+    }
+    const int rank = hd::test::world_rank();
+    if (!everywhere && rank > 0) inputs = Matrix();
+    if (!everywhere && rank < ranks - 1) targets = Matrix();
+    losses.push_back(runs.at(steps[step])->step(inputs, targets).loss);
+  }
+  return losses;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("Runners of several numbers of microbatches take turns on one model", "",
+                   SplitDense, WholeDense) {
+  const std::vector<int> steps = {3, 1, 5, 3, 2};  // LayerPlace says 3
+  const std::vector<double> expected = plain_losses(steps);
+  // The first ones of unequal sizes: 5, 3, 5 and 2 samples, against as many of one sample.
+  const std::vector<int> some = {3, 2, 3, 1}, each = {5, 3, 5, 2};
+  const auto one_by_one =
+      alternate<TestType>(each, std::vector<std::int64_t>(5, 1), true, 1, MPI_COMM_SELF);
+  for (const bool everywhere : {true, false}) {
+    const auto ours = alternate<TestType>(steps, {}, everywhere, world_size(), MPI_COMM_WORLD);
+    for (std::size_t step = 0; step < steps.size(); ++step)
+      CHECK(std::abs(ours[step] - expected[step]) <= 1e-12 * expected[step]);
+    const auto unequal =
+        alternate<TestType>(some, {2, 1, 2}, everywhere, world_size(), MPI_COMM_WORLD);
+    for (std::size_t step = 0; step < some.size(); ++step)
+      CHECK(std::abs(unequal[step] - one_by_one[step]) <= 1e-12 * one_by_one[step]);
+  }
+}
+
 TEST_CASE("a stage of layers refuses a schedule of other microbatches") {
   const int ranks = world_size();
   const auto schedule = hd::schedule::gpipe({.stages = ranks, .microbatches = 2});
@@ -304,7 +423,15 @@ TEST_CASE("a stage of layers refuses what does not fit together") {
                         ContainsSubstring("inputs has 8 rows, expected 9"));
   CHECK_THROWS_WITH(whole.begin_step(nine, eight), ContainsSubstring("targets has 8 rows"));
   CHECK_THROWS_WITH(whole.begin_step(narrow, nine), ContainsSubstring("wrong shape"));
+  const Matrix six("six", 6, width), none;
+  CHECK_THROWS_WITH(whole.begin_step(nine, six),
+                    ContainsSubstring("as many targets as inputs") &&
+                        ContainsSubstring("targets has 6 rows, expected 9 for 3 microbatches"));
+  CHECK_THROWS_WITH(whole.begin_step(none, none), ContainsSubstring("inputs has 0 rows"));
+  CHECK_NOTHROW(whole.begin_step(six, six));
+  CHECK(whole.microbatches() == 2);
   CHECK_NOTHROW(whole.begin_step(nine, nine));
+  CHECK(whole.microbatches() == 3);
   CHECK_THROWS_WITH(whole.forward({.item = hd::Item{1}, .samples = 2}),
                     ContainsSubstring("microbatch 1: 2 in the schedule, 3 here"));
 }

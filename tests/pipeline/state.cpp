@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <tuple>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -57,13 +58,16 @@ class NamedStage : public MlpStage {
     MlpStage::update();
   }
 
+  /// Sets the name of the second array of each layer.
+  void call_bias(const char* name) { m_bias = name; }
+
   template <class Visitor>
   void visit_state(Visitor&& visitor) {
     constexpr std::size_t weights = width * width;
     for (int l = 0; l < m_count; ++l) {
       double* const own = parameters() + static_cast<std::size_t>(l) * per_layer;
       visitor(hd::whole_array<memory_space>(l, "weights", own, weights));
-      if (!m_forgets_bias) visitor(hd::whole_array<memory_space>(l, "bias", own + weights, width));
+      if (!m_forgets_bias) visitor(hd::whole_array<memory_space>(l, m_bias, own + weights, width));
       visitor(hd::whole_array<memory_space>(
           l, "velocity", m_velocity.data() + static_cast<std::size_t>(l) * per_layer, per_layer));
     }
@@ -72,6 +76,7 @@ class NamedStage : public MlpStage {
  private:
   int m_count;
   bool m_forgets_bias;
+  const char* m_bias = "bias";
   std::vector<double> m_velocity;
 };
 static_assert(hd::HasState<NamedStage> && !hd::HasState<MlpStage>);
@@ -123,6 +128,17 @@ hd::Plan plan_of(const std::vector<int>& counts) {
     first += counts[s];
   }
   return plan;
+}
+
+hd::Profile profile_by_hand() {
+  hd::Profile profile{.model = "mlp", .input = 48, .layers = {}, .reference = "rank"};
+  const hd::LayerTimes times{.forward = 1e-4, .backward_input = 1e-4, .backward_weight = 1e-4};
+  profile.layers.assign(layers, {.name = "layer",
+                                 .output = 48,
+                                 .saved = 48,
+                                 .parameters = 8 * per_layer,
+                                 .measured = {{"rank", 1, 1, times}}});
+  return profile;
 }
 
 /// A file that all ranks name alike, which goes with the test.
@@ -224,6 +240,124 @@ TEST_CASE("state that misses bytes of the parameters is refused with their numbe
   CHECK_THAT(said, ContainsSubstring(hd::text("stage 0: ", first * MlpStage::width * sizeof(double),
                                               " of ", first * per_layer * sizeof(double),
                                               " bytes have no name")));
+}
+
+namespace {
+
+/// A model that is no Stages: arrays of one number, of which those of a rank may share a name.
+struct ByHand {
+  std::vector<const char*> names;
+  std::vector<double> weights{1, 2, 3};
+  template <class Visitor>
+  void visit_state(Visitor&& visitor) {
+    for (std::size_t i = 0; i < names.size(); ++i)
+      visitor(hd::whole_array<Kokkos::HostSpace>(0, names[i], &weights[i], 1));
+  }
+};
+
+/// An update that names its memory.
+struct Remembers {
+  std::vector<const char*> names;
+  Kokkos::View<double*, Kokkos::HostSpace> memory;
+  template <class Exec, class W, class G>
+  void operator()(const Exec&, const W&, const G&) const {}
+  template <class Visit>
+  void for_each_memory(Visit&& visit) {
+    for (const char* const name : names) visit(name, memory);
+  }
+};
+
+struct NoLoss {
+  template <class... Arguments>
+  double operator()(const Arguments&...) const {
+    return 0;
+  }
+};
+
+/// A layer of two parameters of one number.
+struct Pair {
+  using scalar_type = double;
+  using execution_space = Kokkos::DefaultHostExecutionSpace;
+  hd::Parameter<double*, Kokkos::HostSpace> w{"w", 1}, b{"b", 1};
+  std::size_t inputs() const { return 1; }
+  std::size_t outputs() const { return 1; }
+  auto parameters() { return std::tie(w, b); }
+  void forward(const hd::LayerForward<double, execution_space>&) {}
+  void backward(const hd::LayerBackward<double, execution_space>&) {}
+};
+
+using Remembering = hd::LayerStage<Pair, NoLoss, Remembers>;
+static_assert(hd::HasState<Remembering>);
+
+/// Says that every rank refuses an array, of the last rank.
+void check_refused(const std::string& said, const std::string& array) {
+  CHECK_THAT(said, ContainsSubstring("visit_state() uses a name twice") &&
+                       ContainsSubstring(hd::text(array, " on rank ", world_size() - 1)) &&
+                       ContainsSubstring("a name of its own"));
+}
+
+}  // namespace
+
+TEST_CASE("one name for two arrays is refused on every rank, and nothing is written") {
+  const bool last = world_rank() == world_size() - 1;
+  const File file;
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
+  ByHand good{{"a", "b", "c"}};
+  hd::save(file.path(), good, mesh);
+  MPI_Barrier(MPI_COMM_WORLD);
+  const std::string content = file.content();
+  for (const auto& names :
+       {std::vector<const char*>{"a", "a", "a"}, {"a", "b", "a"}, {"a", "b", "b"}}) {
+    ByHand bad{last ? names : good.names};
+    const std::string array = hd::text("array '", names[2], "' of layer 0");
+    check_refused(
+        hd::test::message_of<hd::contract_error>([&] { hd::save(file.path(), bad, mesh); }), array);
+    check_refused(hd::test::message_of<hd::contract_error>(
+                      [&] { (void)hd::restore(file.path(), bad, mesh); }),
+                  array);
+    CHECK(bad.weights == std::vector<double>{1, 2, 3});
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  CHECK(file.content() == content);
+  ByHand other{good.names, {0, 0, 0}};
+  (void)hd::restore(file.path(), other, mesh);
+  CHECK(other.weights == std::vector<double>{1, 2, 3});
+}
+
+TEST_CASE("stages whose arrays, or memory of the update, share a name get no Runner") {
+  const int ranks = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  const auto stages = [&](std::vector<const char*> memory) {
+    return hd::Stages<Remembering>(ranks, [=](int first, int last) {
+      const auto layers = static_cast<std::size_t>(last - first);
+      return Remembering(
+          std::vector<Pair>(layers), {.takes_data = first == 0, .computes_loss = last == ranks}, {},
+          {last == ranks ? memory : std::vector<const char*>{"x"}, {"memory", 2 * layers}});
+    });
+  };
+  const auto schedule = [&] {
+    return hd::schedule::one_f_one_b({.stages = ranks, .microbatches = 1});
+  };
+  auto good = stages({"x", "y"}), bad = stages({"x", "y", "y"});
+  hd::Runner run(good, schedule(), mesh);
+  check_refused(
+      hd::test::message_of<hd::contract_error>([&] { hd::Runner(bad, schedule(), mesh); }),
+      hd::text("array 'y/0' of layer ", ranks - 1));
+
+  // The same where a Replanner divides the layers.
+  Named model(layers, [](int first, int last) {
+    NamedStage stage(first, last);
+    if (last == layers) stage.call_bias("weights");
+    return stage;
+  });
+  CHECK_THAT(hd::test::message_of<hd::contract_error>([&] {
+               hd::Replanner(
+                   model, profile_by_hand(), hd::Machine::uniform(ranks, {.name = "rank"}, {}),
+                   MPI_COMM_WORLD,
+                   {.batch = microbatches, .choice = {.search = {.microbatches = {microbatches}}}});
+             }),
+             ContainsSubstring("visit_state() uses a name twice") &&
+                 ContainsSubstring(hd::text("array 'weights' of layer ")));
 }
 
 TEST_CASE("a saved model loads on any division and continues bit by bit") {
@@ -342,17 +476,6 @@ struct SecondFile {
     if (world_rank() == 0) std::filesystem::remove(path);
   }
 };
-
-hd::Profile profile_by_hand() {
-  hd::Profile profile{.model = "mlp", .input = 48, .layers = {}, .reference = "rank"};
-  const hd::LayerTimes times{.forward = 1e-4, .backward_input = 1e-4, .backward_weight = 1e-4};
-  profile.layers.assign(layers, {.name = "layer",
-                                 .output = 48,
-                                 .saved = 48,
-                                 .parameters = 8 * per_layer,
-                                 .measured = {{"rank", 1, 1, times}}});
-  return profile;
-}
 
 }  // namespace
 

@@ -119,8 +119,8 @@ TEST_CASE("without a mask, bytes are those of the table") {
     CHECK(sent(two_passes).messages == 2 * steps * p);
     CHECK(sent(schedule::ring_attention(form)).messages == steps * p);
     CHECK(units(schedule::rsa(backward(form)), form) == Rational(4 * steps));
-    // H / d = 1 / head width.
-    CHECK(units(schedule::token_ring(form), form) == Rational(steps) * (2 + Rational(1, width)));
+    // 2 H / d = 2 / head width.
+    CHECK(units(schedule::token_ring(form), form) == Rational(steps) * (2 + Rational(2, width)));
     // No move is useless, because every rank reads every block.
     for (const Schedule& each :
          {schedule::ring_attention(form), two_passes, schedule::token_ring(form),
@@ -135,7 +135,7 @@ TEST_CASE("fewer heads of K and V shrink the ring's messages, not TokenRing's") 
     form.kv_heads = heads / groups;
     CHECK(units(schedule::ring_attention(form), form) == Rational(6, groups));
     CHECK(units(schedule::ring_attention(backward(form)), form) == Rational(12, groups));
-    CHECK(units(schedule::token_ring(form), form) == Rational(3) * (2 + Rational(1, width)));
+    CHECK(units(schedule::token_ring(form), form) == Rational(3) * (2 + Rational(2, width)));
   }
 }
 
@@ -172,7 +172,7 @@ TEST_CASE("TokenRing under a causal mask in zigzag order passes half of some que
   }
 }
 
-TEST_CASE("on private links TokenRing's busiest one carries P + H/d, a ring's 2(P - 1) or half") {
+TEST_CASE("on private links TokenRing's busiest one carries P + 2 H/d, a ring's 2(P - 1) or half") {
   for (const int p : {2, 3, 4, 8}) {
     const AttentionForm form = even_form(p, ShardOrder::even(), 1, false);
     AttentionForm two_ways = form;
@@ -180,8 +180,8 @@ TEST_CASE("on private links TokenRing's busiest one carries P + H/d, a ring's 2(
     const Rational ring = busiest_link(schedule::ring_attention(form), form);
     const Rational token = busiest_link(schedule::token_ring(form), form);
     CHECK(ring == Rational(2 * (p - 1)));
-    CHECK(token == Rational(p) + Rational(1, width));
-    CHECK(token / ring == Rational(p, 2 * (p - 1)) + Rational(1, width) / ring);
+    CHECK(token == Rational(p) + Rational(2, width));
+    CHECK(token / ring == Rational(p, 2 * (p - 1)) + Rational(2, width) / ring);
     // Two ranks have one link in each direction, so that two ways share it.
     CHECK(busiest_link(schedule::ring_attention(two_ways), form) ==
           (p == 2 ? ring : ring * Rational(1, 2)));
@@ -194,7 +194,7 @@ TEST_CASE("on private links TokenRing's busiest one carries P + H/d, a ring's 2(
 }
 
 TEST_CASE("on a ring of links in two directions, states return the shorter way") {
-  // Without the log-sums: the busiest link carries 2, 4 and 13 units at P = 2, 4, 8.
+  // Without the numbers of softmax: the busiest link carries 2, 4 and 13 units at P = 2, 4, 8.
   constexpr std::array<std::pair<int, int>, 3> expected = {{{2, 2}, {4, 4}, {8, 13}}};
   for (const auto& [p, units] : expected) {
     const AttentionForm form = even_form(p, ShardOrder::even(), 1, false);
@@ -262,9 +262,8 @@ TEST_CASE("with a rank's own block as a slot, a ring has two blocks of K and V i
       }
   // A list that still writes every part once has no slots to share.
   const AttentionForm form = even_form(4, ShardOrder::even(), 1, false);
-  CHECK_THAT(test::message_of<contract_error>([&] {
-               (void)schedule::reuse_own_block(schedule::ring_attention(form), form);
-             }),
+  CHECK_THAT(test::message_of<contract_error>(
+                 [&] { (void)schedule::reuse_own_block(schedule::ring_attention(form), form); }),
              ContainsSubstring("heddle::schedule::reuse_own_block") &&
                  ContainsSubstring("fold_attention() it to two slots first"));
 }

@@ -210,7 +210,7 @@ TEST_CASE("ring: at a fixed number of rows a rank, memory does not grow with the
         mesh["heads"], mesh["ring"],
         {.method = hd::SequenceMethod::ring, .order = hd::ShardOrder::zigzag(), .ways = ways});
     // An output and one number for each row and head; q, k and v are the caller's.
-    CHECK(line.saved_size(shape) == rows * 4 * (width + 1));
+    CHECK(line.saved_size(shape) == rows * 4 * (width + 2));
     const Matrices m(line, shape);
     const auto allocated = [&](const auto& call) {
       const AllocatedBytes bytes;

@@ -149,17 +149,17 @@ TEST_CASE("rsa: sends 2 (P - 1) in 2 (P - 1) messages, and 4 (P - 1) backward") 
   }
 }
 
-TEST_CASE("token ring: sends (P - 1)(2 + H / d)") {
+TEST_CASE("token ring: sends (P - 1)(2 + 2 H / d)") {
   const Ring ring;
   const auto p = static_cast<std::uint64_t>(world_size());
   const auto line = ring.line<double>({.method = hd::SequenceMethod::token_ring});
   const hd::SequenceShape shape{1, static_cast<std::int64_t>(6 * p), {4, 2, 5}, {.causal = false}};
   const std::uint64_t unit = 8 * 6 * shape.heads.query_columns();
   const Matrices m(line, shape);
-  // The log-sums: one number for each head, of 5 columns.
+  // Two numbers of the softmax for each head, of 5 columns.
   CHECK(sent_by([&] {
           hd::sequence_attention_forward(line, Exec{}, shape, m.qkv, m.saved, m.output);
-        }) == Sent{(p - 1) * (2 * unit + unit / 5), 2 * (p - 1)});
+        }) == Sent{(p - 1) * (2 * unit + 2 * unit / 5), 2 * (p - 1)});
 }
 
 TEST_CASE("rsa: keeps the scores of P pairs of blocks; the state of other methods does not grow") {
@@ -174,7 +174,7 @@ TEST_CASE("rsa: keeps the scores of P pairs of blocks; the state of other method
     CHECK(ring.line<double>({.method = hd::SequenceMethod::rsa}).saved_size(shape) ==
           block * 6 * 3 + p * (6 * block * block));
     CHECK(ring.line<double>({.method = hd::SequenceMethod::token_ring}).saved_size(shape) ==
-          block * 6 * (3 + 1));
+          block * 6 * (3 + 2));
   }
 }
 

@@ -122,7 +122,7 @@ TEST_CASE("ulysses: a line of one rank is attention, and sends nothing") {
   CHECK(line.size() == 1);
   const hd::SequenceShape shape{2, 9, {4, 4, 3}};
   CHECK(line.positions(9) == hd::IndexSet(9));
-  CHECK(line.saved_size(shape) == 18 * 4 * (3 + 1));
+  CHECK(line.saved_size(shape) == 18 * 4 * (3 + 2));
   const Input<double> all(shape);
   count_sent_bytes();
   const auto ours = attention(line, shape, all.qkv, all.output_grad);
@@ -216,7 +216,7 @@ TEST_CASE("ulysses: positions and saved elements of a rank") {
     return line.saved_size({1, context, {12, 12, 2}});
   };
   if (ranks > 1) {
-    CHECK(saved(24 * world_size()) == 24 * 12 * (4 * 2 + 1));
+    CHECK(saved(24 * world_size()) == 24 * 12 * (4 * 2 + 2));
     CHECK(saved(48 * world_size()) == 2 * saved(24 * world_size()));
   }
 }

@@ -185,17 +185,17 @@ TEST_CASE("TokenRing gains on private links, loses with fewer K,V heads, gains n
       return simulate(list, AttentionCosts(of, 0, machine)).makespan();
     };
     // All lanes between two ranks have a channel of their own here, so that the last state does not
-    // wait for queries: the queries' P - 1 units, and a state of 1 + H/d behind them.
+    // wait for queries: the queries' P - 1 units, and a state of 1 + 2 H/d behind them.
     const double ring = busy(schedule::ring_attention(form), form, links);
     const double token = busy(schedule::token_ring(form), form, links);
     CHECK(ring == 2 * (p - 1));
-    CHECK(token == p + 1.0 / 8);
+    CHECK(token == p + 2.0 / 8);
     CHECK(busy(schedule::ring_attention(two_ways), two_ways, links) == p - 1);
     CHECK(busy(schedule::ring_attention(grouped), grouped, links) <
           busy(schedule::token_ring(grouped), grouped, links));
-    // A port sends (P - 1)(2 + H/d) units, more than the ring's 2 (P - 1).
+    // A port sends (P - 1)(2 + 2 H/d) units, more than the ring's 2 (P - 1).
     CHECK(busy(schedule::ring_attention(form), form, ports) == 2 * (p - 1));
-    CHECK(busy(schedule::token_ring(form), form, ports) >= (p - 1) * (2 + 1.0 / 8));
+    CHECK(busy(schedule::token_ring(form), form, ports) >= (p - 1) * (2 + 2.0 / 8));
     CHECK(busy(schedule::ring_attention(two_ways), two_ways, ports) >= 2 * (p - 1));
   }
 }

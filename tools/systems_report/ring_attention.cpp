@@ -173,8 +173,8 @@ std::vector<Comparison> token_ring() {
   for (const int p : rank_counts) {
     const AttentionForm form = form_of(p, false);
     const hd::Schedule list = hd::schedule::token_ring(form);
-    bytes = bytes && agrees(units(list, form), (p - 1) * (2 + 1.0 / head_columns));
-    links = links && agrees(busiest(list, form), p + 1.0 / head_columns) &&
+    bytes = bytes && agrees(units(list, form), (p - 1) * (2 + 2.0 / head_columns));
+    links = links && agrees(busiest(list, form), p + 2.0 / head_columns) &&
             agrees(busiest(hd::schedule::ring_attention(form), form), 2.0 * (p - 1));
     if (p == 2) continue;  // both ways are one link
     const AttentionForm two = form_of(p, false, {}, 2);
@@ -190,10 +190,10 @@ std::vector<Comparison> token_ring() {
   const double token = busiest(hd::schedule::token_ring(four), four);
   return {
       {"bytes sent by a rank, P=4, in N d/P elements", "",
-       hd::text(units(hd::schedule::token_ring(four), four)), "(P-1)(2+H/d), P = 2, 3, 4, 8",
+       hd::text(units(hd::schedule::token_ring(four), four)), "(P-1)(2+2H/d), P = 2, 3, 4, 8",
        verdict(bytes)},
       {"busiest link over the ring's, private links, P=4", "", hd::text(token / 6),
-       "(P+H/d)/(2(P-1)), P = 2, 3, 4, 8", verdict(links)},
+       "(P+2H/d)/(2(P-1)), P = 2, 3, 4, 8", verdict(links)},
       {"the same for a ring with two ways, the fair baseline", "", fair ? "0.5" : "others",
        "1/2, P = 3, 4, 8", verdict(fair)},
       {"a quarter of the K,V heads: the ring's busiest link carries less", "",

@@ -8,7 +8,7 @@
 /// self-attention (Li et al., "Sequence Parallelism", ACL 2023). Compare block_attention.hpp, which
 /// keeps no score.
 ///
-/// Forward calls attention_scores() and add_to_log_sums() for every block of keys, then
+/// Forward calls attention_scores() and add_to_softmax_sums() for every block of keys, then
 /// scores_to_probabilities() and attend() for every block. Backward calls
 /// attention_values_backward(), then attention_scores_backward(), for every block.
 ///
@@ -35,11 +35,11 @@
 namespace heddle::inline v0::kernel {
 namespace impl {
 
-/// Adds exp(score) of the visible keys of a tile to the log-sums of its rows.
+/// Adds exp(score - max) of the visible keys of a tile to the sums of its rows.
 template <ExecutionSpace Exec, class Real>
-struct AddToLogSums {
+struct AddToSoftmaxSums {
   Matrix<const Real, Exec> scores;
-  Vector<Real, Exec> log_sum;
+  Vector<Real, Exec> max, sum;
   TileMask<Exec> mask;
 
   KOKKOS_FUNCTION void operator()(std::size_t row) const {
@@ -47,12 +47,12 @@ struct AddToLogSums {
     if (seen.empty()) return;
     const Real* const s = &scores(row, seen.begin);
     const std::size_t keys = seen.end - seen.begin;
-    const Real before = log_sum(row);
+    const Real before = max(row);
     const Real found = largest(s, keys);
     const Real top = before > found ? before : found;
-    const Real sum = vector_exp(before - top) +
-                     ordered_sum<Real>(keys, [=](std::size_t j) { return vector_exp(s[j] - top); });
-    log_sum(row) = top + Kokkos::log(sum);
+    sum(row) = vector_exp(before - top) * sum(row) +
+               ordered_sum<Real>(keys, [=](std::size_t j) { return vector_exp(s[j] - top); });
+    max(row) = top;
   }
 };
 
@@ -60,14 +60,16 @@ struct AddToLogSums {
 template <ExecutionSpace Exec, class Real>
 struct ScoresToProbabilities {
   Matrix<Real, Exec> scores;
-  Vector<const Real, Exec> log_sum;
+  Vector<const Real, Exec> max, sum;
   TileMask<Exec> mask;
 
   KOKKOS_FUNCTION void operator()(std::size_t row) const {
     const KeyRange seen = mask.columns(row, scores.extent(1));
     Real* const p = &scores(row, 0);
     clear_outside(p, seen, scores.extent(1));
-    for (std::size_t j = seen.begin; j < seen.end; ++j) p[j] = vector_exp(p[j] - log_sum(row));
+    if (seen.empty()) return;
+    const Real top = max(row), share = Real(1) / sum(row);
+    for (std::size_t j = seen.begin; j < seen.end; ++j) p[j] = vector_exp(p[j] - top) * share;
   }
 };
 
@@ -101,6 +103,13 @@ template <class View>
   const std::size_t first = at.head * queries;
   return Kokkos::subview(scores, HeadTile::Range(first + at.rows.first, first + at.rows.second),
                          at.keys);
+}
+
+/// The elements of a vector of heads * queries that belong to the rows of a tile.
+template <class View>
+[[nodiscard]] auto rows_of_tile(const HeadTile& at, const View& vector, std::size_t queries) {
+  const std::size_t first = at.head * queries;
+  return Kokkos::subview(vector, HeadTile::Range(first + at.rows.first, first + at.rows.second));
 }
 
 /// Calls visit(HeadTile) for every head and tile of queries. A tile has all keys that one of its
@@ -144,49 +153,52 @@ void attention_scores(const Exec& exec, const AttentionHeads& heads,
   });
 }
 
-/// Adds the scores of a block of keys to the log-sum-exp of every row. `log_sum` has heads *
-/// queries elements, which are -inf before the first block.
-/// @throws contract_error if a matrix or the vector has the wrong shape.
-template <ExecutionSpace Exec, VectorOn<Exec> LogSums>
-void add_to_log_sums(const Exec& exec, const AttentionHeads& heads,
-                     const VisibleKeys<Exec>& visible,
-                     const std::type_identity_t<Matrix<const element<LogSums>, Exec>>& scores,
-                     const LogSums& log_sum) {
-  using Real = element<LogSums>;
-  constexpr const char* where = "heddle::kernel::add_to_log_sums";
+/// Adds the scores of a block of keys to the softmax of every row: the largest score in `max`, and
+/// the sum of exp(score - max) in `sum`. Both have heads * queries elements, which are -inf and 0
+/// before the first block.
+/// @throws contract_error if a matrix or a vector has the wrong shape.
+template <ExecutionSpace Exec, VectorOn<Exec> Sums>
+void add_to_softmax_sums(const Exec& exec, const AttentionHeads& heads,
+                         const VisibleKeys<Exec>& visible,
+                         const std::type_identity_t<Matrix<const element<Sums>, Exec>>& scores,
+                         const std::type_identity_t<Vector<element<Sums>, Exec>>& max,
+                         const Sums& sum) {
+  using Real = element<Sums>;
+  constexpr const char* where = "heddle::kernel::add_to_softmax_sums";
   impl::expect_scores(where, "scores", heads, visible, scores);
-  expect_shape(where, "log_sum", log_sum, scores.extent(0));
+  expect_shape(where, "max", max, scores.extent(0));
+  expect_shape(where, "sum", sum, scores.extent(0));
+  const std::size_t queries = visible.queries();
   impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
-    const std::size_t first = at.head * visible.queries();
-    const Matrix<const Real, Exec> tile = impl::tile_of_scores(at, scores, visible.queries());
-    const Vector<Real, Exec> rows = Kokkos::subview(
-        log_sum, impl::HeadTile::Range(first + at.rows.first, first + at.rows.second));
-    Kokkos::parallel_for("heddle::kernel::add_to_log_sums",
-                         Kokkos::RangePolicy<Exec>(exec, 0, tile.extent(0)),
-                         impl::AddToLogSums<Exec, Real>{tile, rows, at.mask(visible)});
+    const Matrix<const Real, Exec> tile = impl::tile_of_scores(at, scores, queries);
+    Kokkos::parallel_for(
+        where, Kokkos::RangePolicy<Exec>(exec, 0, tile.extent(0)),
+        impl::AddToSoftmaxSums<Exec, Real>{tile, impl::rows_of_tile(at, max, queries),
+                                           impl::rows_of_tile(at, sum, queries), at.mask(visible)});
   });
 }
 
-/// Replaces the scores of a block of keys by probabilities, exp(score - log_sum). `log_sum` is that
-/// after *all* blocks.
-/// @throws contract_error if a matrix or the vector has the wrong shape.
+/// Replaces the scores of a block of keys by probabilities, exp(score - max) / sum. `max` and `sum`
+/// are those after *all* blocks.
+/// @throws contract_error if a matrix or a vector has the wrong shape.
 template <ExecutionSpace Exec, MatrixOn<Exec> Scores>
-void scores_to_probabilities(
-    const Exec& exec, const AttentionHeads& heads, const VisibleKeys<Exec>& visible,
-    const std::type_identity_t<Vector<const element<Scores>, Exec>>& log_sum,
-    const Scores& scores) {
+void scores_to_probabilities(const Exec& exec, const AttentionHeads& heads,
+                             const VisibleKeys<Exec>& visible,
+                             const std::type_identity_t<Vector<const element<Scores>, Exec>>& max,
+                             const std::type_identity_t<Vector<const element<Scores>, Exec>>& sum,
+                             const Scores& scores) {
   using Real = element<Scores>;
   constexpr const char* where = "heddle::kernel::scores_to_probabilities";
   impl::expect_scores(where, "scores", heads, visible, scores);
-  expect_shape(where, "log_sum", log_sum, scores.extent(0));
+  expect_shape(where, "max", max, scores.extent(0));
+  expect_shape(where, "sum", sum, scores.extent(0));
+  const std::size_t queries = visible.queries();
   impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
-    const std::size_t first = at.head * visible.queries();
-    const Matrix<Real, Exec> tile = impl::tile_of_scores(at, scores, visible.queries());
-    const Vector<const Real, Exec> rows = Kokkos::subview(
-        log_sum, impl::HeadTile::Range(first + at.rows.first, first + at.rows.second));
-    Kokkos::parallel_for("heddle::kernel::scores_to_probabilities",
-                         Kokkos::RangePolicy<Exec>(exec, 0, tile.extent(0)),
-                         impl::ScoresToProbabilities<Exec, Real>{tile, rows, at.mask(visible)});
+    const Matrix<Real, Exec> tile = impl::tile_of_scores(at, scores, queries);
+    Kokkos::parallel_for(where, Kokkos::RangePolicy<Exec>(exec, 0, tile.extent(0)),
+                         impl::ScoresToProbabilities<Exec, Real>{
+                             tile, impl::rows_of_tile(at, max, queries),
+                             impl::rows_of_tile(at, sum, queries), at.mask(visible)});
   });
 }
 

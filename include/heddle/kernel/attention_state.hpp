@@ -7,8 +7,12 @@
 /// of two such states. Up to rounding, states with join form a commutative monoid. For a row and a
 /// head:
 ///
-///     log_sum = log(exp(log_sum_a) + exp(log_sum_b))
-///     output = exp(log_sum_a - log_sum) output_a + exp(log_sum_b - log_sum) output_b
+///     max = max(max_a, max_b)
+///     sum = w_a + w_b, with w_a = exp(max_a - max) sum_a and w_b = exp(max_b - max) sum_b
+///     output = w_a / sum output_a + w_b / sum output_b
+///
+/// A weight is exp(score - max) / sum. The two numbers are not kept as one, max + log(sum): its
+/// rounding error grows with the scores, and would be the relative error of every weight.
 
 #include <cmath>
 #include <cstddef>
@@ -61,35 +65,45 @@ inline void expect_attention_heads(const char* where, const AttentionHeads& head
 }
 
 /// The attention of each query over the keys that it has seen. A query that has seen no key has the
-/// output 0 and the log-sum -inf, which is the identity of join_attention(). Real may be const.
+/// output 0, the maximum -inf and the sum 0, which is the identity of join_attention(). Real may be
+/// const.
 template <class Real, ExecutionSpace Exec>
 struct AttentionState {
-  Matrix<Real, Exec> output;   ///< queries x heads * head width: the weighted means of the values
-  Matrix<Real, Exec> log_sum;  ///< queries x heads: log of the sum of exp(score)
+  Matrix<Real, Exec> output;  ///< queries x heads * head width: the weighted means of the values
+  Matrix<Real, Exec> max;     ///< queries x heads: the largest score
+  Matrix<Real, Exec> sum;     ///< queries x heads: the sum of exp(score - max)
 
   /// Returns the same state with const elements.
   template <class Read>
   requires(!std::is_const_v<Real> && std::is_same_v<Read, const Real>)
   operator AttentionState<Read, Exec>() const {
-    return {output, log_sum};
+    return {output, max, sum};
   }
 };
 
-/// Returns the number of elements of a state in contiguous memory: an output and a log-sum for each
-/// query and head.
+/// Returns the number of elements of a state in contiguous memory: an output, a maximum and a sum
+/// for each query and head.
 [[nodiscard]] inline std::size_t attention_state_size(const AttentionHeads& heads,
                                                       std::size_t queries) {
-  return queries * heads.heads * (heads.head_width + 1);
+  return queries * heads.heads * (heads.head_width + 2);
 }
 
-/// Returns the state in the attention_state_size() elements from `data` on: all outputs, then all
-/// log-sums.
+/// Returns the state of `queries` queries in the elements from `data` on: all outputs, then all
+/// maxima, then all sums. Each of the three has room for `room` queries, so the whole takes
+/// attention_state_size(heads, room) elements.
+template <ExecutionSpace Exec, class Real>
+[[nodiscard]] AttentionState<Real, Exec> attention_state_at(Real* data, const AttentionHeads& heads,
+                                                            std::size_t queries, std::size_t room) {
+  const std::size_t columns = heads.query_columns();
+  Real* const max = data + room * columns;
+  return {Matrix<Real, Exec>(data, queries, columns), Matrix<Real, Exec>(max, queries, heads.heads),
+          Matrix<Real, Exec>(max + room * heads.heads, queries, heads.heads)};
+}
+/// Returns the state of `queries` queries in exactly attention_state_size() elements.
 template <ExecutionSpace Exec, class Real>
 [[nodiscard]] AttentionState<Real, Exec> attention_state_at(Real* data, const AttentionHeads& heads,
                                                             std::size_t queries) {
-  const std::size_t columns = heads.query_columns();
-  return {Matrix<Real, Exec>(data, queries, columns),
-          Matrix<Real, Exec>(data + queries * columns, queries, heads.heads)};
+  return attention_state_at<Exec>(data, heads, queries, queries);
 }
 
 /// Throws an error that names `where` if `state` is not that of `queries` queries.
@@ -97,7 +111,8 @@ template <class Real, ExecutionSpace Exec>
 void expect_attention_state(const char* where, const AttentionHeads& heads, std::size_t queries,
                             const AttentionState<Real, Exec>& state) {
   expect_shape(where, "output", state.output, queries, heads.query_columns());
-  expect_shape(where, "log_sum", state.log_sum, queries, heads.heads);
+  expect_shape(where, "max", state.max, queries, heads.heads);
+  expect_shape(where, "sum", state.sum, queries, heads.heads);
 }
 
 namespace impl {
@@ -121,22 +136,25 @@ struct JoinStates {
   std::size_t head_width;
 
   KOKKOS_FUNCTION void operator()(std::size_t row, std::size_t head) const {
-    const Real a = into.log_sum(row, head), b = from.log_sum(row, head);
+    const Real a = into.max(row, head), b = from.max(row, head);
     const Real nothing = -Kokkos::Experimental::infinity_v<Real>;
     if (b == nothing) return;
     Real* const to = &into.output(row, head * head_width);
     const Real* const other = &from.output(row, head * head_width);
     if (a == nothing) {
       for (std::size_t d = 0; d < head_width; ++d) to[d] = other[d];
-      into.log_sum(row, head) = b;
+      into.max(row, head) = b;
+      into.sum(row, head) = from.sum(row, head);
       return;
     }
     const Real top = a > b ? a : b;
-    const Real weight_a = vector_exp(a - top), weight_b = vector_exp(b - top);
+    const Real weight_a = vector_exp(a - top) * into.sum(row, head);
+    const Real weight_b = vector_exp(b - top) * from.sum(row, head);
     const Real sum = weight_a + weight_b;
     const Real share_a = weight_a / sum, share_b = weight_b / sum;
     for (std::size_t d = 0; d < head_width; ++d) to[d] = share_a * to[d] + share_b * other[d];
-    into.log_sum(row, head) = top + Kokkos::log(sum);
+    into.max(row, head) = top;
+    into.sum(row, head) = sum;
   }
 };
 
@@ -148,9 +166,10 @@ void clear_attention(const Exec& exec, const AttentionState<Real, Exec>& state) 
   impl::for_each_element("heddle::kernel::clear_attention_output", exec, state.output.extent(0),
                          state.output.extent(1), impl::SetElement<Exec, Real>{state.output, 0});
   impl::for_each_element(
-      "heddle::kernel::clear_attention_log_sum", exec, state.log_sum.extent(0),
-      state.log_sum.extent(1),
-      impl::SetElement<Exec, Real>{state.log_sum, -Kokkos::Experimental::infinity_v<Real>});
+      "heddle::kernel::clear_attention_max", exec, state.max.extent(0), state.max.extent(1),
+      impl::SetElement<Exec, Real>{state.max, -Kokkos::Experimental::infinity_v<Real>});
+  impl::for_each_element("heddle::kernel::clear_attention_sum", exec, state.sum.extent(0),
+                         state.sum.extent(1), impl::SetElement<Exec, Real>{state.sum, 0});
 }
 
 /// Joins the state `from` into the state `into` of the same queries and heads, row by row and head
@@ -161,10 +180,10 @@ void join_attention(const Exec& exec, const AttentionHeads& heads,
                     const AttentionState<Real, Exec>& into) {
   constexpr const char* where = "heddle::kernel::join_attention";
   expect_attention_heads(where, heads);
-  expect_attention_state(where, heads, from.log_sum.extent(0), from);
-  expect_attention_state(where, heads, from.log_sum.extent(0), into);
-  impl::for_each_element("heddle::kernel::join_attention", exec, into.log_sum.extent(0),
-                         heads.heads, impl::JoinStates<Exec, Real>{from, into, heads.head_width});
+  expect_attention_state(where, heads, from.max.extent(0), from);
+  expect_attention_state(where, heads, from.max.extent(0), into);
+  impl::for_each_element("heddle::kernel::join_attention", exec, into.max.extent(0), heads.heads,
+                         impl::JoinStates<Exec, Real>{from, into, heads.head_width});
 }
 
 }  // namespace heddle::inline v0::kernel

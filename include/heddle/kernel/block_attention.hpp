@@ -5,15 +5,16 @@
 /// @file
 /// Attention of a block of queries over a block of keys and values, both at any positions of a
 /// sequence. The block that a call adds need not be the whole sequence: forward continues a state,
-/// an output and a log-sum-exp for each query and head, and two states join into one (online
+/// an output, a maximum and a sum for each query and head, and two states join into one (online
 /// softmax, Milakov and Gimelshein, 2018; Dao et al., "FlashAttention", 2022).
 ///
 /// With scores s_ij = q_i . k_j / sqrt(head width) over the keys j that query i sees:
 ///
-///     log_sum_i = log sum_j exp(s_ij)        output_i = sum_j exp(s_ij - log_sum_i) v_j
+///     max_i = max_j s_ij    sum_i = sum_j exp(s_ij - max_i)
+///     output_i = sum_j exp(s_ij - max_i) / sum_i v_j
 ///
-/// Backward recomputes the scores from the log-sum, so no row of probabilities is kept. Compare
-/// attention.hpp, which keeps all of them.
+/// Backward recomputes the weights from the maximum and the sum, so no row of probabilities is
+/// kept. Compare attention.hpp, which keeps all of them.
 ///
 /// Matrices are row-major: a row is a query or a key, and the heads follow one another in its
 /// columns. They may be blocks of wider matrices, such as the columns of Q in Q | K | V. Products
@@ -94,8 +95,8 @@ KOKKOS_INLINE_FUNCTION void clear_outside(Real* row, const KeyRange& range, std:
   for (std::size_t j = range.end; j < count; ++j) row[j] = 0;
 }
 
-/// Adds the scores of a tile to the log-sums of its rows, scales the outputs so far by what that
-/// leaves of their weight, and replaces the scores by the weights of their values.
+/// Adds the scores of a tile to the sums of its rows, scales the outputs so far by what that leaves
+/// of their weight, and replaces the scores by the weights of their values.
 template <ExecutionSpace Exec, class Real>
 struct ContinueSoftmax {
   Matrix<Real, Exec> scores;
@@ -110,16 +111,17 @@ struct ContinueSoftmax {
     if (seen.empty()) return;
     Real* const p = all + seen.begin;
     const std::size_t keys = seen.end - seen.begin;
-    const Real before = state.log_sum(row, 0);
+    const Real before = state.max(row, 0);
     const Real found = largest(p, keys);
     const Real top = before > found ? before : found;
     for (std::size_t j = 0; j < keys; ++j) p[j] = vector_exp(p[j] - top);
-    const Real old = vector_exp(before - top);  // 0 if the row has seen nothing
+    const Real old = vector_exp(before - top) * state.sum(row, 0);  // 0 if it has seen nothing
     const Real sum = old + ordered_sum<Real>(keys, [=](std::size_t j) { return p[j]; });
     const Real share = Real(1) / sum;
     for (std::size_t j = 0; j < keys; ++j) p[j] *= share;
     for (std::size_t d = 0; d < state.output.extent(1); ++d) state.output(row, d) *= old * share;
-    state.log_sum(row, 0) = top + Kokkos::log(sum);
+    state.max(row, 0) = top;
+    state.sum(row, 0) = sum;
   }
 };
 
@@ -145,9 +147,9 @@ struct RecomputeSoftmax {
     const Real* const go = &output_grad(row, 0);
     const Real along =
         ordered_sum<Real>(state.output.extent(1), [=](std::size_t d) { return o[d] * go[d]; });
-    const Real log_sum = state.log_sum(row, 0);
+    const Real top = state.max(row, 0), share = Real(1) / state.sum(row, 0);
     for (std::size_t j = seen.begin; j < seen.end; ++j) {
-      p[j] = vector_exp(p[j] - log_sum);
+      p[j] = vector_exp(p[j] - top) * share;
       g[j] = p[j] * (g[j] - along);
     }
   }
@@ -172,7 +174,9 @@ struct HeadTile {
   }
   template <class Real, class Exec>
   [[nodiscard]] AttentionState<Real, Exec> of_state(const AttentionState<Real, Exec>& state) const {
-    return {of_queries(state.output), Kokkos::subview(state.log_sum, rows, Range(head, head + 1))};
+    const Range column(head, head + 1);
+    return {of_queries(state.output), Kokkos::subview(state.max, rows, column),
+            Kokkos::subview(state.sum, rows, column)};
   }
   /// Tile 0 or 1 of the scratch.
   template <class View>

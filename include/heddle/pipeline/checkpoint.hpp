@@ -88,7 +88,9 @@ struct AnyCheckpoint {
 ///
 /// All ranks of `place` must call it, between two steps. Names of fields of `own` do not begin with
 /// "state".
-/// @throws contract_error on every rank if nobody holds an element of an array.
+/// @throws contract_error on every rank if nobody holds an element of an array, or if a rank has
+/// two
+///         arrays of one name in a layer.
 /// @throws format_error on every rank if the file cannot be written.
 template <HasState M, Place P>
 void save(const std::string& path, M& model, P& place, Checkpoint own = {},
@@ -147,7 +149,8 @@ void save(const std::string& path, M& model, P& place, Checkpoint own = {},
 /// `check(checkpoint)` may throw format_error to refuse a checkpoint, for example of another model.
 /// @throws format_error on every rank if one of them cannot read the file (see Checkpoint::load()),
 ///         refuses it, if a field of the state is missing or has another type or size, or if ranks
-///         have read different files. The model is then as it was.
+///         have read different files. contract_error on every rank if a rank has two arrays of one
+///         name in a layer. The model is then as it was.
 template <HasState M, Place P, std::invocable<const Checkpoint&> Check = impl::AnyCheckpoint>
 Checkpoint restore(const std::string& path, M& model, P& place, Check&& check = {},
                    const ExecuteOptions& options = {}) {

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -32,12 +33,15 @@ namespace heddle::inline v0 {
 
 /// The position of a LayerStage in its model, and the number of samples that it gets.
 struct LayerPlace {
-  std::size_t rows = 1;        ///< samples of a microbatch, or of the largest one
-  int microbatches = 1;        ///< microbatches of a step on this replica
+  std::size_t rows = 1;  ///< samples of a microbatch, or of the largest one
+  /// Microbatches of a usual step on this replica. A step has as many as its data: a Runner whose
+  /// schedule has more or fewer of them takes the data of so many.
+  int microbatches = 1;
   bool takes_data = false;     ///< holds the model's first layer
   bool computes_loss = false;  ///< holds the model's last layer
   /// The samples of each microbatch, such as those of schedule::microbatch_sizes(). Empty: all have
-  /// `rows`. The schedule must have them as StageShares::microbatches.
+  /// `rows`. The schedule must have them as StageShares::microbatches. A step may have the first
+  /// ones of them only.
   std::vector<std::int64_t> sizes = {};
 };
 
@@ -175,25 +179,28 @@ class LayerStage {
     });
   }
 
-  /// Takes the data of a step.
-  /// @throws contract_error if this stage needs the inputs or targets, and they do not have
-  ///         microbatches * rows samples, or if the inputs have another number of columns.
+  /// Takes the data of a step, whose samples make its number of microbatches.
+  /// @throws contract_error if this stage needs the inputs or targets, and their samples make no
+  ///         whole number of microbatches or not the same one, or if the inputs have another number
+  ///         of columns.
   void begin_step(const Input& inputs, const Input& targets) {
+    m_microbatches.reset();
     if (m_place.takes_data) {
-      expect_samples("inputs", inputs);
+      take_samples("inputs", inputs);
       kernel::expect_shape("heddle::LayerStage::begin_step", "inputs", inputs, inputs.extent(0),
                            m_layers.front().inputs());
     }
-    if (m_place.computes_loss) expect_samples("targets", targets);
+    if (m_place.computes_loss) take_samples("targets", targets);
+    if (!m_microbatches)
+      m_microbatches = microbatches_of(std::max(inputs.extent(0), targets.extent(0)));
     m_inputs = inputs;
     m_targets = targets;
-    m_losses.assign(microbatches(), 0.0);
+    m_losses.assign(m_microbatches.value_or(0), 0.0);
   }
 
-  /// Number of microbatches of a step.
-  [[nodiscard]] std::size_t microbatches() const {
-    return static_cast<std::size_t>(m_place.microbatches);
-  }
+  /// Number of microbatches of the last begin_step(). It has no value if the stage needs no data
+  /// and has got none.
+  [[nodiscard]] std::optional<std::size_t> microbatches() const { return m_microbatches; }
 
   /// Runs the layers from the first to the last one, then the loss.
   void forward(const ForwardCall<T>& call) {
@@ -277,11 +284,12 @@ class LayerStage {
                        text(m_layers.size(), " layers, ", m_place.rows, " rows, ",
                             m_place.microbatches, " microbatches")};
     });
-    const bool sizes_fit = m_place.sizes.empty() ||
-                           (m_place.sizes.size() == microbatches() &&
-                            std::ranges::all_of(m_place.sizes, [&](std::int64_t size) {
-                              return size >= 1 && static_cast<std::size_t>(size) <= m_place.rows;
-                            }));
+    const bool sizes_fit =
+        m_place.sizes.empty() ||
+        (m_place.sizes.size() == static_cast<std::size_t>(m_place.microbatches) &&
+         std::ranges::all_of(m_place.sizes, [&](std::int64_t size) {
+           return size >= 1 && static_cast<std::size_t>(size) <= m_place.rows;
+         }));
     expects(sizes_fit, [&] {
       std::string sizes;
       for (const std::int64_t size : m_place.sizes) sizes += text(" ", size);
@@ -297,15 +305,28 @@ class LayerStage {
                               " inputs, the one before ", m_layers[l - 1].outputs(), " outputs")};
       });
   }
-  void expect_samples(const char* name, const Input& samples) const {
-    const std::size_t expected = begin_of(Item{m_place.microbatches});
-    expects(samples.extent(0) == expected, [&] {
+  /// The number of microbatches that so many samples make, if it is a whole one.
+  [[nodiscard]] std::optional<std::size_t> microbatches_of(std::size_t samples) const {
+    std::size_t count = m_place.sizes.empty() ? samples / m_place.rows : 0;
+    std::size_t sum = count * m_place.rows;
+    while (count < m_place.sizes.size() && sum < samples)
+      sum += static_cast<std::size_t>(m_place.sizes[count++]);
+    return count > 0 && sum == samples ? std::optional(count) : std::nullopt;
+  }
+  /// Sets the number of microbatches of the step from data that the stage needs.
+  void take_samples(const char* name, const Input& samples) {
+    const auto count = microbatches_of(samples.extent(0));
+    const std::size_t usual = m_microbatches.value_or(m_place.microbatches);
+    expects(count && (!m_microbatches || count == m_microbatches), [&] {
       return ErrorInfo{"heddle::LayerStage::begin_step",
-                       text("a step takes ", m_place.microbatches, " microbatches of ",
+                       m_microbatches ? "a step takes as many targets as inputs"
+                                      : "the samples of a step make no whole microbatches",
+                       text(name, " has ", samples.extent(0), " rows, expected ",
+                            begin_of(Item{usual}), " for ", usual, " microbatches of ",
                             m_place.sizes.empty() ? "" : "at most ", m_place.rows, " samples"),
-                       text(name, " has ", samples.extent(0), " rows, expected ", expected),
                        "make the batch a multiple of the microbatches, and set LayerPlace::rows"};
     });
+    m_microbatches = count;
   }
 
   /// Visits the parts of a vector that belong to the Parameters.
@@ -355,8 +376,10 @@ class LayerStage {
   /// The samples of a call.
   template <class Call>
   [[nodiscard]] std::size_t rows_of(const Call& call) const {
-    const std::size_t planned = begin_of(Item{+call.item + 1}) - begin_of(call.item);
-    expects(call.samples == 0 || call.samples == planned, [&] {
+    std::size_t planned = m_place.sizes.empty() ? m_place.rows : 0;
+    if (+call.item < m_place.sizes.size())
+      planned = static_cast<std::size_t>(m_place.sizes[+call.item]);
+    expects(planned > 0 && (call.samples == 0 || call.samples == planned), [&] {
       return ErrorInfo{"heddle::LayerStage",
                        "the schedule has another number of samples than LayerPlace",
                        text("microbatch ", call.item, ": ", call.samples, " in the schedule, ",
@@ -419,6 +442,7 @@ class LayerStage {
   T* m_parameters = nullptr;
   std::array<Elements, 2> m_scratch;  ///< gradients between layers
   Input m_inputs, m_targets;
+  std::optional<std::size_t> m_microbatches;  ///< number in the last step, if it is known
   std::vector<double> m_losses;
 };
 

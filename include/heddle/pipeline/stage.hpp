@@ -67,8 +67,9 @@ struct BackwardCall {
 ///
 /// - `begin_step(arguments...)`: takes the arguments of Runner::step(), on every stage of the rank,
 ///   before the first forward of a step. Stages that read data or compute a loss take them here.
-/// - `microbatches()`: the number of microbatches that the last `begin_step` gave it. A step throws
-///   contract_error if its schedule has another number.
+/// - `microbatches()`: the number of microbatches that the last `begin_step` gave it, or a
+///   std::optional without a value if it got none of the data. A step throws contract_error if its
+///   schedule has another number.
 /// - `loss(m) -> double`: the loss of microbatch `m` of this step, after its forward. The result of
 ///   Runner::step() is the sum over all microbatches and replicas.
 /// - `backward(BackwardCall)`: `backward_input` and `backward_weight` in one. It is called if the

@@ -72,10 +72,10 @@ template <class S, class... Arguments>
 concept StageBeginsSteps = requires(S& stage, const Arguments&... arguments) {
   stage.begin_step(arguments...);
 };
-/// A stage that returns the number of microbatches of the last begin_step().
+/// A stage that returns the number of microbatches of the last begin_step(), if it knows it.
 template <class S>
 concept CountsMicrobatches = requires(const S& stage) {
-  { stage.microbatches() } -> std::convertible_to<std::size_t>;
+  { stage.microbatches() } -> std::convertible_to<std::optional<std::size_t>>;
 };
 /// A stage that returns its share of the loss.
 template <class S>
@@ -431,11 +431,11 @@ class Stages {
     for (const Action& action : schedule.actions())
       if (action.kind == Kind::forward) scheduled = std::max(scheduled, +action.item + 1);
     m_held.for_each([&](Stage, const S& stage) {
-      const std::size_t given = stage.microbatches();
-      expects(given == scheduled, [&] {
+      const std::optional<std::size_t> given = stage.microbatches();
+      expects(!given || *given == scheduled, [&] {
         return ErrorInfo{
             "heddle::Stages", "the batch has another number of microbatches",
-            text(given, " in the batch, ", scheduled, " in the schedule '", schedule.name(), "'"),
+            text(*given, " in the batch, ", scheduled, " in the schedule '", schedule.name(), "'"),
             text("begin the step with ", scheduled, " microbatches")};
       });
     });

@@ -25,7 +25,7 @@ struct StateArray {
   /// The layer whose array it is. A stage counts its layers from 0. A model counts them from 0 over
   /// all its stages.
   int layer = 0;
-  std::string name = {};   ///< a name that no other array of the layer has
+  std::string name = {};   ///< a name that no other array of the layer has on this rank
   T* data = nullptr;       ///< the elements on this rank, in ascending order of their indices
   IndexSet elements = {};  ///< the indices of these elements in the whole array
   std::int64_t whole = 0;  ///< the elements of the whole array

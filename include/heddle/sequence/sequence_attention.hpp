@@ -15,7 +15,7 @@
 /// Ulysses is R = 1, with 4 (U - 1) / U both ways for G = 1. Ring is U = 1. Under a causal mask the
 /// ring leaves out blocks that nobody needs; see schedule::ring_attention(). RSA sends as many
 /// elements as ring, in twice as many messages, and keeps all probabilities for backward.
-/// TokenRing sends (R - 1) (2 + 1 / head width) forward; it has no backward pass.
+/// TokenRing sends (R - 1) (2 + 2 / head width) forward; it has no backward pass.
 
 #include <cstddef>
 #include <utility>
@@ -92,7 +92,8 @@ template <class Real, class Exec>
 [[nodiscard]] kernel::AttentionState<Real, Exec> sequence_state(
     const kernel::AttentionState<Real, Exec>& state, std::size_t sequences, std::size_t sequence) {
   return {sequence_rows(state.output, sequences, sequence, 0, state.output.extent(1)),
-          sequence_rows(state.log_sum, sequences, sequence, 0, state.log_sum.extent(1))};
+          sequence_rows(state.max, sequences, sequence, 0, state.max.extent(1)),
+          sequence_rows(state.sum, sequences, sequence, 0, state.sum.extent(1))};
 }
 
 /// Calls perform(performer, rows, kept) for every sequence, with its Q, K and V, and with the part

@@ -168,10 +168,10 @@ class SequenceLine {
     return impl::share_of_heads(heads, heads_size(), heads_rank());
   }
 
-  /// Returns the number of elements that forward saves for backward: the output and log-sum of each
-  /// row and head, and Q | K | V after the exchange if the heads axis has several ranks. If a rank
-  /// has a fixed number of rows, it does not grow with the context. But the method rsa saves all
-  /// probabilities instead of the log-sums, and these grow with it.
+  /// Returns the number of elements that forward saves for backward: the AttentionState of
+  /// all rows and heads, and Q | K | V after the exchange if the heads axis has several ranks. If a
+  /// rank has a fixed number of rows, it does not grow with the context. But the method rsa saves
+  /// the output and all probabilities, and these grow with it.
   /// @throws contract_error as own_heads().
   [[nodiscard]] std::size_t saved_size(const SequenceShape& shape) const {
     const kernel::AttentionHeads own = own_heads(shape.heads);

@@ -58,8 +58,9 @@ class HeldStages {
   /// stages. `samples_at(stage)` returns their samples of a microbatch, and `mesh` is the place if
   /// it has a plan. A stage that has the same layers, samples and lines as before goes on with what
   /// it has learned, and the state of the others comes from the ranks that held their layers.
-  /// @throws contract_error on every rank if the state cannot come, or if a new stage does not name
-  ///         all of its parameters; then the present stages stay.
+  /// @throws contract_error on every rank if the state cannot come, if a new stage does not name
+  ///         all of its parameters, or if it gives one name to two arrays; then the present stages
+  ///         stay.
   template <Transport T, class SamplesAt>
   void build(const Schedule& schedule, std::span<const LayerRange> layers,
              const std::function<S(const StagePlace&)>& make, SamplesAt&& samples_at,
@@ -209,8 +210,12 @@ class HeldStages {
         after.insert(after.end(), held.begin(), held.end());
       }
     }
-    const bool carries = must_carry_state<HasState<S>>(
-        all_gather_values<KeptState>(transport, std::span(&mine, 1), options));
+    mine.twice = named_twice(unpacked(packed(after))) != nullptr;
+    const auto ranks = all_gather_values<KeptState>(transport, std::span(&mine, 1), options);
+    if constexpr (HasState<S>)
+      if (std::ranges::any_of(ranks, [](const auto& rank) { return rank[0].twice; }))
+        (void)ArrayNumbers("heddle::Stages").add(all_gather(transport, packed(after), options));
+    const bool carries = must_carry_state<HasState<S>>(ranks);
     if constexpr (HasState<S>) {
       if (!carries) return;
       const auto before = held_arrays(*this, "heddle::Stages");

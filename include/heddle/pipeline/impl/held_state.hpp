@@ -11,8 +11,10 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -86,6 +88,14 @@ template <HasState M>
                     }});
   });
   return held;
+}
+
+/// Returns an array whose layer and name an earlier one has, or null if there is none.
+[[nodiscard]] inline const ArrayInfo* named_twice(std::span<const ArrayInfo> infos) {
+  std::set<std::pair<int, std::string_view>> names;
+  for (const ArrayInfo& info : infos)
+    if (!names.emplace(info.layer, info.name).second) return &info;
+  return nullptr;
 }
 
 /// Host memory that is aligned for any element.
@@ -178,26 +188,21 @@ class ArrayNumbers {
   explicit ArrayNumbers(const char* where) : m_where(where) {}
 
   /// Returns what each rank holds. Arrays that are new get the next numbers.
-  /// @throws contract_error if a rank holds two unequal parts of one array, or if ranks see
-  ///         different arrays of one name.
+  /// @throws contract_error if a rank has two arrays of one name in a layer, of which one would be
+  ///         lost, or if ranks see different arrays of one name.
   [[nodiscard]] std::vector<std::vector<plan::HeldElements>> add(
       const std::vector<std::vector<std::byte>>& by_rank) {
     std::vector<std::vector<plan::HeldElements>> all(by_rank.size());
-    for (std::size_t r = 0; r < by_rank.size(); ++r)
-      for (const ArrayInfo& info : unpacked(by_rank[r])) {
-        const std::size_t array = number(info, r);
-        const auto twice = std::ranges::find(all[r], array, &plan::HeldElements::array);
-        if (twice == all[r].end()) {
-          all[r].push_back({array, info.elements});
-          continue;
-        }
-        // Two copies of a stage on one rank. Neighbours that share a name would be lost.
-        expects(twice->elements == info.elements, [&] {
-          return ErrorInfo{m_where, "visit_state() uses a name twice",
-                           text("array ", info.called(), " on rank ", r),
-                           "names of arrays are unique in their layer"};
-        });
-      }
+    for (std::size_t r = 0; r < by_rank.size(); ++r) {
+      const std::vector<ArrayInfo> infos = unpacked(by_rank[r]);
+      const ArrayInfo* const twice = named_twice(infos);
+      expects(twice == nullptr, [&] {
+        return ErrorInfo{m_where, "visit_state() uses a name twice",
+                         text("array ", twice->called(), " on rank ", r),
+                         "give every array of a layer a name of its own"};
+      });
+      for (const ArrayInfo& info : infos) all[r].push_back({number(info, r), info.elements});
+    }
     return all;
   }
 

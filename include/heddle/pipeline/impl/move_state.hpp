@@ -101,14 +101,14 @@ plan::Moved carry_state(T& transport, const ExecuteOptions& options,
   const std::vector<Bytes> bytes = numbers.element_bytes();
   const auto pieces = plan::migration_pieces(had, needed, bytes);
   HostCopies copies(before, numbers);
-  // By number: the first array of that number, and its new values.
+  // By number: the array, and its new values.
   std::map<std::size_t, std::pair<const HeldArray*, HostElements>> filled;
   for (const HeldArray& each : after) {
     const std::size_t array = numbers.of(each.info);
-    const auto [at, added] =
-        filled.try_emplace(array, std::pair(&each, HostElements(each.info.bytes())));
+    const auto at =
+        filled.try_emplace(array, std::pair(&each, HostElements(each.info.bytes()))).first;
     const HeldArray* const own = copies.find(array);
-    if (!added || own == nullptr) continue;
+    if (own == nullptr) continue;
     const IndexSet here = intersection(each.info.elements, own->info.elements);
     if (here.size() > 0)
       copy_elements(here, own->info.elements, copies.data(array), each.info.elements,

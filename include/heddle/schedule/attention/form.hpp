@@ -52,9 +52,10 @@ struct AttentionForm {
   [[nodiscard]] Bytes key_bytes() const noexcept {
     return static_cast<Bytes>(key_heads()) * static_cast<Bytes>(head_width) * size_of(type);
   }
-  /// Returns the bytes of a state for one query: an output and a log-sum for every head.
+  /// Returns the bytes of a state for one query: an output, the largest score and the sum of the
+  /// weights for every head.
   [[nodiscard]] Bytes state_bytes() const noexcept {
-    return static_cast<Bytes>(heads) * (static_cast<Bytes>(head_width) + 1) * size_of(type);
+    return static_cast<Bytes>(heads) * (static_cast<Bytes>(head_width) + 2) * size_of(type);
   }
 
   /// Throws an error that names `where` if no schedule has this form.

@@ -23,7 +23,7 @@ namespace heddle::inline v0::schedule {
 /// order, 1 - 1/(2P) remain with one way and 3/4 with two.
 ///
 /// Each rank has these buffers, with one part per piece. Persistent: "queries", "keys_values" (a
-/// piece's rows of K, then its rows of V) and "state" (the outputs of a piece, then its log-sums;
+/// piece's rows of K, then its rows of V) and "state" (the AttentionState of a piece;
 /// one record, see combine_records()). Transient: "ring" (the pieces that arrive, one step after
 /// another). An action F of stage q and item k has the uses [queries, keys_values or ring, state].
 /// It computes the attention of the queries of rank q to the keys of rank k. The first action of a

@@ -17,9 +17,9 @@ namespace heddle::inline v0::schedule {
 /// ring. In step s, rank r computes the attention of the queries of rank r - s to its own keys. It
 /// sends these queries to rank r + 1, and sends the resulting state to the owner of the queries,
 /// which joins it to its own state. This takes P - 1 moves of 1 unit and up to P - 1 moves of 1 +
-/// H/d units. A single rank only computes its own block.
+/// 2 H/d units. A single rank only computes its own block.
 ///
-/// If every pair of ranks has a private link, the busiest link carries P + H/d units. For
+/// If every pair of ranks has a private link, the busiest link carries P + 2 H/d units. For
 /// ring_attention() this is 2 (P - 1) with one way and P - 1 with two ways. If each rank has only
 /// one port, token_ring() has no advantage.
 ///

@@ -147,14 +147,13 @@ class RingPerformer {
                                                 std::size_t part) const {
     return of_keys(data, piece, part, rows(m_rank, piece));
   }
-  /// A piece has room for the outputs of capacity() rows, then for their log-sums.
+  /// The state of a piece, which has room for capacity() rows.
   template <class T>
   [[nodiscard]] kernel::AttentionState<T, Exec> state_of(T* state, std::size_t piece,
                                                          std::size_t rows) const {
-    T* const begin = state + piece * kernel::attention_state_size(m_heads, capacity());
-    const std::size_t columns = m_heads.query_columns();
-    return {kernel::Matrix<T, Exec>(begin, rows, columns),
-            kernel::Matrix<T, Exec>(begin + capacity() * columns, rows, m_heads.heads)};
+    return kernel::attention_state_at<Exec>(
+        state + piece * kernel::attention_state_size(m_heads, capacity()), m_heads, rows,
+        capacity());
   }
 
   void run(const Exec& exec, const AttentionRows<Real, Exec>& rows, Real* kept, const Matrix& tile,

@@ -59,8 +59,8 @@ class RsaPerformer {
                      {"queries", "output_grads", "query_grads"}},
                     kept) {
     if (!form.backward)
-      m_log_sum =
-          LogSums(Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::sequence::log_sum"),
+      m_softmax =
+          Softmax(Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::sequence::softmax"), 2,
                   m_heads.heads * rows(m_rank));
   }
 
@@ -84,11 +84,11 @@ class RsaPerformer {
 
   /// Bytes of the buffers that are allocated here.
   [[nodiscard]] Bytes allocated() const noexcept {
-    return m_performer.allocated() + m_log_sum.size() * sizeof(Real);
+    return m_performer.allocated() + m_softmax.size() * sizeof(Real);
   }
 
  private:
-  using LogSums = Kokkos::View<Real*, Kokkos::LayoutRight, typename Exec::memory_space>;
+  using Softmax = Kokkos::View<Real**, Kokkos::LayoutRight, typename Exec::memory_space>;
 
   [[nodiscard]] static std::size_t block_rows(const schedule::AttentionForm& form) {
     return static_cast<std::size_t>(schedule::AttentionPieces(form).block_capacity());
@@ -189,8 +189,10 @@ class RsaPerformer {
       for (const BoundUse& use : uses) Performer::clear(exec, use);
       return;
     }
-    const kernel::Vector<Real, Exec> log_sum(m_log_sum);
-    Kokkos::deep_copy(exec, log_sum, -Kokkos::Experimental::infinity_v<Real>);
+    const kernel::Vector<Real, Exec> max(Kokkos::subview(m_softmax, 0, Kokkos::ALL));
+    const kernel::Vector<Real, Exec> sum(Kokkos::subview(m_softmax, 1, Kokkos::ALL));
+    Kokkos::deep_copy(exec, max, -Kokkos::Experimental::infinity_v<Real>);
+    Kokkos::deep_copy(exec, sum, Real(0));
     const auto for_each_block = [&](const auto& visit) {
       const auto parts = task.schedule().uses(task.id());
       for (std::size_t i = 0; i + 1 < parts.size(); ++i)  // the last one is the values
@@ -198,10 +200,10 @@ class RsaPerformer {
           visit(parts[i].first + part, data(uses[i]) + part * m_scores_size);
     };
     for_each_block([&](std::uint32_t k, Real* begin) {
-      kernel::add_to_log_sums(exec, m_heads, visible(k), scores(begin, k), log_sum);
+      kernel::add_to_softmax_sums(exec, m_heads, visible(k), scores(begin, k), max, sum);
     });
     for_each_block([&](std::uint32_t k, Real* begin) {
-      kernel::scores_to_probabilities(exec, m_heads, visible(k), log_sum, scores(begin, k));
+      kernel::scores_to_probabilities(exec, m_heads, visible(k), max, sum, scores(begin, k));
     });
   }
 
@@ -211,7 +213,7 @@ class RsaPerformer {
   std::size_t m_scores_size;  // elements for one block of keys
   std::vector<std::unique_ptr<kernel::VisibleKeys<Exec>>> m_visible;  // by block of keys
   AttentionMask m_mask;
-  LogSums m_log_sum = {};
+  Softmax m_softmax = {};  // of each row of scores: the largest one, then the sum
   Performer m_performer;
 };
 
