@@ -295,7 +295,7 @@ HEDDLE_INLINE bool PlanChoice::learn() {
   const double usual = m_monitor.usual_compute(), slow = m_monitor.compute_threshold();
   std::vector<double> factors = m_factors, links = m_links;
   for (std::size_t r = 0; r < ranks; ++r)
-    if (const auto seen = m_monitor.compute(Rank{r}); seen && usual > 0)
+    if (const auto seen = m_monitor.compute(Rank{r}); seen && *seen > 0 && usual > 0)
       factors[r] = usual * impl::unusual_factor(*seen, usual, slow);
   const double usual_link = m_monitor.usual_transfer(), slow_link = m_monitor.transfer_threshold();
   for (std::size_t from = 0; from < ranks; ++from)
