@@ -112,8 +112,7 @@ TEST_CASE("times beyond noisy measurements stay near the exact ones") {
       return of.times(0, a100, 1, n).forward;
     };
     const std::vector<hd::LayerMeasurement>& measured = noisy.layers[0].measured;
-    const bool falls =
-        measured.size() > 1 && measured[1].times.forward < measured[0].times.forward;
+    const bool falls = measured.size() > 1 && measured[1].times.forward < measured[0].times.forward;
     coverage.count("the second is faster", falls);
     coverage.count("one measurement", measured.size() == 1);
     INFO("seed " << seed << ", " << noisy);

@@ -112,7 +112,8 @@ inline void expect_range(const Profile& profile, LayerRange range, const char* w
     };
     const Seconds near_time = of(near), scaled = near_time * (samples / near_samples);
     if (far == nullptr) return scaled;
-    const double share = (samples - near_samples) / static_cast<double>(far->samples - near.samples);
+    const double share =
+        (samples - near_samples) / static_cast<double>(far->samples - near.samples);
     return std::max(near_time + (of(*far) - near_time) * share, below == nullptr ? scaled : 0);
   };
   return {.forward = at(&LayerTimes::forward),
