@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 // The best plan of all planners against the best of all plans, by simulation, also on unequal
-// ranks; and the battery for Holmes and Frontier 3D.
+// ranks; and the battery for Holmes, Replicas and Frontier 3D.
 
 #include <algorithm>
 #include <cstddef>
@@ -22,6 +22,7 @@
 #include <heddle/plan/planner/holmes.hpp>
 #include <heddle/plan/planner/metis.hpp>
 #include <heddle/plan/planner/pipedream.hpp>
+#include <heddle/plan/planner/replicas.hpp>
 #include <heddle/schedule/plan.hpp>
 
 #include "plan/planner_battery.hpp"
@@ -34,7 +35,8 @@ using namespace heddle;
 TEST_CASE("the best of all planners is within 5% of the best of all plans in 95% of the cases") {
   const test::OptimumGap gap = test::gap_to_optimum(
       test::cases(200, 5000), [](const test::PlanCase&) { return true; }, plan::Dapple{},
-      plan::PipeDream{}, plan::Metis{}, plan::HGTrainer{}, plan::Holmes{}, plan::Frontier3D{});
+      plan::PipeDream{}, plan::Metis{}, plan::HGTrainer{}, plan::Holmes{}, plan::Frontier3D{},
+      plan::Replicas{});
   std::cout << "all planners: " << gap.within << " of " << gap.cases
             << " cases within 5%, the worst, " << gap.worst_seed << ", at " << gap.worst << '\n';
   CHECK(gap.cases >= 150);
@@ -49,6 +51,12 @@ TEST_CASE("Holmes passes the battery of the planners") {
                          .exact = false,
                          .monotone = true,
                          .indivisible = "no division gives each of"});
+}
+
+TEST_CASE("Replicas passes the battery of the planners") {
+  const auto unknown = [](const plan::PlanProblem&) { return std::optional<Seconds>(); };
+  test::planner_battery(plan::Replicas{}, unknown,
+                        {.cases = test::cases(200, 20'000), .exact = false, .monotone = true});
 }
 
 TEST_CASE("Frontier 3D passes the battery of the planners, and finds the best uniform plan") {

@@ -23,11 +23,19 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/layout/layer_range.hpp>
+#include <heddle/machine/machine.hpp>
 #include <heddle/plan/graph_profile.hpp>
+#include <heddle/plan/plan_schedule.hpp>
+#include <heddle/plan/planner/plan_choice.hpp>
+#include <heddle/plan/planner/search.hpp>
 #include <heddle/plan/profile.hpp>
+#include <heddle/schedule/plan.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/simulate/simulate.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"
+#include "support/coverage.hpp"
 #include "support/text_mutator.hpp"
 
 namespace test_graph_profile {
@@ -118,6 +126,52 @@ TEST_CASE("the values that are read behind a cut cross it") {
   // With an entry for each edge, and with a tuple of three for two edges.
   CHECK(outputs(profile_of("[5; 7]", "[20; 30]")) == std::vector<hd::Bytes>{12, 57, 1037, 0});
   CHECK(outputs(profile_of("[1; 2; 4]", "20")) == std::vector<hd::Bytes>{7, 27, 1027, 0});
+}
+
+TEST_CASE("every plan of an imported profile has a Schedule that can be simulated") {
+  std::mt19937 random(41);
+  hd::test::Coverage coverage("imported profiles");
+  const hd::Machine machine = hd::Machine::uniform(3, {.name = "measured"}, {1e-6, 1e7});
+  const std::uint64_t trials = hd::test::cases(60, 5000);
+  for (std::uint64_t trial = 0; trial < trials; ++trial) {
+    // Small sizes of a whole microbatch are few bytes a sample, also 0 or less than an element.
+    const unsigned largest = trial % 2 == 0 ? 9 : 100'000;
+    const std::size_t count = 1 + random() % 5;
+    std::string text = node("in", "0", "0", hd::text(random() % largest, ".0"), "0");
+    std::string edges;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::string activation = random() % 3 == 0
+                                         ? hd::text('[', random() % largest, "; 4]")
+                                         : hd::text(trial == 0 ? 4 : random() % largest);
+      text += node(hd::text('n', i), hd::text(1 + random() % 50), hd::text(random() % 100),
+                   activation, hd::text(100 * (random() % largest) + random() % 4));
+      edges += hd::text('\t', i == 0 ? "in" : hd::text('n', i - 1), " -- n", i, '\n');
+    }
+    const std::int64_t samples = std::vector{1, 3, 32}[random() % 3];
+    const hd::Profile profile = hd::plan::read_graph_profile(text + edges, {.samples = samples});
+    const bool whole = std::ranges::all_of(profile.layers, [](const hd::ProfiledLayer& layer) {
+      return layer.saved % 4 == 0 && layer.output % 4 == 0 && layer.parameters % 4 == 0;
+    });
+    coverage.count("parts of elements", !whole);
+    const char* schedule = trial % 3 == 0 ? "zb-h1" : "1f1b";
+    const hd::plan::PlanOptions options{
+        .batch = 12, .microbatches = {2, 4}, .schedule = schedule, .executable = true};
+    INFO(text << edges << samples << " samples");
+    const hd::plan::PlanSearch found = hd::plan::search(profile, machine, options);
+    for (const hd::plan::PricedPlan& priced : found.plans()) {
+      if (!priced.found.plan) continue;
+      const hd::Plan& plan = *priced.found.plan;
+      INFO(plan);
+      const hd::Schedule made = hd::plan::schedule(plan, profile, {.ranks = machine.ranks()});
+      const hd::Seconds step = simulate(made, hd::plan::costs(plan, profile, machine)).makespan();
+      coverage.count("several stages", plan.stages.size() > 1);
+      REQUIRE(step > 0);
+      REQUIRE(step <= priced.simulated + 1e-4);  // rounding sends a few bytes more
+    }
+    REQUIRE_NOTHROW(hd::plan::PlanChoice(profile, machine, {.search = options}));
+  }
+  INFO(coverage);
+  CHECK(coverage.rarer_than(5).empty());
 }
 
 TEST_CASE("random graphs keep their totals, and each cut has the bytes of its edges") {

@@ -183,6 +183,13 @@ TEST_CASE("a single outlier changes nothing") {
     CHECK_FALSE(choice.observe(really(choice, step % 3 == 0 ? hurt : healthy, 0.1, step), 1000));
 }
 
+TEST_CASE("a clock that shows no time for a rank changes nothing") {
+  PlanChoice choice(equal_layers(), four(), options_of(8));
+  for (std::uint64_t step = 0; step < 10; ++step)
+    CHECK_FALSE(choice.observe(really(choice, {1, 1, 0, 1}, 0.1, step), 1000));
+  CHECK(choice.slowness(Rank{2}) == 1);
+}
+
 TEST_CASE("a change is taken only if it pays for the migration") {
   const std::vector<double> hurt{1, 1, 2, 1};
   // A layer's state of 3600 bytes takes a second, so two layers from rank 2 to rank 1 take 2 s. The

@@ -143,6 +143,27 @@ TEST_CASE("all planners give valid plans, in the order of their list") {
   CHECK_THROWS_AS(hp::search(profile, machine, {.batch = 4}, {"nobody"}), hd::contract_error);
 }
 
+TEST_CASE("noise in the measurements of a profile does not make steps free") {
+  const hd::LayerTimes one = {1e-4, 1e-4, 1e-4, 0}, two = {9.9e-5, 9.9e-5, 9.9e-5, 0};
+  const hd::ProfiledLayer layer{.output = 4,
+                                .saved = 4,
+                                .parameters = 4,
+                                .measured = {{"gpu", 1, 1, one}, {"gpu", 1, 2, two}}};
+  const hd::Profile profile{.model = "noisy", .layers = {layer, layer}};
+  const hd::Machine machine = hd::Machine::uniform(2, {"gpu"}, {1e-6, 1e9});
+  for (const int microbatches : {1, 2, 128}) {
+    const hp::PlanSearch found =
+        hp::search(profile, machine, {.batch = 128, .microbatches = {microbatches}});
+    for (const hp::PricedPlan& priced : found.plans()) {
+      CAPTURE(priced.found.planner, microbatches);
+      REQUIRE(priced.found.plan);
+      // Two ranks at least, at the rate of two samples in 0.1 ms, or of one for one at a time.
+      const double rate = microbatches == 128 ? 1 : 0.5;
+      CHECK(priced.simulated >= (1 - 1e-9) * rate * 128 / 2 * 2 * 3 * 1e-4);
+    }
+  }
+}
+
 TEST_CASE("executable plans have a Schedule whatever their tensor degrees") {
   int divided = 0, refused = 0;  // plans of either search
   for (hd::Bytes parameters = 1; parameters <= 1'000'000'000; parameters *= 1000)

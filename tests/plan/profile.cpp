@@ -4,6 +4,7 @@
 // Checks the times and bytes of a Profile by hand-computed lines, and that check() names the wrong
 // measurement.
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
@@ -13,10 +14,13 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core/error.hpp>
+#include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/profile.hpp>
 
+#include "support/cases.hpp"
 #include "support/complaint.hpp"
+#include "support/coverage.hpp"
 
 namespace test_profile {
 
@@ -64,7 +68,8 @@ TEST_CASE("times lie on the lines between measurements") {
   // F: 1 at 1, 4 at 4, 10 at 8. I: 3, 8, 16. W: 1, 2, 3.
   CHECK(profile.times(0, a100, 1, 2.5) == hd::LayerTimes{2.5, 5.5, 1.5, 0.5});
   CHECK(profile.times(0, a100, 1, 6) == hd::LayerTimes{7, 12, 2.5, 0.5});
-  CHECK(profile.times(0, a100, 1, 12) == hd::LayerTimes{16, 24, 4, 0.5});
+  // Above the last: proportional to samples.
+  CHECK(profile.times(0, a100, 1, 12) == hd::LayerTimes{15, 24, 4.5, 0.5});
   // Below the first: on the line through 1 and 4, which falls to 0 at 0 for F and to 4 / 3 for I.
   const hd::LayerTimes little = profile.times(0, a100, 1, 0.25);
   CHECK(little.forward == 0.25);
@@ -77,11 +82,54 @@ TEST_CASE("times lie on the lines between measurements") {
   CHECK(profile.times(1, a100, 2, 4).backward() == 16);
 }
 
-TEST_CASE("a line that falls below zero ends there") {
+TEST_CASE("times never fall with more samples, and are at least proportional below") {
   hd::Profile profile = example();
   profile.layers[1].measured = {{"a100", 1, 4, {1, 1, 1, 0}}, {"a100", 1, 8, {8, 1, 0.5, 0}}};
-  CHECK(profile.times(1, a100, 1, 2) == hd::LayerTimes{0, 1, 1.25, 0});
-  CHECK(profile.times(1, a100, 1, 16) == hd::LayerTimes{22, 1, 0, 0});
+  CHECK(profile.times(1, a100, 1, 2) == hd::LayerTimes{0.5, 1, 1, 0});
+  CHECK(profile.times(1, a100, 1, 8) == hd::LayerTimes{8, 1, 1, 0});
+  CHECK(profile.times(1, a100, 1, 16) == hd::LayerTimes{16, 2, 2, 0});
+}
+
+TEST_CASE("times beyond noisy measurements stay near the exact ones") {
+  hd::test::Coverage coverage("noisy measurements");
+  for (std::uint64_t seed = 0; seed < hd::test::cases(2000, 200'000); ++seed) {
+    hd::Random random(seed, "measurements");
+    std::uint64_t drawn = 0;
+    const auto draw = [&](std::uint64_t most) { return random.below(drawn++, most + 1); };
+    const auto part = [&] { return static_cast<double>(draw(1000)) / 1000; };
+    const double fixed = part(), growth = 1e-3 + 0.1 * part();
+    hd::Profile exact{.layers = {{.name = "layer"}}}, noisy = exact;
+    std::int64_t samples = 0;
+    for (std::uint64_t n = 1 + draw(3); n > 0; --n) {
+      samples += 1 + static_cast<std::int64_t>(draw(6));
+      const double time = 1e-3 * (fixed + growth * static_cast<double>(samples));
+      const double noise = 0.9 + 0.2 * part();
+      exact.layers[0].measured.push_back({"a100", 1, samples, {time, time, time, 0}});
+      noisy.layers[0].measured.push_back(
+          {"a100", 1, samples, {noise * time, noise * time, noise * time, 0}});
+    }
+    const auto time = [&](const hd::Profile& of, double n) {
+      return of.times(0, a100, 1, n).forward;
+    };
+    const std::vector<hd::LayerMeasurement>& measured = noisy.layers[0].measured;
+    const bool falls = measured.size() > 1 && measured[1].times.forward < measured[0].times.forward;
+    coverage.count("the second is faster", falls);
+    coverage.count("one measurement", measured.size() == 1);
+    INFO("seed " << seed << ", " << noisy);
+    hd::Seconds before = 0;
+    for (double n = 0.25; n <= 32 * static_cast<double>(samples); n *= 1.25) {
+      REQUIRE(time(noisy, n) >= before);
+      before = time(noisy, n);
+      for (const hd::LayerMeasurement& m : measured)
+        if (static_cast<double>(m.samples) <= n) REQUIRE(before >= m.times.forward);
+    }
+    const auto many = 32 * static_cast<double>(samples);
+    REQUIRE(time(noisy, many) >= 0.89 * time(exact, many));
+    REQUIRE(time(noisy, many) <= 1.11 * time(exact, many));
+    REQUIRE(time(noisy, many) >= 31.9 * measured.back().times.forward);
+  }
+  INFO(coverage);
+  CHECK(coverage.rarer_than(100).empty());
 }
 
 TEST_CASE("a device that was not measured is as fast as the reference by its speed") {

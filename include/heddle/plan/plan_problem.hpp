@@ -65,7 +65,8 @@ class PlanProblem {
   /// @throws contract_error if the profile or an option is invalid (see check(const Profile&)), if
   ///         a number of microbatches does not divide the batch, if a device of the machine or a
   ///         tensor degree was not measured, if there is a sequence degree above 1 but no layer
-  ///         has keys, or if there is no such schedule.
+  ///         has keys, if the times or bytes of a step add up to more than their types can hold, or
+  ///         if there is no such schedule.
   PlanProblem(const Profile& profile, const Machine& machine, PlanOptions options = {});
 
   /// Returns the profile of the layers.

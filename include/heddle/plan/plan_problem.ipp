@@ -25,6 +25,7 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/impl/cut_messages.hpp>
 #include <heddle/plan/impl/plan_orders.hpp>
+#include <heddle/plan/impl/problem_sums.hpp>
 #include <heddle/plan/impl/ring_exchange.hpp>
 #include <heddle/plan/impl/stage_exchange.hpp>
 #include <heddle/plan/impl/stage_memory.hpp>
@@ -251,6 +252,7 @@ HEDDLE_INLINE PlanProblem::PlanProblem(const Profile& profile, const Machine& ma
     });
   if (m_options.microbatches.empty()) m_options.microbatches = impl::divisors(m_options.batch);
   if (m_options.tensor_degrees.empty()) m_options.tensor_degrees = degrees;
+  impl::check_sums(*this);
 }
 
 HEDDLE_INLINE Seconds ring_all_reduce_time(const Machine& machine, std::span<const Rank> ranks,

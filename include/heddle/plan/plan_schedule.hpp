@@ -25,7 +25,7 @@ namespace heddle::inline v0::plan {
 struct ScheduleOptions {
   /// The ranks of the Schedule. 0: up to the highest rank of the plan.
   int ranks = 0;
-  /// The type of the elements of all buffers. Its size divides the profile's bytes.
+  /// The type of the elements of all buffers.
   Scalar type = Scalar::f32;
 };
 
@@ -36,9 +36,9 @@ struct ScheduleOptions {
 /// group's samples there; samples_of() an action is this number. If the stages have a sequence
 /// degree q, which must be the same for all, each rank has 1/q of every sequence and exchanges
 /// messages only with the ranks of other stages that have the same part. Buffers have the bytes of
-/// the profile. Stages that recompute run their forwards again, see recompute(). Messages between
-/// two stages have the format of Plan::casts, see cast_at_cut(). Ranks that the plan leaves out
-/// have no actions.
+/// the profile, for each sample rounded up to whole elements. Stages that recompute run their
+/// forwards again, see recompute(). Messages between two stages have the format of Plan::casts, see
+/// cast_at_cut(). Ranks that the plan leaves out have no actions.
 ///
 /// If a stage has several groups, a group action before its update sums the gradients of the ranks
 /// that hold the same part of its weights. Leave it to the MPI library, expand() it, or divide it
@@ -51,8 +51,7 @@ struct ScheduleOptions {
 /// @throws contract_error if the plan is invalid (see check(const Plan&)), if the schedule does not
 ///         have one stage on each rank, or updates several times in a step although ranks of a
 ///         stage divide its samples, if stages have different sequence degrees, if the samples of a
-///         group are no multiple of its tensor degree, if bytes of the profile are not whole
-///         elements, or as cast_at_cut().
+///         group are no multiple of its tensor degree, or as cast_at_cut().
 [[nodiscard]] Schedule schedule(const Plan& plan, const Profile& profile,
                                 const ScheduleOptions& options = {});
 
@@ -111,7 +110,8 @@ class RankCosts {
 /// - the second forward of a stage that recomputes waits for the gradient.
 ///
 /// But a message with samples of several granules is cast granule by granule (see StageShares),
-/// which may take more scales and so more bytes.
+/// which may take more scales and so more bytes. So may samples whose bytes in the profile are not
+/// whole elements.
 ///
 /// @throws contract_error as RankCosts.
 [[nodiscard]] RankCosts costs(const Plan& plan, const Profile& profile, const Machine& machine,

@@ -104,7 +104,7 @@ struct StageBytes {
   Bytes parameters = 0;  ///< of the part of the stage that a rank holds
 };
 
-/// Returns the bytes of a stage. @throws contract_error if they are not whole elements.
+/// Returns the bytes of a stage, rounded up to whole elements.
 [[nodiscard]] inline StageBytes stage_bytes(const PlanStage& stage, const Profile& profile,
                                             Scalar type) {
   const LayerRange layers = stage.layers;
@@ -114,20 +114,7 @@ struct StageBytes {
                    .parameters = profile.parameters(layers)};
   for (int l = layers.first; l < layers.last; ++l)
     bytes.delta += profile.layers[static_cast<std::size_t>(l)].delta;
-  const std::pair<const char*, Bytes> members[] = {{"input", bytes.input},
-                                                   {"output", bytes.output},
-                                                   {"saved", bytes.saved},
-                                                   {"delta", bytes.delta},
-                                                   {"parameters", bytes.parameters}};
-  for (const auto& [name, each] : members)
-    expects(each % size_of(type) == 0, [&, name = name, each = each] {
-      return ErrorInfo{
-          "heddle::plan::schedule",
-          text("the bytes of '", name, "' must be whole elements of ", type),
-          text(each, " bytes for layers ", layers.first, "-", layers.last - 1),
-          "correct the profile, or set ScheduleOptions::type to the type of its elements"};
-    });
-  // A rank of a group that divides sequences holds a share of whole elements, rounded up.
+  // A rank of a group that divides sequences holds a share of them.
   const auto parts = static_cast<Bytes>(stage.sequence) * size_of(type);
   for (Bytes* const each : {&bytes.input, &bytes.output, &bytes.saved, &bytes.delta})
     *each = (*each + parts - 1) / parts * size_of(type);

@@ -13,6 +13,7 @@
 #include <heddle/plan/planner/metis.hpp>
 #include <heddle/plan/planner/pipedream.hpp>
 #include <heddle/plan/planner/plan_choice.hpp>
+#include <heddle/plan/planner/replicas.hpp>
 #include <heddle/plan/planner/rhino.hpp>
 #include <heddle/plan/planner/rhino_plan.hpp>
 #include <heddle/plan/planner/search.hpp>

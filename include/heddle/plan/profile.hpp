@@ -71,11 +71,14 @@ struct ProfiledLayer {
 
 /// The costs of a model's layers. A value type.
 ///
-/// Between two measured numbers of samples, and beyond them, a time is on the straight line through
-/// the two nearest ones, but never negative. If only one number was measured, a time is
-/// proportional to samples. No samples take no time. The time of an update is the one that was
-/// measured with the fewest samples. If the ranks of a group divide a layer, each has an equal
-/// share of its parameters and of what it saves, rounded up.
+/// Between two measured numbers of samples, a time is on the straight line through both. Above the
+/// most samples that were measured, it is proportional to samples. Below the fewest, it is on the
+/// line through the two nearest measurements, but not below what is proportional to samples. A time
+/// never falls with more samples: a measurement that is below one of fewer samples counts as the
+/// time of the latter. So 10% of noise in the measurements changes a time of more samples by no
+/// more than that. No samples take no time. The time of an update is the one that was measured with
+/// the fewest samples. If the ranks of a group divide a layer, each has an equal share of its
+/// parameters and of what it saves, rounded up.
 struct Profile {
   std::string model = {};                  ///< shown to people
   Bytes input = 0;                         ///< that the first layer reads, a sample

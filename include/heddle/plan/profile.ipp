@@ -78,45 +78,44 @@ inline void expect_range(const Profile& profile, LayerRange range, const char* w
   return {};
 }
 
-/// Returns the value at `x` on the line through (x0, y0) and (x1, y1), but not below 0. It is
-/// exactly y0 at x0.
-[[nodiscard]] inline double on_line(double x, double x0, double y0, double x1, double y1) {
-  return std::max(0.0, y0 + (y1 - y0) * ((x - x0) / (x1 - x0)));
-}
-
 /// Returns the times for `samples` samples by the measurements of one kind and degree. At least one
 /// exists.
 [[nodiscard]] inline LayerTimes times_between(const ProfiledLayer& layer, std::string_view kind,
                                               int tensor, double samples) {
-  // The two nearest measurements at or below `samples`, and the two nearest above.
-  const LayerMeasurement* below[2] = {nullptr, nullptr};
-  const LayerMeasurement* above[2] = {nullptr, nullptr};
-  const LayerMeasurement* least = nullptr;
+  const auto counts = [&](const LayerMeasurement& m) {
+    return m.tensor == tensor && m.device == kind;
+  };
+  // The nearest measurement at or below `samples`, the two nearest above, and the first of all.
+  const LayerMeasurement *below = nullptr, *above = nullptr, *next = nullptr, *least = nullptr;
   for (const LayerMeasurement& m : layer.measured) {
-    if (m.tensor != tensor || m.device != kind) continue;
+    if (!counts(m)) continue;
     if (least == nullptr || m.samples < least->samples) least = &m;
-    const bool under = static_cast<double>(m.samples) <= samples;
-    const LayerMeasurement** nearest = under ? below : above;
-    const auto nearer = [&](const LayerMeasurement* other) {
-      return other == nullptr || (under ? m.samples > other->samples : m.samples < other->samples);
-    };
-    if (nearer(nearest[0])) {
-      nearest[1] = std::exchange(nearest[0], &m);
-    } else if (nearer(nearest[1]) && m.samples != nearest[0]->samples) {
-      nearest[1] = &m;
+    if (static_cast<double>(m.samples) <= samples) {
+      if (below == nullptr || m.samples > below->samples) below = &m;
+    } else if (above == nullptr || m.samples < above->samples) {
+      next = std::exchange(above, &m);
+    } else if (next == nullptr || m.samples < next->samples) {
+      next = &m;
     }
   }
-  const LayerMeasurement* near = below[0] != nullptr ? below[0] : above[0];
-  const LayerMeasurement* far = below[0] == nullptr   ? above[1]
-                                : above[0] != nullptr ? above[0]
-                                                      : below[1];
-  const auto at = [&](Seconds LayerTimes::*time) {
-    const auto near_samples = static_cast<double>(near->samples);
-    if (far == nullptr) return near->times.*time * (samples / near_samples);
-    return on_line(samples, near_samples, near->times.*time, static_cast<double>(far->samples),
-                   far->times.*time);
-  };
   if (samples <= 0) return {.update = least->times.update};
+  const LayerMeasurement& near = below != nullptr ? *below : *above;
+  const LayerMeasurement* far = below != nullptr ? above : next;
+  const auto near_samples = static_cast<double>(near.samples);
+  const auto at = [&](Seconds LayerTimes::*time) {
+    // The time of a measurement, but not below one of fewer samples.
+    const auto of = [&](const LayerMeasurement& to) {
+      Seconds most = to.times.*time;
+      for (const LayerMeasurement& m : layer.measured)
+        if (counts(m) && m.samples < to.samples) most = std::max(most, m.times.*time);
+      return most;
+    };
+    const Seconds near_time = of(near), scaled = near_time * (samples / near_samples);
+    if (far == nullptr) return scaled;
+    const double share =
+        (samples - near_samples) / static_cast<double>(far->samples - near.samples);
+    return std::max(near_time + (of(*far) - near_time) * share, below == nullptr ? scaled : 0);
+  };
   return {.forward = at(&LayerTimes::forward),
           .backward_input = at(&LayerTimes::backward_input),
           .backward_weight = at(&LayerTimes::backward_weight),

@@ -116,7 +116,13 @@ HEDDLE_INLINE double LognormalTimes::mean_of_least(int walkers) const {
   };
   double sum = integrand(first) + integrand(last);
   for (int i = 1; i < intervals; ++i) sum += (i % 2 == 1 ? 4 : 2) * integrand(first + width * i);
-  return std::exp(mean_logarithm) * (std::exp(deviation * first) + sum * width / 3);
+  const double mean = std::exp(mean_logarithm) * (std::exp(deviation * first) + sum * width / 3);
+  expects(std::isfinite(mean), [&] {
+    return ErrorInfo{"heddle::plan::mean_of_least", "the mean is more than a double can hold",
+                     text("a deviation of ", deviation, " of the logarithms"),
+                     "use EmpiricalTimes for runs that differ so much"};
+  });
+  return mean;
 }
 
 HEDDLE_INLINE double accepted_difference(const EmpiricalTimes& runs) {

@@ -91,6 +91,10 @@ HEDDLE_INLINE DegreeCost fit_degree_cost(int degree, std::span<const DegreeSampl
     });
     for (std::size_t c = 0; c < 3; ++c) {
       row[c] /= sample.time;
+      expects(std::isfinite(row[c]), [&] {
+        return ErrorInfo{where, "a sample's time is too short for its tokens",
+                         text("time ", sample.time, " s"), "choose a smaller unit of time"};
+      });
       scale[c] = std::max(scale[c], row[c]);
     }
     rows.push_back(row);
@@ -162,6 +166,9 @@ HEDDLE_INLINE SequenceCosts flexsp_costs(const FlexSpModel& model, int ranks, do
     costs.degrees.push_back({degree, 1e-3 * model.fixed,
                              1e-3 * (model.token + megabytes / bandwidth) / degree,
                              1e-3 * model.square / degree});
+    for (const double part : {costs.degrees.back().fixed, costs.degrees.back().per_token,
+                              costs.degrees.back().per_square})
+      heddle::impl::expect_sum(where, part, [&] { return text("degree ", degree); });
     degree *= 2;
   }
   return costs;

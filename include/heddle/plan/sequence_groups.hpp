@@ -96,8 +96,8 @@ struct SequenceGroupOptions {
 /// Sequence Parallelism", ASPLOS 2025, which solves a mixed integer programme for each microbatch.
 /// @throws contract_error if a length is below 1, if there are more than 2^53 tokens in the batch
 ///         or in the memory of all ranks, if the costs have no degrees, ranks or tokens, if
-///         degrees are not ascending powers of two, if a cost is negative or not finite, or if an
-///         option is out of range.
+///         degrees are not ascending powers of two, if a cost is negative or not finite, if the
+///         costs of the batch add up to infinity, or if an option is out of range.
 /// @throws infeasible if no group can hold a sequence; the error names its length and the degree
 ///         that it needs. Also if no composition of the degrees has that many ranks.
 [[nodiscard]] SequencePlan plan_sequence_groups(std::vector<std::int64_t> lengths,

@@ -24,6 +24,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/plan/impl/sequence_packing.hpp>
 #include <heddle/plan/sequence_groups.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -90,6 +91,7 @@ class SequencePlanner {
       for (const int size : sizes) places.push_back(place(size));
       m_places.push_back(std::move(places));
     }
+    check_sums();
     sort();
   }
 
@@ -148,6 +150,21 @@ class SequencePlanner {
       return ErrorInfo{groups_where, "the costs have no entry for SequenceGroupOptions::degree",
                        text("degree ", m_options.degree)};
     });
+  }
+
+  /// No plan takes longer than all sequences one after another, each alone in a group.
+  void check_sums() const {
+    double tokens = 0, squares = 0;
+    for (const std::int64_t length : m_plan.lengths) {
+      tokens += static_cast<double>(length);
+      squares += static_cast<double>(length) * static_cast<double>(length);
+    }
+    for (const DegreeCost& cost : m_costs.degrees)
+      heddle::impl::expect_sum(
+          groups_where,
+          static_cast<double>(m_plan.lengths.size()) * cost.fixed + tokens * cost.per_token +
+              squares * cost.per_square,
+          [&] { return text("degree ", cost.degree, ", ", tokens, " tokens"); });
   }
 
   /// Longest first, and whether each fits.

@@ -18,6 +18,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/switches.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -84,11 +85,17 @@ class SwitchPlanner {
       return ErrorInfo{switches_where, "every pair of dimensions needs one cost",
                        text(m_options.costs.size(), " costs, expected ", wanted)};
     });
-    for (const double cost : m_options.costs)
+    double most = 0;  // of the switches that are not excluded
+    for (const double cost : m_options.costs) {
       expects(cost >= 0, [&] {
         return ErrorInfo{switches_where, "the cost of a switch must be at least 0 and not NaN",
                          text("cost ", cost)};
       });
+      if (std::isfinite(cost)) most = std::max(most, cost);
+    }
+    heddle::impl::expect_sum(switches_where, most * static_cast<double>(m_mixed.size() + 1), [&] {
+      return text(m_mixed.size(), " stages, and a switch that costs ", most);
+    });
   }
 
   [[nodiscard]] Place place(const std::optional<std::size_t>& dimension) const {

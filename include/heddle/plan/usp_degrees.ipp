@@ -139,6 +139,9 @@ HEDDLE_INLINE std::vector<UspCost> usp_degrees(const schedule::AttentionForm& fo
     all.push_back(formula(heads, NearAxis::heads));
     if (heads > 1 && heads < form.ranks) all.push_back(formula(heads, NearAxis::ring));
   }
+  for (const UspCost& cost : all)
+    heddle::impl::expect_sum(where, cost.time,
+                             [&] { return text("U = ", cost.heads, ", R = ", cost.ring); });
   std::ranges::stable_sort(all, {}, &UspCost::time);
   return all;
 }

@@ -63,8 +63,11 @@ void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C
                        text("'", schedule.name(), "' has ", schedule.ranks(),
                             " ranks, the machine ", costs.machine().ranks())};
     });
-    if (costs.machine().shares())
-      return impl::EventEngine<C>(schedule, costs, timeline, sending).run();
+    if (costs.machine().shares()) {
+      impl::EventEngine<C>(schedule, costs, timeline, sending).run();
+      return impl::expect_sum("heddle::simulate", timeline.end(),
+                              [&] { return text("'", schedule.name(), "'"); });
+    }
   }
   BasicSpan<Time>* const spans = timeline.spans().data();
   struct QueueState {
@@ -122,10 +125,8 @@ void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C
   else
     sweep.template operator()<false>();
   for (const QueueState& queue : queues)
-    expects(impl::is_time(queue.free) && impl::is_time(queue.delivered), [&] {
-      return ErrorInfo{"heddle::simulate", "the costs add up to more than their type can hold",
-                       text("'", schedule.name(), "'"), "choose a greater unit of time"};
-    });
+    for (const Time& end : {queue.free, queue.delivered})
+      impl::expect_sum("heddle::simulate", end, [&] { return text("'", schedule.name(), "'"); });
 }
 
 /// Returns the predicted Timeline of `schedule`.

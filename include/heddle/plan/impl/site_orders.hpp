@@ -32,7 +32,11 @@ class SiteOrders {
   explicit SiteOrders(LayerTable& table) : m_sites(sites_of(table.problem().machine())) {
     find_work(table);
     for (std::vector<Rank>& site : m_sites) {
-      std::ranges::stable_sort(site, [&](Rank a, Rank b) { return m_speed[+a] > m_speed[+b]; });
+      std::ranges::stable_sort(site, [&](Rank a, Rank b) {
+        const Machine& machine = table.problem().machine();
+        if (m_speed[+a] != m_speed[+b]) return m_speed[+a] > m_speed[+b];
+        return roomier(machine.device(a), machine.device(b));
+      });
       double speed = 0;
       for (const Rank rank : site) speed += m_speed[+rank];
       m_speeds.push_back(speed);

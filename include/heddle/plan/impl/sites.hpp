@@ -22,13 +22,20 @@ namespace heddle::inline v0::plan::impl {
   return device.memories.empty() ? Bytes{0} : device.memories[0].capacity;
 }
 
-/// Returns whether a profile gives two devices the same times, and both have the same memory.
-[[nodiscard]] inline bool same_kind(const Device& a, const Device& b) {
-  return a.name == b.name && a.speed == b.speed && capacity_of(a) == capacity_of(b);
+/// Returns true if `a` has more memory than `b`. An unknown capacity is unlimited.
+[[nodiscard]] inline bool roomier(const Device& a, const Device& b) {
+  const Bytes here = capacity_of(a), there = capacity_of(b);
+  return there != 0 && (here == 0 || here > there);
 }
 
-/// Returns the ranks of each kind of device, in ascending order. Kinds are in the order of their
-/// first ranks.
+/// Returns whether a profile gives two devices the same times.
+[[nodiscard]] inline bool same_kind(const Device& a, const Device& b) {
+  return a.name == b.name && a.speed == b.speed;
+}
+
+/// Returns the ranks of each kind of device, those with more memory first and otherwise in
+/// ascending order. Kinds are in the order of their first ranks. Memory makes no kinds of its own,
+/// so that ranks whose memories differ can be replicas.
 [[nodiscard]] inline std::vector<std::vector<Rank>> device_kinds(const Machine& machine) {
   std::vector<std::vector<Rank>> kinds;
   for (int r = 0; r < machine.ranks(); ++r) {
@@ -41,6 +48,9 @@ namespace heddle::inline v0::plan::impl {
     else
       kind->push_back(rank);
   }
+  for (std::vector<Rank>& kind : kinds)
+    std::ranges::stable_sort(
+        kind, [&](Rank a, Rank b) { return roomier(machine.device(a), machine.device(b)); });
   return kinds;
 }
 
@@ -77,7 +87,8 @@ namespace heddle::inline v0::plan::impl {
   std::vector<Rank> swapped;
   for (int r = 0; r < machine.ranks(); ++r) swapped.push_back(Rank{r});
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!same_kind(machine.device(a[i]), machine.device(b[i]))) return false;
+    const Device &here = machine.device(a[i]), &there = machine.device(b[i]);
+    if (!same_kind(here, there) || capacity_of(here) != capacity_of(there)) return false;
     swapped[+a[i]] = b[i];
     swapped[+b[i]] = a[i];
   }

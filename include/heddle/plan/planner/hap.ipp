@@ -23,6 +23,7 @@
 #include <heddle/plan/planner/hap.hpp>
 #include <heddle/plan/planner/impl/hap_search.ipp>
 #include <heddle/plan/planner/impl/shard_prices.ipp>
+#include <heddle/schedule/impl/is_time.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -248,6 +249,12 @@ HEDDLE_INLINE HapResult hap(const TensorProgram& program, const Machine& machine
                              text(n, " ranks, shares", given),
                              "give each rank a share above 0, or leave it out of the machine"};
           });
+  Seconds computation = 0;  // of all operations, on each rank
+  for (const Operation& operation : program.operations)
+    for (std::size_t r = 0; r < n; ++r) computation += program.flops(operation) / prices.speed(r);
+  heddle::impl::expect_sum("heddle::plan::hap", computation, [&] {
+    return text(program.operations.size(), " operations with flops = ", options.flops);
+  });
   const ShardGroups groups(program, machine.ranks());
 
   std::vector<std::vector<double>> starts;

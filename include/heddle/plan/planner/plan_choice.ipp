@@ -28,6 +28,7 @@
 #include <heddle/machine/link.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/found_plan.hpp>
+#include <heddle/plan/impl/rank_order.hpp>
 #include <heddle/plan/migration.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/plan_schedule.hpp>
@@ -162,8 +163,9 @@ HEDDLE_INLINE std::vector<Plan> searched_plans(const PlanProblem& problem, const
     if (std::ranges::find(plans, plan) == plans.end()) plans.push_back(plan);
   };
   if (!present.stages.empty()) add(rebalanced(present, problem));
+  const impl::SortedSearch sorted(problem);
   for (const NamedPlanner& planner : planners())
-    if (const PricedPlan priced = priced_plan(planner.search(problem), problem); priced.found.plan)
+    if (const PricedPlan priced = priced_plan(sorted.ask(planner), problem); priced.found.plan)
       add(*priced.found.plan);
   return plans;
 }
@@ -295,7 +297,7 @@ HEDDLE_INLINE bool PlanChoice::learn() {
   const double usual = m_monitor.usual_compute(), slow = m_monitor.compute_threshold();
   std::vector<double> factors = m_factors, links = m_links;
   for (std::size_t r = 0; r < ranks; ++r)
-    if (const auto seen = m_monitor.compute(Rank{r}); seen && usual > 0)
+    if (const auto seen = m_monitor.compute(Rank{r}); seen && *seen > 0 && usual > 0)
       factors[r] = usual * impl::unusual_factor(*seen, usual, slow);
   const double usual_link = m_monitor.usual_transfer(), slow_link = m_monitor.transfer_threshold();
   for (std::size_t from = 0; from < ranks; ++from)

@@ -17,6 +17,7 @@
 #include <heddle/plan/planner/impl/rhino_search.hpp>
 #include <heddle/plan/planner/rhino.hpp>
 #include <heddle/plan/program.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -37,6 +38,12 @@ inline void check(const RhinoOptions& options, const TensorProgram& program) {
                                   ", tolerance = ", options.tolerance),
                              "use finite flops > 0, a finite start >= 0, and the others >= 0"};
           });
+  Seconds computation = 0;
+  for (const Operation& operation : program.operations)
+    computation += program.flops(operation) / options.flops;
+  heddle::impl::expect_sum(where, computation, [&] {
+    return text(program.operations.size(), " operations with flops = ", options.flops);
+  });
   if (options.batch.empty()) return;
   const std::int64_t samples = program.size_of(options.batch);
   const auto divides = [&](int count) { return count > 0 && samples % count == 0; };

@@ -21,6 +21,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/plan/found_plan.hpp>
+#include <heddle/plan/impl/rank_order.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/planner/dapple.hpp>
 #include <heddle/plan/planner/frontier.hpp>
@@ -28,6 +29,7 @@
 #include <heddle/plan/planner/holmes.hpp>
 #include <heddle/plan/planner/metis.hpp>
 #include <heddle/plan/planner/pipedream.hpp>
+#include <heddle/plan/planner/replicas.hpp>
 #include <heddle/plan/planner/search.hpp>
 #include <heddle/schedule/plan.hpp>
 
@@ -57,7 +59,8 @@ HEDDLE_INLINE std::span<const NamedPlanner> planners() {
                                "(Zong et al., 2025)"),
       named_planner<Holmes>("stages within one kind of network each (Yang et al., 2023)"),
       named_planner<Frontier3D>("tensor, sequence, pipeline and data degrees of equal stages "
-                                "(Dash et al., 2023)")};
+                                "(Dash et al., 2023)"),
+      named_planner<Replicas>("the fastest ranks as replicas of all layers, for comparison")};
   return all;
 }
 
@@ -137,9 +140,10 @@ HEDDLE_INLINE PlanSearch search(const Profile& profile, const Machine& machine,
   // In the order of planners(), each once.
   std::ranges::sort(asked);
   asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
+  const impl::SortedSearch sorted(problem);
   std::vector<PricedPlan> plans;
   for (const NamedPlanner* planner : asked)
-    plans.push_back(priced_plan(planner->search(problem), problem));
+    plans.push_back(priced_plan(sorted.ask(*planner), problem));
   return PlanSearch(std::move(plans));
 }
 

@@ -21,6 +21,7 @@
 #include <heddle/plan/impl/strategy_program.hpp>
 #include <heddle/plan/solver/linear_program.hpp>
 #include <heddle/plan/solver/strategy_graph.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -38,6 +39,13 @@ inline void check_costs(const std::vector<Seconds>& costs, std::size_t expected,
 }
 
 inline void check(const StrategyGraph& graph) {
+  double sum = 0;  // of the greatest costs that forbid nothing
+  const auto add_most = [&](const std::vector<Seconds>& costs) {
+    double most = 0;
+    for (const Seconds cost : costs)
+      if (std::isfinite(cost)) most = std::max(most, cost);
+    sum += most;
+  };
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const StrategyGraph::Node& node = graph.nodes[n];
     expects(!node.costs.empty(), [&] {
@@ -45,6 +53,7 @@ inline void check(const StrategyGraph& graph) {
                        text("node ", n, " '", node.name, "'")};
     });
     check_costs(node.costs, node.costs.size(), text("node ", n, " '", node.name, "'"));
+    add_most(node.costs);
     if (!node.bytes.empty())
       check_costs(node.bytes, node.costs.size(), text("bytes of node ", n, " '", node.name, "'"));
   }
@@ -56,7 +65,11 @@ inline void check(const StrategyGraph& graph) {
     });
     check_costs(edge.costs, graph.nodes[edge.from].costs.size() * graph.nodes[edge.to].costs.size(),
                 text("edge ", edge.from, " - ", edge.to));
+    add_most(edge.costs);
   }
+  heddle::impl::expect_sum("heddle::plan::choose_strategies", sum, [&] {
+    return text(graph.nodes.size(), " nodes, ", graph.edges.size(), " edges");
+  });
 }
 
 // A node that was eliminated, and its best strategies by those of its neighbours.

@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// is_time(): checks whether a cost is a valid time, and makes the errors for costs that are not.
+/// is_time(): checks whether a cost is a valid time, and makes the errors for costs and sums that
+/// are not.
 
 #include <limits>
 #include <ostream>
@@ -37,6 +38,16 @@ template <class Time>
 template <class Time>
 void expect_time(const char* where, const char* name, const Time& value) {
   expects(is_time(value), [&] { return no_time(where, name, value); });
+}
+
+/// Throws contract_error unless `sum`, to which valid times add up, is a valid time. `of()` says
+/// what it is the time of.
+template <class Time, class Of>
+void expect_sum(const char* where, const Time& sum, Of&& of) {
+  expects(is_time(sum), [&] {
+    return ErrorInfo{where, "the costs add up to more than their type can hold", of(),
+                     "choose a greater unit of time"};
+  });
 }
 
 }  // namespace heddle::inline v0::impl

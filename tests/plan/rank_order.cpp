@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+// The best plan does not depend on the numbers of the ranks, nor on memory that is enough, and it
+// is never slower than the fastest ranks as replicas.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <heddle/core/text.hpp>
+#include <heddle/machine.hpp>
+#include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/planner/search.hpp>
+#include <heddle/plan/profile.hpp>
+#include <heddle/schedule/plan.hpp>
+
+#include "plan/planner_battery.hpp"
+#include "support/cases.hpp"
+#include "support/coverage.hpp"
+
+namespace test_rank_order {
+
+using namespace heddle;
+
+namespace {
+
+Seconds best_time(const plan::PlanSearch& found) {
+  for (const plan::PricedPlan& priced : found.plans())
+    if (priced.found.plan && *priced.found.plan == found.best()) return priced.simulated;
+  FAIL("the best plan has no price");
+  return 0;
+}
+
+Device device(double speed, Bytes capacity) {
+  return {.name = text("speed ", speed), .speed = speed, .memories = {{"memory", capacity, {}}}};
+}
+
+/// A problem, and the same one with other numbers of the ranks.
+struct TwoNumberings {
+  test::PlanCase one;
+  std::vector<Machine> machines;
+  std::string shape;
+};
+
+/// Returns the machine with rank i in place `place[i]`, as links of all pairs.
+Machine as_links(const Machine& machine, const std::vector<std::size_t>& place) {
+  const std::size_t n = place.size();
+  std::vector<Device> devices(n);
+  std::vector<Link> links(n * n);
+  for (std::size_t a = 0; a < n; ++a) {
+    devices[place[a]] = machine.device(Rank{a});
+    for (std::size_t b = 0; b < n; ++b)
+      links[place[a] * n + place[b]] = machine.link(Rank{a}, Rank{b});
+  }
+  return Machine::from_links(std::move(devices), std::move(links));
+}
+
+TwoNumberings random_numberings(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto draw = [&](std::size_t most) {
+    return static_cast<std::size_t>(random() % (most + 1));
+  };
+  TwoNumberings two{.one = test::random_plan_case(seed), .machines = {}, .shape = {}};
+  test::PlanCase& one = two.one;
+  one.profile.reference = "fast";
+  // Speeds of four kinds, and memories that differ; every third problem has little.
+  const std::size_t ranks = 2 + draw(3);
+  one.devices.clear();
+  const Bytes memory = seed % 3 == 0 ? 100 + draw(5900) : 10'000'000;
+  for (std::size_t r = 0; r < ranks; ++r)
+    one.devices.push_back(device(std::vector{0.01, 0.5, 1.0, 2.0}[draw(3)], memory + draw(3)));
+  for (Level& level : one.levels) level.ports = {};
+  one.levels.back().ranks = 6;
+  std::vector<std::size_t> place(ranks);
+  std::iota(place.begin(), place.end(), std::size_t{0});
+  std::ranges::shuffle(place, random);
+  const Machine machine = one.machine();
+  if (one.levels.size() == 1) {
+    two.shape = "equal links";
+    test::PlanCase other = one;
+    for (std::size_t r = 0; r < ranks; ++r) other.devices[place[r]] = one.devices[r];
+    two.machines = {machine, other.machine()};
+  } else if (ranks % 2 == 0 && draw(1) == 0) {
+    two.shape = "nodes change places";
+    test::PlanCase other = one;
+    for (std::size_t r = 0; r < ranks; ++r)
+      other.devices[(r + 2) % ranks / 2 * 2 + (r + 1) % 2] = one.devices[r];
+    two.machines = {machine, other.machine()};
+  } else {
+    two.shape = "links of pairs";
+    std::vector<std::size_t> same(ranks);
+    std::iota(same.begin(), same.end(), std::size_t{0});
+    two.machines = {as_links(machine, same), as_links(machine, place)};
+  }
+  return two;
+}
+
+/// Returns the least time of the k fastest ranks as replicas of equal shares, for any k, and of one
+/// rank alone, or nothing if none fits.
+std::optional<Seconds> replicas(const plan::PlanProblem& problem) {
+  const Machine& machine = problem.machine();
+  std::vector<Rank> fastest;
+  for (int r = 0; r < machine.ranks(); ++r) fastest.push_back(Rank{r});
+  std::ranges::stable_sort(
+      fastest, [&](Rank a, Rank b) { return machine.device(a).speed > machine.device(b).speed; });
+  std::optional<Seconds> least;
+  const auto consider = [&](std::vector<Rank> ranks, int microbatches) {
+    const auto count = static_cast<std::int64_t>(ranks.size());
+    const std::int64_t samples = problem.options().batch / microbatches;
+    if (count > samples) return;
+    Plan one{.stages = {{.layers = {0, problem.layers()}, .ranks = std::move(ranks)}},
+             .microbatches = microbatches,
+             .schedule = problem.options().schedule};
+    for (std::int64_t i = 0; i < count; ++i)
+      one.stages[0].samples.push_back(samples / count + (i < samples % count));
+    if (plan::memory_shortage(one, problem)) return;
+    const Seconds time = plan::simulated_step(one, problem);
+    if (!least || time < *least) least = time;
+  };
+  for (const int microbatches : problem.options().microbatches)
+    for (std::size_t k = 1; k <= fastest.size(); ++k) {
+      consider({fastest.begin(), fastest.begin() + static_cast<std::ptrdiff_t>(k)}, microbatches);
+      consider({fastest[k - 1]}, microbatches);
+    }
+  return least;
+}
+
+}  // namespace
+
+TEST_CASE("a slow host in front and a byte of memory more do not change the best plan") {
+  const LayerTimes second = {1, 1, 1, 0};
+  const Profile profile{.model = "one",
+                        .layers = {{.parameters = 4, .measured = {{"fast", 1, 1, second}}}},
+                        .reference = "fast"};
+  const auto time = [&](std::vector<Device> devices) {
+    const Machine machine = Machine::from_links(std::move(devices), std::vector<Link>(9, Link{}));
+    return best_time(plan::search(profile, machine, {.batch = 8}));
+  };
+  const Device slow = device(0.01, 0);
+  for (const Bytes more : {0, 1}) {
+    CHECK(time({slow, device(1, 1000 + more), device(1, 1000)}) == 12);
+    CHECK(time({device(1, 1000), slow, device(1, 1000 + more)}) == 12);
+    CHECK(time({device(1, 1000 + more), device(1, 1000), slow}) == 12);
+  }
+}
+
+TEST_CASE("the best plan does not depend on the numbers of ranks, and beats the fastest replicas") {
+  test::Coverage coverage("renumbered problems");
+  const std::uint64_t cases = test::cases(1000, 100'000);
+  for (std::uint64_t seed = 0; seed < cases; ++seed) {
+    const TwoNumberings two = random_numberings(seed);
+    INFO("case " << seed << ", " << two.shape << "\n"
+                 << two.one.profile << "\n"
+                 << two.machines[0] << "\n"
+                 << two.machines[1]);
+    std::vector<Seconds> times;
+    for (const Machine& machine : two.machines) {
+      const plan::PlanProblem problem(two.one.profile, machine, two.one.options);
+      const plan::PlanSearch found = plan::search(two.one.profile, machine, two.one.options);
+      const bool any = std::ranges::any_of(
+          found.plans(), [](const plan::PricedPlan& each) { return each.found.plan.has_value(); });
+      const std::optional<Seconds> least = replicas(problem);
+      times.push_back(any ? best_time(found) : 0);
+      if (!least) continue;
+      REQUIRE(any);
+      REQUIRE(times.back() <= *least * (1 + 1e-12));
+    }
+    REQUIRE(times[0] == times[1]);
+    coverage.count(two.shape, true);
+    coverage.count("no plan fits", times[0] == 0);
+  }
+  INFO(coverage);
+  CHECK(coverage.rarer_than(20).empty());
+}
+
+TEST_CASE("memory that is enough for every plan does not change the best one") {
+  const std::uint64_t cases = test::cases(200, 20'000);
+  for (std::uint64_t seed = 0; seed < cases; ++seed) {
+    TwoNumberings two = random_numberings(3 * seed + 1);  // these have enough
+    INFO("case " << seed);
+    const auto time = [&](const Machine& machine) {
+      return best_time(plan::search(two.one.profile, machine, two.one.options));
+    };
+    Machine unknown = two.machines[0];
+    for (int r = 0; r < unknown.ranks(); ++r) {
+      Device one = unknown.device(Rank{r});
+      one.memories.clear();
+      unknown.set_device(Rank{r}, one);
+    }
+    REQUIRE(time(two.machines[0]) == time(unknown));
+  }
+}
+
+}  // namespace test_rank_order
