@@ -162,7 +162,7 @@ void add_to_log_sums(const Exec& exec, const AttentionHeads& heads,
     const Vector<Real, Exec> rows = Kokkos::subview(
         log_sum, impl::HeadTile::Range(first + at.rows.first, first + at.rows.second));
     Kokkos::parallel_for("heddle::kernel::add_to_log_sums",
-                         Kokkos::RangePolicy<Exec>(exec, 0, tile.extent(0)),
+                         Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, tile.extent(0)),
                          impl::AddToLogSums<Exec, Real>{tile, rows, at.mask(visible)});
   });
 }
@@ -185,7 +185,7 @@ void scores_to_probabilities(
     const Vector<const Real, Exec> rows = Kokkos::subview(
         log_sum, impl::HeadTile::Range(first + at.rows.first, first + at.rows.second));
     Kokkos::parallel_for("heddle::kernel::scores_to_probabilities",
-                         Kokkos::RangePolicy<Exec>(exec, 0, tile.extent(0)),
+                         Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, tile.extent(0)),
                          impl::ScoresToProbabilities<Exec, Real>{tile, rows, at.mask(visible)});
   });
 }
@@ -238,7 +238,7 @@ void attention_values_backward(
     gemm(exec, Transpose::yes, Transpose::no, 1, weights, rows_grad, 1, of_values);
     gemm(exec, Transpose::no, Transpose::yes, 1, rows_grad, at.of_keys(values), 0, grad);
     Kokkos::parallel_for("heddle::kernel::attention_values_backward",
-                         Kokkos::RangePolicy<Exec>(exec, 0, grad.extent(0)),
+                         Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, grad.extent(0)),
                          impl::RowSoftmaxBackward<Exec, Real>{weights, grad, at.of_queries(output),
                                                               rows_grad, at.mask(visible)});
   });
