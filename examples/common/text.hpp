@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -25,10 +26,12 @@ namespace examples {
 
 class Text {
  public:
-  /// `file` if it is not empty, else the headers in HEDDLE_DEFAULT_TEXT, the directory of <vector>.
-  /// Throws format_error naming what is missing or shorter than context + 1 bytes.
+  /// `file` if it is not empty, else the file that the environment variable HEDDLE_TEXT names, else
+  /// the headers in HEDDLE_DEFAULT_TEXT, the directory of <vector>. Throws format_error naming what
+  /// is missing or shorter than context + 1 bytes.
   [[nodiscard]] static Text load(const std::string& file, std::size_t context) {
     if (!file.empty()) return from_file(file, context);
+    if (const char* const named = std::getenv("HEDDLE_TEXT")) return from_file(named, context);
 #if defined(HEDDLE_DEFAULT_TEXT)
     return from_headers(HEDDLE_DEFAULT_TEXT, context);
 #else

@@ -21,11 +21,11 @@ static_assert(!Kokkos::SpaceAccessibility<Kokkos::HostSpace, Exec::memory_space>
 
 template <class T>
 [[nodiscard]] Kokkos::View<T**, Kokkos::LayoutRight, Exec::memory_space> matrix() {
-  return {"gate", std::size_t{8}, std::size_t{8}};
+  return Kokkos::View<T**, Kokkos::LayoutRight, Exec::memory_space>("gate", 8, 8);
 }
 template <class T>
 [[nodiscard]] Kokkos::View<T*, Kokkos::LayoutRight, Exec::memory_space> vector() {
-  return {"gate", std::size_t{8}};
+  return Kokkos::View<T*, Kokkos::LayoutRight, Exec::memory_space>("gate", 8);
 }
 
 }  // namespace gate

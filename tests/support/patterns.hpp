@@ -38,21 +38,36 @@ void for_each(const View& view, const Body& body) {
   for_each(view, body, number);
 }
 
+/// An array of the shape of `view` in its memory, without gaps. Kokkos copies no strided View
+/// between the memories of host and device.
+template <class View>
+[[nodiscard]] auto without_gaps(const View& view) {
+  Kokkos::LayoutRight layout;
+  for (std::size_t r = 0; r < View::rank(); ++r) layout.dimension[r] = view.extent(r);
+  return Kokkos::View<typename View::non_const_data_type, Kokkos::LayoutRight,
+                      typename View::device_type>(
+      Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::test::without_gaps"), layout);
+}
+
 /// element = value(number).
 template <class View, class Value>
 void fill(const View& view, const Value& value) {
-  const auto host = heddle::host_mirror(view);
+  const auto whole = without_gaps(view);
+  const auto host = heddle::host_mirror(whole);
   for_each(host, [&](auto& element, std::size_t number) {
     element = static_cast<typename View::value_type>(value(number));
   });
-  Kokkos::deep_copy(view, host);
+  Kokkos::deep_copy(whole, host);
+  Kokkos::deep_copy(view, whole);
 }
 
 /// The elements, the last index fastest.
 template <class View>
 [[nodiscard]] auto list(const View& view) {
-  const auto host = heddle::host_mirror(view);
-  Kokkos::deep_copy(host, view);
+  const auto whole = without_gaps(view);
+  const auto host = heddle::host_mirror(whole);
+  Kokkos::deep_copy(whole, view);
+  Kokkos::deep_copy(host, whole);
   std::vector<typename View::non_const_value_type> elements;
   for_each(host, [&](const auto& element, std::size_t) { elements.push_back(element); });
   return elements;

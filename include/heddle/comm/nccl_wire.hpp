@@ -120,6 +120,7 @@ class NcclWire {
     if (mark->channel == nullptr) return false;
     const auto state = HEDDLE_GPU(EventQuery)(mark->event);
     if (state == HEDDLE_GPU(ErrorNotReady)) {
+      static_cast<void>(HEDDLE_GPU(GetLastError)());  // or Kokkos reports it at the next launch
       ncclResult_t result = ncclSuccess;
       if (mark->channel->comm != nullptr)
         impl::check_nccl(ncclCommGetAsyncError(mark->channel->comm, &result), where);

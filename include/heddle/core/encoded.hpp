@@ -6,13 +6,13 @@
 /// Encode, Decode and CombineDecoded: the loops of a Codec. An object stands for a range of
 /// elements and is called once for each block. Handlers run them on the host or as kernels.
 
-#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
 #include <heddle/core/function.hpp>
+#include <heddle/core/impl/bit_cast.hpp>
 #include <heddle/core/small_float.hpp>
 #include <heddle/core/units.hpp>
 
@@ -50,7 +50,7 @@ namespace impl {
 /// Returns the scale that a byte encodes.
 HEDDLE_FUNCTION inline float scale_of(std::byte byte) {
   const auto exponent = static_cast<std::uint32_t>(byte);
-  return std::bit_cast<float>(exponent << 23 | (exponent == 255 ? 1u << 22 : 0));
+  return impl::bit_cast<float>(exponent << 23 | (exponent == 255 ? 1u << 22 : 0));
 }
 
 /// Returns the largest number of a type, for the choice of scales.
@@ -66,7 +66,7 @@ HEDDLE_FUNCTION inline std::byte scale_for(std::int32_t most, Scalar type) {
   // The bits of floats have the order of the numbers, so the exponent of a quotient, rounded up, is
   // a difference.
   const std::int32_t exponent =
-      ((most + mantissa - std::bit_cast<std::int32_t>(largest(type))) >> 23) + 127;
+      ((most + mantissa - impl::bit_cast<std::int32_t>(largest(type))) >> 23) + 127;
   return static_cast<std::byte>(exponent < 1 ? 1 : exponent);
 }
 
@@ -172,7 +172,7 @@ struct Encode {
     if (message.block != 0) {
       std::int32_t most = 0;
       for (std::size_t i = begin; i < end; ++i) {
-        const auto bits = std::bit_cast<std::int32_t>(static_cast<float>(source[i]));
+        const auto bits = impl::bit_cast<std::int32_t>(static_cast<float>(source[i]));
         const std::int32_t magnitude = bits & 0x7fffffff;
         most = magnitude > most ? magnitude : most;
       }

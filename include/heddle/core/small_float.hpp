@@ -6,11 +6,12 @@
 /// Floating-point types of one and two bytes, for storage and messages: f16, bf16, f8e4m3, f8e5m2.
 /// They have no arithmetic; convert to float to compute.
 
-#include <bit>
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
 
+#include <heddle/core/function.hpp>
+#include <heddle/core/impl/bit_cast.hpp>
 #include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
@@ -28,8 +29,7 @@ enum class Beyond : std::uint8_t {
 ///
 /// Conversions from float and double round once, to nearest, ties to even. Conversions to float and
 /// double are exact. A NaN stays a NaN of the same sign. Conversions are constant expressions
-/// without branches, so that loops over them vectorise. On devices they have the requirements of
-/// every constexpr function.
+/// without branches, so that loops over them vectorise. Kernels may call them on every device.
 template <int ExponentBits, int MantissaBits, Beyond beyond>
 class SmallFloat {
  public:
@@ -41,30 +41,31 @@ class SmallFloat {
   SmallFloat() = default;
   /// Rounds `number` to the nearest value.
   template <std::floating_point Float>
-  constexpr explicit SmallFloat(Float number) noexcept : m_pattern(nearest(number)) {}
+  HEDDLE_FUNCTION constexpr explicit SmallFloat(Float number) noexcept
+      : m_pattern(nearest(number)) {}
   /// Returns the number with this bit pattern.
-  [[nodiscard]] static constexpr SmallFloat of_pattern(Pattern pattern) noexcept {
+  [[nodiscard]] HEDDLE_FUNCTION static constexpr SmallFloat of_pattern(Pattern pattern) noexcept {
     SmallFloat result;
     result.m_pattern = pattern;
     return result;
   }
 
   /// Returns the bit pattern.
-  [[nodiscard]] constexpr Pattern pattern() const noexcept { return m_pattern; }
+  [[nodiscard]] HEDDLE_FUNCTION constexpr Pattern pattern() const noexcept { return m_pattern; }
   /// Returns the same number in a wider type.
   template <std::floating_point Float>
-  [[nodiscard]] constexpr explicit operator Float() const noexcept {
+  [[nodiscard]] HEDDLE_FUNCTION constexpr explicit operator Float() const noexcept {
     using W = Wide<float>;
     constexpr std::uint32_t rebias = W::bias - bias;
     const std::uint32_t magnitude = m_pattern & (sign - 1u);
     const std::uint32_t wide = magnitude << (W::digits - MantissaBits);
     if constexpr (rebias == 0)
       return static_cast<Float>(
-          std::bit_cast<float>(std::uint32_t{m_pattern} << (W::digits - MantissaBits)));
+          impl::bit_cast<float>(std::uint32_t{m_pattern} << (W::digits - MantissaBits)));
     // The subtraction finds the leading one of a subnormal number.
     constexpr std::uint32_t hidden = (rebias + 1) << W::digits;
-    const auto tiny = std::bit_cast<std::uint32_t>(std::bit_cast<float>(wide + hidden) -
-                                                   std::bit_cast<float>(hidden));
+    const auto tiny = impl::bit_cast<std::uint32_t>(impl::bit_cast<float>(wide + hidden) -
+                                                    impl::bit_cast<float>(hidden));
     std::uint32_t result =
         select(magnitude < (1u << MantissaBits), tiny, wide + (rebias << W::digits));
     if constexpr (beyond == Beyond::infinity)
@@ -72,11 +73,11 @@ class SmallFloat {
     else
       result = select(magnitude == sign - 1, W::infinite | (W::infinite >> 1), result);
     const std::uint32_t minus = (m_pattern & sign) << (31 - ExponentBits - MantissaBits);
-    return static_cast<Float>(std::bit_cast<float>(result | minus));
+    return static_cast<Float>(impl::bit_cast<float>(result | minus));
   }
 
   /// Returns the largest finite number.
-  [[nodiscard]] static constexpr SmallFloat max() noexcept {
+  [[nodiscard]] HEDDLE_FUNCTION static constexpr SmallFloat max() noexcept {
     return of_pattern(static_cast<Pattern>(beyond == Beyond::infinity ? infinite - 1 : sign - 2));
   }
 
@@ -87,7 +88,7 @@ class SmallFloat {
 
   /// Returns yes or no by `condition`, without a branch on every compiler.
   template <class Word>
-  static constexpr Word select(bool condition, Word yes, Word no) noexcept {
+  HEDDLE_FUNCTION static constexpr Word select(bool condition, Word yes, Word no) noexcept {
     return no ^ ((no ^ yes) & (Word{0} - Word{condition}));
   }
 
@@ -103,14 +104,14 @@ class SmallFloat {
   };
 
   template <class Float>
-  static constexpr Pattern nearest(Float number) noexcept {
+  HEDDLE_FUNCTION static constexpr Pattern nearest(Float number) noexcept {
     using W = Wide<Float>;
     using Word = typename W::Word;
     constexpr int shift = W::digits - MantissaBits;
     constexpr Word one = 1;
     constexpr Word nan =
         beyond == Beyond::infinity ? infinite | 1u << (MantissaBits - 1) : sign - 1;
-    const auto bits = std::bit_cast<Word>(number);
+    const auto bits = impl::bit_cast<Word>(number);
     const Word magnitude = bits & ~(one << (8 * sizeof(Word) - 1));
     const Word minus = (bits >> (8 * sizeof(Word) - 1)) * sign;
     // If both formats have the same exponents, subnormal numbers and numbers beyond the range are
@@ -128,7 +129,7 @@ class SmallFloat {
     constexpr Word coarse = least + (Word{static_cast<Word>(shift)} << W::digits);
     const Word small = select(magnitude < least, magnitude, Word{0});
     const Word tiny =
-        std::bit_cast<Word>(std::bit_cast<Float>(small) + std::bit_cast<Float>(coarse)) - coarse;
+        impl::bit_cast<Word>(impl::bit_cast<Float>(small) + impl::bit_cast<Float>(coarse)) - coarse;
     Word result = select(magnitude < least, tiny, normal);
     if constexpr (beyond == Beyond::infinity) {
       result = select(result < infinite, result, Word{infinite});

@@ -16,18 +16,23 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// Returns a mirror that is never the View itself. All its bytes are 0xff at first, which is NaN in
-/// floating point, so an element that was not copied cannot be taken for a result.
+/// Returns a mirror that is never the View itself. It has a label even if `view` has none.
 template <class View>
-[[nodiscard]] auto distinct_mirror(const View& view) {
+[[nodiscard]] auto own_mirror(const View& view) {
   using Mirror = decltype(Kokkos::create_mirror(view));
-  using Element = typename Mirror::value_type;
   const std::string label =
       view.label().empty() ? "heddle::device::mirror" : view.label() + "_mirror";
-  const Mirror mirror(Kokkos::view_alloc(Kokkos::WithoutInitializing, label), view.layout());
-  if constexpr (std::is_trivially_copyable_v<Element>) {
+  return Mirror(Kokkos::view_alloc(Kokkos::WithoutInitializing, label), view.layout());
+}
+
+/// Returns such a mirror whose bytes are all 0xff at first, which is NaN in floating point, so an
+/// element that was not copied cannot be taken for a result.
+template <class View>
+[[nodiscard]] auto distinct_mirror(const View& view) {
+  const auto mirror = own_mirror(view);
+  if constexpr (std::is_trivially_copyable_v<typename View::non_const_value_type>) {
     void* const bytes = mirror.data();
-    if (mirror.span() > 0) std::memset(bytes, 0xff, mirror.span() * sizeof(Element));
+    if (mirror.span() > 0) std::memset(bytes, 0xff, mirror.span() * sizeof(*mirror.data()));
   }
   return mirror;
 }
@@ -47,7 +52,11 @@ requires Kokkos::is_view_v<View>
 #ifdef HEDDLE_DISTINCT_MIRRORS
   return impl::distinct_mirror(view);
 #else
-  return Kokkos::create_mirror_view(view);
+  using Mirror = decltype(Kokkos::create_mirror_view(view));
+  if constexpr (std::is_same_v<typename View::memory_space, typename Mirror::memory_space>)
+    return Kokkos::create_mirror_view(view);
+  else
+    return impl::own_mirror(view);
 #endif
 }
 

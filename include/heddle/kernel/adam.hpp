@@ -67,7 +67,8 @@ void adam_update(const Exec& exec, const AdamOptions& options, std::uint64_t ste
   const auto steps = static_cast<double>(step);
   const double mean_correction = 1 / (1 - std::pow(options.beta1, steps));
   const double square_correction = 1 / (1 - std::pow(options.beta2, steps));
-  Kokkos::parallel_for(where, Kokkos::RangePolicy<Exec>(exec, 0, size),
+  Kokkos::parallel_for(where,
+                       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, size),
                        impl::AdamStep<Exec, Real>{
                            gradient, mean, square, parameter, static_cast<Real>(options.beta1),
                            static_cast<Real>(options.beta2),

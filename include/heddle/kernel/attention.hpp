@@ -150,9 +150,10 @@ void attention_forward(const Exec& exec, const AttentionShape& shape,
     const auto scores = at.scores(probabilities, at.own(), at.seen());
     gemm(exec, no, yes, scale, at.columns(qkv, at.own(), 0), at.columns(qkv, at.seen(), 1), 0,
          scores);
-    Kokkos::parallel_for("heddle::kernel::attention_forward_softmax",
-                         Kokkos::RangePolicy<Exec>(exec, 0, scores.extent(0)),
-                         impl::CausalSoftmax<Exec, Real>{scores, at.begin});
+    Kokkos::parallel_for(
+        "heddle::kernel::attention_forward_softmax",
+        Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, scores.extent(0)),
+        impl::CausalSoftmax<Exec, Real>{scores, at.begin});
     gemm(exec, no, no, 1, scores, at.columns(qkv, at.seen(), 2), 0, at.columns(output, at.own()));
   });
 }
@@ -181,10 +182,11 @@ void attention_backward_input(
     const auto d_scores = at.scores(scratch, at.own(), at.seen());
     gemm(exec, no, yes, 1, at.columns(output_grad, at.own()), at.columns(qkv, at.seen(), 2), 0,
          d_scores);
-    Kokkos::parallel_for("heddle::kernel::attention_backward_input_softmax",
-                         Kokkos::RangePolicy<Exec>(exec, 0, d_scores.extent(0)),
-                         impl::SoftmaxBackward<Exec, Real>{
-                             at.scores(probabilities, at.own(), at.seen()), d_scores, at.begin});
+    Kokkos::parallel_for(
+        "heddle::kernel::attention_backward_input_softmax",
+        Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, d_scores.extent(0)),
+        impl::SoftmaxBackward<Exec, Real>{at.scores(probabilities, at.own(), at.seen()), d_scores,
+                                          at.begin});
     gemm(exec, no, no, scale, d_scores, at.columns(qkv, at.seen(), 1), 0,
          at.columns(qkv_grad, at.own(), 0));
     gemm(exec, yes, no, scale, at.scores(scratch, at.later(), at.own()),

@@ -172,7 +172,7 @@ void add_to_softmax_sums(const Exec& exec, const AttentionHeads& heads,
   impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
     const Matrix<const Real, Exec> tile = impl::tile_of_scores(at, scores, queries);
     Kokkos::parallel_for(
-        where, Kokkos::RangePolicy<Exec>(exec, 0, tile.extent(0)),
+        where, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, tile.extent(0)),
         impl::AddToSoftmaxSums<Exec, Real>{tile, impl::rows_of_tile(at, max, queries),
                                            impl::rows_of_tile(at, sum, queries), at.mask(visible)});
   });
@@ -195,10 +195,11 @@ void scores_to_probabilities(const Exec& exec, const AttentionHeads& heads,
   const std::size_t queries = visible.queries();
   impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
     const Matrix<Real, Exec> tile = impl::tile_of_scores(at, scores, queries);
-    Kokkos::parallel_for(where, Kokkos::RangePolicy<Exec>(exec, 0, tile.extent(0)),
-                         impl::ScoresToProbabilities<Exec, Real>{
-                             tile, impl::rows_of_tile(at, max, queries),
-                             impl::rows_of_tile(at, sum, queries), at.mask(visible)});
+    Kokkos::parallel_for(
+        where, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, tile.extent(0)),
+        impl::ScoresToProbabilities<Exec, Real>{tile, impl::rows_of_tile(at, max, queries),
+                                                impl::rows_of_tile(at, sum, queries),
+                                                at.mask(visible)});
   });
 }
 
@@ -249,10 +250,11 @@ void attention_values_backward(
     const Matrix<Real, Exec> of_values = at.of_keys(values_grad);
     gemm(exec, Transpose::yes, Transpose::no, 1, weights, rows_grad, 1, of_values);
     gemm(exec, Transpose::no, Transpose::yes, 1, rows_grad, at.of_keys(values), 0, grad);
-    Kokkos::parallel_for("heddle::kernel::attention_values_backward",
-                         Kokkos::RangePolicy<Exec>(exec, 0, grad.extent(0)),
-                         impl::RowSoftmaxBackward<Exec, Real>{weights, grad, at.of_queries(output),
-                                                              rows_grad, at.mask(visible)});
+    Kokkos::parallel_for(
+        "heddle::kernel::attention_values_backward",
+        Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, grad.extent(0)),
+        impl::RowSoftmaxBackward<Exec, Real>{weights, grad, at.of_queries(output), rows_grad,
+                                             at.mask(visible)});
   });
 }
 

@@ -255,9 +255,10 @@ void block_attention_forward(const Exec& exec, const AttentionHeads& heads,
     const Matrix<Real, Exec> scores = at.of_scratch(scratch, 0);
     const AttentionState<Real, Exec> rows = at.of_state(state);
     gemm(exec, no, yes, scale, at.of_queries(input.queries), at.of_keys(input.keys), 0, scores);
-    Kokkos::parallel_for("heddle::kernel::block_attention_forward_softmax",
-                         Kokkos::RangePolicy<Exec>(exec, 0, scores.extent(0)),
-                         impl::ContinueSoftmax<Exec, Real>{scores, rows, at.mask(visible)});
+    Kokkos::parallel_for(
+        "heddle::kernel::block_attention_forward_softmax",
+        Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, scores.extent(0)),
+        impl::ContinueSoftmax<Exec, Real>{scores, rows, at.mask(visible)});
     gemm(exec, no, no, 1, scores, at.of_keys(input.values), 1, rows.output);
   });
 }
@@ -290,10 +291,11 @@ void block_attention_backward(const Exec& exec, const AttentionHeads& heads,
     const auto keys = at.of_keys(input.keys);
     gemm(exec, no, yes, scale, queries, keys, 0, scores);
     gemm(exec, no, yes, 1, rows_grad, at.of_keys(input.values), 0, grad);
-    Kokkos::parallel_for("heddle::kernel::block_attention_backward_softmax",
-                         Kokkos::RangePolicy<Exec>(exec, 0, scores.extent(0)),
-                         impl::RecomputeSoftmax<Exec, Real>{scores, grad, at.of_state(state),
-                                                            rows_grad, at.mask(visible)});
+    Kokkos::parallel_for(
+        "heddle::kernel::block_attention_backward_softmax",
+        Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, scores.extent(0)),
+        impl::RecomputeSoftmax<Exec, Real>{scores, grad, at.of_state(state), rows_grad,
+                                           at.mask(visible)});
     gemm(exec, no, no, scale, grad, keys, 1, at.of_queries(input_grad.queries));
     gemm(exec, yes, no, scale, grad, queries, 1, at.of_keys(input_grad.keys));
     gemm(exec, yes, no, 1, scores, rows_grad, 1, at.of_keys(input_grad.values));

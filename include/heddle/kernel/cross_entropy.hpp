@@ -86,11 +86,12 @@ void cross_entropy_forward(const Exec& exec, const Targets& targets, double weig
   expect_shape(where, "logits", logits, targets.extent(0) * targets.extent(1), logits.extent(1));
   expect_shape(where, "row_loss", row_loss, rows);
   expect_shape(where, "loss", loss, 1);
-  Kokkos::parallel_for(where, Kokkos::RangePolicy<Exec>(exec, 0, rows),
+  Kokkos::parallel_for(where,
+                       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, rows),
                        impl::CrossEntropyRows<Exec, Real, Token>{logits, targets, row_loss});
   const double share = rows > 0 ? weight / static_cast<double>(rows) : 0;
   Kokkos::parallel_for("heddle::kernel::cross_entropy_forward_sum",
-                       Kokkos::RangePolicy<Exec>(exec, 0, 1),
+                       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, 1),
                        impl::CrossEntropySum<Exec, Real>{row_loss, loss, share});
 }
 
@@ -110,7 +111,7 @@ void cross_entropy_backward_input(
   expect_shape(where, "probabilities", probabilities, rows, logits_grad.extent(1));
   const auto share = static_cast<Real>(rows > 0 ? weight / static_cast<double>(rows) : 0);
   Kokkos::parallel_for(
-      where, Kokkos::RangePolicy<Exec>(exec, 0, rows),
+      where, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, rows),
       impl::CrossEntropyBackward<Exec, Real, Token>{probabilities, targets, logits_grad, share});
 }
 

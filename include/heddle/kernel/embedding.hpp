@@ -110,7 +110,8 @@ void embedding_backward_weight(
   expect_shape(where, "position_table_grad", position_table_grad, tokens.extent(1), width);
   Kokkos::parallel_for(
       "heddle::kernel::embedding_backward_weight_token",
-      Kokkos::RangePolicy<Exec>(exec, 0, (width + block - 1) / block),
+      Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0,
+                                                                (width + block - 1) / block),
       impl::EmbeddingBackwardToken<Exec, Real, Token>{tokens, output_grad, token_table_grad});
   impl::for_each_element("heddle::kernel::embedding_backward_weight_position", exec,
                          tokens.extent(1), width,

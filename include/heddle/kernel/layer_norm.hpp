@@ -110,7 +110,8 @@ void layer_norm_forward(const Exec& exec,
   expect_shape(where, "normalised", normalised, rows, columns);
   expect_shape(where, "inverse_deviation", inverse_deviation, rows);
   if (columns == 0) return;
-  Kokkos::parallel_for(where, Kokkos::RangePolicy<Exec>(exec, 0, rows),
+  Kokkos::parallel_for(where,
+                       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, rows),
                        impl::LayerNormForward<Exec, element<Output>>{
                            input, scale, shift, normalised, inverse_deviation, output});
 }
@@ -147,7 +148,8 @@ void layer_norm_backward_input(
   expect_shape(where, "scale", scale, columns);
   expect_shape(where, "output_grad", output_grad, rows, columns);
   if (columns == 0) return;
-  Kokkos::parallel_for(where, Kokkos::RangePolicy<Exec>(exec, 0, rows),
+  Kokkos::parallel_for(where,
+                       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, rows),
                        impl::LayerNormBackwardInput<Exec, element<InputGrad>>{
                            normalised, inverse_deviation, scale, output_grad, input_grad});
 }

@@ -210,7 +210,8 @@ requires(sizeof...(In) > 0 &&
   if (blocks == 0) {
     // Nothing to launch.
   } else if constexpr (staging<Exec>::scratch == Scratch::cached) {
-    Kokkos::parallel_for(where, Kokkos::RangePolicy<Exec>(exec, 0, blocks),
+    Kokkos::parallel_for(where,
+                         Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, blocks),
                          impl::ReduceDirect<Exec, Reducer, F, typename In::non_const_value_type...>{
                              block, partial.data()});
   } else if constexpr (staging<Exec>::scratch == Scratch::shared) {

@@ -60,6 +60,7 @@ struct ExecutionEvents<Kokkos::Cuda> {
   /// Marks the end of the work launched so far. @throws communication_error if CUDA reports an
   /// error.
   [[nodiscard]] static Mark record(const Kokkos::Cuda& exec) {
+    check(cudaSetDevice(exec.cuda_device()));  // an event is of the thread's device
     cudaEvent_t event = nullptr;
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     Mark mark(event, [](cudaEvent_t made) { static_cast<void>(cudaEventDestroy(made)); });
@@ -95,6 +96,7 @@ struct ExecutionEvents<Kokkos::HIP> {
   /// Marks the end of the work launched so far. @throws communication_error if HIP reports an
   /// error.
   [[nodiscard]] static Mark record(const Kokkos::HIP& exec) {
+    check(hipSetDevice(exec.hip_device()));  // an event is of the thread's device
     hipEvent_t event = nullptr;
     check(hipEventCreateWithFlags(&event, hipEventDisableTiming));
     Mark mark(event, [](hipEvent_t made) { static_cast<void>(hipEventDestroy(made)); });

@@ -222,7 +222,8 @@ void ParameterShards<Real, Exec>::add(const Exec& exec) {
                         how.gradient_codec);
   const auto mine = part(m_room->gradients, share(how.gradients));
   Kokkos::parallel_for(
-      "heddle::tensor::add_gradients", Kokkos::RangePolicy<Exec>(exec, 0, mine.size()),
+      "heddle::tensor::add_gradients",
+      Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, mine.size()),
       impl::JoinTo<Sum, Real>{{}, m_gradients.data(), mine.data(), m_gradients.data()});
 }
 

@@ -109,15 +109,15 @@ void vocabulary_cross_entropy_forward(
   kernel::expect_shape(where, "row_loss", row_loss, rows);
   kernel::expect_shape(where, "loss", loss, 1);
   Kokkos::parallel_for(
-      where, Kokkos::RangePolicy<Exec>(exec, 0, rows),
+      where, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, rows),
       impl::VocabularyRows<Exec, Real, Token>{logits, targets, own, partials, row_loss});
   line.merge(exec, partials);
   Kokkos::parallel_for("heddle::tensor::vocabulary_cross_entropy_forward_probabilities",
-                       Kokkos::RangePolicy<Exec>(exec, 0, rows),
+                       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, rows),
                        impl::VocabularyProbabilities<Exec, Real>{logits, partials, row_loss});
   const double share = rows > 0 ? weight / static_cast<double>(rows) : 0;
   Kokkos::parallel_for("heddle::tensor::vocabulary_cross_entropy_forward_sum",
-                       Kokkos::RangePolicy<Exec>(exec, 0, 1),
+                       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, 1),
                        kernel::impl::CrossEntropySum<Exec, Real>{row_loss, loss, share});
 }
 
@@ -137,7 +137,8 @@ void vocabulary_cross_entropy_backward_input(
                        own.count);
   kernel::expect_shape(where, "probabilities", probabilities, rows, own.count);
   const auto share = static_cast<Real>(rows > 0 ? weight / static_cast<double>(rows) : 0);
-  Kokkos::parallel_for(where, Kokkos::RangePolicy<Exec>(exec, 0, rows),
+  Kokkos::parallel_for(where,
+                       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, rows),
                        impl::VocabularyCrossEntropyBackward<Exec, Real, Token>{
                            probabilities, targets, own, logits_grad, share});
 }

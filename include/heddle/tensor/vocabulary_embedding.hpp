@@ -169,7 +169,9 @@ void vocabulary_embedding_backward_weight(
   impl::expect_position_table(where, "position_table_grad", position_table_grad, positions,
                               tokens.extent(1), width);
   Kokkos::parallel_for(
-      where, Kokkos::RangePolicy<Exec>(exec, 0, (width + block - 1) / block),
+      where,
+      Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0,
+                                                                (width + block - 1) / block),
       impl::VocabularyEmbeddingBackward<Exec, Real, Token>{tokens, own, all, token_table_grad});
   const impl::VocabularyEmbeddingBackwardPosition<Exec, Real> add{
       all, position_table_grad, tokens.extent(0), tokens.extent(1), {positions}};
@@ -177,7 +179,9 @@ void vocabulary_embedding_backward_weight(
   if (positions.extent(0) == 0)
     kernel::impl::for_each_element(label, exec, tokens.extent(1), width, add);
   else
-    Kokkos::parallel_for(label, Kokkos::RangePolicy<Exec>(exec, 0, (width + block - 1) / block),
+    Kokkos::parallel_for(label,
+                         Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(
+                             exec, 0, (width + block - 1) / block),
                          impl::VocabularyEmbeddingBackwardPositions<Exec, Real>{add});
 }
 

@@ -26,5 +26,5 @@ struct Fill {
 
 void gate_must_fail() {
   Kokkos::parallel_for("heddle::gate::fill", Kokkos::RangePolicy<gate::Exec>(0, 8),
-                       Fill{{"values", 8}});
+                       Fill{decltype(Fill::values)("values", 8)});
 }

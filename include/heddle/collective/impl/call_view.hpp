@@ -25,6 +25,7 @@
 #include <heddle/comm/gpu_aware.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/device/mirror.hpp>
 #include <heddle/kernel/pack.hpp>
 #include <heddle/memory/message_memory.hpp>
 #include <heddle/memory/space.hpp>
@@ -64,7 +65,7 @@ class CallView {
   using Space = typename View::memory_space;
   static constexpr bool on_host = memory::impl::on_host<Space>;
   using InSpace = Kokkos::View<std::byte*, Space>;
-  using Mirror = decltype(Kokkos::create_mirror_view(std::declval<InSpace>()));
+  using Mirror = decltype(own_mirror(std::declval<InSpace>()));
 
  public:
   CallView(const View& view)  // NOLINT(google-explicit-constructor)
@@ -171,8 +172,7 @@ class CallView {
     if constexpr (!on_host) {
       const DevicePath path = device_path(DevicePath::automatic, on_host, gpu_aware<Space>());
       if (m_use == ViewUse::none || (!computes && handed_over<Space>(path, m_data))) return;
-      if (m_mirror.size() != bytes())
-        m_mirror = Kokkos::create_mirror_view(Kokkos::WithoutInitializing, in_space());
+      if (m_mirror.size() != bytes()) m_mirror = own_mirror(in_space());
       m_mirrored = true;
       if (reads() || m_has_part) Kokkos::deep_copy(exec, m_mirror, in_space());
     }

@@ -66,7 +66,8 @@ class ScheduledWork final : public Work {
   /// Begins it.
   ScheduledWork(MadeCall&& call, const PerformerKey& key)
       : m_call(std::forward<MadeCall>(call)),
-        m_joiner(m_call.exec, m_call.reduction, m_call.options.progress_thread),
+        m_exec(instance(m_call)),
+        m_joiner(m_exec, m_call.reduction, m_call.options.progress_thread),
         m_line(&line()) {
     pack_views(m_call);
     wait_for_work(m_call.exec, Call::where);
@@ -196,7 +197,21 @@ class ScheduledWork final : public Work {
     return true;
   }
 
+  using Exec = typename Call::Space;
+  static constexpr bool on_host = std::is_same_v<typename Exec::memory_space, Kokkos::HostSpace>;
+  using Instance = std::conditional_t<on_host, const Exec&, Exec>;
+
+  /// The instance in which the call's kernels run. On a device, a progress thread has one of its
+  /// own, so that it does not wait for kernels that the caller queues meanwhile.
+  [[nodiscard]] static Instance instance(const Call& call) {
+    if constexpr (!on_host)
+      if (call.options.progress_thread)
+        return Kokkos::Experimental::partition_space(call.exec, 1)[0];
+    return call.exec;
+  }
+
   MadeCall m_call;
+  Instance m_exec;
   Joiner<typename Call::Space, typename Call::MemorySpace, typename Call::Element,
          decltype(Call::reduction)>
       m_joiner;

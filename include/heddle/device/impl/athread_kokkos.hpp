@@ -323,10 +323,12 @@ class TeamPolicyInternal<heddle::Athread, Properties...> : public PolicyTraits<P
         m_league_size(other.m_league_size),
         m_chunk_size(other.m_chunk_size),
         m_scratch(other.m_scratch) {}
+#if KOKKOS_VERSION >= 50000
   TeamPolicyInternal(PolicyUpdate, const TeamPolicyInternal& other, execution_space space)
       : TeamPolicyInternal(other) {
     m_space = space;
   }
+#endif
 
   [[nodiscard]] const execution_space& space() const { return m_space; }
   [[nodiscard]] int league_size() const { return m_league_size; }

@@ -68,7 +68,8 @@ template <ExecutionSpace Exec, class Body>
 void for_each_element(const std::string& label, const Exec& exec, std::size_t rows,
                       std::size_t columns, const Body& body) {
   const std::size_t count = runs_on_host<Exec> && columns > 0 ? rows : rows * columns;
-  Kokkos::parallel_for(label, Kokkos::RangePolicy<Exec>(exec, 0, count),
+  Kokkos::parallel_for(label,
+                       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, count),
                        Elementwise<Exec, Body>{body, columns});
 }
 
@@ -116,7 +117,8 @@ void add_column_sums(const std::string& label, const Exec& exec, std::size_t row
                      const Vector<Real, Exec>& sum) {
   const std::size_t width = columns_per_index<Exec>;
   const std::size_t count = (sum.extent(0) + width - 1) / width;
-  Kokkos::parallel_for(label, Kokkos::RangePolicy<Exec>(exec, 0, count),
+  Kokkos::parallel_for(label,
+                       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, count),
                        ColumnSum<Exec, Real, Term>{term, sum, rows});
 }
 

@@ -45,7 +45,9 @@ KOKKOS_INLINE_FUNCTION void for_each_index(const Box<Axes>& box, const Body& bod
 template <std::size_t Axes, class F, class Out, class In>
 struct StencilGrid {
   using Indices = PerAxis<std::ptrdiff_t, Axes>;
-  static constexpr std::size_t columns = Axes - 1, rows = Axes - 2;  // the last axes
+  // The last axes. They are enumerators because Kokkos::Array takes indices by reference, and nvcc
+  // defines no static member in device code.
+  enum : std::size_t { rows = Axes - 2, columns = Axes - 1 };
 
   F f;
   Out* out;
@@ -83,7 +85,7 @@ template <ExecutionSpace Exec, std::size_t Rank, bool Left, class F, class Out, 
 struct StencilDirect {
   using Grid = StencilGrid<axes_of<Rank>, F, Out, In>;
   using Indices = typename Grid::Indices;
-  static constexpr std::size_t columns = Grid::columns;
+  enum : std::size_t { columns = Grid::columns };
   Grid grid;
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
@@ -140,7 +142,7 @@ struct StencilStaged {
   using Indices = typename Grid::Indices;
   using Window = RingWindow<In, Rank, Left>;
   using Tile = Box<axes_of<Rank>>;
-  static constexpr std::size_t columns = Grid::columns, rows = Grid::rows;
+  enum : std::size_t { rows = Grid::rows, columns = Grid::columns };
   /// Threads of a GPU write their points where they belong; cores gather a plane and copy it.
   static constexpr bool gathers = staging<Exec>::scratch != Scratch::shared;
   Grid grid;
