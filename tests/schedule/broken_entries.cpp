@@ -55,7 +55,9 @@ TEST_CASE("sizes of stages are whole elements of their type") {
   };
   check_broken({
       // 3 bytes in each of 4 microbatches would be 3 elements, and none for the last microbatch.
-      {"activation", with({.activation = 3, .type = Scalar::f32}), {"activation", "3 bytes of f32"}},
+      {"activation",
+       with({.activation = 3, .type = Scalar::f32}),
+       {"activation", "3 bytes of f32"}},
       {"saved", with({.saved = 3, .type = Scalar::f32}), {"saved", "3 bytes"}},
       {"delta", with({.delta = 5, .type = Scalar::f64}), {"delta", "5 bytes of f64"}},
       {"parameters", with({.parameters = 5, .type = Scalar::f64}), {"parameters"}},
@@ -81,8 +83,9 @@ TEST_CASE("buffers and actions of a Builder, and sizes of a Schedule, are checke
       builder.add(spec, uses);
     };
   };
-  const Schedule schedule = gpipe(
-      {.stages = 2, .microbatches = 2, .sizes = {.activation = 8, .saved = 8, .type = Scalar::f64}});
+  const Schedule schedule = gpipe({.stages = 2,
+                                   .microbatches = 2,
+                                   .sizes = {.activation = 8, .saved = 8, .type = Scalar::f64}});
   const auto sizes = [&](const std::function<void(Buffer&)>& change) {
     return [=, &schedule] { (void)schedule.with_sizes(change); };
   };
@@ -102,7 +105,11 @@ TEST_CASE("buffers and actions of a Builder, and sizes of a Schedule, are checke
          b.ends = shared(Ends{3, 16});
        }),
        {"'values'", "f32"}},
-      {"ends", buffer([](Buffer& b) { b.ends = shared(Ends{17, 16}); }), {"'values'", "2 ends"}},
+      {"ends",
+       buffer([](Buffer& b) {
+         b.ends = shared(Ends{17, 16});
+       }),
+       {"'values'", "2 ends"}},
       {"records",
        buffer([](Buffer& b) {
          b.type = Scalar::f64;
@@ -110,9 +117,15 @@ TEST_CASE("buffers and actions of a Builder, and sizes of a Schedule, are checke
        }),
        {"records of 3 f64"}},
       {"no granules", buffer([](Buffer& b) { b.granules = shared(Granules{}); }), {"0 granules"}},
-      {"granule", buffer([](Buffer& b) { b.granules = shared(Granules{-1, 3}); }), {"granules"}},
+      {"granule",
+       buffer([](Buffer& b) {
+         b.granules = shared(Granules{-1, 3});
+       }),
+       {"granules"}},
       {"granules",
-       buffer([](Buffer& b) { b.granules = shared(Granules{1, 2, 3}); }),
+       buffer([](Buffer& b) {
+         b.granules = shared(Granules{1, 2, 3});
+       }),
        {"3 granules for 2 parts"}},
       {"queue", action({.queue = QueueId{9}}, {}), {"queue 9"}},
       {"kind", action({.kind = static_cast<Kind>(99)}, {}), {"kind 99"}},
@@ -150,9 +163,8 @@ TEST_CASE("orders reject kinds, stages and microbatches that do not exist") {
   negative.stages = -1;
   table.push_back({"levels", [=] { (void)stage_levels(negative); }, {"stages = -1"}});
   const auto shares = [](Stage stage, std::size_t share, std::int64_t size, std::int64_t samples) {
-    return [=] {
-      (void)StageShares{.samples = samples, .stages = {{4}}}.range(stage, share, size);
-    };
+    return
+        [=] { (void)StageShares{.samples = samples, .stages = {{4}}}.range(stage, share, size); };
   };
   table.push_back({"share's stage", shares(Stage{3}, 0, 4, 4), {"stage 3"}});
   table.push_back({"share", shares(Stage{0}, 3, 4, 4), {"share 3"}});
@@ -173,7 +185,8 @@ TEST_CASE("the shapes of generators reject numbers that do not fit") {
   std::vector<BrokenEntry> table;
   for (const NamedSchedule& each : catalogue()) {
     const auto with = [&](const char* word, PipelineShape shape) {
-      table.push_back({each.name.data(), [=, orders = each.orders] { (void)orders(shape); }, {word}});
+      table.push_back(
+          {each.name.data(), [=, orders = each.orders] { (void)orders(shape); }, {word}});
     };
     with("", {.ranks = 0});
     with("", {.ranks = -3});
@@ -200,7 +213,8 @@ TEST_CASE("the shapes of generators reject numbers that do not fit") {
                    [] { (void)fork_join(ForkedText{}.say(5), all_bytes); },
                    {"segment 0 of 5 tokens"}});
   for (const Bytes result : {Bytes{0}, all_bytes})
-    table.push_back({"result", [&, result] { (void)bank_gemv({}, products, result); }, {"result ="}});
+    table.push_back(
+        {"result", [&, result] { (void)bank_gemv({}, products, result); }, {"result ="}});
   check_broken(table);
 }
 
@@ -254,7 +268,8 @@ TEST_CASE("forms of attention and exchanges of heads reject numbers that do not 
   form("ways", "ways = 3", {.ranks = 2, .ways = 3});
   form("segments", "segment 1 begins at position 2", {.ranks = 2, .mask = {.segments = {3, 2}}});
   form("tokens", "tokens = -1", {.ranks = 2, .tokens = -1});
-  form("all tokens", "tokens = 92", {.ranks = 2, .tokens = std::numeric_limits<std::int64_t>::max()});
+  form("all tokens", "tokens = 92",
+       {.ranks = 2, .tokens = std::numeric_limits<std::int64_t>::max()});
   form("heads", "heads = 0", {.ranks = 2, .heads = 0});
   form("K,V heads", "kv_heads = 3", {.ranks = 2, .heads = 4, .kv_heads = 3});
   form("width", "head_width = -1", {.ranks = 2, .head_width = -1});
@@ -263,9 +278,7 @@ TEST_CASE("forms of attention and exchanges of heads reject numbers that do not 
   form("type", "unknown type 99", {.ranks = 2, .type = no_scalar});
   const AttentionPieces pieces(AttentionForm{.ranks = 2});
   const auto block = [&](AttentionBlock given) {
-    return [=, &pieces] {
-      (void)pieces.pairs(given);
-    };
+    return [=, &pieces] { (void)pieces.pairs(given); };
   };
   table.push_back({"queries", block({.queries = 9}), {"block 9 of 2"}});
   table.push_back({"keys", block({.keys = 9}), {"block 9 of 2"}});
@@ -281,7 +294,8 @@ TEST_CASE("forms of attention and exchanges of heads reject numbers that do not 
   heads("no K,V heads", "kv_heads = 0", {.tokens = 8, .heads = 2, .kv_heads = 0});
   heads("K,V heads", "kv_heads = 3", {.tokens = 8, .heads = 4, .kv_heads = 3});
   heads("no width", "head_width = 0", {.tokens = 8, .heads = 2, .kv_heads = 2, .head_width = 0});
-  heads("width", "head_width = 184", {.tokens = 8, .heads = 2, .kv_heads = 2, .head_width = all_bytes});
+  heads("width", "head_width = 184",
+        {.tokens = 8, .heads = 2, .kv_heads = 2, .head_width = all_bytes});
   heads("sequences", "sequences = 184",
         {.sequences = all_bytes, .tokens = 8, .heads = 2, .kv_heads = 2});
   const HeadExchange good{.tokens = 8, .heads = 2, .kv_heads = 2};

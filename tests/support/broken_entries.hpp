@@ -5,8 +5,8 @@
 /// @file
 /// check_broken(): tables of calls whose arguments have one broken entry each.
 
-#include <functional>
 #include <exception>
+#include <functional>
 #include <string>
 #include <vector>
 

@@ -84,14 +84,15 @@ class LocalUpdates {
     expects(m_step != nullptr, [] {
       return ErrorInfo{where, "the local step is an empty function"};
     });
-    expects(outer.momentum >= 0 && outer.momentum < 1 && outer.rate > 0 &&
-                std::isfinite(outer.rate) && outer.clip > 0,
-            [&] {
-              return ErrorInfo{where, "the outer update is not valid",
-                               text("momentum = ", outer.momentum, ", rate = ", outer.rate,
-                                    ", clip = ", outer.clip),
-                               "use a momentum in [0, 1), a finite rate above 0 and a clip above 0"};
-            });
+    expects(
+        outer.momentum >= 0 && outer.momentum < 1 && outer.rate > 0 && std::isfinite(outer.rate) &&
+            outer.clip > 0,
+        [&] {
+          return ErrorInfo{
+              where, "the outer update is not valid",
+              text("momentum = ", outer.momentum, ", rate = ", outer.rate, ", clip = ", outer.clip),
+              "use a momentum in [0, 1), a finite rate above 0 and a clip above 0"};
+        });
     std::copy(m_parameters.begin(), m_parameters.end(), m_shared.begin());
   }
 

@@ -78,7 +78,8 @@ class Mailbox {
       expects(rank != transport.rank() && +rank < static_cast<std::size_t>(transport.size()) &&
                   std::count(peers.begin(), peers.end(), rank) == 1,
               [&] {
-                return ErrorInfo{"heddle::Mailbox", "each peer must be another rank, and named once",
+                return ErrorInfo{"heddle::Mailbox",
+                                 "each peer must be another rank, and named once",
                                  text("peer ", rank, " of rank ", transport.rank(), ", there are ",
                                       transport.size(), " ranks")};
               });

@@ -93,9 +93,9 @@ HEDDLE_INLINE EdgeShare decomposed_share(std::span<const std::int64_t> sums, std
   constexpr const char* where = "heddle::decomposed_share";
   expects(!sums.empty() && sums.front() == 0 && sums.back() >= 0, [&] {
     return ErrorInfo{where, "running sums begin with 0 and ascend",
-                     sums.empty() ? std::string("there are none")
-                                  : text("the first one is ", sums.front(), ", the last one ",
-                                         sums.back())};
+                     sums.empty()
+                         ? std::string("there are none")
+                         : text("the first one is ", sums.front(), ", the last one ", sums.back())};
   });
   expects(worker >= 0 && worker < workers, [&] {
     return ErrorInfo{where, "there is no such worker",

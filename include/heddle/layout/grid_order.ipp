@@ -198,13 +198,13 @@ namespace impl {
 inline void check(const GridOrder& order) {
   constexpr const char* where = "heddle::GridOrder";
   const auto cells = static_cast<std::int64_t>(order.cells.size());
-  expects(order.rows >= 1 && order.columns >= 1 && std::int64_t{order.rows} * order.columns == cells,
-          [&] {
-            return ErrorInfo{where, "an order has every cell of its grid",
-                             text(order.rows, " rows, ", order.columns, " columns, ", cells,
-                                  " cells"),
-                             "use locality_order()"};
-          });
+  expects(
+      order.rows >= 1 && order.columns >= 1 && std::int64_t{order.rows} * order.columns == cells,
+      [&] {
+        return ErrorInfo{where, "an order has every cell of its grid",
+                         text(order.rows, " rows, ", order.columns, " columns, ", cells, " cells"),
+                         "use locality_order()"};
+      });
   std::vector<bool> seen(order.cells.size(), false);
   for (std::size_t i = 0; i < order.cells.size(); ++i) {
     const std::int64_t cell = order.cells[i];

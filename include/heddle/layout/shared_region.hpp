@@ -56,7 +56,7 @@ class SharedRegion {
   };
 
   /// Constructs the region of these runs. It is empty if a dimension has no runs.
-  /// @throws contract_error if a position is negative, or if a run has no index.
+  /// @throws contract_error if a run has no index.
   explicit SharedRegion(std::vector<std::vector<SharedRun>> runs);
   /// Constructs the region of the common indices of `a` and `b`, which have one set for each
   /// dimension.

@@ -67,8 +67,8 @@ HEDDLE_INLINE SharedRegion::SharedRegion(std::vector<std::vector<SharedRun>> run
   for (std::size_t dim = 0; dim < m_runs.size(); ++dim)
     for (std::size_t i = 0; i < m_runs[dim].size(); ++i) {
       const SharedRun& run = m_runs[dim][i];
-      expects(run.a >= 0 && run.b >= 0 && run.size >= 1, [&] {
-        return ErrorInfo{"heddle::SharedRegion", "a run has positions, and at least one index",
+      expects(run.size >= 1, [&] {  // positions may be negative: they can lie in a halo
+        return ErrorInfo{"heddle::SharedRegion", "a run has at least one index",
                          text("run ", i, " of dimension ", dim, ": a = ", run.a, ", b = ", run.b,
                               ", size = ", run.size)};
       });
@@ -119,8 +119,8 @@ HEDDLE_INLINE std::vector<StridedBlock> SharedRegion::blocks(Side side, const Ar
       const std::int64_t begin = array.first[dim] + (side == Side::a ? run.a : run.b);
       expects(begin >= 0 && run.size <= array.extents[dim] - begin, [&] {
         return ErrorInfo{"heddle::SharedRegion::blocks", "a run lies outside of the array",
-                         text("dimension ", dim, ": positions ", begin, " to ", begin + run.size - 1,
-                              " of ", array.extents[dim])};
+                         text("dimension ", dim, ": positions ", begin, " to ",
+                              begin + run.size - 1, " of ", array.extents[dim])};
       });
     }
   std::vector<std::vector<Stripe>> stripes;

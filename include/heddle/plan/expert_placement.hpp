@@ -58,8 +58,8 @@ class ExpertAffinity {
   std::vector<std::uint64_t> m_counts;
 };
 
-/// The rank of every expert. In the placements of contiguous_experts() and place_experts() every rank
-/// has the same number of experts of each layer.
+/// The rank of every expert. In the placements of contiguous_experts() and place_experts() every
+/// rank has the same number of experts of each layer.
 struct ExpertPlacement {
   int ranks = 1;            ///< number of ranks
   std::size_t layers = 0;   ///< number of layers

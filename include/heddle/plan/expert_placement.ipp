@@ -46,9 +46,9 @@ HEDDLE_INLINE void ExpertPlacement::expect_valid(const char* where) const {
   expects(ranks >= 1, [&] {
     return ErrorInfo{where, "a placement needs at least one rank", text("ranks = ", ranks)};
   });
-  const bool complete = experts == 0 ? ranks_of.empty()
-                                     : ranks_of.size() % experts == 0 &&
-                                           ranks_of.size() / experts == layers;
+  const bool complete = experts == 0
+                            ? ranks_of.empty()
+                            : ranks_of.size() % experts == 0 && ranks_of.size() / experts == layers;
   expects(complete, [&] {
     return ErrorInfo{where, "a placement needs the rank of each expert of each layer",
                      text("ranks_of has ", ranks_of.size(), " entries for ", layers, " layers of ",

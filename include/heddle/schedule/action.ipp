@@ -31,19 +31,18 @@ HEDDLE_INLINE void expect_sizes(const Buffer& buffer, std::string_view label, co
                           std::move(why)),
                      fix};
   };
-  expects(is_known(buffer.type), [&] {
-    return fail("a buffer needs a type of its elements", text(buffer.type));
-  });
+  expects(is_known(buffer.type),
+          [&] { return fail("a buffer needs a type of its elements", text(buffer.type)); });
   if (buffer.ends != nullptr)
     expects(buffer.ends->size() == buffer.parts && buffer.parts >= 1 &&
                 buffer.ends->back() == buffer.bytes && std::ranges::is_sorted(*buffer.ends),
             [&] {
-              return fail("the ends of the parts do not match the buffer",
-                          text(buffer.ends->size(), " ends for ", buffer.parts,
-                               " parts, the last at ",
-                               buffer.ends->empty() ? Bytes{0} : buffer.ends->back(), " of ",
-                               buffer.bytes, " bytes"),
-                          "give each part an ascending end; the last end is the size of the buffer");
+              return fail(
+                  "the ends of the parts do not match the buffer",
+                  text(buffer.ends->size(), " ends for ", buffer.parts, " parts, the last at ",
+                       buffer.ends->empty() ? Bytes{0} : buffer.ends->back(), " of ", buffer.bytes,
+                       " bytes"),
+                  "give each part an ascending end; the last end is the size of the buffer");
             });
   const Bytes each = value_bytes(buffer);
   bool whole = buffer.bytes % each == 0;

@@ -77,10 +77,10 @@ class BasicBankCosts {
       return m_times.controller + T(static_cast<std::int64_t>(+action.item)) * m_times.per_result;
     const std::size_t product = +action.stage, bank = +action.item;
     expects(product < m_work.size() && bank < m_work[product].size(), [&] {
-      return ErrorInfo{"heddle::BankCosts", "the schedule is of other products or banks",
-                       text("bank ", bank, " in product ", product, ", the costs have ",
-                            m_work.size(), " products in ", m_work.empty() ? 0 : m_work[0].size(),
-                            " banks")};
+      return ErrorInfo{
+          "heddle::BankCosts", "the schedule is of other products or banks",
+          text("bank ", bank, " in product ", product, ", the costs have ", m_work.size(),
+               " products in ", m_work.empty() ? 0 : m_work[0].size(), " banks")};
     });
     return bank_time(m_work[product][bank]);
   }

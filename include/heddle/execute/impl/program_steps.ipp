@@ -63,8 +63,8 @@ HEDDLE_INLINE void expect_program(const Program& program, int ranks) {
     const Step& next = program.steps[i + 1];
     expect(+step.action < program.schedule.size(), "an action that does not exist", "step ", i,
            ": action ", step.action, " of ", program.schedule.size());
-    expect(!step.posts() || step.port < program.ports.size(), "a port that does not exist",
-           "step ", i, ": port ", step.port, " of ", program.ports.size());
+    expect(!step.posts() || step.port < program.ports.size(), "a port that does not exist", "step ",
+           i, ": port ", step.port, " of ", program.ports.size());
     expect(step.first_use <= next.first_use && next.first_use <= program.uses.size(),
            "a use that does not exist", "step ", i, ": uses ", step.first_use, " to ",
            next.first_use, " of ", program.uses.size());

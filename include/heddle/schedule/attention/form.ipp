@@ -140,9 +140,9 @@ HEDDLE_INLINE void AttentionForm::expect_valid(const char* where) const {
   __extension__ using Wide = __int128;
   const Wide rows = Wide{all_tokens()} * heads;  // 63 and 31 bits
   expects(rows <= (std::int64_t{1} << 58) / (std::int64_t{head_width} + 1), [&] {
-    return ErrorInfo{where, "the elements do not fit in 58 bits",
-                     text("tokens = ", all_tokens(), ", heads = ", heads, ", head_width = ",
-                          head_width)};
+    return ErrorInfo{
+        where, "the elements do not fit in 58 bits",
+        text("tokens = ", all_tokens(), ", heads = ", heads, ", head_width = ", head_width)};
   });
   mask.expect_valid(where);
 }
@@ -268,8 +268,8 @@ HEDDLE_INLINE Schedule reuse_own_block(const Schedule& schedule, const Attention
     if (!is_ring(buffer) || buffer.parts <= pieces) return buffer;
     expects(buffer.parts == 2 * pieces, [&] {
       return ErrorInfo{where, "the ring does not have two slots",
-                       text("'", schedule.name(), "' has ", buffer.parts, " parts there, ",
-                            pieces, " in a block"),
+                       text("'", schedule.name(), "' has ", buffer.parts, " parts there, ", pieces,
+                            " in a block"),
                        "fold_attention() it to two slots first"};
     });
     buffer.parts = pieces;

@@ -32,9 +32,9 @@ HEDDLE_INLINE void HeadExchange::expect_valid(std::size_t ranks) const {
                      text("ranks = ", ranks, ", tokens = ", tokens)};
   });
   expects(heads >= 1 && kv_heads >= 1 && heads % kv_heads == 0 && head_width >= 1, [&] {
-    return ErrorInfo{where, "the heads need columns, and must be a multiple of the K,V heads",
-                     text("heads = ", heads, ", kv_heads = ", kv_heads, ", head_width = ",
-                          head_width)};
+    return ErrorInfo{
+        where, "the heads need columns, and must be a multiple of the K,V heads",
+        text("heads = ", heads, ", kv_heads = ", kv_heads, ", head_width = ", head_width)};
   });
   // The largest array has the columns Q | K | V of every token, and K,V no more than Q.
   std::uint64_t product = 3;
@@ -45,8 +45,8 @@ HEDDLE_INLINE void HeadExchange::expect_valid(std::size_t ranks) const {
   expects(fits && product <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()),
           [&] {
             return ErrorInfo{where, "the elements do not fit in 63 bits",
-                             text("sequences = ", sequences, ", tokens = ", tokens, ", heads = ",
-                                  heads, ", head_width = ", head_width)};
+                             text("sequences = ", sequences, ", tokens = ", tokens,
+                                  ", heads = ", heads, ", head_width = ", head_width)};
           });
 }
 

@@ -31,8 +31,7 @@ HEDDLE_INLINE Schedule fork_join(const ForkedText& text, Bytes per_token) {
   std::vector<BufferId> buffers;
   std::vector<Use> uses;
   for (std::size_t s = 0; s < segments.size(); ++s) {
-    expects(static_cast<Bytes>(segments[s].tokens) <=
-                std::numeric_limits<Bytes>::max() / per_token,
+    expects(static_cast<Bytes>(segments[s].tokens) <= std::numeric_limits<Bytes>::max() / per_token,
             [&] {
               return ErrorInfo{"heddle::schedule::fork_join",
                                "the bytes of a segment do not fit in 64 bits",

@@ -27,7 +27,8 @@ HEDDLE_INLINE void cut_in_parts(Buffer& buffer, std::vector<Bytes> sizes, bool b
   buffer.bytes = 0;
   for (std::size_t part = 0; part < sizes.size(); ++part)
     expects(!__builtin_add_overflow(buffer.bytes, sizes[part], &buffer.bytes), [&] {
-      return ErrorInfo{"heddle::Buffer", "the parts of a buffer have more bytes than fit in 64 bits",
+      return ErrorInfo{"heddle::Buffer",
+                       "the parts of a buffer have more bytes than fit in 64 bits",
                        text("part ", part, " of stage ", buffer.stage, " on rank ", buffer.rank,
                             " has ", sizes[part], " bytes")};
     });

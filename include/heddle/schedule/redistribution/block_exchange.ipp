@@ -66,8 +66,8 @@ HEDDLE_INLINE void check(const BlockExchange& exchange) {
     const ExchangeStep& step = exchange.steps[s];
     for (std::size_t d = 0; d < step.deliveries.size(); ++d) {
       const Delivery& delivery = step.deliveries[d];
-      expects(delivery.parts >= 1 && std::uint64_t{delivery.piece} + delivery.parts <
-                                         exchange.pieces.size(),
+      expects(delivery.parts >= 1 &&
+                  std::uint64_t{delivery.piece} + delivery.parts < exchange.pieces.size(),
               [&] {
                 return ErrorInfo{where, "a delivery names pieces that do not exist",
                                  text("delivery ", d, " of step ", s, " ('", step.name,

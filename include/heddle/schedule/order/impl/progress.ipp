@@ -40,10 +40,10 @@ inline void expect_numbers(const Orders& orders) {
   for (const auto& list : orders.ranks) entries += list.size();
   const std::size_t most = std::max(entries, small);
   expects(orders.graph.stages >= 0 && static_cast<std::size_t>(orders.graph.stages) <= most, [&] {
-    return ErrorInfo{where(), "the stage graph does not fit the orders",
-                     text("graph.stages = ", orders.graph.stages, ", there are ", entries,
-                          " entries"),
-                     "use 0 for a chain over the stages of the orders"};
+    return ErrorInfo{
+        where(), "the stage graph does not fit the orders",
+        text("graph.stages = ", orders.graph.stages, ", there are ", entries, " entries"),
+        "use 0 for a chain over the stages of the orders"};
   });
   for (std::size_t rank = 0; rank < orders.ranks.size(); ++rank)
     for (std::size_t i = 0; i < orders.ranks[rank].size(); ++i) {

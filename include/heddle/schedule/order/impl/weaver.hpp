@@ -89,10 +89,10 @@ class Weaver {
                                                  {"parameters", m_sizes.parameters}};
     for (const auto& [name, bytes] : all)
       expects(bytes % size_of(m_sizes.type) == 0 && bytes <= most, [&] {
-        return ErrorInfo{where(), text("StageSizes::", name, " is not whole elements, or too large"),
-                         text(bytes, " bytes of ", m_sizes.type, ", ", m_stages.items(),
-                              " microbatches"),
-                         text("give bytes that are a multiple of ", size_of(m_sizes.type))};
+        return ErrorInfo{
+            where(), text("StageSizes::", name, " is not whole elements, or too large"),
+            text(bytes, " bytes of ", m_sizes.type, ", ", m_stages.items(), " microbatches"),
+            text("give bytes that are a multiple of ", size_of(m_sizes.type))};
       });
   }
 
