@@ -86,10 +86,12 @@ void exchange_sizes(T& transport, const char* what, std::span<const Bytes> outgo
 }  // namespace impl
 
 /// Returns the bytes `mine` of every rank, by rank, on every rank. All ranks must call it.
+/// @throws contract_error if an option is invalid; communication_error as finish().
 template <Transport T>
 [[nodiscard]] std::vector<std::vector<std::byte>> all_gather(T& transport,
                                                              std::span<const std::byte> mine,
                                                              const ExecuteOptions& options = {}) {
+  expect_valid(options, "heddle::all_gather");
   const auto ranks = static_cast<std::uint32_t>(transport.size());
   const std::vector<Bytes> own(ranks, mine.size());
   std::vector<Bytes> sizes = own;
@@ -106,12 +108,13 @@ template <Transport T>
 /// Sends the bytes `blocks[r]` to rank r, for every rank, and returns the blocks of all ranks for
 /// this one. A rank first sends the size of each block, and then the blocks that are not empty. All
 /// ranks must call it.
-/// @throws contract_error if there is not one block for each rank; communication_error as
-///         finish().
+/// @throws contract_error if there is not one block for each rank, or if an option is invalid;
+///         communication_error as finish().
 template <Transport T>
 [[nodiscard]] std::vector<std::vector<std::byte>> all_to_all(
     T& transport, const std::vector<std::vector<std::byte>>& blocks,
     const ExecuteOptions& options = {}) {
+  expect_valid(options, "heddle::all_to_all");
   const auto ranks = static_cast<std::uint32_t>(transport.size());
   const std::uint32_t self = transport.rank().value;
   expects(blocks.size() == ranks, [&] {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string_view>
 
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/idle.hpp>
@@ -31,6 +32,11 @@ struct ExecuteOptions {
   Seconds grace = 1;
 };
 
+/// Checks the times of ExecuteOptions on behalf of the function `where`.
+/// @throws contract_error if the watchdog is below 0 or NaN, or if `grace` is below 0 or not
+///         finite.
+void expect_valid(const ExecuteOptions& options, const char* where);
+
 /// The time in which a step of the Program took place. The `end` of a send, a receive or a move of
 /// a Mover is the time at which its completion was seen, at the latest before the first action that
 /// needed it.
@@ -40,3 +46,7 @@ struct Stamp {
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/execute/execute_options.ipp>
+#endif

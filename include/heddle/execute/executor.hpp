@@ -56,13 +56,14 @@ template <Transport T>
 class Executor {
  public:
   /// Prepares to run `program` over `transport`, to which the executor refers.
-  /// @throws contract_error if an action of the handler uses a buffer that the mover holds, such as
-  ///         a move between tiers that shares its queue with other work.
+  /// @throws contract_error if an option is invalid, if the program names a port, use or rank that
+  ///         does not exist, or if an action of the handler uses a buffer that the mover holds,
+  ///         such as a move between tiers that shares its queue with other work.
   Executor(Program program, T& transport, ExecuteOptions options = {})
       : m_program(std::move(program)),
         m_transport(&transport),
         m_options(std::move(options)),
-        m_flight(divided(m_program, m_options.mover), transport, m_options.mover) {
+        m_flight(divided(m_program, m_options, transport), transport, m_options.mover) {
     m_flight.record(m_options.record);
   }
 
@@ -203,10 +204,14 @@ class Executor {
   }
 
  private:
-  /// Lets `mover` perform the moves between tiers of `program`, or the handler if there is none.
-  static const Program& divided(Program& program, const MoverRef& mover) {
-    if (mover)
-      impl::expect_mover_lanes(program, mover);
+  /// Checks the arguments of the constructor. Lets the mover perform the moves between tiers of
+  /// `program`, or the handler if there is none.
+  static const Program& divided(Program& program, const ExecuteOptions& options,
+                                const T& transport) {
+    expect_valid(options, "heddle::Executor");
+    impl::expect_program(program, transport.size());
+    if (options.mover)
+      impl::expect_mover_lanes(program, options.mover);
     else
       impl::leave_moves_to_handler(program);
     return program;

@@ -20,6 +20,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/transport.hpp>
@@ -140,9 +141,10 @@ class ExpertWalk {
 ///
 /// Both compute the same rows, bit by bit. Returns the traffic of this rank. All ranks must call it
 /// with the same arguments.
-/// @throws contract_error if the placement is for another number of ranks, if the rows are not a
-///         whole number of tokens, or if a route names an expert that does not exist; what the
-///         callables throw, after which the other ranks throw communication_error.
+/// @throws contract_error if the placement is invalid or for another number of ranks, if the rows
+///         are not a whole number of tokens, or if a route names an expert that does not exist;
+///         what the callables throw. After such an error the other ranks throw
+///         communication_error.
 template <Transport X, class T, class Route, class Expert>
 requires std::is_trivially_copyable_v<T> &&
     std::is_invocable_r_v<std::size_t, Route&, std::uint64_t, std::size_t, std::span<const T>> &&
@@ -152,10 +154,14 @@ requires std::is_trivially_copyable_v<T> &&
                                    Route&& route, Expert&& expert) {
   constexpr const char* where = "heddle::walk_experts";
   const std::size_t width = options.width;
-  expects(placement.ranks == transport.size() && width >= 1 && rows.size() % width == 0, [&] {
-    return ErrorInfo{where, "the placement or the rows do not fit",
-                     text("a placement for ", placement.ranks, " ranks, ", transport.size(),
-                          " ranks, ", rows.size(), " numbers in rows of ", width)};
+  abort_on_error(transport, where, [&] {
+    placement.expect_valid(where);
+    expects(placement.ranks == transport.size() && width >= 1 && rows.size() % width == 0, [&] {
+      return ErrorInfo{where, "the placement or the rows do not fit",
+                       text("a placement for ", placement.ranks, " ranks, ", transport.size(),
+                            " ranks, ", rows.size(), " numbers in rows of ", width)};
+    });
+    expect_valid(options.wait, where);
   });
   const std::uint64_t tokens = rows.size() / width;
   const auto ranks = static_cast<std::uint64_t>(transport.size());

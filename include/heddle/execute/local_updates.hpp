@@ -30,7 +30,7 @@ namespace heddle::inline v0 {
 /// The outer update of LocalUpdates, with the defaults of CO2 (Sun et al., ICLR 2024).
 struct OuterUpdate {
   double momentum = 0.5;    ///< the share of the old momentum that is kept, from 0 to below 1
-  double rate = 1;          ///< the learning rate of the outer update, above 0
+  double rate = 1;          ///< the learning rate of the outer update, finite and above 0
   bool gap_penalty = true;  ///< whether the distance to a late average is divided by the gap
   double clip = 1;          ///< the largest magnitude of an element of the momentum, above 0
 };
@@ -81,12 +81,18 @@ class LocalUpdates {
         m_parameters(std::move(start)),
         m_shared(2 * m_parameters.size(), T{0}),
         m_data(m_parameters.size(), T{0}) {
-    expects(outer.momentum >= 0 && outer.momentum < 1 && outer.rate > 0 && outer.clip > 0, [&] {
-      return ErrorInfo{
-          where, "the outer update is not valid",
-          text("momentum = ", outer.momentum, ", rate = ", outer.rate, ", clip = ", outer.clip),
-          "use a momentum in [0, 1), and a rate and a clip above 0"};
+    expects(m_step != nullptr, [] {
+      return ErrorInfo{where, "the local step is an empty function"};
     });
+    expects(
+        outer.momentum >= 0 && outer.momentum < 1 && outer.rate > 0 && std::isfinite(outer.rate) &&
+            outer.clip > 0,
+        [&] {
+          return ErrorInfo{
+              where, "the outer update is not valid",
+              text("momentum = ", outer.momentum, ", rate = ", outer.rate, ", clip = ", outer.clip),
+              "use a momentum in [0, 1), a finite rate above 0 and a clip above 0"};
+        });
     std::copy(m_parameters.begin(), m_parameters.end(), m_shared.begin());
   }
 

@@ -69,12 +69,20 @@ class Mailbox {
   /// @throws contract_error if a peer is this rank, or appears twice.
   Mailbox(T& transport, std::span<const Rank> peers, const MailboxOptions& options = {})
       : m_transport(transport), m_options(options), m_peers(peers.size()), m_open(peers.size()) {
+    expects(options.doing != nullptr, [] {
+      return ErrorInfo{"heddle::Mailbox", "MailboxOptions::doing is a null pointer"};
+    });
+    expect_valid(ExecuteOptions{.watchdog = options.watchdog}, "heddle::Mailbox");
     for (std::size_t i = 0; i < peers.size(); ++i) {
       const Rank rank = peers[i];
-      expects(rank != transport.rank() && std::count(peers.begin(), peers.end(), rank) == 1, [&] {
-        return ErrorInfo{"heddle::Mailbox", "each peer must be another rank, and named once",
-                         text("peer ", rank, " of rank ", transport.rank())};
-      });
+      expects(rank != transport.rank() && +rank < static_cast<std::size_t>(transport.size()) &&
+                  std::count(peers.begin(), peers.end(), rank) == 1,
+              [&] {
+                return ErrorInfo{"heddle::Mailbox",
+                                 "each peer must be another rank, and named once",
+                                 text("peer ", rank, " of rank ", transport.rank(), ", there are ",
+                                      transport.size(), " ranks")};
+              });
       m_peers[i].rank = rank;
     }
     for (Peer& peer : m_peers) expect_header(peer);

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -39,6 +40,14 @@ HEDDLE_INLINE Timeline Trail::timeline(const std::string& name) const {
   std::stable_sort(by_end.begin(), by_end.end(), [&](std::uint32_t a, std::uint32_t b) {
     return m_events[a].end < m_events[b].end;
   });
+  for (const TrailEvent& event : m_events)
+    expects(+event.worker < std::size_t{1} << 20 && event.item >= 0 &&
+                event.item <= std::numeric_limits<std::uint32_t>::max(),
+            [&] {
+              return ErrorInfo{"heddle::Trail::timeline",
+                               "a timeline needs workers below 2^20 and items from 0 to 2^32 - 1",
+                               text("worker ", event.worker, ", item ", event.item)};
+            });
   const auto workers = static_cast<std::size_t>(this->workers());
   const Seconds begin = m_events.empty() ? 0 : m_events[by_start.front()].start;
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,11 @@ HEDDLE_INLINE void check(const DramGrid& grid, const Gemv& gemv) {
     return ErrorInfo{where, "the memory has no banks",
                      text("channels = ", grid.channels, ", banks = ", grid.banks)};
   });
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  expects(std::int64_t{grid.channels} * grid.banks <= most, [&] {
+    return ErrorInfo{where, "the banks do not fit in an int",
+                     text("channels = ", grid.channels, ", banks = ", grid.banks)};
+  });
   expects(grid.burst >= 1 && grid.row >= grid.burst && grid.row % grid.burst == 0 &&
               grid.vector >= grid.burst && grid.vector % grid.burst == 0,
           [&] {
@@ -35,6 +41,18 @@ HEDDLE_INLINE void check(const DramGrid& grid, const Gemv& gemv) {
         "heddle::Gemv", "the matrix has no elements, or there is no vector",
         text("outputs = ", gemv.outputs, ", inputs = ", gemv.inputs, ", heads = ", gemv.heads)};
   });
+  const std::int64_t longest = std::max(gemv.inputs, gemv.reserved);
+  std::int64_t vectors = 0;
+  std::int64_t reads = 0;
+  std::int64_t bytes = 0;
+  expects(!__builtin_mul_overflow(longest, gemv.heads, &vectors) &&
+              !__builtin_mul_overflow(vectors, gemv.outputs, &reads) &&
+              !__builtin_mul_overflow(reads, std::max<Bytes>(gemv.element, 8), &bytes),
+          [&] {
+            return ErrorInfo{"heddle::Gemv", "the bytes of the elements do not fit in 63 bits",
+                             text("outputs = ", gemv.outputs, ", inputs = ", gemv.inputs,
+                                  ", reserved = ", gemv.reserved, ", heads = ", gemv.heads)};
+          });
   expects(gemv.element >= 1 && grid.burst % gemv.element == 0, [&] {
     return ErrorInfo{"heddle::Gemv", "a burst consists of elements",
                      text("element = ", gemv.element, ", burst = ", grid.burst)};

@@ -91,8 +91,11 @@ HEDDLE_INLINE double FrontierRun::imbalance() const noexcept {
 HEDDLE_INLINE EdgeShare decomposed_share(std::span<const std::int64_t> sums, std::int64_t worker,
                                          std::int64_t workers) {
   constexpr const char* where = "heddle::decomposed_share";
-  expects(!sums.empty(), [&] {
-    return ErrorInfo{where, "there are no running sums", "expected at least one, which is 0"};
+  expects(!sums.empty() && sums.front() == 0 && sums.back() >= 0, [&] {
+    return ErrorInfo{where, "running sums begin with 0 and ascend",
+                     sums.empty()
+                         ? std::string("there are none")
+                         : text("the first one is ", sums.front(), ", the last one ", sums.back())};
   });
   expects(worker >= 0 && worker < workers, [&] {
     return ErrorInfo{where, "there is no such worker",
@@ -104,6 +107,12 @@ HEDDLE_INLINE EdgeShare decomposed_share(std::span<const std::int64_t> sums, std
   if (share.count == 0) return {};
   const auto first = static_cast<std::int64_t>(share.first);
   const auto above = std::upper_bound(sums.begin(), sums.end(), first);
+  // Finds sums that descend here. All of them are not checked, because a step calls this often.
+  expects(above != sums.end() && *(above - 1) <= first, [&] {
+    return ErrorInfo{where, "running sums begin with 0 and ascend",
+                     text("share ", worker, " begins at edge ", first, ", after sum ",
+                          above - sums.begin() - 1)};
+  });
   return {static_cast<std::size_t>(above - sums.begin() - 1), first - *(above - 1),
           static_cast<std::int64_t>(share.count)};
 }
@@ -112,6 +121,7 @@ HEDDLE_INLINE std::vector<std::vector<std::int64_t>> frontier_loads(
     const Graph& graph, std::span<const std::int32_t> frontier, const FrontierOptions& options) {
   constexpr const char* where = "heddle::frontier_loads";
   check(options);
+  check(graph);
   std::vector<std::int64_t> degrees;
   for (const std::int32_t node : frontier) {
     expects(node >= 0 && node < graph.nodes(), [&] {
@@ -155,6 +165,7 @@ HEDDLE_INLINE FrontierLoad summed_load(std::span<const std::int64_t> edges_by_wo
 
 HEDDLE_INLINE std::int64_t graph_words(const Graph& graph, const FrontierOptions& options) {
   check(options);
+  check(graph);
   if (options.balance == FrontierBalance::edges) return coo_words(graph);
   if (options.balance != FrontierBalance::splitting) return csr_words(graph);
   const NodeParts split =

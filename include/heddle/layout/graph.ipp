@@ -108,15 +108,18 @@ HEDDLE_INLINE void check(const Graph& graph) {
 }
 
 HEDDLE_INLINE std::int64_t csr_words(const Graph& graph) {
+  check(graph);
   return graph.nodes() + 1 + graph.edges() * (graph.weighted() ? 2 : 1);
 }
 
 HEDDLE_INLINE std::int64_t coo_words(const Graph& graph) {
+  check(graph);
   return graph.edges() * (graph.weighted() ? 3 : 2);
 }
 
 HEDDLE_INLINE NodeParts split_nodes(const Graph& graph, std::int32_t max_degree) {
   constexpr const char* where = "heddle::split_nodes";
+  check(graph);
   expects(max_degree >= 1, [&] {
     return ErrorInfo{where, "a part of a node has no edges",
                      text("max_degree = ", max_degree, ", expected at least 1"),
@@ -151,6 +154,7 @@ HEDDLE_INLINE std::int32_t degree_limit(const Graph& graph, std::int32_t bins) {
     return ErrorInfo{"heddle::degree_limit", "the histogram has no bins",
                      text("bins = ", bins, ", expected at least 1")};
   });
+  check(graph);
   const std::int64_t most = graph.max_degree();
   if (most == 0) return 1;
   std::vector<std::int64_t> nodes(static_cast<std::size_t>(bins), 0);

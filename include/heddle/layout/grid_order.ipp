@@ -169,14 +169,16 @@ HEDDLE_INLINE GridOrder locality_order(int rows, int columns, std::span<const st
   expects(rows >= 1 && columns >= 1, [&] {
     return ErrorInfo{where, "the grid has no cells", text(rows, " rows, ", columns, " columns")};
   });
+  const std::int64_t cells = std::int64_t{rows} * columns;
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    expects(sizes[i] >= 1, [&] {
-      return ErrorInfo{where, "a group has at least one cell", text("sizes[", i, "] = ", sizes[i])};
+    expects(sizes[i] >= 1 && sizes[i] <= cells - sum, [&] {
+      return ErrorInfo{where, "a group has at least one cell, and all groups those of the grid",
+                       text("sizes[", i, "] = ", sizes[i], " after ", sum, " of ", cells, " cells"),
+                       "cosine_group_sizes() returns sizes that fit"};
     });
     sum += sizes[i];
   }
-  const std::int64_t cells = std::int64_t{rows} * columns;
   expects(sum == cells, [&] {
     return ErrorInfo{where, "every cell belongs to one group",
                      text("the sizes sum to ", sum, ", the grid has ", cells, " cells"),
@@ -191,7 +193,50 @@ HEDDLE_INLINE GridOrder locality_order(int rows, int columns, std::span<const st
   return order.take();
 }
 
+namespace impl {
+
+inline void check(const GridOrder& order) {
+  constexpr const char* where = "heddle::GridOrder";
+  const auto cells = static_cast<std::int64_t>(order.cells.size());
+  expects(
+      order.rows >= 1 && order.columns >= 1 && std::int64_t{order.rows} * order.columns == cells,
+      [&] {
+        return ErrorInfo{where, "an order has every cell of its grid",
+                         text(order.rows, " rows, ", order.columns, " columns, ", cells, " cells"),
+                         "use locality_order()"};
+      });
+  std::vector<bool> seen(order.cells.size(), false);
+  for (std::size_t i = 0; i < order.cells.size(); ++i) {
+    const std::int64_t cell = order.cells[i];
+    expects(cell >= 0 && cell < cells && !seen[static_cast<std::size_t>(cell)], [&] {
+      return ErrorInfo{where, "an order has every cell of its grid once",
+                       text("cells[", i, "] = ", cell, " of ", cells)};
+    });
+    seen[static_cast<std::size_t>(cell)] = true;
+  }
+  std::int64_t end = 0;
+  for (std::size_t g = 0; g < order.groups.size(); ++g) {
+    const GridOrder::Group& group = order.groups[g];
+    expects(group.begin == end && group.near >= group.begin && group.end >= group.near &&
+                group.end <= cells,
+            [&] {
+              return ErrorInfo{where, "the groups divide the cells in order",
+                               text("group ", g, " begins at ", group.begin, ", is near up to ",
+                                    group.near, " and ends at ", group.end, " of ", cells,
+                                    "; expected it to begin at ", end)};
+            });
+    end = group.end;
+  }
+  expects(end == cells, [&] {
+    return ErrorInfo{where, "the groups have every cell",
+                     text("the last group ends at ", end, " of ", cells)};
+  });
+}
+
+}  // namespace impl
+
 HEDDLE_INLINE std::int64_t adjacent_pairs(const GridOrder& order) {
+  impl::check(order);
   std::vector<std::size_t> group_of(order.cells.size());
   for (std::size_t g = 0; g < order.groups.size(); ++g)
     for (std::int64_t at = order.groups[g].begin; at < order.groups[g].end; ++at)

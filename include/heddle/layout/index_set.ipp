@@ -19,7 +19,12 @@
 namespace heddle::inline v0 {
 
 HEDDLE_INLINE void IndexSet::add(Interval next) {
-  if (next.size() <= 0) return;
+  std::int64_t size = 0;
+  expects(!__builtin_sub_overflow(next.end, next.begin, &size), [&] {
+    return ErrorInfo{"heddle::IndexSet", "an interval does not fit in 63 bits",
+                     text("[", next.begin, ", ", next.end, ")")};
+  });
+  if (size <= 0) return;
   const std::int64_t last = m_intervals.empty() ? next.begin : m_intervals.back().end;
   expects(last <= next.begin, [&] {
     return ErrorInfo{"heddle::IndexSet", "indices must be added in ascending order",
@@ -59,6 +64,14 @@ HEDDLE_INLINE std::int64_t IndexSet::operator[](std::int64_t position) const {
 }
 
 HEDDLE_INLINE IndexSet IndexSet::at(const IndexSet& positions) const {
+  if (!positions.m_intervals.empty()) {
+    const std::int64_t first = positions.m_intervals.front().begin;
+    const std::int64_t last = positions.m_intervals.back().end - 1;
+    expects(first >= 0 && last < m_size, [&] {
+      return ErrorInfo{"heddle::IndexSet::at", "no such position",
+                       text(first < 0 ? first : last, " of ", m_size)};
+    });
+  }
   IndexSet chosen;
   std::size_t next = 0;
   std::int64_t before = 0;  // positions in the intervals before `next`

@@ -32,7 +32,7 @@ struct ArrayShape {
     return product;
   }
   /// Size of the array in bytes, for elements of `element` bytes.
-  /// @throws contract_error if it does not fit in 63 bits.
+  /// @throws contract_error if an extent is negative, or if the size does not fit in 63 bits.
   [[nodiscard]] Bytes bytes(Bytes element) const;
 };
 
@@ -56,9 +56,11 @@ class SharedRegion {
   };
 
   /// Constructs the region of these runs. It is empty if a dimension has no runs.
-  explicit SharedRegion(std::vector<std::vector<SharedRun>> runs) : m_runs(std::move(runs)) {}
+  /// @throws contract_error if a run has no index.
+  explicit SharedRegion(std::vector<std::vector<SharedRun>> runs);
   /// Constructs the region of the common indices of `a` and `b`, which have one set for each
   /// dimension.
+  /// @throws contract_error if they differ in the number of dimensions.
   SharedRegion(std::span<const IndexSet> a, std::span<const IndexSet> b);
 
   /// Number of elements.
@@ -71,10 +73,12 @@ class SharedRegion {
   /// Returns part `which` of `parts` parts. It divides the outermost dimension with at least
   /// `parts` indices, or else the longest dimension, as evenly as possible. Some parts may be
   /// empty.
+  /// @throws contract_error if there is no such part.
   [[nodiscard]] SharedRegion part(std::int64_t which, std::int64_t parts) const;
 
   /// Returns the bytes of the region in the array of one side, for elements of `element` bytes, as
   /// consecutive blocks. The blocks of both sides list the elements in the same order.
+  /// @throws contract_error if the array has other dimensions, or if a run lies outside of it.
   [[nodiscard]] std::vector<StridedBlock> blocks(Side side, const ArrayShape& array,
                                                  Bytes element) const;
 

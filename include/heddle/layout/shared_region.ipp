@@ -21,14 +21,21 @@
 namespace heddle::inline v0 {
 
 HEDDLE_INLINE Bytes ArrayShape::bytes(Bytes element) const {
-  Bytes product = 0;
-  expects(!__builtin_mul_overflow(static_cast<Bytes>(elements()), element, &product) &&
-              product <= static_cast<Bytes>(std::numeric_limits<std::int64_t>::max()),
-          [&] {
-            return ErrorInfo{"heddle::ArrayShape::bytes",
-                             "the size of an array does not fit in 63 bits",
-                             text(elements(), " elements of ", element, " bytes")};
-          });
+  Bytes product = element;
+  bool fits = true;
+  for (std::size_t dim = 0; dim < extents.size(); ++dim) {
+    expects(extents[dim] >= 0, [&] {
+      return ErrorInfo{"heddle::ArrayShape::bytes", "an extent is negative",
+                       text("dimension ", dim, ": ", extents[dim])};
+    });
+    fits = fits && !__builtin_mul_overflow(product, static_cast<Bytes>(extents[dim]), &product);
+  }
+  expects(fits && product <= static_cast<Bytes>(std::numeric_limits<std::int64_t>::max()), [&] {
+    std::string all;
+    for (const std::int64_t extent : extents) all += text(all.empty() ? "" : " x ", extent);
+    return ErrorInfo{"heddle::ArrayShape::bytes", "the size of an array does not fit in 63 bits",
+                     text(all, " elements of ", element, " bytes")};
+  });
   return product;
 }
 
@@ -55,11 +62,33 @@ HEDDLE_INLINE std::vector<SharedRun> shared_runs(const IndexSet& a, const IndexS
   return runs;
 }
 
+HEDDLE_INLINE SharedRegion::SharedRegion(std::vector<std::vector<SharedRun>> runs)
+    : m_runs(std::move(runs)) {
+  for (std::size_t dim = 0; dim < m_runs.size(); ++dim)
+    for (std::size_t i = 0; i < m_runs[dim].size(); ++i) {
+      const SharedRun& run = m_runs[dim][i];
+      expects(run.size >= 1, [&] {  // positions may be negative: they can lie in a halo
+        return ErrorInfo{"heddle::SharedRegion", "a run has at least one index",
+                         text("run ", i, " of dimension ", dim, ": a = ", run.a, ", b = ", run.b,
+                              ", size = ", run.size)};
+      });
+    }
+}
+
 HEDDLE_INLINE SharedRegion::SharedRegion(std::span<const IndexSet> a, std::span<const IndexSet> b) {
+  expects(a.size() == b.size(), [&] {
+    return ErrorInfo{"heddle::SharedRegion", "both arrays need a set for each dimension",
+                     text(a.size(), " and ", b.size(), " sets")};
+  });
   for (std::size_t dim = 0; dim < a.size(); ++dim) m_runs.push_back(shared_runs(a[dim], b[dim]));
 }
 
 HEDDLE_INLINE SharedRegion SharedRegion::part(std::int64_t which, std::int64_t parts) const {
+  expects(which >= 0 && which < parts, [&] {
+    return ErrorInfo{"heddle::SharedRegion::part", "there is no such part",
+                     text("part ", which, " of ", parts)};
+  });
+  if (m_runs.empty()) return *this;
   std::size_t cut = 0;
   for (std::size_t dim = 0; dim < m_runs.size() && size(cut) < parts; ++dim)
     if (size(dim) > size(cut)) cut = dim;
@@ -80,6 +109,20 @@ HEDDLE_INLINE SharedRegion SharedRegion::part(std::int64_t which, std::int64_t p
 
 HEDDLE_INLINE std::vector<StridedBlock> SharedRegion::blocks(Side side, const ArrayShape& array,
                                                              Bytes element) const {
+  expects(array.extents.size() == m_runs.size() && array.first.size() == m_runs.size(), [&] {
+    return ErrorInfo{"heddle::SharedRegion::blocks", "an array needs every dimension of the region",
+                     text(array.extents.size(), " extents and ", array.first.size(),
+                          " first positions for ", m_runs.size(), " dimensions")};
+  });
+  for (std::size_t dim = 0; dim < m_runs.size(); ++dim)
+    for (const SharedRun& run : m_runs[dim]) {
+      const std::int64_t begin = array.first[dim] + (side == Side::a ? run.a : run.b);
+      expects(begin >= 0 && run.size <= array.extents[dim] - begin, [&] {
+        return ErrorInfo{"heddle::SharedRegion::blocks", "a run lies outside of the array",
+                         text("dimension ", dim, ": positions ", begin, " to ",
+                              begin + run.size - 1, " of ", array.extents[dim])};
+      });
+    }
   std::vector<std::vector<Stripe>> stripes;
   for (const auto& runs : m_runs) stripes.push_back(joined(runs));
   std::vector<StridedBlock> blocks;

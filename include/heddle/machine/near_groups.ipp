@@ -14,8 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/near_groups.hpp>
 
@@ -90,6 +92,10 @@ using RankGroups = std::vector<std::uint32_t>;
 
 HEDDLE_INLINE std::vector<std::vector<std::uint32_t>> near_groups(const Machine& machine, int ranks,
                                                                   Bytes bytes) {
+  expects(ranks >= 1 && ranks <= machine.ranks(), [&] {
+    return ErrorInfo{"heddle::near_groups", "the machine does not have so many ranks",
+                     text(ranks, " of ", machine.ranks())};
+  });
   std::vector<impl::RankGroups> all;
   for (std::size_t l = 0; l < machine.levels().size(); ++l) {
     impl::RankGroups& groups = all.emplace_back();

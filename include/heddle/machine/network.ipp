@@ -56,7 +56,10 @@ HEDDLE_INLINE Machine connect(Machine machine, const std::vector<NetworkKind>& n
   const auto ranks = static_cast<std::size_t>(machine.ranks());
   std::vector<std::vector<const NetworkKind*>> of_rank(ranks);  // fastest first
   std::vector<const NetworkKind*> fastest;
-  for (const NetworkKind& each : networks) fastest.push_back(&each);
+  for (const NetworkKind& each : networks) {
+    expect_valid(each.link, where, text("network '", each.name, "'"));
+    fastest.push_back(&each);
+  }
   std::ranges::stable_sort(fastest, [](const NetworkKind* a, const NetworkKind* b) {
     return a->link.bandwidth > b->link.bandwidth;
   });

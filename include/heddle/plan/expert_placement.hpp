@@ -58,20 +58,25 @@ class ExpertAffinity {
   std::vector<std::uint64_t> m_counts;
 };
 
-/// The rank of every expert. Every rank has the same number of experts of each layer.
+/// The rank of every expert. In the placements of contiguous_experts() and place_experts() every
+/// rank has the same number of experts of each layer.
 struct ExpertPlacement {
   int ranks = 1;            ///< number of ranks
   std::size_t layers = 0;   ///< number of layers
   std::size_t experts = 0;  ///< number of experts of a layer
-  /// The ranks of the experts of layer 0, then those of layer 1, and so on.
+  /// The ranks of the experts of layer 0, then those of layer 1, and so on. The first rank is 0.
   std::vector<std::uint32_t> ranks_of = {};
 
+  /// Checks the number of entries and the rank of every expert.
+  /// @throws contract_error if there is no rank, if `ranks_of` does not have one entry for each
+  ///         expert, or if an entry is not below `ranks`. The error names the entry.
+  void expect_valid(const char* where) const;
   /// Returns the rank of an expert.
   [[nodiscard]] Rank rank(std::size_t layer, std::size_t expert) const {
     return Rank{ranks_of[layer * experts + expert]};
   }
   /// Returns the same placement with nodes in the place of ranks: rank r is on node r / `node`.
-  /// @throws contract_error if the ranks do not fill whole nodes.
+  /// @throws contract_error if the placement is invalid, or if the ranks do not fill whole nodes.
   [[nodiscard]] ExpertPlacement of_nodes(int node) const;
 };
 
@@ -83,7 +88,7 @@ struct ExpertPlacement {
 
 /// Returns the number of steps between layers in which traced tokens change their rank. This is the
 /// objective of ExFlow's integer program: the sum of A[l][i][k] over all i and k on other ranks.
-/// @throws contract_error if the placement has other layers or experts.
+/// @throws contract_error if the placement is invalid, or if it has other layers or experts.
 [[nodiscard]] std::uint64_t rank_changes(const ExpertAffinity& affinity,
                                          const ExpertPlacement& placement);
 

@@ -42,7 +42,29 @@ HEDDLE_INLINE ExpertAffinity::ExpertAffinity(const ExpertTrace& trace)
       ++m_counts[(l * m_experts + trace.expert(t, l)) * m_experts + trace.expert(t, l + 1)];
 }
 
+HEDDLE_INLINE void ExpertPlacement::expect_valid(const char* where) const {
+  expects(ranks >= 1, [&] {
+    return ErrorInfo{where, "a placement needs at least one rank", text("ranks = ", ranks)};
+  });
+  const bool complete = experts == 0
+                            ? ranks_of.empty()
+                            : ranks_of.size() % experts == 0 && ranks_of.size() / experts == layers;
+  expects(complete, [&] {
+    return ErrorInfo{where, "a placement needs the rank of each expert of each layer",
+                     text("ranks_of has ", ranks_of.size(), " entries for ", layers, " layers of ",
+                          experts, " experts")};
+  });
+  for (std::size_t i = 0; i < ranks_of.size(); ++i)
+    expects(ranks_of[i] < static_cast<std::uint32_t>(ranks), [&] {
+      return ErrorInfo{where, "a placement names a rank that does not exist",
+                       text("ranks_of[", i, "], expert ", i % experts, " of layer ", i / experts,
+                            ", is rank ", ranks_of[i], " of ", ranks),
+                       "number the ranks from 0"};
+    });
+}
+
 HEDDLE_INLINE ExpertPlacement ExpertPlacement::of_nodes(int node) const {
+  expect_valid("heddle::plan::ExpertPlacement::of_nodes");
   expects(node >= 1 && ranks % node == 0, [&] {
     return ErrorInfo{"heddle::plan::ExpertPlacement::of_nodes", "the ranks do not fill whole nodes",
                      text(ranks, " ranks, nodes of ", node)};
@@ -261,13 +283,13 @@ HEDDLE_INLINE ExpertPlacement contiguous_experts(std::size_t layers, std::size_t
 
 HEDDLE_INLINE std::uint64_t rank_changes(const ExpertAffinity& affinity,
                                          const ExpertPlacement& placement) {
-  expects(placement.layers == affinity.layers() && placement.experts == affinity.experts() &&
-              placement.ranks_of.size() == placement.layers * placement.experts,
-          [&] {
-            return ErrorInfo{"heddle::plan::rank_changes", "the placement is for another model",
-                             text(placement.layers, " x ", placement.experts, " experts, traced ",
-                                  affinity.layers(), " x ", affinity.experts())};
-          });
+  constexpr const char* where = "heddle::plan::rank_changes";
+  placement.expect_valid(where);
+  expects(placement.layers == affinity.layers() && placement.experts == affinity.experts(), [&] {
+    return ErrorInfo{where, "the placement is for another model",
+                     text(placement.layers, " x ", placement.experts, " experts, traced ",
+                          affinity.layers(), " x ", affinity.experts())};
+  });
   std::uint64_t sum = 0;
   for (std::size_t l = 0; l + 1 < affinity.layers(); ++l)
     for (std::size_t i = 0; i < affinity.experts(); ++i)

@@ -42,7 +42,8 @@ inline constexpr std::size_t kind_count = 10;
 [[nodiscard]] constexpr std::string_view to_string(Kind kind) noexcept {
   constexpr std::array<std::string_view, kind_count> names = {
       "F", "I", "W", "B", "MOVE", "COMBINE", "CAST", "GROUP", "UPDATE", "USER"};
-  return names[static_cast<std::size_t>(kind)];
+  return static_cast<std::size_t>(kind) < kind_count ? names[static_cast<std::size_t>(kind)]
+                                                     : "unknown kind";
 }
 /// Prints the name of the kind in action text.
 std::ostream& operator<<(std::ostream& out, Kind kind);
@@ -118,6 +119,15 @@ struct Buffer {
 [[nodiscard]] inline bool is_cut_evenly(const Buffer& buffer) noexcept {
   return buffer.ends == nullptr && buffer.bytes % (buffer.parts * value_bytes(buffer)) == 0;
 }
+
+namespace impl {
+
+/// Checks the type, the size and the parts of a buffer on behalf of the function `where`. `label`
+/// is the name of its role.
+/// @throws contract_error if one of them is invalid.
+void expect_sizes(const Buffer& buffer, std::string_view label, const char* where);
+
+}  // namespace impl
 
 /// Returns the number of consecutive parts that fold() keeps together: the granules of a
 /// microbatch, or one part.

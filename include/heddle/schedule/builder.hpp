@@ -103,8 +103,6 @@ class Builder {
   [[nodiscard]] static Builder without_buffers(const Schedule& schedule);
   /// Returns true if the last action is fused with the next one.
   [[nodiscard]] bool awaits_partner() const;
-  static void check_ends(const Buffer& buffer);
-  static void check_records(const Buffer& buffer);
   void check(const ActionSpec& spec, std::span<const Use> uses) const;
 
   impl::ScheduleBody m_body;

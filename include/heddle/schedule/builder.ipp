@@ -65,8 +65,7 @@ HEDDLE_INLINE BufferId Builder::add_buffer(const Buffer& buffer) {
                      text("label ", buffer.label, " of ", m_body.labels.size()),
                      "make it with Builder::label"};
   });
-  if (buffer.ends != nullptr) check_ends(buffer);
-  if (buffer.record != 0) check_records(buffer);
+  impl::expect_sizes(buffer, m_body.labels[+buffer.label], "heddle::Builder::add_buffer");
   m_body.buffers.push_back(buffer);
   m_hazards.add_buffer(buffer.parts);
   return BufferId{m_body.buffers.size() - 1};
@@ -141,38 +140,13 @@ HEDDLE_INLINE bool Builder::awaits_partner() const {
   return !m_body.actions.empty() && (m_body.actions.back().flags & flag::with_next) != 0;
 }
 
-HEDDLE_INLINE void Builder::check_records(const Buffer& buffer) {
-  const Bytes record = value_bytes(buffer);
-  bool whole = buffer.block == 0 && buffer.bytes % record == 0;
-  if (buffer.ends != nullptr)
-    for (const Bytes end : *buffer.ends) whole = whole && end % record == 0;
-  expects(whole, [&] {
-    return ErrorInfo{
-        "heddle::Builder::add_buffer",
-        "a buffer of records needs parts of whole records and no scales",
-        text("records of ", buffer.record, ' ', buffer.type, ", ", buffer.bytes, " bytes in ",
-             buffer.parts, " parts, scales for blocks of ", buffer.block)};
-  });
-}
-
-HEDDLE_INLINE void Builder::check_ends(const Buffer& buffer) {
-  const std::vector<Bytes>& ends = *buffer.ends;
-  expects(ends.size() == buffer.parts && ends.back() == buffer.bytes &&
-              std::is_sorted(ends.begin(), ends.end()),
-          [&] {
-            return ErrorInfo{
-                "heddle::Builder::add_buffer", "the ends of the parts do not match the buffer",
-                text(ends.size(), " ends for ", buffer.parts, " parts, the last at ",
-                     ends.empty() ? Bytes{0} : ends.back(), " of ", buffer.bytes, " bytes"),
-                "give each part an ascending end; the last end is the size of the buffer"};
-          });
-}
-
 HEDDLE_INLINE void Builder::check(const ActionSpec& spec, std::span<const Use> uses) const {
   const auto fail = [&](std::string_view what, std::string why) {
     return ErrorInfo{text("heddle::Builder::add(", spec.stage, spec.kind, spec.item, ")"),
                      std::string(what), std::move(why)};
   };
+  expects(static_cast<std::size_t>(spec.kind) < kind_count,
+          [&] { return fail("no such kind", text("kind ", static_cast<int>(spec.kind))); });
   expects(+spec.queue < m_body.queues.size(),
           [&] { return fail("no such queue", text("queue ", spec.queue)); });
   const Queue& queue = m_body.queues[+spec.queue];

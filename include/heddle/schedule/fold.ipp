@@ -93,6 +93,10 @@ inline Schedule rename_parts(const Schedule& schedule, const std::vector<std::ui
 }  // namespace impl
 
 HEDDLE_INLINE Schedule fold(const Schedule& schedule, BufferId buffer, std::uint32_t slots) {
+  expects(+buffer < schedule.buffers().size(), [&] {
+    return ErrorInfo{"heddle::fold", "no such buffer",
+                     text("buffer ", buffer, " of ", schedule.buffers().size())};
+  });
   const Buffer& old = schedule[buffer];
   const std::uint32_t each = parts_per_item(old);
   const auto describe = [&] {
@@ -144,7 +148,8 @@ HEDDLE_INLINE Schedule fold_to_min_slots(const Schedule& schedule, std::uint32_t
         const Queue& queue = schedule[action.queue];
         return (action.kind == Kind::move && !queue.local()) || queue.from != buffer.rank;
       });
-      if (travels) wanted += slack * each;
+      // No more than all parts, before the multiplication can overflow.
+      if (travels) wanted += std::min(slack, buffer.parts / each) * each;
       while (wanted < buffer.parts && impl::find_conflict(uses, wanted, nullptr)) wanted += each;
     }
     slots.push_back(std::min(wanted, buffer.parts));

@@ -63,6 +63,10 @@ inline ListedLives listed_lives(const Schedule& schedule, BufferId buffer) {
 
 HEDDLE_INLINE Schedule fold_to_arena(const Schedule& schedule, BufferId buffer,
                                      PlaceLivesOptions options) {
+  expects(+buffer < schedule.buffers().size(), [&] {
+    return ErrorInfo{"heddle::fold_to_arena", "no such buffer",
+                     text("buffer ", buffer, " of ", schedule.buffers().size())};
+  });
   const Buffer& old = schedule[buffer];
   bool bound = old.bytes > 0;
   for (std::uint32_t part = 0; part < old.parts; ++part)
@@ -79,6 +83,7 @@ HEDDLE_INLINE Schedule fold_to_arena(const Schedule& schedule, BufferId buffer,
                 "granules share memory"};
           });
   const impl::ListedLives found = impl::listed_lives(schedule, buffer);
+  impl::expect_valid(options);
   options.alignment = std::lcm(options.alignment, size_of(old.type));
   const PlacedLives placed = place_lives(found.lives, options);
   std::vector<Bytes> ends;

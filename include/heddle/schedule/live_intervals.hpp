@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/timeline.hpp>
@@ -37,6 +39,10 @@ template <class Time, class Select>
 [[nodiscard]] std::vector<LiveInterval<Time>> live_intervals(const BasicTimeline<Time>& timeline,
                                                              Select&& selected) {
   const Schedule& schedule = timeline.schedule();
+  expects(timeline.spans().size() == schedule.size(), [&] {
+    return ErrorInfo{"heddle::live_intervals", "the timeline does not belong to its schedule",
+                     text(timeline.spans().size(), " spans, ", schedule.size(), " actions")};
+  });
   constexpr std::size_t none = ~std::size_t{0};
   std::vector<std::size_t> first(schedule.buffers().size(), none);
   std::vector<std::size_t> open;  // the life of the present value of each part

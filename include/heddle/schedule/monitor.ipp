@@ -192,6 +192,10 @@ HEDDLE_INLINE void Monitor::observe(const Timeline& measured, const Timeline& pl
                      "both must be of the same schedule"};
   });
   for (const Timeline* timeline : {&measured, &planned}) {
+    expects(timeline->spans().size() == schedule.size(), [&] {
+      return ErrorInfo{where, "a timeline does not belong to its schedule",
+                       text(timeline->spans().size(), " spans, ", schedule.size(), " actions")};
+    });
     for (std::size_t i = 0; i < schedule.size(); ++i) {
       const Span& span = (*timeline)[ActionId{i}];
       expects(std::isfinite(span.start) && std::isfinite(span.end) && std::isfinite(span.arrival),

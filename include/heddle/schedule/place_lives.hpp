@@ -52,6 +52,9 @@ struct EventLife {
   Bytes bytes = 0;
 };
 
+/// Checks the options of place_lives().
+void expect_valid(const PlaceLivesOptions& options);
+
 /// Places lives of events. See place_lives().
 [[nodiscard]] PlacedLives place_event_lives(std::vector<EventLife> lives,
                                             const PlaceLivesOptions& options);
@@ -74,8 +77,9 @@ struct EventLife {
 ///
 /// It is not in memory/, because that room needs Kokkos, and planners and generators of schedules
 /// do not.
-/// @throws contract_error if a life ends before it begins, if the alignment is 0, or if the number
-///         of rounds is negative.
+/// @throws contract_error if a life ends before it begins or has a time that is not a number, if
+///         the sizes add up to more than 64 bits, if the alignment is 0 or above 2^48, or if the
+///         number of rounds is negative.
 template <class Time>
 [[nodiscard]] PlacedLives place_lives(const std::vector<SizedLife<Time>>& lives,
                                       const PlaceLivesOptions& options = {}) {
@@ -91,6 +95,10 @@ template <class Time>
     const SizedLife<Time>& life = lives[i];
     expects(!(life.end < life.begin), [&] {
       return ErrorInfo{"heddle::place_lives", text("life ", i, " ends before it begins"),
+                       text("it has ", life.bytes, " bytes")};
+    });
+    expects(life.begin == life.begin && life.end == life.end, [&] {
+      return ErrorInfo{"heddle::place_lives", text("a time of life ", i, " is not a number"),
                        text("it has ", life.bytes, " bytes")};
     });
     events.push_back({&life.begin, At::begin, i});

@@ -206,18 +206,32 @@ class LivesPlacer {
   std::vector<std::size_t> m_best_order;
 };
 
-HEDDLE_INLINE PlacedLives place_event_lives(std::vector<EventLife> lives,
-                                            const PlaceLivesOptions& options) {
+HEDDLE_INLINE void expect_valid(const PlaceLivesOptions& options) {
   constexpr const char* where = "heddle::place_lives";
-  expects(options.alignment >= 1, [&] {
-    return ErrorInfo{where, "the alignment must be at least 1", "alignment = 0",
-                     "1 allows every offset"};
+  expects(options.alignment >= 1 && options.alignment <= Bytes{1} << 48, [&] {
+    return ErrorInfo{where, "the alignment must be from 1 to 2^48",
+                     text("alignment = ", options.alignment), "1 allows every offset"};
   });
   expects(options.rounds >= 0, [&] {
     return ErrorInfo{where, "the number of rounds must not be negative",
                      text("rounds = ", options.rounds), "0 is no search"};
   });
+}
+
+HEDDLE_INLINE PlacedLives place_event_lives(std::vector<EventLife> lives,
+                                            const PlaceLivesOptions& options) {
+  expect_valid(options);
   if (lives.empty()) return {};
+  constexpr Bytes most = std::numeric_limits<Bytes>::max();
+  Bytes sum = 0;
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    // No placement is larger than all lives one after another, so no offset overflows.
+    expects(lives[i].bytes <= most - sum - (options.alignment - 1), [&] {
+      return ErrorInfo{"heddle::place_lives", "the sizes of the lives add up to more than 64 bits",
+                       text("life ", i, " has ", lives[i].bytes, " bytes, after ", sum)};
+    });
+    sum += (lives[i].bytes + options.alignment - 1) / options.alignment * options.alignment;
+  }
   for (EventLife& life : lives)
     life.bytes = (life.bytes + options.alignment - 1) / options.alignment * options.alignment;
   return LivesPlacer(std::move(lives)).run(options.rounds);

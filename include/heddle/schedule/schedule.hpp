@@ -126,6 +126,7 @@ class Schedule {
   [[nodiscard]] Schedule with_sizes(Change&& change) const {
     impl::ScheduleBody body = *m_body;
     for (Buffer& buffer : body.buffers) change(buffer);
+    expect_sizes(body);
     return Schedule(std::move(body));
   }
 
@@ -135,6 +136,9 @@ class Schedule {
   [[nodiscard]] static std::span<const T> all(const std::vector<T>& array) noexcept {
     return {array.data(), array.size()};
   }
+
+  /// Checks that `changed` differs from this Schedule only in the sizes of its buffers.
+  void expect_sizes(const impl::ScheduleBody& changed) const;
 
   std::shared_ptr<const impl::ScheduleBody> m_body;
 };

@@ -5,10 +5,13 @@
 /// @file
 /// Definitions of schedule.hpp.
 
+#include <cstddef>
 #include <memory>
 #include <utility>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
@@ -17,5 +20,21 @@ HEDDLE_INLINE Schedule::Schedule() : m_body(std::make_shared<const impl::Schedul
 
 HEDDLE_INLINE Schedule::Schedule(impl::ScheduleBody body)
     : m_body(std::make_shared<const impl::ScheduleBody>(std::move(body))) {}
+
+HEDDLE_INLINE void Schedule::expect_sizes(const impl::ScheduleBody& changed) const {
+  constexpr const char* where = "heddle::Schedule::with_sizes";
+  for (std::size_t b = 0; b < changed.buffers.size(); ++b) {
+    const Buffer& old = m_body->buffers[b];
+    const Buffer& buffer = changed.buffers[b];
+    expects(buffer.rank == old.rank && buffer.parts == old.parts && buffer.label == old.label, [&] {
+      return ErrorInfo{where, "a change of sizes keeps the rank, the parts and the label",
+                       text("buffer ", b, " has rank ", old.rank, ", ", old.parts,
+                            " parts and label ", old.label, "; got rank ", buffer.rank, ", ",
+                            buffer.parts, " parts and label ", buffer.label),
+                       "use Builder::like() to change them"};
+    });
+    impl::expect_sizes(buffer, m_body->labels[+buffer.label], where);
+  }
+}
 
 }  // namespace heddle::inline v0

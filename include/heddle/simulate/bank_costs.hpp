@@ -5,10 +5,13 @@
 /// @file
 /// BankCosts: the times of the actions of schedule::bank_gemv().
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/layout/bank_mapping.hpp>
 #include <heddle/schedule/schedule.hpp>
@@ -72,7 +75,14 @@ class BasicBankCosts {
     const Action& action = schedule[id];
     if (schedule[action.queue].from == Rank{0})
       return m_times.controller + T(static_cast<std::int64_t>(+action.item)) * m_times.per_result;
-    return bank_time(m_work[+action.stage][+action.item]);
+    const std::size_t product = +action.stage, bank = +action.item;
+    expects(product < m_work.size() && bank < m_work[product].size(), [&] {
+      return ErrorInfo{
+          "heddle::BankCosts", "the schedule is of other products or banks",
+          text("bank ", bank, " in product ", product, ", the costs have ", m_work.size(),
+               " products in ", m_work.empty() ? 0 : m_work[0].size(), " banks")};
+    });
+    return bank_time(m_work[product][bank]);
   }
   /// Returns the cost of a message between the controller and a channel.
   [[nodiscard]] Transfer<T> transfer(const Schedule& schedule, ActionId id) const {

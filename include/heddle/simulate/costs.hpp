@@ -274,6 +274,7 @@ class TableCosts {
  private:
   [[nodiscard]] static std::string name_of(std::size_t place);
   [[noreturn]] void refuse_stage(Stage stage) const;
+  void expect_rank(Rank rank) const;
   [[nodiscard]] std::size_t index(Kind kind, Stage stage) const {
     const std::size_t found = +stage * kind_count + static_cast<std::size_t>(kind);
     if (found >= m_table.size()) [[unlikely]]

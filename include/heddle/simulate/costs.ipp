@@ -26,7 +26,19 @@ static_assert(SharingCosts<TableCosts> && FusedCosts<TableCosts> && CheckedCosts
 
 HEDDLE_INLINE TableCosts::TableCosts(Machine machine, int stages)
     : m_machine(std::move(machine)),
-      m_table(static_cast<std::size_t>(std::max(stages, 0)) * kind_count, Seconds{}) {}
+      m_table(static_cast<std::size_t>(std::max(stages, 0)) * kind_count, Seconds{}) {
+  expects(stages >= 0, [&] {
+    return ErrorInfo{"heddle::TableCosts", "the number of stages is negative",
+                     text("stages = ", stages)};
+  });
+}
+
+HEDDLE_INLINE void TableCosts::expect_rank(Rank rank) const {
+  expects(+rank < static_cast<std::size_t>(m_machine.ranks()), [&] {
+    return ErrorInfo{"heddle::TableCosts::at", "the machine has no such rank",
+                     text("rank ", rank, " of ", m_machine.ranks())};
+  });
+}
 
 HEDDLE_INLINE Seconds& TableCosts::at(Kind kind, Stage stage, Kind next, Stage next_stage) {
   const std::size_t first = index(kind, stage), second = index(next, next_stage);
@@ -34,12 +46,14 @@ HEDDLE_INLINE Seconds& TableCosts::at(Kind kind, Stage stage, Kind next, Stage n
 }
 
 HEDDLE_INLINE Seconds& TableCosts::at(Rank rank, Kind kind, Stage stage) {
+  expect_rank(rank);
   const std::size_t place = index(kind, stage);
   return m_by_rank.try_emplace({+rank, place}, m_table[place]).first->second;
 }
 
 HEDDLE_INLINE Seconds& TableCosts::at(Rank rank, Kind kind, Stage stage, Kind next,
                                       Stage next_stage) {
+  expect_rank(rank);
   const Places places{index(kind, stage), index(next, next_stage)};
   const auto pair = m_pairs.find(places);
   const Seconds usual = pair != m_pairs.end()

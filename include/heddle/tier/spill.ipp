@@ -30,7 +30,16 @@ namespace impl {
 // without those after which no symbol ends before the next one begins.
 [[nodiscard]] inline std::vector<std::int64_t> peaks_of(std::span<const Symbol> symbols) {
   std::vector<std::int64_t> begins, ends, peaks;
+  Bytes bytes = 0;
+  Bytes transferred = 0;
   for (const Symbol& symbol : symbols) {
+    expects(!__builtin_add_overflow(bytes, symbol.bytes, &bytes) &&
+                !__builtin_add_overflow(transferred, symbol.transferred, &transferred),
+            [&] {
+              return ErrorInfo{"heddle::tier::spill", "the bytes of all symbols exceed 64 bits",
+                               text("symbol '", symbol.name, "': ", symbol.bytes, " bytes, ",
+                                    symbol.transferred, " transferred")};
+            });
     expects(symbol.first <= symbol.last, [&] {
       return ErrorInfo{"heddle::tier::spill",
                        text("symbol '", symbol.name, "' ends before it begins"),

@@ -112,6 +112,9 @@ HEDDLE_INLINE Store::Store(std::unique_ptr<Source> source, StoreOptions options)
 }
 
 HEDDLE_INLINE void Store::open() {
+  expects(m_source != nullptr, [] {
+    return ErrorInfo{impl::store_where, "there is no source", "the pointer is null"};
+  });
   const Link& link = m_options.shape;
   expects(link.latency >= 0 && std::isfinite(link.latency) && link.bandwidth > 0, [&] {
     return ErrorInfo{impl::store_where, "a shape needs a latency of at least 0 and a bandwidth",

@@ -16,10 +16,10 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/schedule/impl/check_spans.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/simulate.hpp>
 #include <heddle/trace/grid.hpp>
-#include <heddle/trace/impl/check.hpp>
 #include <heddle/trace/impl/labels.hpp>
 #include <heddle/trace/impl/number.hpp>
 #include <heddle/trace/impl/time_strips.hpp>
@@ -110,7 +110,7 @@ HEDDLE_INLINE std::string to_grid(const Timeline& timeline, int columns,
     return ErrorInfo{"heddle::to_grid", "a picture needs at least one column",
                      text("columns = ", columns)};
   });
-  trace::impl::check("heddle::to_grid", timeline);
+  heddle::impl::check_spans("heddle::to_grid", timeline);
   constexpr std::size_t most_bands = 10;
   const Schedule& schedule = timeline.schedule();
   const Seconds makespan = timeline.makespan();

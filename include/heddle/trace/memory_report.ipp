@@ -16,8 +16,8 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/schedule/impl/check_spans.hpp>
 #include <heddle/schedule/memory.hpp>
-#include <heddle/trace/impl/check.hpp>
 #include <heddle/trace/impl/labels.hpp>
 #include <heddle/trace/impl/number.hpp>
 #include <heddle/trace/memory_report.hpp>
@@ -34,7 +34,7 @@ namespace impl {
 }  // namespace impl
 
 HEDDLE_INLINE std::vector<MemoryPeaks> memory_peaks(const Timeline& timeline) {
-  impl::check("heddle::trace::memory_peaks", timeline);
+  heddle::impl::check_spans("heddle::trace::memory_peaks", timeline);
   std::vector<MemoryPeaks> result;
   for (const MemoryUse& use : memory_use(timeline))
     result.push_back({peak(use.activations), peak(use.weights), peak(use.all)});

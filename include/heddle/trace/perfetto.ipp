@@ -14,8 +14,8 @@
 #include <heddle/core/file.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/random.hpp>
+#include <heddle/schedule/impl/check_spans.hpp>
 #include <heddle/schedule/timeline.hpp>
-#include <heddle/trace/impl/check.hpp>
 #include <heddle/trace/impl/trace_events.hpp>
 #include <heddle/trace/perfetto.hpp>
 #include <heddle/trace/svg.hpp>
@@ -24,7 +24,7 @@ namespace heddle::inline v0::trace {
 
 HEDDLE_INLINE std::string to_perfetto(std::span<const NamedTimeline> timelines) {
   for (const NamedTimeline& named : timelines)
-    impl::check("heddle::trace::to_perfetto", named.timeline);
+    heddle::impl::check_spans("heddle::trace::to_perfetto", named.timeline);
   std::string out = R"({"heddle":{"format":"heddle-trace","version":1,"checksum":")";
   const std::size_t checksum = out.size();
   out += impl::hex_text(0);

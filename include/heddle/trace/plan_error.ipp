@@ -22,10 +22,11 @@
 #include <heddle/core/units.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/impl/check_spans.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/timeline.hpp>
-#include <heddle/trace/impl/check.hpp>
 #include <heddle/trace/impl/number.hpp>
 #include <heddle/trace/plan_error.hpp>
 
@@ -94,8 +95,8 @@ inline void check_same_actions(const Schedule& predicted, const Schedule& measur
 }  // namespace impl
 
 HEDDLE_INLINE PlanError plan_error(const Timeline& predicted, const Timeline& measured) {
-  impl::check("heddle::trace::plan_error", predicted);
-  impl::check("heddle::trace::plan_error", measured);
+  heddle::impl::check_spans("heddle::trace::plan_error", predicted);
+  heddle::impl::check_spans("heddle::trace::plan_error", measured);
   const Schedule& schedule = predicted.schedule();
   impl::check_same_actions(schedule, measured.schedule());
   std::map<Stage, std::vector<impl::ActionError>> stages;
@@ -132,7 +133,8 @@ HEDDLE_INLINE PlanError plan_error(const Timeline& predicted, const Timeline& me
 
 HEDDLE_INLINE PlanError plan_error(const PlanPrediction& predicted, const Timeline& measured,
                                    std::span<const Bytes> measured_bytes) {
-  impl::check("heddle::trace::plan_error", measured);
+  heddle::impl::check_spans("heddle::trace::plan_error", measured);
+  heddle::impl::expect_time("heddle::trace::plan_error", "PlanPrediction::step", predicted.step);
   PlanError result{.name = measured.schedule().name(),
                    .predicted = predicted.step,
                    .measured = measured.makespan()};

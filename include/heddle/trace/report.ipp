@@ -14,8 +14,8 @@
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
+#include <heddle/schedule/impl/check_spans.hpp>
 #include <heddle/schedule/timeline.hpp>
-#include <heddle/trace/impl/check.hpp>
 #include <heddle/trace/impl/labels.hpp>
 #include <heddle/trace/impl/number.hpp>
 #include <heddle/trace/report.hpp>
@@ -67,7 +67,7 @@ HEDDLE_INLINE RankTime TimeUse::sum() const {
 }
 
 HEDDLE_INLINE TimeUse time_use(const Timeline& timeline) {
-  impl::check("heddle::trace::time_use", timeline);
+  heddle::impl::check_spans("heddle::trace::time_use", timeline);
   const Schedule& schedule = timeline.schedule();
   struct Work {
     Seconds start;

@@ -19,6 +19,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/plan/sequence_groups.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 #include <heddle/trace/impl/number.hpp>
 #include <heddle/trace/impl/svg_writer.hpp>
 #include <heddle/trace/sequence_groups.hpp>
@@ -26,6 +27,34 @@
 namespace heddle::inline v0::trace {
 
 namespace impl {
+
+/// Checks what a picture of the plan needs: its groups, their ranks, sequences and times.
+inline void check(const plan::SequencePlan& plan) {
+  constexpr const char* where = "heddle::trace::to_svg";
+  const auto expect = [&](bool good, const char* what, auto&&... numbers) {
+    expects(good, [&] { return ErrorInfo{where, what, text(numbers...)}; });
+  };
+  expect(plan.ranks >= 1, "the plan needs at least one rank", plan.ranks, " ranks");
+  heddle::impl::expect_time(where, "SequencePlan::time", plan.time);
+  for (std::size_t i = 0; i < plan.lengths.size(); ++i)
+    expect(plan.lengths[i] >= 0, "a length is negative", "lengths[", i, "] = ", plan.lengths[i]);
+  for (std::size_t m = 0; m < plan.microbatches.size(); ++m) {
+    const plan::SequenceMicrobatch& microbatch = plan.microbatches[m];
+    heddle::impl::expect_time(where, "SequenceMicrobatch::time", microbatch.time);
+    for (std::size_t g = 0; g < microbatch.groups.size(); ++g) {
+      const plan::SequenceGroup& group = microbatch.groups[g];
+      heddle::impl::expect_time(where, "SequenceGroup::time", group.time);
+      expect(group.degree >= 1 && +group.first < static_cast<std::size_t>(plan.ranks) &&
+                 group.degree <= plan.ranks - static_cast<int>(+group.first),
+             "a group has ranks that do not exist", "group ", g, " of microbatch ", m, ": ",
+             group.degree, " ranks from rank ", group.first, ", there are ", plan.ranks);
+      for (const std::size_t sequence : group.sequences)
+        expect(sequence < plan.lengths.size(), "a group has a sequence that does not exist",
+               "group ", g, " of microbatch ", m, ": sequence ", sequence, " of ",
+               plan.lengths.size());
+    }
+  }
+}
 
 /// One to_svg() call.
 class SequencePicture {
@@ -150,9 +179,7 @@ HEDDLE_INLINE std::string to_svg(const plan::SequencePlan& plan,
     return ErrorInfo{where, "the picture must be at least 240 pixels wide",
                      text("width = ", options.width)};
   });
-  expects(plan.ranks >= 1, [&] {
-    return ErrorInfo{where, "the plan needs at least one rank", text(plan.ranks, " ranks")};
-  });
+  impl::check(plan);
   return impl::SequencePicture(plan, options).draw();
 }
 

@@ -20,8 +20,8 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/impl/check_spans.hpp>
 #include <heddle/schedule/timeline.hpp>
-#include <heddle/trace/impl/check.hpp>
 #include <heddle/trace/impl/guests.hpp>
 #include <heddle/trace/impl/kind_style.hpp>
 #include <heddle/trace/impl/labels.hpp>
@@ -380,7 +380,7 @@ inline void check_svg(const Timeline& timeline, const SvgOptions& options) {
     return ErrorInfo{"heddle::trace::to_svg", "the picture is too narrow for its labels",
                      text("width = ", options.width), "use a width of at least 240 pixels"};
   });
-  check("heddle::trace::to_svg", timeline);
+  heddle::impl::check_spans("heddle::trace::to_svg", timeline);
 }
 
 }  // namespace impl

@@ -52,6 +52,10 @@ namespace heddle::inline v0::impl {
 /// Makes every move of a Mover a task of the handler.
 void leave_moves_to_handler(Program& program);
 
+/// Checks the numbers that the steps of a program name, before it runs on one of `ranks` ranks.
+/// @throws contract_error if one of them names nothing.
+void expect_program(const Program& program, int ranks);
+
 /// Checks that the handler touches no buffer that the mover holds.
 /// @throws contract_error if it does, for example because a move between tiers shares its queue
 ///         with other work.

@@ -42,6 +42,38 @@ HEDDLE_INLINE std::size_t step_of_port(const Program& program, std::size_t numbe
   return at;
 }
 
+HEDDLE_INLINE void expect_program(const Program& program, int ranks) {
+  const auto expect = [&](bool good, const char* what, auto&&... numbers) {
+    expects(good, [&] {
+      return ErrorInfo{"heddle::Executor", text("the program names ", what), text(numbers...),
+                       "make programs by slice()"};
+    });
+  };
+  const auto all = static_cast<std::size_t>(ranks);
+  expect(+program.rank < all, "a rank that does not exist", "rank ", program.rank, " of ", ranks);
+  for (std::size_t p = 0; p < program.ports.size(); ++p)
+    expect(+program.ports[p].peer < all, "a rank that does not exist", "port ", p, ": rank ",
+           program.ports[p].peer, " of ", ranks);
+  for (std::size_t w = 0; w < program.waits.size(); ++w)
+    expect(program.waits[w].port < program.ports.size(), "a port that does not exist", "wait ", w,
+           ": port ", program.waits[w].port, " of ", program.ports.size());
+  expect(!program.steps.empty(), "no end", "it has no steps; the last one is the end");
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    const Step& step = program.steps[i];
+    const Step& next = program.steps[i + 1];
+    expect(+step.action < program.schedule.size(), "an action that does not exist", "step ", i,
+           ": action ", step.action, " of ", program.schedule.size());
+    expect(!step.posts() || step.port < program.ports.size(), "a port that does not exist", "step ",
+           i, ": port ", step.port, " of ", program.ports.size());
+    expect(step.first_use <= next.first_use && next.first_use <= program.uses.size(),
+           "a use that does not exist", "step ", i, ": uses ", step.first_use, " to ",
+           next.first_use, " of ", program.uses.size());
+    expect(step.first_wait <= next.first_wait && next.first_wait <= program.waits.size(),
+           "a wait that does not exist", "step ", i, ": waits ", step.first_wait, " to ",
+           next.first_wait, " of ", program.waits.size());
+  }
+}
+
 // "parts [2, 4) of 'weights' of stage 1 in tier 2".
 inline std::string parts_text(const Schedule& schedule, const Use& use) {
   const Buffer& buffer = schedule[use.buffer];

@@ -133,6 +133,17 @@ HEDDLE_INLINE void AttentionForm::expect_valid(const char* where) const {
     return ErrorInfo{where, "the weights of the order must be as many as the ranks",
                      text(order, ", ", ranks, " ranks")};
   });
+  expects(is_known(type), [&] {
+    return ErrorInfo{where, "there is no such element type", text("type: ", type)};
+  });
+  // The largest buffers have Q, or K and V, or a state of all tokens, several times.
+  __extension__ using Wide = __int128;
+  const Wide rows = Wide{all_tokens()} * heads;  // 63 and 31 bits
+  expects(rows <= (std::int64_t{1} << 58) / (std::int64_t{head_width} + 1), [&] {
+    return ErrorInfo{
+        where, "the elements do not fit in 58 bits",
+        text("tokens = ", all_tokens(), ", heads = ", heads, ", head_width = ", head_width)};
+  });
   mask.expect_valid(where);
 }
 
@@ -159,6 +170,12 @@ HEDDLE_INLINE AttentionPieces::AttentionPieces(const AttentionForm& form) : m_ma
 
 HEDDLE_INLINE IndexSet AttentionPieces::positions(std::uint32_t block, std::uint32_t first,
                                                   std::uint32_t count) const {
+  const std::size_t blocks = m_positions.size() / m_pieces;
+  expects(block < blocks && std::uint64_t{first} + count <= m_pieces, [&] {
+    return ErrorInfo{"heddle::schedule::AttentionPieces", "there is no such block or piece",
+                     text("block ", block, " of ", blocks, ", pieces ", first, " to ",
+                          std::uint64_t{first} + count, " of ", m_pieces)};
+  });
   IndexSet all;
   for (std::uint32_t piece = first; piece < first + count; ++piece)
     for (const Interval& interval : positions(block, piece).intervals()) all.add(interval);
@@ -168,6 +185,8 @@ HEDDLE_INLINE IndexSet AttentionPieces::positions(std::uint32_t block, std::uint
 HEDDLE_INLINE AttentionBlock AttentionPieces::visible(std::uint32_t queries, std::uint32_t keys,
                                                       std::uint32_t first,
                                                       std::uint32_t count) const {
+  (void)positions(queries, 0, 0);  // both checks
+  (void)positions(keys, first, count);
   std::uint32_t query_begin = m_pieces, query_end = 0, key_begin = m_pieces, key_end = 0;
   for (std::uint32_t q = 0; q < m_pieces; ++q)
     for (std::uint32_t k = first; k < first + count; ++k) {
@@ -249,8 +268,8 @@ HEDDLE_INLINE Schedule reuse_own_block(const Schedule& schedule, const Attention
     if (!is_ring(buffer) || buffer.parts <= pieces) return buffer;
     expects(buffer.parts == 2 * pieces, [&] {
       return ErrorInfo{where, "the ring does not have two slots",
-                       text("'", schedule.name(), "' has ", buffer.parts, " parts there, ",
-                            pieces, " in a block"),
+                       text("'", schedule.name(), "' has ", buffer.parts, " parts there, ", pieces,
+                            " in a block"),
                        "fold_attention() it to two slots first"};
     });
     buffer.parts = pieces;

@@ -36,14 +36,21 @@ struct HeadExchange {
 
   friend bool operator==(const HeadExchange&, const HeadExchange&) = default;
 
+  /// Checks the numbers for an exchange between `ranks` ranks.
+  /// @throws contract_error if one of them is out of range, if `kv_heads` does not divide `heads`,
+  ///         or if the elements do not fit in 63 bits.
+  void expect_valid(std::size_t ranks) const;
+
   /// Returns the columns of `rank` of `ranks` ranks, among the columns of all heads.
+  /// @throws contract_error as expect_valid() does, or if there is no such rank.
   [[nodiscard]] IndexSet columns(std::size_t ranks, std::size_t rank) const;
 
   /// Returns the blocks that travel between `ranks` ranks, of elements of `element` bytes. Every
   /// element goes from the rank that has it to the rank that needs it, and each pair of ranks
   /// exchanges one message. Rank u sends to rank u + 1 first and to rank u - 1 last, so that ranks
   /// in step never send to the same rank.
-  /// @throws contract_error if the size of a matrix does not fit in 63 bits.
+  /// @throws contract_error as expect_valid() does, if an element has no bytes, or if the size of a
+  ///         matrix does not fit in 63 bits.
   [[nodiscard]] BlockExchange blocks(std::size_t ranks, Bytes element) const;
 };
 

@@ -5,13 +5,17 @@
 /// @file
 /// Definitions of head_exchange.hpp.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/layout/index_set.hpp>
 #include <heddle/layout/shard_order.hpp>
 #include <heddle/layout/share.hpp>
@@ -21,7 +25,37 @@
 
 namespace heddle::inline v0::schedule {
 
+HEDDLE_INLINE void HeadExchange::expect_valid(std::size_t ranks) const {
+  constexpr const char* where = "heddle::schedule::HeadExchange";
+  expects(ranks >= 1 && tokens >= 0, [&] {
+    return ErrorInfo{where, "there must be a rank, and at least 0 tokens",
+                     text("ranks = ", ranks, ", tokens = ", tokens)};
+  });
+  expects(heads >= 1 && kv_heads >= 1 && heads % kv_heads == 0 && head_width >= 1, [&] {
+    return ErrorInfo{
+        where, "the heads need columns, and must be a multiple of the K,V heads",
+        text("heads = ", heads, ", kv_heads = ", kv_heads, ", head_width = ", head_width)};
+  });
+  // The largest array has the columns Q | K | V of every token, and K,V no more than Q.
+  std::uint64_t product = 3;
+  bool fits = true;
+  for (const std::uint64_t factor : {std::uint64_t{heads}, std::uint64_t{head_width},
+                                     static_cast<std::uint64_t>(tokens), std::uint64_t{sequences}})
+    fits = fits && !__builtin_mul_overflow(product, std::max<std::uint64_t>(factor, 1), &product);
+  expects(fits && product <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()),
+          [&] {
+            return ErrorInfo{where, "the elements do not fit in 63 bits",
+                             text("sequences = ", sequences, ", tokens = ", tokens,
+                                  ", heads = ", heads, ", head_width = ", head_width)};
+          });
+}
+
 HEDDLE_INLINE IndexSet HeadExchange::columns(std::size_t ranks, std::size_t rank) const {
+  expect_valid(ranks);
+  expects(rank < ranks, [&] {
+    return ErrorInfo{"heddle::schedule::HeadExchange::columns", "there is no such rank",
+                     text("rank ", rank, " of ", ranks)};
+  });
   const Share kv = even_share(kv_heads, ranks, rank);
   IndexSet columns;
   const auto add = [&](std::size_t begin, std::size_t of_each) {
@@ -37,6 +71,11 @@ HEDDLE_INLINE IndexSet HeadExchange::columns(std::size_t ranks, std::size_t rank
 
 HEDDLE_INLINE BlockExchange HeadExchange::blocks(std::size_t ranks, Bytes element) const {
   using Side = SharedRegion::Side;
+  expect_valid(ranks);
+  expects(element >= 1, [&] {
+    return ErrorInfo{"heddle::schedule::HeadExchange::blocks", "an element has at least one byte",
+                     text("element = ", element)};
+  });
   struct Part {
     std::vector<IndexSet> indices;
     ArrayShape array;

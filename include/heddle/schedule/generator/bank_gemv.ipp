@@ -106,6 +106,10 @@ HEDDLE_INLINE Schedule bank_gemv(const DramGrid& grid, std::span<const Gemv> pro
   expects(!products.empty(), [&] {
     return ErrorInfo{"heddle::schedule::bank_gemv", "there are no products", "products is empty"};
   });
+  expects(result >= 1 && result <= Bytes{1} << 16, [&] {
+    return ErrorInfo{"heddle::schedule::bank_gemv", "a partial sum has from 1 to 2^16 bytes",
+                     heddle::text("result = ", result)};
+  });
   for (const Gemv& product : products) check(grid, product);
   impl::BankGemvBuilder builder(grid, products.size(), result);
   for (std::size_t p = 0; p < products.size(); ++p)

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
@@ -25,6 +26,9 @@ HEDDLE_INLINE Orders chimera_orders(int stages, int microbatches, int pairs, boo
   expects(pairs >= 1, [&] {
     return ErrorInfo{where, "Chimera needs at least one pipeline in each direction",
                      text("pairs = ", pairs)};
+  });
+  expects(pairs <= std::numeric_limits<int>::max() / 2, [&] {
+    return ErrorInfo{where, "there are more pipelines than fit in an int", text("pairs = ", pairs)};
   });
   if (const int step = 2 * pairs; stages % step != 0) {
     const int below = stages / step * step;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,13 @@ HEDDLE_INLINE Schedule fork_join(const ForkedText& text, Bytes per_token) {
   std::vector<BufferId> buffers;
   std::vector<Use> uses;
   for (std::size_t s = 0; s < segments.size(); ++s) {
+    expects(static_cast<Bytes>(segments[s].tokens) <= std::numeric_limits<Bytes>::max() / per_token,
+            [&] {
+              return ErrorInfo{"heddle::schedule::fork_join",
+                               "the bytes of a segment do not fit in 64 bits",
+                               heddle::text("segment ", s, " of ", segments[s].tokens,
+                                            " tokens, per_token = ", per_token)};
+            });
     const Rank rank{segments[s].path};
     Buffer buffer;
     buffer.rank = rank;

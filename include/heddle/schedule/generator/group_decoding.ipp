@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -34,6 +35,10 @@ HEDDLE_INLINE Schedule group_decoding(std::span<const std::int64_t> sizes, int r
     expects(sizes[g] >= 1, [&] {
       return ErrorInfo{where, "a group has at least one token",
                        heddle::text("sizes[", g, "] = ", sizes[g])};
+    });
+    expects(static_cast<Bytes>(sizes[g]) <= std::numeric_limits<Bytes>::max() / per_token, [&] {
+      return ErrorInfo{where, "the bytes of a group do not fit in 64 bits",
+                       heddle::text("sizes[", g, "] = ", sizes[g], ", per_token = ", per_token)};
     });
     std::vector<Use> written;
     for (int rank = 0; rank < ranks && rank < sizes[g]; ++rank) {

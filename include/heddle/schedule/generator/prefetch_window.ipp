@@ -58,11 +58,17 @@ inline WindowShape checked_window(const PrefetchWindowOptions& options) {
     return ErrorInfo{where, "there is no object", "`objects` is empty",
                      "give the bytes of every object, in the order of use"};
   });
-  for (std::size_t k = 0; k < options.objects.size(); ++k)
+  Bytes sum = 0;
+  for (std::size_t k = 0; k < options.objects.size(); ++k) {
     expects(options.objects[k] > 0, [&] {
       return ErrorInfo{where, text("object ", k, " is empty"), "it has 0 bytes",
                        "leave it out, or join it with the next one"};
     });
+    expects(!__builtin_add_overflow(sum, options.objects[k], &sum), [&] {
+      return ErrorInfo{where, "the objects have more bytes than fit in 64 bits",
+                       text("object ", k, " has ", options.objects[k], " bytes")};
+    });
+  }
   return {options, static_cast<std::size_t>(options.window)};
 }
 

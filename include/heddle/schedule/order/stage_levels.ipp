@@ -19,6 +19,10 @@
 namespace heddle::inline v0 {
 
 HEDDLE_INLINE std::vector<int> stage_levels(const StageGraph& graph) {
+  expects(graph.stages >= 0, [&] {
+    return ErrorInfo{"heddle::stage_levels", "the number of stages is negative",
+                     text("stages = ", graph.stages)};
+  });
   const auto stages = static_cast<std::size_t>(graph.stages);
   std::vector<int> levels(stages, 0);
   std::vector<int> inputs(stages, 0);  // the number of inputs without a level

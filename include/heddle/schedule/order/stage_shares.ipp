@@ -21,6 +21,13 @@ namespace heddle::inline v0 {
 
 HEDDLE_INLINE SampleRange StageShares::range(Stage stage, std::size_t share,
                                              std::int64_t size) const {
+  expects(+stage < stages.size() && share < stages[+stage].size() && samples >= 1 && size >= 0,
+          [&] {
+            return ErrorInfo{
+                "heddle::StageShares::range", "there is no such share or size",
+                text("share ", share, " of stage ", stage, ", a microbatch of ", size,
+                     " samples; there are ", stages.size(), " stages, samples = ", samples)};
+          });
   const std::vector<std::int64_t>& shares = stages[+stage];
   const auto scaled = [&](std::int64_t boundary) {
     return (2 * boundary * size + samples) / (2 * samples);

@@ -19,6 +19,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/impl/check_spans.hpp>
 #include <heddle/schedule/order/lowered_orders.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
@@ -122,6 +123,7 @@ template <class Time>
   expects(Time{} < slot, [] {
     return ErrorInfo{"heddle::schedule::to_csv", "the duration of a slot must be above 0", {}};
   });
+  heddle::impl::check_spans("heddle::schedule::to_csv", timeline);
   const Schedule& schedule = timeline.schedule();
   const Time begin = timeline.begin();
   std::vector<std::string> lines(static_cast<std::size_t>(schedule.ranks()));

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -24,9 +25,9 @@ HEDDLE_INLINE Orders divide_stages(Orders orders, const std::vector<int>& counts
   heddle::impl::refuse_shares(orders, where);
   std::vector<int> first{0};  // by stage: the first of its stages, and one past the last
   for (std::size_t s = 0; s < counts.size(); ++s) {
-    expects(counts[s] >= 1, [&] {
-      return ErrorInfo{where, "a stage becomes at least one stage",
-                       text("stage ", s, ": count ", counts[s])};
+    expects(counts[s] >= 1 && counts[s] <= std::numeric_limits<int>::max() - first.back(), [&] {
+      return ErrorInfo{where, "a stage becomes at least one stage, and all fit in an int",
+                       text("stage ", s, ": count ", counts[s], ", after ", first.back())};
     });
     first.push_back(first.back() + counts[s]);
   }
@@ -58,8 +59,13 @@ HEDDLE_INLINE Orders divide_stages(Orders orders, const std::vector<int>& counts
     return ErrorInfo{where, "every stage needs a count",
                      text(counts.size(), " counts for ", graph.stages, " stages")};
   });
-  for (StageGraph::Edge& edge : graph.edges)
+  for (StageGraph::Edge& edge : graph.edges) {
+    expects(+edge.from < counts.size() && +edge.to < counts.size(), [&] {
+      return ErrorInfo{where, "the stage graph has an edge to no stage",
+                       text(edge.from, " -> ", edge.to, ", stages 0 to ", counts.size() - 1)};
+    });
     edge = {Stage{first[+edge.from + 1] - 1}, Stage{first[+edge.to]}, edge.at};
+  }
   for (std::size_t s = 0; s < static_cast<std::size_t>(graph.stages); ++s)
     for (int k = first[s]; k + 1 < first[s + 1]; ++k)
       graph.edges.push_back({Stage{k}, Stage{k + 1}});

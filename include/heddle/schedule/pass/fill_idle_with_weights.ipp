@@ -44,6 +44,9 @@ class WeightFiller {
       return fail("the cap on activations must be at least 0", text("cap = ", options.cap),
                   "0 means no limit");
     });
+    expects(options.price != nullptr, [&] {
+      return fail("the price is an empty function", {}, "use unit_price, which is the default");
+    });
     expects(0 <= options.share && options.share <= 1, [&] {
       return fail("the share must be between 0 and 1", text("share = ", options.share));
     });

@@ -13,11 +13,13 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/impl/check_spans.hpp>
 #include <heddle/schedule/pass/in_time_order.hpp>
 
 namespace heddle::inline v0::schedule {
 
 HEDDLE_INLINE Schedule in_time_order(const Timeline& timeline) {
+  heddle::impl::check_spans("heddle::schedule::in_time_order", timeline);
   const Schedule& schedule = timeline.schedule();
   std::vector<Seconds> begins(schedule.size());
   std::vector<Seconds> last(schedule.queues().size(), 0);

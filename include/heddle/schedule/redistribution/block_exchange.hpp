@@ -74,8 +74,15 @@ struct BlockExchange {
             visit(source.rank, target(delivery).rank, delivery.bytes);
   }
   /// Number of bytes sent between ranks, summed over all ranks.
+  /// @throws contract_error as check() does.
   [[nodiscard]] Bytes bytes() const;
 };
+
+/// Checks the pieces and the deliveries of an exchange.
+/// @throws contract_error if the arrays `from` and `to` are not as many, if a delivery names pieces
+///         that do not exist or have other sizes, or if a piece is on a rank that does not exist or
+///         outside of its array. The error names the delivery or the piece.
+void check(const BlockExchange& exchange);
 
 }  // namespace heddle::inline v0::schedule
 

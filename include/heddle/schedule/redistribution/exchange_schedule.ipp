@@ -249,6 +249,7 @@ class ExchangeBuilder {
 
 HEDDLE_INLINE Schedule to_schedule(const BlockExchange& exchange, std::string name, Scalar type,
                                    bool apart) {
+  check(exchange);
   return impl::ExchangeBuilder(exchange, std::move(name), type, apart).build();
 }
 

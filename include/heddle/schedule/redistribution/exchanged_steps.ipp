@@ -5,6 +5,7 @@
 /// @file
 /// Definitions of exchanged_steps.hpp.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -28,6 +29,7 @@ HEDDLE_INLINE Schedule exchanged_steps(const BlockExchange& exchange, int steps,
     return ErrorInfo{where, "the number of steps must be at least 0", text("steps = ", steps)};
   });
   expect_valid(freshness, where);
+  check(exchange);
   expects(exchange.steps.size() <= 1, [&] {
     return ErrorInfo{where, "the exchange must have one step", text("got ", exchange.steps.size())};
   });
@@ -42,7 +44,7 @@ HEDDLE_INLINE Schedule exchanged_steps(const BlockExchange& exchange, int steps,
     std::uint32_t packed, arrived;  ///< first parts of the message in these buffers
   };
   const std::size_t ranks = exchange.to.size();
-  const int slots = freshness.age + 1;
+  const int slots = std::min(freshness.age, steps) + 1;
   std::vector<Message> messages;
   std::vector<std::vector<Bytes>> packed(ranks), arrived(ranks);
   exchange.for_each_message([&](Rank from, Rank to, Bytes bytes) {

@@ -30,6 +30,10 @@ class HaloPlanner {
   HaloPlanner(const Layout& layout, Bytes element, const HaloOptions& options)
       : m_layout(layout), m_element(element), m_corners(options.corners) {
     m_periodic.assign(layout.dims(), false);
+    expects(element >= 1, [&] {
+      return ErrorInfo{"heddle::schedule::halo_exchange", "an element has at least one byte",
+                       text("element = ", element)};
+    });
     expects(options.periodic.empty() || options.periodic.size() == layout.dims(), [&] {
       return ErrorInfo{"heddle::schedule::halo_exchange",
                        "periodic needs one value for each dimension",

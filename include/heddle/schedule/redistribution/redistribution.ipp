@@ -51,6 +51,10 @@ class RedistributionPlanner {
  public:
   RedistributionPlanner(const Layout& source, const Layout& target, int ranks, Bytes element)
       : m_source(source), m_target(target), m_element(element) {
+    expects(ranks >= 1 && element >= 1, [&] {
+      return ErrorInfo{where, "there must be a rank, and an element of at least one byte",
+                       text("ranks = ", ranks, ", element = ", element)};
+    });
     expects(source.sizes() == target.sizes(), [&] {
       return ErrorInfo{where, "the two layouts have different tensor sizes",
                        text(source, "; ", target),

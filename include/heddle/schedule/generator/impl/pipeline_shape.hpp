@@ -6,6 +6,8 @@
 /// Checks of the numbers of ranks, stages and microbatches, for the definitions of the generators.
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
@@ -22,6 +24,14 @@ inline void check(const char* where, int ranks, int stages_per_rank, int microba
     return ErrorInfo{where, "a step needs at least one microbatch",
                      text("microbatches = ", microbatches)};
   });
+  constexpr std::int64_t most = std::numeric_limits<int>::max() / 4;
+  expects(std::int64_t{ranks} * stages_per_rank <= most &&
+              std::int64_t{microbatches} * stages_per_rank <= most,
+          [&] {
+            return ErrorInfo{where, "the stages or the entries of a rank are too many",
+                             text("ranks = ", ranks, ", stages per rank = ", stages_per_rank,
+                                  ", microbatches = ", microbatches, "; at most ", most)};
+          });
 }
 
 /// Returns the number of microbatches in each round of interleaved_orders().

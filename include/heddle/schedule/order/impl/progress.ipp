@@ -6,6 +6,7 @@
 /// Definitions of progress.hpp.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/order/impl/divided_orders.hpp>
@@ -29,7 +31,34 @@ HEDDLE_INLINE bool trains(const Orders& orders) {
   });
 }
 
+// Checks that the orders have enough entries for their highest stage and microbatch, before arrays
+// of that size are allocated. Small numbers pass: the errors for missing entries say more.
+inline void expect_numbers(const Orders& orders) {
+  constexpr std::size_t small = 1u << 16;
+  const auto where = [&] { return text("heddle::Orders '", orders.name, "'"); };
+  std::size_t entries = 0;
+  for (const auto& list : orders.ranks) entries += list.size();
+  const std::size_t most = std::max(entries, small);
+  expects(orders.graph.stages >= 0 && static_cast<std::size_t>(orders.graph.stages) <= most, [&] {
+    return ErrorInfo{
+        where(), "the stage graph does not fit the orders",
+        text("graph.stages = ", orders.graph.stages, ", there are ", entries, " entries"),
+        "use 0 for a chain over the stages of the orders"};
+  });
+  for (std::size_t rank = 0; rank < orders.ranks.size(); ++rank)
+    for (std::size_t i = 0; i < orders.ranks[rank].size(); ++i) {
+      const Order& order = orders.ranks[rank][i];
+      expects(+order.stage < most && +order.item < most, [&] {
+        return ErrorInfo{where(), "there is no such stage or microbatch",
+                         text("entry ", i, " of rank ", rank, " is ", order, ", there are ",
+                              entries, " entries"),
+                         "every stage computes every microbatch"};
+      });
+    }
+}
+
 HEDDLE_INLINE StageGraph graph_of(const Orders& orders) {
+  expect_numbers(orders);
   if (orders.graph.stages != 0) {
     StageGraph graph = orders.graph;
     if (!trains(orders))
@@ -44,6 +73,7 @@ HEDDLE_INLINE StageGraph graph_of(const Orders& orders) {
 }
 
 HEDDLE_INLINE std::size_t items_of(const Orders& orders) {
+  expect_numbers(orders);
   std::size_t items = 0;
   for (const auto& list : orders.ranks)
     for (const Order& order : list) items = std::max(items, +order.item + 1);

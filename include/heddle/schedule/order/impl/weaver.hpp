@@ -5,8 +5,10 @@
 /// @file
 /// Implements weave(): makes the storage of the stages and one list of the actions of all ranks.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -39,7 +41,9 @@ class Weaver {
         m_graph(graph_of(m_orders)),
         m_stages(m_orders, m_graph),
         m_storage(m_builder, m_divided, sizes.type, m_stages.items()),
-        m_done(m_stages.nodes().size() * m_stages.items()) {}
+        m_done(m_stages.nodes().size() * m_stages.items()) {
+    check_sizes();
+  }
 
   /// Returns the Schedule.
   Schedule run() {
@@ -70,6 +74,26 @@ class Weaver {
         throw contract_error(
             {text("heddle::weave(", divided.orders().name, ")"), fault->what, fault->why});
     return divided.orders();
+  }
+
+  /// Checks that every size is whole elements, and that a buffer of all microbatches has a size.
+  void check_sizes() const {
+    const auto where = [&] { return text("heddle::weave(", m_orders.name, ")"); };
+    expects(is_known(m_sizes.type), [&] {
+      return ErrorInfo{where(), "StageSizes::type is no element type", text(m_sizes.type)};
+    });
+    const Bytes most = std::numeric_limits<Bytes>::max() / std::max<Bytes>(1, m_stages.items());
+    const std::pair<const char*, Bytes> all[] = {{"activation", m_sizes.activation},
+                                                 {"saved", m_sizes.saved},
+                                                 {"delta", m_sizes.delta},
+                                                 {"parameters", m_sizes.parameters}};
+    for (const auto& [name, bytes] : all)
+      expects(bytes % size_of(m_sizes.type) == 0 && bytes <= most, [&] {
+        return ErrorInfo{
+            where(), text("StageSizes::", name, " is not whole elements, or too large"),
+            text(bytes, " bytes of ", m_sizes.type, ", ", m_stages.items(), " microbatches"),
+            text("give bytes that are a multiple of ", size_of(m_sizes.type))};
+      });
   }
 
   void make_buffers() {
