@@ -29,7 +29,9 @@ namespace heddle::inline v0 {
 template <Transport T, std::invocable Where, std::invocable Stuck>
 void look_up(T& transport, Seconds since, Seconds watchdog, Where&& where, Stuck&& stuck) {
   if (const std::optional<Abort> abort = transport.aborted()) throw lost(where(), *abort);
-  if (watchdog > 0 && steady_seconds() - since > watchdog) throw communication_error(stuck());
+  if (watchdog <= 0 || steady_seconds() - since <= watchdog) return;
+  if constexpr (NotesSilence<T>) transport.note_silence();
+  throw communication_error(stuck());
 }
 
 /// Waits until `ready()` returns true, as idly as `idle` allows.

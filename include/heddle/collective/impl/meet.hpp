@@ -44,6 +44,7 @@ void complete(const Call& call, MPI_Request& request) {
     others.further();
     waiting();
     if (options.watchdog > 0 && steady_seconds() - since > options.watchdog) {
+      found_silent_rank = true;
       call.comm->leave_to_mpi();
       throw communication_error({text(Call::where, ", rank ", call.comm->rank()),
                                  "stuck: another rank does not make the call",

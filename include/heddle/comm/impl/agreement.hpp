@@ -49,6 +49,7 @@ class Agreement {
     MPI_Request request = MPI_REQUEST_NULL;
   };
 
+  /// The sentence for a rank that does not come in time, which the Environment has to know of.
   static std::string silent(int rank);
 
   /// Rank 0's part: hears of all, or of as many as come in time.
