@@ -8,10 +8,12 @@
 
 #include <concepts>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
 #include <heddle/core/error.hpp>
+#include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
@@ -19,6 +21,19 @@
 #include <heddle/execute/transport.hpp>
 
 namespace heddle::inline v0 {
+
+namespace impl {
+
+/// What to do about a rank that is silent, for errors.
+inline constexpr const char* about_silence =
+    "see what that rank is doing, or raise ExecuteOptions::watchdog; a blocking collective call of "
+    "the MPI library has a watchdog only with CallOptions::watch_library";
+
+/// Returns "rank 1 does not WHAT", "ranks 1, 2 do not WHAT", or "another rank does not WHAT" if no
+/// ranks are known.
+[[nodiscard]] std::string does_not(std::span<const Rank> ranks, const char* what);
+
+}  // namespace impl
 
 /// Returns the error that a rank throws at `where` when another rank has aborted.
 [[nodiscard]] communication_error lost(std::string where, const Abort& abort);

@@ -180,6 +180,20 @@ const std::map<std::string_view, std::function<void(heddle::MpiTransport&, heddl
   for (;;) pause();
 }
 
+/// The last rank waits in a call of the MPI library that the others do not make. They catch the
+/// error of the exchange in which they wait for it.
+void blocking(int argc, char** argv) {
+  const heddle::Environment environment(argc, argv);
+  heddle::Communicator comm(MPI_COMM_WORLD);
+  heddle::MpiTransport transport(MPI_COMM_WORLD);
+  try {
+    if (world_rank() + 1 == comm.size()) heddle::barrier(comm);
+    gather(transport);
+  } catch (const heddle::communication_error& error) {
+    std::cout << "caught: " << error.what() << '\n';
+  }
+}
+
 /// The last rank stops, and the others catch the error in the scope of the Environment.
 void silent(int argc, char** argv) {
   const heddle::Environment environment(argc, argv);
@@ -237,6 +251,7 @@ int main(int argc, char** argv) {
     if (mode == "borrowed") borrowed(argc, argv);
     if (mode == "caught") fail(argc, argv);
     if (mode == "silent") silent(argc, argv);
+    if (mode == "blocking") blocking(argc, argv);
     if (mode == "told") told(argc, argv);
     if (mode == "threads") threads(argc, argv);
   } catch (const std::exception& error) {
