@@ -22,6 +22,7 @@
 #include <heddle/collective/all_to_all.hpp>
 #include <heddle/collective/barrier.hpp>
 #include <heddle/collective/shared_view.hpp>
+#include <heddle/core/text.hpp>
 
 namespace test_stuck {
 
@@ -35,25 +36,33 @@ namespace {
 using Exec = Kokkos::DefaultHostExecutionSpace;
 using View = Kokkos::View<double*, Kokkos::HostSpace>;
 
-/// All ranks but the last make `call` with `options` and a short watchdog, and are told. All make a
+/// All ranks but the last make `call`, named `name`, with `options`, and are told. All make a
 /// Request by a Schedule before it where it is to be `polled`.
-void ends(const std::function<void(const hd::Communicator&, hd::CallOptions)>& call,
+void ends(const char* name,
+          const std::function<void(const hd::Communicator&, hd::CallOptions)>& call,
           bool polled = false, hd::CallOptions options = {}) {
   const hd::Communicator comm(MPI_COMM_WORLD);
   if (polled) hd::start_barrier(comm, {.algorithm = Algorithm::bruck}).wait();
-  options.execute.watchdog = 0.2;
-  if (+comm.rank() + 1 < static_cast<std::size_t>(comm.size()))
+  // One rank ends the call by its watchdog, and the others hear of it. Those that wait are not
+  // named.
+  options.execute.watchdog = +comm.rank() == 0 ? 0.2 : 30;
+  options.execute.grace = 0.4;
+  const auto last = static_cast<std::size_t>(comm.size()) - 1;
+  if (+comm.rank() < last)
     CHECK_THROWS_MATCHES(
         call(comm, options), hd::communication_error,
-        MessageMatches(ContainsSubstring("stuck: another rank does not make the call") &&
-                       ContainsSubstring("watchdog after 0.2 s")));
+        MessageMatches(ContainsSubstring(hd::text("heddle::collective::", name, ", rank ",
+                                                  comm.rank(), ": stuck: rank ", last,
+                                                  " does not take part in the call")) &&
+                       ContainsSubstring(+comm.rank() == 0 ? "watchdog after 0.2 s"
+                                                           : "watchdog of another rank")));
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
 }  // namespace
 
 TEST_CASE("a Request of the library's call") {
-  ends([](const auto& comm, const auto& options) {
+  ends("all_reduce", [](const auto& comm, const auto& options) {
     auto request = hd::start_all_reduce(Exec{}, View("view", 3), hd::Sum{}, comm, options);
     request.wait();
   });
@@ -61,7 +70,7 @@ TEST_CASE("a Request of the library's call") {
 
 TEST_CASE("a Request that is only tested, by the library or by a Schedule") {
   for (const bool scheduled : {false, true})
-    ends([&](const auto& comm, auto options) {
+    ends("all_reduce", [&](const auto& comm, auto options) {
       if (scheduled) options.algorithm = Algorithm::ring;
       auto request = hd::start_all_reduce(Exec{}, View("view", 3), hd::Sum{}, comm, options);
       while (!request.test()) continue;
@@ -72,12 +81,12 @@ TEST_CASE("the library's call that blocks, once a Request by a Schedule was begu
   const auto call = [](const auto& comm, const auto& options) {
     hd::all_reduce(Exec{}, View("view", 3), hd::Sum{}, comm, options);
   };
-  ends(call, true);
-  ends(call, false, {.watch_library = true});
+  ends("all_reduce", call, true);
+  ends("all_reduce", call, false, {.watch_library = true});
 }
 
 TEST_CASE("the exchange of the counts of an all_to_all") {
-  ends([](const auto& comm, auto options) {
+  ends("all_to_all", [](const auto& comm, auto options) {
     const auto p = static_cast<std::size_t>(comm.size());
     options.counts.assign(p, 1);
     hd::all_to_all(Exec{}, View("in", p), View("out", p), comm, options);

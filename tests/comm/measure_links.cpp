@@ -128,7 +128,7 @@ TEST_CASE("a rank that does not take part is named, and nobody hangs") {
   options.watchdog = 0.3;
   if (transport.rank() == Rank{1}) {
     while (!transport.aborted()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    CHECK_THAT(transport.aborted()->reason, ContainsSubstring("another rank does not answer"));
+    CHECK_THAT(transport.aborted()->reason, ContainsSubstring(" does not answer"));
   } else {
     CHECK_THROWS_AS(heddle::measure_links(transport, options), heddle::communication_error);
   }

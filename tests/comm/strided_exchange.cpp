@@ -434,7 +434,7 @@ TEST_CASE("a rank that does not come is an error in wait(), and in test() not ye
                    CHECK(!exchange.test());
                    exchange.wait();
                  }),
-                 ContainsSubstring("another rank does not answer (watchdog after 0.05 s)"));
+                 ContainsSubstring("rank 1 does not answer (watchdog after 0.05 s)"));
       CHECK(exchange.test());
     }
     MPI_Barrier(MPI_COMM_WORLD);

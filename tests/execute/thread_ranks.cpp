@@ -111,7 +111,7 @@ TEST_CASE("an exchange that a rank does not join ends by the watchdog, or by its
                  (void)all_gather(transport, {}, {.watchdog = 0.1});
                });
              }),
-             ContainsSubstring("heddle::all_gather, rank 0: another rank does not answer") &&
+             ContainsSubstring("heddle::all_gather, rank 0: rank 1 does not answer") &&
                  ContainsSubstring("watchdog after 0.1 s"));
   std::string other;
   CHECK(test::message_of<std::logic_error>([&] {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -170,6 +171,44 @@ TEST_CASE("a rank that does not answer is named by the watchdog") {
     CHECK(told.find("rank " + std::to_string(world.size - 2) + " failed at") != std::string::npos);
     CHECK(told.find("stuck: ") != std::string::npos);
   }
+}
+
+/// A stage that makes a call of its own in its update.
+struct SummingStage : BrittleStage {
+  std::function<void()> sum;
+  void update() { sum(); }
+};
+
+TEST_CASE("a rank that does not make a collective call of an update is named, with the call") {
+  const World world;
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world.size}});
+  const Kokkos::View<double*, Kokkos::HostSpace> values("values", 3);
+  const auto sum = [&] {
+    if (world.rank == 0) return;
+    hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, values, hd::Sum{}, mesh.all(),
+                   {.watch_library = true, .execute = {.watchdog = 0.3, .grace = 0.5}});
+  };
+  const int layers = 2 * world.size;
+  hd::Stages<SummingStage> model(layers, [&](int begin, int) {
+    return SummingStage{{begin, layers}, sum};
+  });
+  std::string told;
+  {
+    hd::Runner runner(model,
+                      hd::schedule::zb_v({.ranks = world.size, .microbatches = 2 * world.size}),
+                      mesh, {.execute = {.watchdog = 10}});
+    try {
+      runner.step();
+    } catch (const hd::communication_error& error) {
+      told = error.what();
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  INFO(told);
+  // Rank 0 waits for the others at the end of the step, where it hears of their error.
+  const std::string call = "heddle::collective::all_reduce, rank ";
+  CHECK(told.find(world.rank == 0 ? call : call + std::to_string(world.rank)) != std::string::npos);
+  CHECK(told.find("stuck: rank 0 does not take part in the call") != std::string::npos);
 }
 
 TEST_CASE(

@@ -100,8 +100,11 @@ struct CallOptions {
   bool progress_thread = false;
   /// How messages leave the memory of a device.
   DevicePath path = DevicePath::automatic;
-  /// If true, a blocking call of the MPI library is polled, so that the watchdog can end it. If
-  /// false, it waits inside MPI for as long as it takes, and is half a microsecond faster. The
+  /// If true, a blocking call of the MPI library is polled, so that the watchdog can end it. The
+  /// error names the call and the ranks that do not take part in it. If false, the call waits
+  /// inside MPI for as long as it takes, and is half a microsecond faster. If one rank never makes
+  /// the call, the others wait there for ever, and ranks that wait for them elsewhere report only
+  /// that they do not answer. Set it to find such a call, for example one in Stage::update(). The
   /// value must be the same on all ranks, because MPI does not match the two kinds of calls.
   bool watch_library = false;
   /// How a call waits for other ranks, and for how long. Algorithms of Heddle's also use it to

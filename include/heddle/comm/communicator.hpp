@@ -7,6 +7,7 @@
 /// only duplicated and never used for messages, so messages of Heddle and of the caller cannot be
 /// confused.
 
+#include <atomic>
 #include <iosfwd>
 #include <memory>
 #include <string_view>
@@ -26,6 +27,10 @@ namespace impl {
 
 /// True between MPI_Init and MPI_Finalize.
 [[nodiscard]] bool mpi_is_up();
+
+/// True once another rank has not answered this process within a watchdog's time. The Environment
+/// then does not finalize MPI, because MPI_Finalize would wait for that rank.
+inline std::atomic<bool> found_silent_rank{false};
 
 }  // namespace impl
 

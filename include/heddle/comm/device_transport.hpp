@@ -157,6 +157,8 @@ class DeviceTransport {
   [[nodiscard]] std::vector<std::optional<ListPlace>> places() requires ReportsPlaces<T> {
     return m_inner->places();
   }
+  /// Notes that a rank is silent; see NotesSilence.
+  void note_silence() requires NotesSilence<T> { m_inner->note_silence(); }
 
   /// Prints the path, for example "messages from and to CudaSpace go through host memory".
   friend std::ostream& operator<<(std::ostream& out, const DeviceTransport& transport) {

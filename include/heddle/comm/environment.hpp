@@ -70,11 +70,11 @@ class KokkosSession {
 /// must be destroyed before it.
 ///
 /// If an exception leaves its scope, the whole job ends, so that other ranks do not wait forever.
-/// In this case MPI is not finalized, and when this process exits, MPI_Abort ends all ranks with
-/// the status EXIT_FAILURE. A handler outside the scope can still print the error. This holds only
-/// if the Environment has initialized MPI; otherwise the code that did so is responsible. Do not
-/// catch inside the scope an error which says that a rank does not answer, because MPI_Finalize
-/// would wait for that rank.
+/// The job also ends if another rank has not answered this one within a watchdog's time, even if
+/// the program has caught that error, because MPI_Finalize would wait for the silent rank. In both
+/// cases MPI is not finalized, and when this process exits, MPI_Abort ends all ranks with the
+/// status EXIT_FAILURE. A handler outside the scope can still print the error. This holds only if
+/// the Environment has initialized MPI; otherwise the code that did so is responsible.
 class Environment {
  public:
   /// Removes the arguments of MPI and Kokkos from the command line. `--help` is left to the

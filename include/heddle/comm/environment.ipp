@@ -18,6 +18,7 @@
 #include <mpi.h>
 
 #include <heddle/comm/check.hpp>
+#include <heddle/comm/communicator.hpp>
 #include <heddle/comm/environment.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
@@ -83,11 +84,21 @@ HEDDLE_FULL_INLINE impl::MpiSession::~MpiSession() {
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (!m_owned || finalized != 0) return;
-  // MPI_Finalize waits for the other ranks, and they may be waiting for this one.
-  if (std::uncaught_exceptions() > m_exceptions)
-    std::atexit(&heddle_impl_end_job_at_exit);
-  else
+  // MPI_Finalize waits for the other ranks, and they may be waiting for this one, or be silent.
+  const bool unwinds = std::uncaught_exceptions() > m_exceptions;
+  if (!unwinds && !found_silent_rank) {
     MPI_Finalize();
+    return;
+  }
+  if (!unwinds) {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    std::cerr << text("heddle::Environment, rank ", rank,
+                      ": MPI cannot be finalized, because another rank did not answer within the "
+                      "watchdog's time; the job ends\n")
+              << std::flush;
+  }
+  std::atexit(&heddle_impl_end_job_at_exit);
 }
 
 HEDDLE_FULL_INLINE impl::KokkosSession::KokkosSession(int& argc, char** argv) {

@@ -87,7 +87,7 @@ class LinkProber {
         return m_transport->receive(peer, control_lane, data, length);
       });
       tell(peer, bytes);
-      complete(requests);
+      complete(peer, requests);
       tell(peer, bytes);
     }
   }
@@ -103,7 +103,7 @@ class LinkProber {
     auto requests = pieces(bytes, [&](std::byte* data, Bytes length) {
       return m_transport->send(peer, control_lane, data, length);
     });
-    complete(requests);
+    complete(peer, requests);
     hear(peer);
     return steady_seconds() - begin;
   }
@@ -120,23 +120,24 @@ class LinkProber {
     m_word = word;
     Requests requests(1);
     requests[0] = m_transport->send(peer, control_lane, bytes_of_word(), sizeof m_word);
-    complete(requests);
+    complete(peer, requests);
   }
   std::uint64_t hear(Rank peer) {
     Requests requests(1);
     requests[0] = m_transport->receive(peer, control_lane, bytes_of_word(), sizeof m_word);
-    complete(requests);
+    complete(peer, requests);
     return m_word;
   }
   [[nodiscard]] std::byte* bytes_of_word() noexcept {
     return reinterpret_cast<std::byte*>(&m_word);
   }
 
-  void complete(Requests& requests) {
+  void complete(Rank peer, Requests& requests) {
     constexpr const char* what = "measure_links";
     try {
       for (auto& request : requests)
-        finish(*m_transport, request, what, {.idle = Idle::yield, .watchdog = m_options->watchdog});
+        finish(*m_transport, request, what, {.idle = Idle::yield, .watchdog = m_options->watchdog},
+               peer);
     } catch (const std::exception& error) {
       if (!m_transport->aborted()) m_transport->abort({m_transport->rank(), what, error.what()});
       for (auto& request : requests) m_transport->cancel(request);

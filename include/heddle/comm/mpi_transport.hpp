@@ -6,6 +6,7 @@
 /// MpiTransport: sends the messages of an executor with non-blocking MPI calls. All MPI calls come
 /// from the calling thread, so MPI_THREAD_FUNNELED is enough.
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <exception>
@@ -143,6 +144,12 @@ class MpiTransport {
   void answer(const ListPlace& place) { m_control.answer(place); }
   /// Returns the places that the ranks have told; see ReportsPlaces.
   [[nodiscard]] std::vector<std::optional<ListPlace>> places() { return m_control.places(); }
+  /// Notes that a rank is silent; see NotesSilence. After this, cancel() and the destructor wait
+  /// for other ranks for at most a second.
+  void note_silence() noexcept {
+    impl::found_silent_rank = true;
+    m_options.patience = std::min(m_options.patience, Seconds{1});
+  }
 
  private:
   [[nodiscard]] MPI_Request& piece(Operation& operation, std::size_t number);
@@ -187,7 +194,7 @@ class MpiTransport {
   bool m_unwound = false;
   int m_exceptions = std::uncaught_exceptions();
 };
-static_assert(ReportsPlaces<MpiTransport>);
+static_assert(ReportsPlaces<MpiTransport> && NotesSilence<MpiTransport>);
 
 }  // namespace heddle::inline v0
 

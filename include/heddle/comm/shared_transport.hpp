@@ -85,6 +85,10 @@ class SharedTransport {
   void answer(const ListPlace& place) { m_messages.answer(place); }
   /// Returns the places that the ranks have told; see ReportsPlaces.
   [[nodiscard]] std::vector<std::optional<ListPlace>> places() { return m_messages.places(); }
+  /// Notes that a rank is silent; see MpiTransport.
+  void note_silence() noexcept {
+    if (!m_ends) m_messages.note_silence();
+  }
 
   /// Returns for every rank the lowest rank of its host; see SharesMemory.
   [[nodiscard]] std::vector<std::uint32_t> domains() const { return m_domains; }
@@ -146,6 +150,7 @@ class SharedTransport {
   std::vector<std::uint32_t> m_domains;
   std::vector<std::shared_ptr<Window>> m_windows;
   bool m_over = false;  ///< true after an abort, or if a rank did not take part
+  bool m_ends = false;  ///< true in the destructor, which others may reach much later
   int m_exceptions = std::uncaught_exceptions();
 };
 static_assert(SharesMemory<SharedTransport>);

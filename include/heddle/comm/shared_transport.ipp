@@ -55,6 +55,8 @@ HEDDLE_FULL_INLINE SharedTransport::SharedTransport(MPI_Comm comm, SharedOptions
 
 HEDDLE_FULL_INLINE SharedTransport::~SharedTransport() {
   if (!impl::mpi_is_up()) return;
+  m_ends = true;
+  m_over = m_over || impl::found_silent_rank;
   try {
     m_watchdog = m_patience;
     if (!m_over && std::uncaught_exceptions() == m_exceptions && !aborted()) free_unused();

@@ -193,7 +193,7 @@ class StridedExchange {
     guarded([&] {
       const auto complete = [&](Message& message) {
         if (!message.open) return;
-        finish(*m_transport, message.request, "StridedExchange", m_options.execute);
+        finish(*m_transport, message.request, "StridedExchange", m_options.execute, message.peer);
         arrive(message);
       };
       for (Message& message : m_receives) complete(message);

@@ -8,10 +8,12 @@
 
 #include <concepts>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
 #include <heddle/core/error.hpp>
+#include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
@@ -19,6 +21,19 @@
 #include <heddle/execute/transport.hpp>
 
 namespace heddle::inline v0 {
+
+namespace impl {
+
+/// What to do about a rank that is silent, for errors.
+inline constexpr const char* about_silence =
+    "see what that rank is doing, or raise ExecuteOptions::watchdog; a blocking collective call of "
+    "the MPI library has a watchdog only with CallOptions::watch_library";
+
+/// Returns "rank 1 does not WHAT", "ranks 1, 2 do not WHAT", or "another rank does not WHAT" if no
+/// ranks are known.
+[[nodiscard]] std::string does_not(std::span<const Rank> ranks, const char* what);
+
+}  // namespace impl
 
 /// Returns the error that a rank throws at `where` when another rank has aborted.
 [[nodiscard]] communication_error lost(std::string where, const Abort& abort);
@@ -29,7 +44,9 @@ namespace heddle::inline v0 {
 template <Transport T, std::invocable Where, std::invocable Stuck>
 void look_up(T& transport, Seconds since, Seconds watchdog, Where&& where, Stuck&& stuck) {
   if (const std::optional<Abort> abort = transport.aborted()) throw lost(where(), *abort);
-  if (watchdog > 0 && steady_seconds() - since > watchdog) throw communication_error(stuck());
+  if (watchdog <= 0 || steady_seconds() - since <= watchdog) return;
+  if constexpr (NotesSilence<T>) transport.note_silence();
+  throw communication_error(stuck());
 }
 
 /// Waits until `ready()` returns true, as idly as `idle` allows.

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -29,15 +30,28 @@ namespace heddle::inline v0 {
 /// The lane of messages between runners. Schedules do not use it.
 inline constexpr Lane control_lane{32767};
 
-/// Waits until `request` is complete.
+namespace impl {
+
+/// Waits until `request` is complete. `silent()` returns the ranks that have not answered.
+template <Transport T, class Silent>
+void finish_naming(T& transport, typename T::Request& request, const char* what,
+                   const ExecuteOptions& options, Silent&& silent) {
+  const auto where = [&] { return text("heddle::", what, ", rank ", transport.rank()); };
+  await(transport, request, options.idle, options.watchdog, where, [&] {
+    return ErrorInfo{where(), does_not(silent(), "answer"),
+                     text("watchdog after ", options.watchdog, " s"), about_silence};
+  });
+}
+
+}  // namespace impl
+
+/// Waits until `request` is complete. The error names `peer`, the other rank of the message.
 /// @throws communication_error if another rank aborts, or if the wait exceeds the watchdog's time.
 template <Transport T>
 void finish(T& transport, typename T::Request& request, const char* what,
-            const ExecuteOptions& options = {}) {
-  const auto where = [&] { return text("heddle::", what, ", rank ", transport.rank()); };
-  await(transport, request, options.idle, options.watchdog, where, [&] {
-    return ErrorInfo{where(), "another rank does not answer",
-                     text("watchdog after ", options.watchdog, " s")};
+            const ExecuteOptions& options = {}, std::optional<Rank> peer = {}) {
+  impl::finish_naming(transport, request, what, options, [&] {
+    return peer ? std::span<const Rank>(&*peer, 1) : std::span<const Rank>();
   });
 }
 
@@ -51,7 +65,11 @@ enum class EmptyBlocks : std::uint8_t { sent, skipped };
 template <Transport T, class Outgoing, class Incoming>
 void exchange_blocks(T& transport, const char* what, EmptyBlocks empty, Outgoing&& outgoing,
                      Incoming&& incoming, const ExecuteOptions& options) {
-  std::vector<typename T::Request> requests;
+  struct Message {
+    typename T::Request request;
+    Rank peer;
+  };
+  std::vector<Message> messages;
   const auto moves = [empty](const auto& block) {
     return empty == EmptyBlocks::sent || !block.empty();
   };
@@ -61,14 +79,24 @@ void exchange_blocks(T& transport, const char* what, EmptyBlocks empty, Outgoing
       const std::span<std::byte> in = incoming(r);
       const std::span<const std::byte> out = outgoing(r);
       if (moves(in))
-        requests.push_back(transport.receive(Rank{r}, control_lane, in.data(), in.size()));
+        messages.push_back(
+            {transport.receive(Rank{r}, control_lane, in.data(), in.size()), Rank{r}});
       if (moves(out))
-        requests.push_back(transport.send(Rank{r}, control_lane, out.data(), out.size()));
+        messages.push_back(
+            {transport.send(Rank{r}, control_lane, out.data(), out.size()), Rank{r}});
     }
-    for (auto& request : requests) finish(transport, request, what, options);
+    const auto silent = [&] {
+      std::vector<Rank> ranks;
+      for (Message& message : messages)
+        if (!transport.test(message.request) && (ranks.empty() || ranks.back() != message.peer))
+          ranks.push_back(message.peer);
+      return ranks;
+    };
+    for (Message& message : messages)
+      finish_naming(transport, message.request, what, options, silent);
   } catch (const std::exception& error) {
     if (!transport.aborted()) transport.abort({transport.rank(), what, error.what()});
-    for (auto& request : requests) transport.cancel(request);
+    for (Message& message : messages) transport.cancel(message.request);
     throw;
   }
 }

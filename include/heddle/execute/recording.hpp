@@ -33,7 +33,7 @@ template <Transport T>
     auto* const data = reinterpret_cast<std::byte*>(&value);
     auto request = sends ? transport.send(peer, control_lane, data, sizeof value)
                          : transport.receive(peer, control_lane, data, sizeof value);
-    finish(transport, request, "clock_offset", options);
+    finish(transport, request, "clock_offset", options, peer);
   };
   Seconds offset = 0;
   Seconds shortest = -1;

@@ -66,4 +66,13 @@ concept ReportsPlaces = Transport<T> && requires(T& transport, const ListPlace& 
   { transport.places() } -> std::same_as<std::vector<std::optional<ListPlace>>>;
 };
 
+/// A Transport that a rank tells when another rank has not answered within the watchdog's time,
+/// just before the error is thrown. After this call on an MpiTransport, the Environment ends the
+/// job, because MPI_Finalize would wait for the silent rank. A transport over another one forwards
+/// the call.
+template <class T>
+concept NotesSilence = Transport<T> && requires(T& transport) {
+  { transport.note_silence() } -> std::same_as<void>;
+};
+
 }  // namespace heddle::inline v0

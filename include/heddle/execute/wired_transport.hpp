@@ -173,6 +173,8 @@ class WiredTransport {
   [[nodiscard]] std::vector<std::optional<ListPlace>> places() requires ReportsPlaces<T> {
     return m_inner->places();
   }
+  /// Notes that a rank is silent; see NotesSilence.
+  void note_silence() requires NotesSilence<T> { m_inner->note_silence(); }
 
  private:
   template <class V>

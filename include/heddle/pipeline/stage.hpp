@@ -61,7 +61,9 @@ struct BackwardCall {
 /// - `backward_weight(BackwardCall)` adds to `gradients()`. Gradients are summed over microbatches
 ///   and replicas, never divided: a loss that is a mean over the batch divides itself by the number
 ///   of samples of the whole batch, over all microbatches and replicas.
-/// - `update` steps the optimiser with `gradients()`, which it may overwrite.
+/// - `update` steps the optimiser with `gradients()`, which it may overwrite. If it makes a
+///   collective call, all ranks of the communicator must make it, and equally often: a rank calls
+///   `update` for each of its stages. CallOptions::watch_library names a rank that does not.
 ///
 /// A stage may also have
 ///

@@ -80,6 +80,7 @@ class DoomedTransport {
   }
   void answer(const hd::ListPlace& place) { m_inner->answer(place); }
   [[nodiscard]] std::vector<std::optional<hd::ListPlace>> places() { return m_inner->places(); }
+  void note_silence() { m_inner->note_silence(); }
   [[nodiscard]] std::vector<std::uint32_t> domains() const requires hd::SharesMemory<T> {
     return m_inner->domains();
   }

@@ -27,7 +27,7 @@ shift 6
 slack_to_name=2   # looking up, telling, a second of grace, printing
 slack_to_end=$((patience + 6))  # a second of grace, half a second to speak, the launcher
 names="stuck: "
-[[ $mode != outlive ]] || names="its farm|another rank does not answer"  # the latter before it begins
+[[ $mode != outlive ]] || names="its farm|ranks? [0-9, ]* (does|do) not answer"  # the latter before it begins
 signal="stop"
 [[ $mode == stop ]] || signal="kill"
 files=$(mktemp -d)

@@ -45,6 +45,7 @@ class LaneShift {
   [[nodiscard]] std::vector<std::optional<ListPlace>> places() requires ReportsPlaces<T> {
     return m_inner->places();
   }
+  void note_silence() requires NotesSilence<T> { m_inner->note_silence(); }
 
  private:
   T* m_inner;

@@ -11,6 +11,7 @@
 #include <heddle/collective/impl/performer.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
+#include <heddle/comm/impl/roll_call.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
@@ -44,12 +45,12 @@ void complete(const Call& call, MPI_Request& request) {
     if (done != 0) return;
     others.further();
     waiting();
-    if (options.watchdog > 0 && steady_seconds() - since > options.watchdog) {
-      call.comm->leave_to_mpi();
-      throw communication_error({text(Call::where, ", rank ", call.comm->rank()),
-                                 "stuck: another rank does not make the call",
-                                 text("watchdog after ", options.watchdog, " s")});
-    }
+    const bool late = options.watchdog > 0 && steady_seconds() - since > options.watchdog;
+    const bool asks = waiting.polls() % 64 == 0 || options.idle == Idle::nap;
+    if (!late && !(asks && RollCall::begun(*call.comm))) continue;
+    call.comm->leave_to_mpi();
+    throw RollCall(*call.comm)
+        .stuck(text(Call::where, ", rank ", call.comm->rank()), options, late);
   }
 }
 

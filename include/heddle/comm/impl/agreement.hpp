@@ -57,6 +57,7 @@ class Agreement {
     MPI_Request request = MPI_REQUEST_NULL;
   };
 
+  /// The sentence for a rank that does not come in time, which the Environment has to know of.
   static std::string silent(int rank);
 
   /// Returns the verdict about the calls, of which this rank makes `mine`. A verdict is a letter

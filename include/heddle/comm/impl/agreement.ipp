@@ -132,6 +132,7 @@ HEDDLE_FULL_INLINE Agreement::~Agreement() {
 }
 
 HEDDLE_FULL_INLINE std::string Agreement::silent(int rank) {
+  found_silent_rank = true;
   return text("rank ", rank, " does not make the call");
 }
 

@@ -16,6 +16,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/execute/await.hpp>
 #include <heddle/execute/impl/program_steps.hpp>
 #include <heddle/execute/mover.hpp>
 #include <heddle/execute/program.hpp>
@@ -88,7 +89,7 @@ HEDDLE_INLINE ErrorInfo stuck(const Program& program, std::size_t at, std::size_
     return {step_place(program, at),
             text("stuck: rank ", port.peer, " has not come so far that this one may go on"),
             text("watchdog after ", watchdog, " s"),
-            "see what that rank is doing, or raise ExecuteOptions::watchdog"};
+            about_silence};
   std::string message;
   const std::size_t step = step_of_port(program, number, ordinal);
   if (step < program.size())
@@ -98,7 +99,7 @@ HEDDLE_INLINE ErrorInfo stuck(const Program& program, std::size_t at, std::size_
   return {step_place(program, at), text("stuck: ", message, peer, " did not complete"),
           text("watchdog after ", watchdog, " s"),
           port.mover ? "see what the mover is doing, or raise ExecuteOptions::watchdog"
-                     : "see what that rank is doing, or raise ExecuteOptions::watchdog"};
+                     : about_silence};
 }
 
 HEDDLE_INLINE ListPlace list_place(const Program& program, std::size_t at, std::uint64_t pass,

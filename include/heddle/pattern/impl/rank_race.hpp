@@ -64,7 +64,8 @@ class RankRace final : public Race {
           sends.push_back(
               m_transport.send(Rank{r}, control_lane, bytes_of(m_ends[self]), sizeof(End)));
       for (auto& request : sends) heddle::finish(m_transport, request, "race", m_wait);
-      for (auto& [rank, request] : m_open) heddle::finish(m_transport, request, "race", m_wait);
+      for (auto& [rank, request] : m_open)
+        heddle::finish(m_transport, request, "race", m_wait, rank);
       m_open.clear();
     } catch (const std::exception& error) {
       give_up(error.what());

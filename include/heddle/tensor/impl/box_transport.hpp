@@ -70,6 +70,7 @@ class BoxTransport {
   void cancel(Request& request) { m_carrier.cancel(request); }
   void abort(const Abort& abort) { m_carrier.abort(abort); }
   [[nodiscard]] std::optional<Abort> aborted() { return m_carrier.aborted(); }
+  void note_silence() noexcept { m_inner->note_silence(); }
 
   /// Prints a line for every message of boxes, for example "to rank 1: 8 B of 256 x 2048, direct".
   friend std::ostream& operator<<(std::ostream& out, const BoxTransport& transport) {
