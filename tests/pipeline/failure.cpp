@@ -173,11 +173,15 @@ TEST_CASE("a rank that does not answer is named by the watchdog") {
   }
 }
 
+namespace {
+
 /// A stage that makes a call of its own in its update.
 struct SummingStage : BrittleStage {
   std::function<void()> sum;
   void update() { sum(); }
 };
+
+}  // namespace
 
 TEST_CASE("a rank that does not make a collective call of an update is named, with the call") {
   const World world;
@@ -186,7 +190,7 @@ TEST_CASE("a rank that does not make a collective call of an update is named, wi
   const auto sum = [&] {
     if (world.rank == 0) return;
     hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, values, hd::Sum{}, mesh.all(),
-                   {.watch_library = true, .execute = {.watchdog = 0.3, .grace = 0.5}});
+                   {.watch_library = true, .execute = {.watchdog = 1, .grace = 2}});
   };
   const int layers = 2 * world.size;
   hd::Stages<SummingStage> model(layers, [&](int begin, int) {

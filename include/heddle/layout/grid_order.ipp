@@ -195,7 +195,7 @@ HEDDLE_INLINE GridOrder locality_order(int rows, int columns, std::span<const st
 
 namespace impl {
 
-inline void check(const GridOrder& order) {
+inline void expect_valid(const GridOrder& order) {
   constexpr const char* where = "heddle::GridOrder";
   const auto cells = static_cast<std::int64_t>(order.cells.size());
   expects(
@@ -236,7 +236,7 @@ inline void check(const GridOrder& order) {
 }  // namespace impl
 
 HEDDLE_INLINE std::int64_t adjacent_pairs(const GridOrder& order) {
-  impl::check(order);
+  impl::expect_valid(order);
   std::vector<std::size_t> group_of(order.cells.size());
   for (std::size_t g = 0; g < order.groups.size(); ++g)
     for (std::int64_t at = order.groups[g].begin; at < order.groups[g].end; ++at)

@@ -72,7 +72,7 @@ class SharedRegion {
 
   /// Returns part `which` of `parts` parts. It divides the outermost dimension with at least
   /// `parts` indices, or else the longest dimension, as evenly as possible. Some parts may be
-  /// empty.
+  /// empty. The one element of a region without dimensions is in every part.
   /// @throws contract_error if there is no such part.
   [[nodiscard]] SharedRegion part(std::int64_t which, std::int64_t parts) const;
 

@@ -89,8 +89,7 @@ struct AnyCheckpoint {
 /// All ranks of `place` must call it, between two steps. Names of fields of `own` do not begin with
 /// "state".
 /// @throws contract_error on every rank if nobody holds an element of an array, or if a rank has
-/// two
-///         arrays of one name in a layer.
+///         two arrays of one name in a layer.
 /// @throws format_error on every rank if the file cannot be written.
 template <HasState M, Place P>
 void save(const std::string& path, M& model, P& place, Checkpoint own = {},

@@ -191,15 +191,12 @@ class LayerStage {
                            m_layers.front().inputs());
     }
     if (m_place.computes_loss) take_samples("targets", targets);
-    if (!m_microbatches)
-      m_microbatches = microbatches_of(std::max(inputs.extent(0), targets.extent(0)));
     m_inputs = inputs;
     m_targets = targets;
     m_losses.assign(m_microbatches.value_or(0), 0.0);
   }
 
-  /// Number of microbatches of the last begin_step(). It has no value if the stage needs no data
-  /// and has got none.
+  /// Number of microbatches of the last begin_step(). It has no value if the stage needs no data.
   [[nodiscard]] std::optional<std::size_t> microbatches() const { return m_microbatches; }
 
   /// Runs the layers from the first to the last one, then the loss.

@@ -18,6 +18,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <heddle/collective/impl/meet.hpp>
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
@@ -120,7 +121,7 @@ class Halo {
                          "use the communicator of the tensor that the Halo was constructed with"};
       });
     };
-    check_together(*m_comm, call, check, [&] {
+    impl::agree(*m_comm, call, options.watchdog, check, [&] {
       return CollectiveCall{call, {{"layout", text(tensor.layout())}}};
     });
     space.fence("heddle::tensor::halo");

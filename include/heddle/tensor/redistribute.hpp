@@ -17,6 +17,7 @@
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
+#include <heddle/collective/impl/meet.hpp>
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
@@ -164,7 +165,7 @@ void redistribute(const Exec& space, const Sharded<Data, Space>& source,
   };
   // Views that were given may lie in one memory, too, which only ranks that have elements see.
   const bool one_memory = source.shares(target) || impl::overlap(source.parts(), target.parts());
-  check_together(source.comm(), where, check, [&] {
+  impl::agree(source.comm(), where, options.watchdog, check, [&] {
     return CollectiveCall{where,
                           {{"source", text(source.layout())},
                            {"target", text(target.layout())},

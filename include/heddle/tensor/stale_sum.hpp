@@ -12,6 +12,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/collective/all_reduce.hpp>
+#include <heddle/collective/impl/meet.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/agreement.hpp>
@@ -88,7 +89,9 @@ class StaleSum {
                          "use one StaleSum for each number of values"};
       });
     };
-    check_together(*m_comm, where, check, [&] { return CollectiveCall{where, {}}; });
+    impl::agree(*m_comm, where, options.execute.watchdog, check, [&] {
+      return CollectiveCall{where, {}};
+    });
     const std::int64_t call = ++m_calls;
     Slot& now = slot_of(call);
     Kokkos::deep_copy(space, now.own, values);

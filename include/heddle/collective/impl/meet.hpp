@@ -6,11 +6,14 @@
 /// How the ranks of a collective call wait for one another before, and beside, what they do
 /// together.
 
+#include <string_view>
+
 #include <mpi.h>
 
 #include <heddle/collective/impl/performer.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
+#include <heddle/comm/communicator.hpp>
 #include <heddle/comm/impl/roll_call.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
@@ -22,13 +25,18 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// check_together() for a call: no longer than it waits itself, furthering the requests that ranks
-/// may be waiting for which are not there yet.
+/// check_together() for the call `where`, which itself waits for `watchdog` seconds. Furthers the
+/// requests for which ranks that are not there yet may be waiting.
+template <class Check, class Describe>
+void agree(const Communicator& comm, std::string_view where, Seconds watchdog, Check&& check,
+           Describe&& describe) {
+  check_together(comm, where, check, describe, contract_level, watchdog,
+                 [&] { comm.template attached<CallLines>().further(); });
+}
+/// The same for a call that has its communicator and its options.
 template <class Call, class Check, class Describe>
 void agree(const Call& call, Check&& check, Describe&& describe) {
-  check_together(*call.comm, Call::where, check, describe, contract_level,
-                 call.options.execute.watchdog,
-                 [&] { call.comm->template attached<CallLines>().further(); });
+  agree(*call.comm, Call::where, call.options.execute.watchdog, check, describe);
 }
 
 /// Waits for `request`, an operation of MPI's that all ranks take part in, furthering the requests
