@@ -24,7 +24,7 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// What to do about a rank that is silent, for errors.
+/// The fix in an error about a silent rank.
 inline constexpr const char* about_silence =
     "see what that rank is doing, or raise ExecuteOptions::watchdog; a blocking collective call of "
     "the MPI library has a watchdog only with CallOptions::watch_library";
