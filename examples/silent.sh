@@ -3,13 +3,14 @@
 # SPDX-FileCopyrightText: The Heddle contributors
 
 # silent.sh fails|restarts WATCHDOG RANKS LINE COMMAND...: COMMAND starts an example on RANKS ranks, which
-# wait at most WATCHDOG seconds for each other. Once it has printed LINE, or written it to the file `log`,
-# or after SECONDS if LINE is @SECONDS, a rank is stopped or killed, and all ranks end within WATCHDOG + 5 s.
-# Then COMMAND fails; or it is an `elastic`, which starts the example again and succeeds. One rank is drawn
-# for each signal, and none is stopped if WATCHDOG is 10 or more; with HEDDLE_LONG, every rank is stopped
-# and killed.
+# wait at most WATCHDOG seconds for each other. Once it has printed LINE, or written it to the file `log`, a
+# rank is stopped or killed, and all ranks end within WATCHDOG + 5 s. If LINE ends in @SECONDS, the rank has
+# so much more time. Then COMMAND fails; or it is an `elastic`, which starts the example again and succeeds.
+# One rank is drawn for each signal, and none is stopped if WATCHDOG is 10 or more; with HEDDLE_LONG, every
+# rank is stopped and killed.
 set -euo pipefail
-outcome=$1 watchdog=$2 ranks=$3 line=$4
+outcome=$1 watchdog=$2 ranks=$3 line=${4%@*} pause=0
+[[ $4 != *@* ]] || pause=${4##*@}
 shift 4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -51,11 +52,8 @@ run() {
   cd "$work/run"
   SILENT_RUN=$work "$@" > out.txt 2>&1 & local command=$!
   wait_for 100 "the rank does not start" started  # it takes a while to find it
-  if [[ $line == @* ]]; then
-    sleep "${line#@}"
-  else
-    wait_for 100 "the line '$line' is not printed" printed
-  fi
+  [[ -z $line ]] || wait_for 100 "the line '$line' is not printed" printed
+  sleep "$pause"
   local begin=$EPOCHREALTIME
   kill -"$signal" "$pid" || fail "the rank has ended before"
   if [[ $outcome == restarts ]]; then
