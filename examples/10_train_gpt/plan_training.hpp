@@ -206,7 +206,7 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   heddle::Runner run(model,
                      heddle::plan::schedule(
                          plan, profile, {.ranks = mesh.size(), .type = heddle::scalar_of<Real>}),
-                     places, {.execute = {.record = true}});
+                     places, {.execute = {.record = true, .watchdog = s.watchdog}});
   // The part of the loss that a microbatch of this rank's group has.
   const double weight = static_cast<double>(places.samples().size()) / training.batch();
   const bool first = places.group() == 0 && places.sequence().rank() == heddle::Rank{0};

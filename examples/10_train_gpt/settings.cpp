@@ -228,6 +228,8 @@ Settings parse(int argc, char** argv) {
   options.add("context", model.context, "tokens that a prediction may look back on");
   options.add("sequences", model.sequences, "sequences per microbatch");
   options.add("precision", s.precision, "float or double");
+  options.add("watchdog", s.watchdog,
+              "seconds after which a rank that does not answer ends the job; 0: never");
   options.add("steps", s.steps, "training steps");
   options.add("end", s.end, "step to train up to, in place of --steps; 0: --steps more");
   options.add("log", s.log, "file to which the number and the loss of each step are appended");

@@ -52,6 +52,7 @@ struct Settings {
   int pair = 0;   ///< likewise
   int stages_per_rank = 2;
   int group = 2;
+  double watchdog = 120;  ///< seconds without an answer after which a rank ends the job
   int steps = 50;
   int sample = 200;
   double rate = 3e-3;

@@ -102,7 +102,8 @@ void train(const Settings& s, MPI_Comm comm) {
   Gpt<Real> model = make_gpt<Real>(
       training, {.gradient_sum = make_gradient_sum(s), .allocate = memory.allocator()}, line, room,
       sequence, flexible ? flexible->shapes() : std::vector<GptBlockShape>());
-  heddle::Runner run(model, schedule, mesh, {.execute = {.record = true}});
+  heddle::Runner run(model, schedule, mesh,
+                     {.execute = {.record = true, .watchdog = s.watchdog}});
   const int replica = mesh.coordinate("data");
   const double tokens =
       s.plans ? s.plans->mean_tokens()

@@ -167,7 +167,8 @@ bool train() {
       apart <= 1e-13 * largest(gradients) && std::abs(begin - reference) <= 1e-14 * 8;
   const Kokkos::View<int, Kokkos::HostSpace> wrong("example::wrong");
   wrong() = equal ? 0 : 1;
-  hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, wrong, hd::Sum{}, mesh.all());
+  hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, wrong, hd::Sum{}, mesh.all(),
+                 {.watch_library = true});
   // Compares the serial gradient with finite differences of the loss over 2e-4. Their error is
   // about 1e-8 (the square of the distance), plus rounding errors of about 1e-12.
   double off = 0;

@@ -56,6 +56,7 @@ struct Settings {
   int data = 1, tensor = 1;
   std::string tiers;
   int window = 2;
+  double watchdog = 120;
   bool check = false;
 };
 
@@ -171,7 +172,9 @@ void generate(const Settings& s) {
     GptWindow<Real> window(
         generator, store,
         {.window = s.window, .memory = tiers->memory, .part = {line.size(), line.rank()}});
-    hd::Runner run(window, window.schedule(), transport, window.options());
+    hd::RunOptions options = window.options();
+    options.execute.watchdog = s.watchdog;
+    hd::Runner run(window, window.schedule(), transport, options);
     const auto begin = Clock::now();
     try {
       run.step();
@@ -183,7 +186,8 @@ void generate(const Settings& s) {
     memory = hd::text("weights: ", window.slot_bytes(), " bytes in memory, ",
                       store.counters().bytes_read, " bytes read from ", tiers->file, "\n");
   } else {
-    hd::Runner run(generator, generator.schedule(), transport);
+    hd::Runner run(generator, generator.schedule(), transport,
+                   {.execute = {.watchdog = s.watchdog}});
     const auto begin = Clock::now();
     while (generator.busy()) run.step();
     run.drain();
@@ -257,6 +261,8 @@ int main(int argc, char** argv) {
                 "where weights are, as \"memory 8MB, file weights.tier 200MB/s\"; none: all in "
                 "memory");
     options.add("window", s.window, "halves of blocks in memory at once, with --tiers");
+    options.add("watchdog", s.watchdog,
+                "seconds after which a rank that does not answer ends the job; 0: never");
     options.add("precision", s.precision, "float or double");
     options.flag("check", s.check, "compare with one rank that keeps nothing");
     if (!options.parse(argc, argv)) {
