@@ -22,7 +22,7 @@ namespace heddle::inline v0 {
 /// bytes takes less time over every link inside of a group than over any link between groups. If
 /// the groups differ in size, or their ranks are not consecutive, it must take less than half of
 /// that time, because noise in measured links makes such groups among equal ranks.
-/// @throws contract_error if `ranks` is below 1 or above the ranks of the machine.
+/// @throws contract_error if `ranks` is below 0 or above the ranks of the machine.
 [[nodiscard]] std::vector<std::vector<std::uint32_t>> near_groups(const Machine& machine, int ranks,
                                                                   Bytes bytes);
 

@@ -92,7 +92,7 @@ using RankGroups = std::vector<std::uint32_t>;
 
 HEDDLE_INLINE std::vector<std::vector<std::uint32_t>> near_groups(const Machine& machine, int ranks,
                                                                   Bytes bytes) {
-  expects(ranks >= 1 && ranks <= machine.ranks(), [&] {
+  expects(ranks >= 0 && ranks <= machine.ranks(), [&] {
     return ErrorInfo{"heddle::near_groups", "the machine does not have so many ranks",
                      text(ranks, " of ", machine.ranks())};
   });
