@@ -46,8 +46,9 @@ struct ForkStack {
 #endif
   }
 
-  /// Throws if 1 MiB or a quarter of the stack is no longer free for the paths of a fork of
-  /// `level`. A caller on another stack, such as that of a fibre, is not checked.
+  /// Throws if less than a quarter of the stack, or less than 1 MiB if a quarter is more, is free
+  /// for the paths of a fork of `level`. A caller on another stack, such as that of a fibre, is not
+  /// checked.
   void check(std::size_t level) const {
     const std::size_t expected = std::min<std::size_t>(bytes / 4, 1 << 20);
     const std::uintptr_t left =
