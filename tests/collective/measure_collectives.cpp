@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -117,6 +119,26 @@ TEST_CASE("a size that is not whole floats, or too large for MPI to count, is re
     CHECK_THROWS_MATCHES(heddle::measure_collectives(comm, options), heddle::contract_error,
                          MessageMatches(ContainsSubstring("a size must be a multiple of 4 bytes") &&
                                         ContainsSubstring(heddle::text(bytes, " bytes"))));
+  }
+}
+
+TEST_CASE("options that differ on one rank are refused on all") {
+  const heddle::Communicator comm(MPI_COMM_WORLD);
+  if (comm.size() == 1) return;
+  const std::pair<const char*, std::function<void(heddle::CollectiveMeasureOptions&)>> changes[] = {
+      {"sizes 4 8 where rank 0 has sizes 4 4096", [](auto& options) { options.sizes[1] = 8; }},
+      {"collectives ", [](auto& options) { options.collectives.pop_back(); }},
+      {"candidates 3 where", [](auto& options) { options.candidates = 3; }},
+      {"has budget 1 where", [](auto& options) { options.budget = 1; }},
+      {"budget of a link 1 where", [](auto& options) { options.links.budget = 1; }},
+      {"piece 8 where", [](auto& options) { options.links.piece = 8; }},
+      {"bursts 2 where", [](auto& options) { options.links.bursts = 2; }},
+      {"names of devices a where", [](auto& options) { options.links.name = "a"; }}};
+  for (const auto& [difference, change] : changes) {
+    heddle::CollectiveMeasureOptions options = quick();
+    if (comm.rank() == heddle::Rank{1}) change(options);
+    CHECK_THROWS_MATCHES(heddle::measure_collectives(comm, options), heddle::contract_error,
+                         MessageMatches(ContainsSubstring(difference)));
   }
 }
 

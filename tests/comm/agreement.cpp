@@ -172,6 +172,34 @@ TEST_CASE("a rank that makes no call at all is named when the time is over") {
   }
 }
 
+TEST_CASE("a rank that throws what is no std::exception reports it, and throws its own") {
+  if (world_size() == 1) return;
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const auto call = [&] {
+    hd::check_together(
+        comm, "heddle::barrier", [] { throw 5; }, usual, ContractLevel::communication);
+  };
+  if (world_rank() == 1)
+    CHECK_THROWS_AS(call(), int);
+  else
+    CHECK_THAT(message_of<hd::communication_error>([&] { check(comm, usual()); }),
+               ContainsSubstring("rank 1 reports: unknown exception"));
+}
+
+TEST_CASE("a rank whose report fails throws its own error") {
+  if (world_size() == 1) return;
+  hd::Communicator comm(MPI_COMM_WORLD);
+  if (world_rank() == 1)
+    CHECK_THROWS_AS(hd::check_together(
+                        comm, "heddle::barrier", [] { throw 5; }, usual,
+                        ContractLevel::communication, 60, [] { throw 'r'; }),
+                    int);
+  else
+    CHECK_THROWS_AS(check(comm, usual()), hd::communication_error);
+  MPI_Barrier(MPI_COMM_WORLD);
+  static_cast<void>(comm.release());  // the answer to rank 1 may not be taken
+}
+
 }  // namespace
 
 }  // namespace test_agreement

@@ -11,7 +11,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -23,7 +27,10 @@
 #include <mpi.h>
 
 #include <heddle/comm/device_mesh.hpp>
+#include <heddle/comm/measure.hpp>
 #include <heddle/comm/measure_links.hpp>
+#include <heddle/execute/exchange.hpp>
+#include <heddle/execute/mailbox.hpp>
 #include <heddle/execute/shaped_transport.hpp>
 #include <heddle/execute/thread_transport.hpp>
 
@@ -119,6 +126,70 @@ TEST_CASE("options that measure nothing are refused") {
   CHECK_THROWS_MATCHES(heddle::measure_links(transport, {.bursts = 0}), heddle::contract_error,
                        MessageMatches(ContainsSubstring("LinkOptions needs at least one burst") &&
                                       ContainsSubstring("bursts 0")));
+}
+
+TEST_CASE("arguments that are wrong on one rank are told to the others, by every door") {
+  using Call = std::function<void(heddle::ThreadTransport&, bool wrong)>;
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::pair<const char*, Call> doors[] = {
+      {"bursts 0",
+       [](auto& transport, bool wrong) {
+         static_cast<void>(heddle::measure_links(transport, {.bursts = wrong ? 0 : 1}));
+       }},
+      {"5 names for 3 ranks",
+       [](auto& transport, bool wrong) {
+         static_cast<void>(heddle::measure_links(
+             transport, {.names = std::vector<std::string>(wrong ? 5 : 3, "name")}));
+       }},
+      {"measure_links: the watchdog",
+       [](auto& transport, bool wrong) {
+         static_cast<void>(heddle::measure_links(transport, {.watchdog = wrong ? nan : 60}));
+       }},
+      {"pairs 0",
+       [](auto& transport, bool wrong) {
+         static_cast<void>(heddle::measure_machine(transport, {.pairs = wrong ? 0 : 1}));
+       }},
+      {"measure_machine: the watchdog",
+       [](auto& transport, bool wrong) {
+         static_cast<void>(heddle::measure_machine(transport, {.watchdog = wrong ? nan : 60}));
+       }},
+      {"all_gather: the watchdog",
+       [](auto& transport, bool wrong) {
+         static_cast<void>(heddle::all_gather(transport, {}, {.watchdog = wrong ? nan : 60}));
+       }},
+      {"all_to_all: the watchdog",
+       [](auto& transport, bool wrong) {
+         static_cast<void>(heddle::all_to_all(transport, std::vector<std::vector<std::byte>>(3),
+                                              {.watchdog = wrong ? nan : 60}));
+       }},
+      {"2 blocks, 3 ranks",
+       [](auto& transport, bool wrong) {
+         static_cast<void>(heddle::all_to_all(
+             transport, std::vector<std::vector<std::byte>>(wrong ? 2 : 3), {.watchdog = 60}));
+       }},
+      {"peer 1 of rank 1", [](auto& transport, bool wrong) {
+         std::vector<Rank> peers;
+         for (std::uint32_t r = 0; r < 3; ++r)
+           if (Rank{r} != transport.rank() || wrong) peers.emplace_back(r);
+         heddle::Mailbox mailbox(transport, peers, {.watchdog = 60});
+         mailbox.close();
+       }}};
+  for (const auto& [why, call] : doors) {
+    INFO(why);
+    std::vector<std::string> errors(3, "nothing");
+    heddle::run_threads(3, [&](heddle::ThreadTransport& transport) {
+      try {
+        call(transport, transport.rank() == Rank{1});
+      } catch (const heddle::contract_error& error) {
+        errors[+transport.rank()] = std::string("contract: ") + error.what();
+      } catch (const heddle::communication_error& error) {
+        errors[+transport.rank()] = std::string("told: ") + error.what();
+      }
+    });
+    for (const std::size_t rank : {0, 1, 2})
+      CHECK_THAT(errors[rank],
+                 ContainsSubstring(rank == 1 ? "contract: " : "told: ") && ContainsSubstring(why));
+  }
 }
 
 TEST_CASE("a rank that does not take part is named, and nobody hangs") {

@@ -475,6 +475,11 @@ TEMPLATE_TEST_CASE("paths are measured, and all ranks have the same table", "",
                (void)measure_paths<TestType>(comm, {.sizes = {8, 4}, .runs = {1}});
              }),
              ContainsSubstring("sizes and runs must ascend"));
+  const Bytes other = comm.rank() == Rank{1} ? 2 : 1;
+  CHECK_THAT(
+      message_of<contract_error>(
+          [&] { (void)measure_paths<TestType>(comm, {.sizes = {other}, .runs = {other}}); }),
+      ContainsSubstring("rank 1 has sizes 2 where rank 0 has sizes 1, and rank 1 has runs 2"));
 }
 
 }  // namespace test_strided_exchange

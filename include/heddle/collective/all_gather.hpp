@@ -42,7 +42,7 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
     output.prepare(ViewUse::writes, *this->comm);
     blocks = BlockCounts(where, output.size(), this->ranks(), this->options.counts);
     expect_size(where, "input", input.view(), blocks.count(this->rank()));
-    // What is in place stays so, on all ranks or on none, whatever their layouts.
+    // What is in place stays so, whatever the layout: MPI wants all ranks in place, or none.
     const bool inside = input.data() == output.place_of(blocks.first(this->rank()));
     if (inside) output.has_part();
     if (inside && output.packed() && !output.stays())
@@ -105,9 +105,9 @@ template <class Held, class Exec, class In, class Out>
 /// the cost of other layouts.
 ///
 /// The sizes of the inputs are CallOptions::counts. Without counts, the output is divided evenly.
-/// `input` may be this rank's block of `output`, which saves a copy. In this case it must be so on
-/// all ranks, because MPI libraries require it. If `input` is another part of `output`, it is
-/// copied before the call.
+/// `input` may be this rank's block of `output`, which saves a copy. If the MPI library may make
+/// the call (see CallOptions::algorithm), it must be so on all ranks or on none, because MPI
+/// requires it. If `input` is another part of `output`, it is copied before the call.
 ///
 /// The call waits for the work of `space` first, and returns when all elements have arrived. All
 /// ranks must call it with outputs of the same size.

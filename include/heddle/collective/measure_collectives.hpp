@@ -57,6 +57,10 @@ namespace impl {
 [[nodiscard]] std::vector<CollectiveChoice> shortlist(const std::vector<CollectivePrediction>& all,
                                                       std::size_t count);
 
+/// Returns what of `options` must be equal on all ranks.
+[[nodiscard]] CollectiveCall call_to_measure(const char* where,
+                                             const CollectiveMeasureOptions& options);
+
 }  // namespace impl
 
 /// Measures the links between all ranks of `comm`. Then measures, for every collective and size,
@@ -70,8 +74,10 @@ namespace impl {
 ///
 /// The call is collective over `comm`, and the result is the same on all ranks. Each size of each
 /// collective takes about `budget` seconds, or seven rounds of the candidates if that is longer.
-/// @throws contract_error on every rank if a size is not a multiple of a float, and the errors of
-///         measure_links().
+/// @throws contract_error on every rank if a size is not a multiple of a float, or if the options
+///         of the ranks differ.
+/// @throws communication_error if a rank does not make the call within 120 seconds.
+/// @throws the errors of measure_links().
 template <class Exec = Kokkos::DefaultHostExecutionSpace>
 [[nodiscard]] CostTable measure_collectives(const Communicator& comm,
                                             const CollectiveMeasureOptions& options = {},
@@ -88,11 +94,8 @@ template <class Exec = Kokkos::DefaultHostExecutionSpace>
       });
   };
   check_together(
-      comm, where, check,
-      [&] {
-        return CollectiveCall{where, {}};
-      },
-      ContractLevel::communication, 0);
+      comm, where, check, [&] { return impl::call_to_measure(where, options); },
+      ContractLevel::communication);
   // What it keeps for the calls refers to the table, and ends with it.
   const Communicator own(comm.get());
   MpiTransport transport(own.get());

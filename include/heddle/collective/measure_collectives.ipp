@@ -7,10 +7,15 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <heddle/collective/measure_collectives.hpp>
+#include <heddle/comm/agreement.hpp>
+#include <heddle/comm/measure_links.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/plan/collective_choice.hpp>
 
 namespace heddle::inline v0 {
@@ -30,6 +35,23 @@ HEDDLE_FULL_INLINE std::vector<CollectiveChoice> impl::shortlist(
   flat.insert(flat.end(), shared.begin(), shared.end());
   flat.insert(flat.end(), nested.begin(), nested.end());
   return flat;
+}
+
+HEDDLE_FULL_INLINE CollectiveCall impl::call_to_measure(const char* where,
+                                                        const CollectiveMeasureOptions& options) {
+  const LinkOptions& links = options.links;
+  std::string names = printable(links.name);
+  for (const std::string& name : links.names) names += ", " + printable(name);
+  return {where,
+          {{"collectives", listed(options.collectives)},
+           {"sizes", listed(options.sizes)},
+           {"candidates", text(options.candidates)},
+           {"budget", text(options.budget)},
+           {"budget of a link", text(links.budget)},
+           {"piece", text(links.piece)},
+           {"largest burst", text(links.largest)},
+           {"bursts", text(links.bursts)},
+           {"names of devices", std::move(names)}}};
 }
 
 }  // namespace heddle::inline v0

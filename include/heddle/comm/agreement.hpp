@@ -18,6 +18,7 @@
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
@@ -39,6 +40,14 @@ namespace impl {
 /// Compares the calls that `describe` returns on the ranks of `comm`. All ranks take part.
 void compare(const Communicator& comm, const std::function<CollectiveCall()>& describe,
              Seconds watchdog, std::function<void()> further);
+
+/// Returns the value of a term that has several: "8 64 512".
+template <class Values>
+[[nodiscard]] std::string listed(const Values& values) {
+  std::string list;
+  for (const auto& value : values) list += text(list.empty() ? "" : " ", value);
+  return list;
+}
 }  // namespace impl
 
 /// At ContractLevel::communication, compares the calls that `describe()` returns on the ranks of

@@ -7,13 +7,18 @@
 
 #include <exception>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <utility>
+
+#include <mpi.h>
 
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/impl/agreement.hpp>
+#include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
@@ -22,16 +27,41 @@ HEDDLE_FULL_INLINE void impl::compare(const Communicator& comm,
                                       const std::function<CollectiveCall()>& describe,
                                       Seconds watchdog, std::function<void()> further) {
   comm.expect_not_empty("heddle::check_agreement");
+  const auto refuse = [&](const std::exception& error) {
+    try {
+      Agreement(comm, {}, watchdog, further).refuse(error);
+    } catch (...) {  // the error of describe() is the one to report
+    }
+  };
   CollectiveCall call;
   try {
     call = describe();
   } catch (const std::exception& error) {
-    Agreement(comm, {}, watchdog, std::move(further)).refuse(error);
+    refuse(error);
+    throw;
+  } catch (...) {
+    refuse(std::runtime_error("unknown exception"));
     throw;
   }
   std::string mine = call.name;
   for (const CollectiveCall::Term& term : call.terms) mine += "\n" + term.name + " " + term.value;
   Agreement(comm, call.name, watchdog, std::move(further))(std::move(mine));
+}
+
+HEDDLE_FULL_INLINE void impl::check_color(const Communicator& comm, int color, const char* where) {
+  check_together(
+      comm, where,
+      [&] {
+        expects(color >= 0 || color == MPI_UNDEFINED, [&] {
+          return ErrorInfo{where, "a color must be at least 0",
+                           text("rank ", comm.rank(), " gave ", color),
+                           "give MPI_UNDEFINED on a rank that is in no part"};
+        });
+      },
+      [&] {
+        return CollectiveCall{where, {}};
+      },
+      ContractLevel::communication);
 }
 
 }  // namespace heddle::inline v0

@@ -23,7 +23,12 @@
 
 namespace heddle::inline v0 {
 
+class Communicator;
+
 namespace impl {
+
+/// Checks the color that this rank gives to Communicator::split(), together with the other ranks.
+void check_color(const Communicator& comm, int color, const char* where);
 
 /// True between MPI_Init and MPI_Finalize.
 [[nodiscard]] bool mpi_is_up();
@@ -62,6 +67,7 @@ class Communicator {
   /// rank. A color is at least 0. A rank that gives MPI_UNDEFINED is in no part, and gets an empty
   /// communicator. Collective.
   /// @throws contract_error on every rank if a rank gives another color below 0.
+  /// @throws communication_error if a rank does not make the call within 120 seconds.
   [[nodiscard]] Communicator split(int color, int key) const;
 
   /// Returns this process's rank.

@@ -78,19 +78,7 @@ HEDDLE_FULL_INLINE Communicator::~Communicator() {
 
 HEDDLE_FULL_INLINE Communicator Communicator::split(int color, int key) const {
   constexpr const char* where = "heddle::Communicator::split";
-  check_together(
-      *this, where,
-      [&] {
-        expects(color >= 0 || color == MPI_UNDEFINED, [&] {
-          return ErrorInfo{where, "a color must be at least 0",
-                           text("rank ", m_rank, " gave ", color),
-                           "give MPI_UNDEFINED on a rank that is in no part"};
-        });
-      },
-      [] {
-        return CollectiveCall{where, {}};
-      },
-      ContractLevel::communication, 0);
+  impl::check_color(*this, color, where);
   Communicator part;
   MPI_Comm made = MPI_COMM_NULL;
   check(MPI_Comm_split(m_comm, color, key, &made), where);

@@ -20,8 +20,10 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/await.hpp>
 #include <heddle/execute/clock.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/machine/machine.hpp>
@@ -129,13 +131,19 @@ class Prober {
 /// The call is collective over the transport's ranks, and no other message may be in flight. The
 /// result is the same on all ranks. With one rank, links cost nothing. The result is only
 /// meaningful if each rank has a core of its own.
+/// @throws contract_error if the options are invalid. The other ranks throw communication_error
+///         then, and the transport cannot be used again.
+/// @throws communication_error if a rank does not answer.
 template <Transport T>
 [[nodiscard]] Machine measure_machine(T& transport, const MeasureOptions& options = {}) {
-  expects(options.short_rounds >= 1 && options.long_rounds >= 1 && options.pairs >= 1, [&] {
-    return ErrorInfo{"heddle::measure_machine",
-                     "the numbers of rounds and pairs must be at least 1",
-                     text("short_rounds ", options.short_rounds, ", long_rounds ",
-                          options.long_rounds, ", pairs ", options.pairs)};
+  constexpr const char* where = "heddle::measure_machine";
+  abort_on_error(transport, where, [&] {
+    expects(options.short_rounds >= 1 && options.long_rounds >= 1 && options.pairs >= 1, [&] {
+      return ErrorInfo{where, "the numbers of rounds and pairs must be at least 1",
+                       text("short_rounds ", options.short_rounds, ", long_rounds ",
+                            options.long_rounds, ", pairs ", options.pairs)};
+    });
+    expect_valid(ExecuteOptions{.watchdog = options.watchdog}, where);
   });
   using Prober = impl::Prober<T>;
   const int size = transport.size();

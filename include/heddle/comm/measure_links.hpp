@@ -21,6 +21,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/execute_options.hpp>
@@ -185,22 +186,27 @@ class LinkProber {
 ///
 /// The call is collective over the transport's ranks, and no other message may be in flight. The
 /// result is the same on all ranks.
-/// @throws contract_error if the options are invalid, communication_error if a rank does not
-///         answer.
+/// @throws contract_error if the options are invalid. The other ranks throw communication_error
+///         then, and the transport cannot be used again.
+/// @throws communication_error if a rank does not answer.
 template <Transport T>
 [[nodiscard]] Machine measure_links(T& transport, const LinkOptions& options = {}) {
-  expects(options.bursts >= 1 && options.piece >= sizeof(std::uint64_t) &&
-              options.largest >= options.piece,
-          [&] {
-            return ErrorInfo{"heddle::measure_links",
-                             "LinkOptions needs at least one burst, and pieces of at least 8 bytes",
-                             text("bursts ", options.bursts, ", piece ", options.piece,
-                                  ", largest ", options.largest)};
-          });
+  constexpr const char* where = "heddle::measure_links";
   const int size = transport.size();
-  expects(options.names.empty() || options.names.size() == static_cast<std::size_t>(size), [&] {
-    return ErrorInfo{"heddle::measure_links", "every rank needs the name of its device",
-                     text(options.names.size(), " names for ", size, " ranks")};
+  abort_on_error(transport, where, [&] {
+    expects(options.bursts >= 1 && options.piece >= sizeof(std::uint64_t) &&
+                options.largest >= options.piece,
+            [&] {
+              return ErrorInfo{
+                  where, "LinkOptions needs at least one burst, and pieces of at least 8 bytes",
+                  text("bursts ", options.bursts, ", piece ", options.piece, ", largest ",
+                       options.largest)};
+            });
+    expects(options.names.empty() || options.names.size() == static_cast<std::size_t>(size), [&] {
+      return ErrorInfo{where, "every rank needs the name of its device",
+                       text(options.names.size(), " names for ", size, " ranks")};
+    });
+    expect_valid(ExecuteOptions{.watchdog = options.watchdog}, where);
   });
   const auto me = static_cast<int>(transport.rank().value);
   std::vector<Link> mine(static_cast<std::size_t>(size));

@@ -116,8 +116,8 @@ template <kernel::ExecutionSpace Exec>
       [&] {
         return CollectiveCall{where,
                               {{"rounds", text(options.rounds)},
-                               {"sizes", text(options.sizes.size())},
-                               {"runs", text(options.runs.size())}}};
+                               {"sizes", impl::listed(options.sizes)},
+                               {"runs", impl::listed(options.runs)}}};
       },
       ContractLevel::communication, options.execute.watchdog);
   const std::vector<StridedPath> paths = impl::paths_from(impl::box_memory<Exec>());

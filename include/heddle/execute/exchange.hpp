@@ -21,6 +21,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/await.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/transport.hpp>
@@ -114,12 +115,15 @@ void exchange_sizes(T& transport, const char* what, std::span<const Bytes> outgo
 }  // namespace impl
 
 /// Returns the bytes `mine` of every rank, by rank, on every rank. All ranks must call it.
-/// @throws contract_error if an option is invalid; communication_error as finish().
+/// @throws contract_error if an option is invalid. The other ranks throw communication_error then,
+///         and the transport cannot be used again.
+/// @throws communication_error as finish().
 template <Transport T>
 [[nodiscard]] std::vector<std::vector<std::byte>> all_gather(T& transport,
                                                              std::span<const std::byte> mine,
                                                              const ExecuteOptions& options = {}) {
-  expect_valid(options, "heddle::all_gather");
+  constexpr const char* where = "heddle::all_gather";
+  abort_on_error(transport, where, [&] { expect_valid(options, where); });
   const auto ranks = static_cast<std::uint32_t>(transport.size());
   const std::vector<Bytes> own(ranks, mine.size());
   std::vector<Bytes> sizes = own;
@@ -136,18 +140,22 @@ template <Transport T>
 /// Sends the bytes `blocks[r]` to rank r, for every rank, and returns the blocks of all ranks for
 /// this one. A rank first sends the size of each block, and then the blocks that are not empty. All
 /// ranks must call it.
-/// @throws contract_error if there is not one block for each rank, or if an option is invalid;
-///         communication_error as finish().
+/// @throws contract_error if there is not one block for each rank, or if an option is invalid. The
+///         other ranks throw communication_error then, and the transport cannot be used again.
+/// @throws communication_error as finish().
 template <Transport T>
 [[nodiscard]] std::vector<std::vector<std::byte>> all_to_all(
     T& transport, const std::vector<std::vector<std::byte>>& blocks,
     const ExecuteOptions& options = {}) {
-  expect_valid(options, "heddle::all_to_all");
+  constexpr const char* where = "heddle::all_to_all";
   const auto ranks = static_cast<std::uint32_t>(transport.size());
   const std::uint32_t self = transport.rank().value;
-  expects(blocks.size() == ranks, [&] {
-    return ErrorInfo{"heddle::all_to_all", "there must be one block for each rank",
-                     text(blocks.size(), " blocks, ", ranks, " ranks")};
+  abort_on_error(transport, where, [&] {
+    expect_valid(options, where);
+    expects(blocks.size() == ranks, [&] {
+      return ErrorInfo{where, "there must be one block for each rank",
+                       text(blocks.size(), " blocks, ", ranks, " ranks")};
+    });
   });
   std::vector<Bytes> outgoing(ranks);
   for (std::uint32_t r = 0; r < ranks; ++r) outgoing[r] = blocks[r].size();

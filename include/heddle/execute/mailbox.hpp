@@ -66,25 +66,13 @@ class Mailbox {
   static constexpr std::size_t short_bytes = 48;
 
   /// Opens a mailbox. The transport must outlive it.
-  /// @throws contract_error if a peer is this rank, or appears twice.
+  /// @throws contract_error if a peer is this rank, is no rank of the transport or appears twice,
+  ///         or if an option is invalid. The other ranks throw communication_error then, and the
+  ///         transport cannot be used again.
   Mailbox(T& transport, std::span<const Rank> peers, const MailboxOptions& options = {})
       : m_transport(transport), m_options(options), m_peers(peers.size()), m_open(peers.size()) {
-    expects(options.doing != nullptr, [] {
-      return ErrorInfo{"heddle::Mailbox", "MailboxOptions::doing is a null pointer"};
-    });
-    expect_valid(ExecuteOptions{.watchdog = options.watchdog}, "heddle::Mailbox");
-    for (std::size_t i = 0; i < peers.size(); ++i) {
-      const Rank rank = peers[i];
-      expects(rank != transport.rank() && +rank < static_cast<std::size_t>(transport.size()) &&
-                  std::count(peers.begin(), peers.end(), rank) == 1,
-              [&] {
-                return ErrorInfo{"heddle::Mailbox",
-                                 "each peer must be another rank, and named once",
-                                 text("peer ", rank, " of rank ", transport.rank(), ", there are ",
-                                      transport.size(), " ranks")};
-              });
-      m_peers[i].rank = rank;
-    }
+    abort_on_error(transport, "opening a mailbox", [&] { expect_peers(peers); });
+    for (std::size_t i = 0; i < peers.size(); ++i) m_peers[i].rank = peers[i];
     for (Peer& peer : m_peers) expect_header(peer);
   }
   Mailbox(const Mailbox&) = delete;
@@ -221,6 +209,23 @@ class Mailbox {
     typename T::Request header_request;
     typename T::Request content_request;
   };
+
+  /// Checks the arguments of the constructor.
+  void expect_peers(std::span<const Rank> peers) const {
+    constexpr const char* where = "heddle::Mailbox";
+    expects(m_options.doing != nullptr, [] {
+      return ErrorInfo{where, "MailboxOptions::doing is a null pointer"};
+    });
+    expect_valid(ExecuteOptions{.watchdog = m_options.watchdog}, where);
+    for (const Rank rank : peers)
+      expects(rank != m_transport.rank() && +rank < static_cast<std::size_t>(m_transport.size()) &&
+                  std::count(peers.begin(), peers.end(), rank) == 1,
+              [&] {
+                return ErrorInfo{where, "each peer must be another rank, and named once",
+                                 text("peer ", rank, " of rank ", m_transport.rank(),
+                                      ", there are ", m_transport.size(), " ranks")};
+              });
+  }
 
   void expect_header(Peer& peer) {
     peer.content_comes = false;

@@ -42,8 +42,8 @@ namespace heddle::inline v0 {
 ///         with a Sweep that has windows, or if the options or the number of equations differ
 ///         between ranks.
 /// @throws the exception of an equation on the rank that computes it, and contract_error if an
-///         equation reads farther back than options.reach. The other ranks throw
-///         communication_error then, and the transport cannot be used again.
+///         equation reads farther back than options.reach, or if options.watchdog is invalid. The
+///         other ranks throw communication_error then, and the transport cannot be used again.
 template <Transport T, class Value, class Rule>
 [[nodiscard]] FixedPoint<Value> fixed_point(T& transport, const Equations<Value, Rule>& equations,
                                             const RankFixedPointOptions& options = {}) {

@@ -43,9 +43,8 @@ inline bool has(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// Returns the names of `names` that are not in `others`.
-inline std::vector<std::string> without(const std::vector<std::string>& names,
-                                        const std::vector<std::string>& others) {
+HEDDLE_INLINE std::vector<std::string> without(const std::vector<std::string>& names,
+                                               const std::vector<std::string>& others) {
   std::vector<std::string> out;
   std::ranges::copy_if(names, std::back_inserter(out),
                        [&](const std::string& name) { return !has(others, name); });

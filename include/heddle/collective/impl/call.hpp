@@ -28,9 +28,9 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// Calls `check()`, which checks the arguments of a call, and returns its key. Finds what else of
-/// the call is wrong on this rank, and at the contract level "communication" what differs between
-/// ranks.
+/// Calls `check()`, which checks the arguments of a call, and returns its key. Throws if another
+/// argument is invalid on this rank, and at the contract level "communication" if the calls of the
+/// ranks differ.
 template <class Call, class Check>
 [[nodiscard]] PerformerKey completed(Call& call, Check&& check, bool blocking = true,
                                      bool keeps = false) {
@@ -46,11 +46,6 @@ template <class Call, class Check>
     decide(call, key, blocking);
   };
   agree(call, check_all, [&] {
-    const auto listed = [](const auto& numbers) {
-      std::string list;
-      for (const auto number : numbers) list += text(list.empty() ? "" : " ", number);
-      return list;
-    };
     return CollectiveCall{
         Call::where,
         {{"bytes", text(key.bytes)},

@@ -33,8 +33,8 @@ class Agreement {
 
   /// Compares `mine`, and throws if the calls differ or a rank makes none.
   void operator()(std::string mine);
-  /// Tells the other ranks that this rank does not make the call because of `error`. Throws only if
-  /// MPI reports an error.
+  /// Tells the other ranks that this rank does not make the call because of `error`. Throws if
+  /// MPI reports an error, and what `further` throws.
   void refuse(const std::exception& error);
 
   Agreement(const Agreement&) = delete;
@@ -57,7 +57,7 @@ class Agreement {
     MPI_Request request = MPI_REQUEST_NULL;
   };
 
-  /// The sentence for a rank that does not come in time, which the Environment has to know of.
+  /// Sets found_silent_rank, and returns the sentence for a rank that does not come in time.
   static std::string silent(int rank);
 
   /// Returns the verdict about the calls, of which this rank makes `mine`. A verdict is a letter

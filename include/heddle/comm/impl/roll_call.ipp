@@ -59,12 +59,14 @@ HEDDLE_FULL_INLINE std::vector<Rank> RollCall::missing(Seconds grace) const {
 
 HEDDLE_FULL_INLINE communication_error RollCall::stuck(std::string where,
                                                        const ExecuteOptions& options, bool late) {
-  if (late) found_silent_rank = true;
   const std::vector<Rank> silent = missing(options.grace);
+  if (!silent.empty()) found_silent_rank = true;
+  const char* const slow =
+      late ? "stuck: all ranks are in the call, and it takes longer than the watchdog"
+           : "stuck: another rank has given up the call";
   return communication_error(
       {std::move(where),
-       silent.empty() ? "stuck: this rank comes after others have given up the call"
-                      : "stuck: " + does_not(silent, "take part in the call"),
+       silent.empty() ? slow : "stuck: " + does_not(silent, "take part in the call"),
        late ? text("watchdog after ", options.watchdog, " s") : "watchdog of another rank",
        "make the call on all ranks of the communicator, in the same order, or raise "
        "ExecuteOptions::watchdog"});

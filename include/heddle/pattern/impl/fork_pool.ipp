@@ -18,6 +18,11 @@
 
 #if defined(__linux__)
 #include <pthread.h>
+#if !defined(__GLIBC__)
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #endif
 
 #include <heddle/core/contract.hpp>
@@ -43,11 +48,25 @@ struct ForkStack {
     if (::pthread_attr_getstack(&attributes, &begin, &bytes) == 0)
       lowest = reinterpret_cast<std::uintptr_t>(begin);
     ::pthread_attr_destroy(&attributes);
+#if !defined(__GLIBC__)
+    // musl tells only the part of the first thread's stack that is in use. It grows to its limit.
+    ::rlimit limit{};
+    if (::getpid() != ::syscall(SYS_gettid) || ::getrlimit(RLIMIT_STACK, &limit) != 0) return;
+    const std::uintptr_t top = lowest + bytes;
+    if (limit.rlim_cur >= top) {  // no limit
+      bytes = 0;
+      lowest = 0;
+    } else if (limit.rlim_cur > bytes) {
+      bytes = limit.rlim_cur;
+      lowest = top - bytes;
+    }
+#endif
 #endif
   }
 
-  /// Throws if 1 MiB or a quarter of the stack is no longer free for the paths of a fork of
-  /// `level`. A caller on another stack, such as that of a fibre, is not checked.
+  /// Throws if less than a quarter of the stack, or less than 1 MiB if a quarter is more, is free
+  /// for the paths of a fork of `level`. A caller on another stack, such as that of a fibre, is not
+  /// checked.
   void check(std::size_t level) const {
     const std::size_t expected = std::min<std::size_t>(bytes / 4, 1 << 20);
     const std::uintptr_t left =
