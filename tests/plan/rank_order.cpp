@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -18,7 +19,9 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/machine.hpp>
+#include <heddle/plan/impl/rank_order.hpp>
 #include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/planner/replicas.hpp>
 #include <heddle/plan/planner/search.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/plan.hpp>
@@ -198,6 +201,126 @@ TEST_CASE("memory that is enough for every plan does not change the best one") {
     }
     REQUIRE(time(two.machines[0]) == time(unknown));
   }
+}
+
+TEST_CASE("a renumbered machine has the links, ports and shared lines of its ranks") {
+  test::Coverage coverage("renumbered machines");
+  const std::uint64_t cases = test::cases(200, 20'000);
+  for (std::uint64_t seed = 0; seed < cases; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto draw = [&](std::size_t most) {
+      return static_cast<std::size_t>(random() % (most + 1));
+    };
+    // Nodes of equal or different sizes. Each node and some ranks have ports of their own.
+    const bool equal = draw(1) == 0;
+    std::vector<int> sizes;
+    for (std::size_t node = 0, nodes = 2 + draw(2); node < nodes; ++node)
+      sizes.push_back(equal ? 3 : 1 + static_cast<int>(draw(3)));
+    const int ranks = std::accumulate(sizes.begin(), sizes.end(), 0);
+    std::vector<Device> devices;
+    for (int r = 0; r < ranks; ++r)
+      devices.push_back(device(1 + static_cast<double>(draw(9)), 100 + draw(9)));
+    Machine machine = Machine::hierarchical(
+        devices, {{"rank", 1, Link{1e-6, 9e9}}, {"node", 4, Link{2e-6, 5e9}}, {"all", 100, Link{}}},
+        {{}, sizes, {}});
+    for (std::size_t node = 0; node < sizes.size(); ++node)
+      machine.set_ports(1, node, {.out = 1e9 + static_cast<double>(node), .in = 2e9, .count = 2});
+    machine.set_ports(0, draw(static_cast<std::size_t>(ranks) - 1), {.out = 7e9, .in = 8e9});
+    const auto any = [&] { return Rank{draw(static_cast<std::size_t>(ranks) - 1)}; };
+    const bool links = draw(1) == 0, lines = draw(1) == 0;
+    if (links)
+      for (int i = 0; i < 5; ++i)
+        if (const Rank from = any(), to = any(); from != to)
+          machine.set_link(from, to, {1e-3 * static_cast<double>(i), 3e9});
+    if (lines)
+      if (const Rank from = any(), to = any(); from != to)
+        machine.share("a line", 4e9, {{from, to}, {to, from}});
+    // The order of nodes, and of the ranks in each, is any one.
+    std::vector<std::vector<Rank>> nodes(sizes.size());
+    for (int r = 0; r < ranks; ++r) nodes[machine.group(1, Rank{r})].push_back(Rank{r});
+    std::ranges::shuffle(nodes, random);
+    std::vector<Rank> order;
+    for (std::vector<Rank>& node : nodes) {
+      std::ranges::shuffle(node, random);
+      order.insert(order.end(), node.begin(), node.end());
+    }
+    const Machine other = plan::impl::renumbered(machine, order);
+    INFO("case " << seed << "\n" << machine << "\n" << other);
+    // The names of ports have the numbers of their groups. So only bandwidths are compared.
+    const auto bandwidths = [](const Machine& of, Rank from, Rank to) {
+      std::vector<double> all;
+      const Route route = of.route(from, to, Lane{0});
+      for (const auto* way : {&route.out, &route.in})
+        for (const SharedId id : *way) all.push_back(of.shared()[+id].bandwidth);
+      return all;
+    };
+    REQUIRE(other.lines().size() == machine.lines().size());
+    for (std::size_t a = 0; a < order.size(); ++a) {
+      REQUIRE(other.device(Rank{a}) == machine.device(order[a]));
+      for (std::size_t level = 0; level < machine.levels().size(); ++level)
+        REQUIRE(other.ports(level, other.group(level, Rank{a})) ==
+                machine.ports(level, machine.group(level, order[a])));
+      for (std::size_t b = 0; b < order.size(); ++b) {
+        if (a == b) continue;
+        REQUIRE(other.link(Rank{a}, Rank{b}) == machine.link(order[a], order[b]));
+        REQUIRE(bandwidths(other, Rank{a}, Rank{b}) == bandwidths(machine, order[a], order[b]));
+      }
+    }
+    coverage.count("equal nodes", equal);
+    coverage.count("links of pairs", links);
+    coverage.count("shared lines", !machine.lines().empty());
+  }
+  INFO(coverage);
+  CHECK(coverage.rarer_than(20).empty());
+}
+
+TEST_CASE("the order of 130 ranks with links of pairs is found within its time") {
+  // Alike ranks, and 13 nodes of ten, whose ranks the links alone tell apart.
+  constexpr std::size_t ranks = 130;
+  const Profile profile{.model = "one",
+                        .layers = {{.parameters = 4, .measured = {{"fast", 1, 1, {1, 1, 1, 0}}}}},
+                        .reference = "fast"};
+  std::vector<std::size_t> place(ranks);
+  std::iota(place.begin(), place.end(), std::size_t{0});
+  std::ranges::shuffle(place, std::mt19937_64(1));
+  for (const std::size_t node : {ranks, std::size_t{10}}) {
+    std::vector<Link> links(ranks * ranks);
+    for (std::size_t a = 0; a < ranks; ++a)
+      for (std::size_t b = 0; b < ranks; ++b)
+        if (place[a] / node != place[b] / node) links[a * ranks + b] = {1e-3, 1e9};
+    const Machine machine =
+        Machine::from_links(std::vector<Device>(ranks, device(1, 0)), std::move(links));
+    const plan::PlanProblem problem(profile, machine, {.batch = 8});
+    const std::clock_t begin = std::clock();
+    const std::vector<Rank> order =
+        plan::impl::rank_order(problem, plan::impl::link_numbers(machine));
+    const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    INFO("nodes of " << node << " ranks, " << seconds << " s");
+    CHECK(seconds < 1);
+    REQUIRE(order.size() == ranks);
+    for (std::size_t i = 0; i < ranks; ++i)
+      REQUIRE(place[+order[i]] / node == place[+order[i / node * node]] / node);
+  }
+}
+
+TEST_CASE("ranks whose memories are all too small are given up at once") {
+  constexpr std::size_t ranks = 300;
+  const Profile profile{
+      .model = "one",
+      .layers = {{.parameters = 1'000'000, .measured = {{"fast", 1, 1, {1, 1, 1, 0}}}}},
+      .reference = "fast"};
+  std::vector<Device> devices;
+  for (std::size_t r = 0; r < ranks; ++r) devices.push_back(device(1, 1000 + r));
+  const Machine machine =
+      Machine::from_links(std::move(devices), std::vector<Link>(ranks * ranks, Link{1e-6, 1e9}));
+  const std::clock_t begin = std::clock();
+  const plan::FoundPlan found =
+      plan::Replicas{}.search(plan::PlanProblem(profile, machine, {.batch = 8}));
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  INFO(seconds << " s, " << found.infeasible);
+  CHECK(seconds < 1);
+  CHECK_FALSE(found.plan);
+  CHECK(found.infeasible.find("1299") != std::string::npos);  // the bytes of the roomiest rank
 }
 
 }  // namespace test_rank_order

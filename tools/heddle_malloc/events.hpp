@@ -28,8 +28,8 @@
 
 namespace heddle_malloc {
 
-/// The calls of a process, in a file that is mapped: written as they are made, and without a lock
-/// but where the file grows.
+/// The calls of a process, in a file that is mapped. Each call is written when it is made. Only
+/// growing the file takes a lock.
 class Events {
  public:
   /// Makes the file that HEDDLE_MALLOC_TRACE names, if it does. Uses at most so many addresses.
@@ -69,9 +69,9 @@ class Events {
   void given(const void* block) noexcept {
     if (m_events != nullptr) write(block, 0, 1);
   }
-  /// A child of a fork has no file, it is its parent's.
+  /// Stops writing, because the file belongs to the parent after a fork.
   void forget() noexcept { m_events = nullptr; }
-  /// Other threads may go on: what they have begun by now is in what stays of the file.
+  /// Shortens the file to the calls that have begun. Other threads may go on.
   void close() noexcept {
     if (m_events == nullptr) return;
     const std::size_t events = m_next.exchange(most);

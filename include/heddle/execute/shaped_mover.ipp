@@ -12,13 +12,14 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/shaped_mover.hpp>
+#include <heddle/machine/impl/expect_link.hpp>
 
 namespace heddle::inline v0 {
 
 HEDDLE_INLINE MoverShape mover_shape_of(Device device) {
   for (const Memory& memory : device.memories)
-    expect_valid(memory.link, "heddle::mover_shape_of",
-                 text("memory '", memory.name, "' of '", device.name, "'"));
+    impl::expect_link(memory.link, "heddle::mover_shape_of",
+                      [&] { return text("memory '", memory.name, "' of '", device.name, "'"); });
   MoverShape shape;
   shape.link = [device = std::move(device)](Tier from, Tier to, Seconds) {
     const std::size_t farther = +std::max(from, to);

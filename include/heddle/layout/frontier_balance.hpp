@@ -95,7 +95,9 @@ struct EdgeShare {
 /// the frontier's largest degree, rounded up. A decomposition has no more workers than edges, and
 /// no launch if there are no edges. An empty frontier needs no launch.
 /// @throws contract_error if the options are wrong (see check()), if the frontier contains a node
-///         that the graph does not have, or if a decomposition has no number of workers.
+///         that the graph does not have, if a decomposition has no number of workers, or if the
+///         offsets of the graph are wrong. Policies that read only the nodes of the frontier check
+///         only these.
 [[nodiscard]] std::vector<std::vector<std::int64_t>> frontier_loads(
     const Graph& graph, std::span<const std::int32_t> frontier, const FrontierOptions& options);
 
@@ -105,7 +107,8 @@ struct EdgeShare {
 /// Returns the words of the graph in the form that the policy reads: coo_words() for `edges`;
 /// csr_words() for the others. `splitting` needs nodes + 1 words for the first parts of the nodes
 /// and NodeParts::extra() words more.
-/// @throws contract_error if the options are wrong (see check()).
+/// @throws contract_error if the options are wrong (see check()), and as csr_words(). `splitting`
+///         checks the whole graph.
 [[nodiscard]] std::int64_t graph_words(const Graph& graph, const FrontierOptions& options);
 
 /// Throws contract_error if max_degree or the number of workers is below 1.

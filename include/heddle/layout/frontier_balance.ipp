@@ -15,6 +15,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/layout/frontier_balance.hpp>
 #include <heddle/layout/graph.hpp>
+#include <heddle/layout/impl/checked_graph.hpp>
 #include <heddle/layout/share.hpp>
 
 namespace heddle::inline v0 {
@@ -121,13 +122,21 @@ HEDDLE_INLINE std::vector<std::vector<std::int64_t>> frontier_loads(
     const Graph& graph, std::span<const std::int32_t> frontier, const FrontierOptions& options) {
   constexpr const char* where = "heddle::frontier_loads";
   check(options);
-  check(graph);
+  // Other policies read only the offsets of the frontier's nodes.
+  const bool reads_all = options.balance == FrontierBalance::edges ||
+                         options.balance == FrontierBalance::splitting ||
+                         (options.balance == FrontierBalance::hierarchy && !options.max_degree);
+  if (reads_all)
+    check(graph);
+  else
+    impl::expect_sizes(graph);
   std::vector<std::int64_t> degrees;
   for (const std::int32_t node : frontier) {
     expects(node >= 0 && node < graph.nodes(), [&] {
       return ErrorInfo{where, text("the frontier contains node ", node),
                        text("the graph has ", graph.nodes(), " nodes")};
     });
+    impl::expect_offsets(graph, node);
     degrees.push_back(graph.degree(node));
   }
   const bool decomposed = options.balance == FrontierBalance::decomposition;
@@ -143,11 +152,12 @@ HEDDLE_INLINE std::vector<std::vector<std::int64_t>> frontier_loads(
       return impl::decomposed_loads(degrees, options.workers.value_or(1));
     case FrontierBalance::splitting:
       return impl::split_loads(
-          split_nodes(graph, options.max_degree ? *options.max_degree : degree_limit(graph)),
+          impl::parts_of(graph, options.max_degree ? *options.max_degree : impl::limit_of(graph)),
           frontier);
     case FrontierBalance::hierarchy: break;
   }
-  return impl::piece_loads(degrees, options.max_degree ? *options.max_degree : degree_limit(graph));
+  return impl::piece_loads(degrees,
+                           options.max_degree ? *options.max_degree : impl::limit_of(graph));
 }
 
 HEDDLE_INLINE FrontierLoad summed_load(std::span<const std::int64_t> edges_by_worker) {
@@ -165,11 +175,11 @@ HEDDLE_INLINE FrontierLoad summed_load(std::span<const std::int64_t> edges_by_wo
 
 HEDDLE_INLINE std::int64_t graph_words(const Graph& graph, const FrontierOptions& options) {
   check(options);
-  check(graph);
   if (options.balance == FrontierBalance::edges) return coo_words(graph);
   if (options.balance != FrontierBalance::splitting) return csr_words(graph);
+  check(graph);
   const NodeParts split =
-      split_nodes(graph, options.max_degree ? *options.max_degree : degree_limit(graph));
+      impl::parts_of(graph, options.max_degree ? *options.max_degree : impl::limit_of(graph));
   return csr_words(graph) + graph.nodes() + 1 + split.extra();
 }
 

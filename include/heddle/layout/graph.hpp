@@ -70,11 +70,14 @@ struct Graph {
 void check(const Graph& graph);
 
 /// Returns the words of the compressed sparse rows: nodes + 1 offsets, and 1 word for each edge, or
-/// 2 words with its weight.
+/// 2 words with its weight. Takes constant time.
+/// @throws contract_error if the sizes of the vectors do not fit, or if the offsets do not begin
+///         with 0 or do not end with the number of edges.
 [[nodiscard]] std::int64_t csr_words(const Graph& graph);
 
 /// Returns the words of a list of coordinates (COO): 2 words for each edge, or 3 words with its
 /// weight. It has no offsets.
+/// @throws contract_error as csr_words().
 [[nodiscard]] std::int64_t coo_words(const Graph& graph);
 
 /// The nodes of a graph, divided into parts of at most `max_degree` edges. The parts of a node are

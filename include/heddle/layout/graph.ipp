@@ -8,19 +8,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/layout/graph.hpp>
-#include <heddle/layout/share.hpp>
+#include <heddle/layout/impl/checked_graph.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
-
-inline constexpr std::int64_t most_words = std::numeric_limits<std::int32_t>::max();
 
 inline void expect_node(const char* where, std::size_t edge, const char* verb, std::int32_t node,
                         std::int32_t nodes) {
@@ -81,72 +78,27 @@ HEDDLE_INLINE Graph make_graph(std::int32_t nodes, std::span<const GraphEdge> ed
 
 HEDDLE_INLINE void check(const Graph& graph) {
   constexpr const char* where = "heddle::Graph";
-  expects(!graph.offsets.empty() && graph.offsets.front() == 0 &&
-              graph.offsets.size() <= static_cast<std::size_t>(impl::most_words) &&
-              graph.offsets.back() == graph.edges(),
-          [&] {
-            return ErrorInfo{where, "the offsets do not lead from 0 to the number of edges",
-                             text("there are ", graph.offsets.size(), " offsets and ",
-                                  graph.ends.size(), " edges"),
-                             "Use make_graph()"};
-          });
-  for (std::size_t n = 1; n < graph.offsets.size(); ++n)
-    expects(graph.offsets[n] >= graph.offsets[n - 1], [&] {
-      return ErrorInfo{where, text("the offsets descend behind node ", n - 1),
-                       text(graph.offsets[n - 1], " is followed by ", graph.offsets[n]),
-                       "Use make_graph()"};
-    });
+  impl::expect_sizes(graph);
+  for (std::int32_t node = 0; node < graph.nodes(); ++node) impl::expect_offsets(graph, node);
   for (std::size_t e = 0; e < graph.ends.size(); ++e)
     impl::expect_node(where, e, "ends", graph.ends[e], graph.nodes());
-  expects(graph.weights.empty() || graph.weights.size() == graph.ends.size(), [&] {
-    return ErrorInfo{where, "there are weights for some edges only",
-                     text(graph.weights.size(), " weights and ", graph.ends.size(), " edges"),
-                     "Give a weight for each edge, or none"};
-  });
   for (std::size_t e = 0; e < graph.weights.size(); ++e)
     impl::expect_weight(where, e, graph.weights[e]);
 }
 
 HEDDLE_INLINE std::int64_t csr_words(const Graph& graph) {
-  check(graph);
+  impl::expect_sizes(graph);
   return graph.nodes() + 1 + graph.edges() * (graph.weighted() ? 2 : 1);
 }
 
 HEDDLE_INLINE std::int64_t coo_words(const Graph& graph) {
-  check(graph);
+  impl::expect_sizes(graph);
   return graph.edges() * (graph.weighted() ? 3 : 2);
 }
 
 HEDDLE_INLINE NodeParts split_nodes(const Graph& graph, std::int32_t max_degree) {
-  constexpr const char* where = "heddle::split_nodes";
   check(graph);
-  expects(max_degree >= 1, [&] {
-    return ErrorInfo{where, "a part of a node has no edges",
-                     text("max_degree = ", max_degree, ", expected at least 1"),
-                     "degree_limit() returns one"};
-  });
-  NodeParts split;
-  split.max_degree = max_degree;
-  split.first.reserve(graph.offsets.size());
-  std::int64_t parts = 0;
-  for (std::int32_t node = 0; node < graph.nodes(); ++node) {
-    const auto degree = static_cast<std::size_t>(graph.degree(node));
-    const auto most = static_cast<std::size_t>(max_degree);
-    const std::size_t count = std::max<std::size_t>(1, (degree + most - 1) / most);
-    parts += static_cast<std::int64_t>(count);
-    expects(parts <= impl::most_words, [&] {
-      return ErrorInfo{where, "there are too many parts",
-                       text("max_degree = ", max_degree, " makes more than ", impl::most_words,
-                            " parts of ", graph.nodes(), " nodes"),
-                       "Raise max_degree"};
-    });
-    const std::int32_t begin = graph.offsets[static_cast<std::size_t>(node)];
-    for (std::size_t part = 0; part < count; ++part)
-      split.offsets.push_back(begin +
-                              static_cast<std::int32_t>(even_share(degree, count, part).end()));
-    split.first.push_back(static_cast<std::int32_t>(parts));
-  }
-  return split;
+  return impl::parts_of(graph, max_degree);
 }
 
 HEDDLE_INLINE std::int32_t degree_limit(const Graph& graph, std::int32_t bins) {
@@ -155,16 +107,7 @@ HEDDLE_INLINE std::int32_t degree_limit(const Graph& graph, std::int32_t bins) {
                      text("bins = ", bins, ", expected at least 1")};
   });
   check(graph);
-  const std::int64_t most = graph.max_degree();
-  if (most == 0) return 1;
-  std::vector<std::int64_t> nodes(static_cast<std::size_t>(bins), 0);
-  for (std::int32_t node = 0; node < graph.nodes(); ++node) {
-    const std::int64_t degree = graph.degree(node);
-    const std::int64_t bin = std::max<std::int64_t>(0, (degree * bins + most - 1) / most - 1);
-    ++nodes[static_cast<std::size_t>(bin)];
-  }
-  const auto fullest = std::max_element(nodes.begin(), nodes.end()) - nodes.begin();
-  return static_cast<std::int32_t>(((fullest + 1) * most + bins - 1) / bins);
+  return impl::limit_of(graph, bins);
 }
 
 }  // namespace heddle::inline v0

@@ -7,7 +7,6 @@
 
 #include <iosfwd>
 #include <limits>
-#include <string>
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
@@ -29,11 +28,6 @@ struct Link {
   /// Prints "2 us and 5 GB/s".
   friend std::ostream& operator<<(std::ostream& out, const Link& link);
 };
-
-/// Checks a link on behalf of the function `where`. The error begins with `whose`.
-/// @throws contract_error if the latency is below 0 or not finite, or if the bandwidth is not above
-///         0.
-void expect_valid(const Link& link, const char* where, const std::string& whose);
 
 }  // namespace heddle::inline v0
 

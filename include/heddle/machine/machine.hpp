@@ -134,13 +134,9 @@ class Machine {
   Machine(std::vector<Device> devices, const char* where);
 
   static void check(const Device& device, const char* where);
-  /// Checks a link. `whose()` returns its name for the error message.
-  template <class Whose>
-  static void check(const Link& link, const char* where, Whose&& whose);
+  /// Checks ports. `whose()` returns the name of their group for the error message.
   template <class Whose>
   static void check(const Ports& ports, const char* where, Whose&& whose);
-  template <class Whose>
-  static void check_bandwidth(double bandwidth, const char* where, Whose&& whose);
   void check(Rank rank, const char* where) const;
 
   /// Checks the sizes of groups and that they lie in groups of the next level.

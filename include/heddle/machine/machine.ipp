@@ -19,6 +19,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/machine/impl/expect_link.hpp>
 #include <heddle/machine/machine.hpp>
 
 namespace heddle::inline v0 {
@@ -28,7 +29,7 @@ HEDDLE_INLINE Machine Machine::uniform(int ranks, Device device, Link link) {
   expects(ranks >= 1, [&] {
     return ErrorInfo{where, "a machine needs at least one rank", text("ranks = ", ranks)};
   });
-  check(link, where, [] { return "every link"; });
+  impl::expect_link(link, where, [] { return "every link"; });
   Machine machine(std::vector<Device>(static_cast<std::size_t>(ranks), std::move(device)), where);
   machine.set_levels(
       {{.name = "rank", .link = link}, {.name = "machine", .ranks = ranks, .link = link}});
@@ -52,7 +53,7 @@ HEDDLE_INLINE Machine Machine::hierarchical(std::vector<Device> devices, std::ve
                             " ranks, the level below of ", smaller)};
     });
     const auto whose = [&] { return text("level '", level.name, "'"); };
-    check(level.link, where, whose);
+    impl::expect_link(level.link, where, whose);
     check(level.ports, where, whose);
   }
   const int largest = levels.empty() ? 0 : levels.back().ranks;
@@ -74,7 +75,7 @@ HEDDLE_INLINE Machine Machine::from_links(std::vector<Device> devices, std::vect
         text("expected ", ranks * ranks, " links for ", ranks, " ranks, got ", links.size())};
   });
   for (std::size_t i = 0; i < links.size(); ++i)
-    check(links[i], where, [&] { return text("link ", i / ranks, " -> ", i % ranks); });
+    impl::expect_link(links[i], where, [&] { return text("link ", i / ranks, " -> ", i % ranks); });
   machine.set_levels({{.name = "rank"}, {.name = "machine", .ranks = machine.ranks()}});
   machine.m_links = std::move(links);
   return machine;
@@ -91,7 +92,7 @@ HEDDLE_INLINE void Machine::set_link(Rank from, Rank to, Link link) {
   constexpr const char* where = "heddle::Machine::set_link";
   check(from, where);
   check(to, where);
-  check(link, where, [&] { return text("link ", from, " -> ", to); });
+  impl::expect_link(link, where, [&] { return text("link ", from, " -> ", to); });
   const std::size_t count = m_devices.size();
   if (m_links.empty()) {
     std::vector<Link> links;
@@ -121,7 +122,7 @@ HEDDLE_INLINE void Machine::set_ports(std::size_t level, std::size_t group, Port
 HEDDLE_INLINE void Machine::share(std::string name, double bandwidth,
                                   std::vector<std::pair<Rank, Rank>> pairs) {
   constexpr const char* where = "heddle::Machine::share";
-  check_bandwidth(bandwidth, where, [&] { return text("'", name, "': "); });
+  impl::expect_bandwidth(bandwidth, where, [&] { return text("'", name, "': "); });
   for (const auto& [from, to] : pairs) {
     check(from, where);
     check(to, where);
@@ -189,34 +190,17 @@ HEDDLE_INLINE void Machine::check(const Device& device, const char* where) {
                      "use speed 1 and 0 units if they do not matter"};
   });
   for (const Memory& memory : device.memories)
-    check(memory.link, where,
-          [&] { return text("memory '", memory.name, "' of '", device.name, "'"); });
-}
-
-template <class Whose>
-void Machine::check(const Link& link, const char* where, Whose&& whose) {
-  expects(link.latency >= 0 && std::isfinite(link.latency), [&] {
-    return ErrorInfo{where, "the latency of a link must be finite and at least 0",
-                     text(whose(), ": latency ", link.latency, " s"), "use 0 for no latency"};
-  });
-  check_bandwidth(link.bandwidth, where, [&] { return text(whose(), ": bandwidth "); });
+    impl::expect_link(memory.link, where,
+                      [&] { return text("memory '", memory.name, "' of '", device.name, "'"); });
 }
 
 template <class Whose>
 void Machine::check(const Ports& ports, const char* where, Whose&& whose) {
-  check_bandwidth(ports.out, where, [&] { return text("ports of ", whose(), ": out "); });
-  check_bandwidth(ports.in, where, [&] { return text("ports of ", whose(), ": in "); });
+  impl::expect_bandwidth(ports.out, where, [&] { return text("ports of ", whose(), ": out "); });
+  impl::expect_bandwidth(ports.in, where, [&] { return text("ports of ", whose(), ": in "); });
   expects(ports.count >= 1, [&] {
     return ErrorInfo{where, "a group needs at least one port in each direction",
                      text("ports of ", whose(), ": count ", ports.count)};
-  });
-}
-
-template <class Whose>
-void Machine::check_bandwidth(double bandwidth, const char* where, Whose&& whose) {
-  expects(bandwidth > 0, [&] {
-    return ErrorInfo{where, "a bandwidth must be above 0", text(whose(), bandwidth, " B/s"),
-                     "use infinity if the size of messages must not matter"};
   });
 }
 

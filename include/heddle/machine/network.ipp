@@ -15,6 +15,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/machine/impl/expect_link.hpp>
 #include <heddle/machine/network.hpp>
 
 namespace heddle::inline v0 {
@@ -57,7 +58,7 @@ HEDDLE_INLINE Machine connect(Machine machine, const std::vector<NetworkKind>& n
   std::vector<std::vector<const NetworkKind*>> of_rank(ranks);  // fastest first
   std::vector<const NetworkKind*> fastest;
   for (const NetworkKind& each : networks) {
-    expect_valid(each.link, where, text("network '", each.name, "'"));
+    impl::expect_link(each.link, where, [&] { return text("network '", each.name, "'"); });
     fastest.push_back(&each);
   }
   std::ranges::stable_sort(fastest, [](const NetworkKind* a, const NetworkKind* b) {

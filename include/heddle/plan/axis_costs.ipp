@@ -72,8 +72,10 @@ HEDDLE_INLINE AxisCosts axis_costs(const Machine& machine,
   costs.ring = ring.busiest();
   costs.pairs = pairs.busiest();
   for (const Seconds each : {costs.ring, costs.pairs})
-    heddle::impl::expect_sum("heddle::plan::axis_costs", each,
-                             [] { return std::string("the time of a byte on the busiest link"); });
+    heddle::impl::expect_sum(
+        "heddle::plan::axis_costs", each,
+        [] { return std::string("the time of a byte on the busiest link"); },
+        "correct the bandwidths of the machine");
   return costs;
 }
 

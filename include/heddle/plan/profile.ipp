@@ -85,12 +85,20 @@ inline void expect_range(const Profile& profile, LayerRange range, const char* w
   const auto counts = [&](const LayerMeasurement& m) {
     return m.tensor == tensor && m.device == kind;
   };
+  constexpr auto raise = [](LayerTimes& times, const LayerTimes& by) {
+    for (const auto time :
+         {&LayerTimes::forward, &LayerTimes::backward_input, &LayerTimes::backward_weight})
+      times.*time = std::max(times.*time, by.*time);
+  };
+  // A time counts as not below one of fewer samples.
+  LayerTimes near_times;
   // The nearest measurement at or below `samples`, the two nearest above, and the first of all.
   const LayerMeasurement *below = nullptr, *above = nullptr, *next = nullptr, *least = nullptr;
   for (const LayerMeasurement& m : layer.measured) {
     if (!counts(m)) continue;
     if (least == nullptr || m.samples < least->samples) least = &m;
     if (static_cast<double>(m.samples) <= samples) {
+      raise(near_times, m.times);
       if (below == nullptr || m.samples > below->samples) below = &m;
     } else if (above == nullptr || m.samples < above->samples) {
       next = std::exchange(above, &m);
@@ -102,19 +110,16 @@ inline void expect_range(const Profile& profile, LayerRange range, const char* w
   const LayerMeasurement& near = below != nullptr ? *below : *above;
   const LayerMeasurement* far = below != nullptr ? above : next;
   const auto near_samples = static_cast<double>(near.samples);
+  raise(near_times, near.times);
+  LayerTimes far_times = near_times;
+  if (far != nullptr) raise(far_times, far->times);
   const auto at = [&](Seconds LayerTimes::*time) {
-    // The time of a measurement, but not below one of fewer samples.
-    const auto of = [&](const LayerMeasurement& to) {
-      Seconds most = to.times.*time;
-      for (const LayerMeasurement& m : layer.measured)
-        if (counts(m) && m.samples < to.samples) most = std::max(most, m.times.*time);
-      return most;
-    };
-    const Seconds near_time = of(near), scaled = near_time * (samples / near_samples);
+    const Seconds near_time = near_times.*time, scaled = near_time * (samples / near_samples);
     if (far == nullptr) return scaled;
     const double share =
         (samples - near_samples) / static_cast<double>(far->samples - near.samples);
-    return std::max(near_time + (of(*far) - near_time) * share, below == nullptr ? scaled : 0);
+    return std::max(near_time + (far_times.*time - near_time) * share,
+                    below == nullptr ? scaled : 0);
   };
   return {.forward = at(&LayerTimes::forward),
           .backward_input = at(&LayerTimes::backward_input),

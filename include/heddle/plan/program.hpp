@@ -148,12 +148,6 @@ struct TensorProgram {
 ///         parameter, or a cycle of operations.
 std::vector<std::size_t> check(const TensorProgram& program);
 
-namespace impl {
-/// Returns the names of `names` that are not in `others`.
-[[nodiscard]] std::vector<std::string> without(const std::vector<std::string>& names,
-                                               const std::vector<std::string>& others);
-}  // namespace impl
-
 }  // namespace heddle::inline v0::plan
 
 #if HEDDLE_HEADER_ONLY

@@ -9,7 +9,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -19,6 +18,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/plan/impl/names.hpp>
 #include <heddle/plan/program.hpp>
 
 namespace heddle::inline v0::plan {
@@ -37,18 +37,6 @@ inline std::string list_of(const std::vector<std::string>& names) {
     out += name;
   }
   return out + "]";
-}
-
-inline bool has(const std::vector<std::string>& names, std::string_view name) {
-  return std::ranges::find(names, name) != names.end();
-}
-
-HEDDLE_INLINE std::vector<std::string> without(const std::vector<std::string>& names,
-                                               const std::vector<std::string>& others) {
-  std::vector<std::string> out;
-  std::ranges::copy_if(names, std::back_inserter(out),
-                       [&](const std::string& name) { return !has(others, name); });
-  return out;
 }
 
 /// Returns true if rows have the dimensions of the indices and those of the table but one.

@@ -15,6 +15,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/plan/impl/names.hpp>
 #include <heddle/plan/program.hpp>
 #include <heddle/plan/reverse_program.hpp>
 

@@ -168,7 +168,9 @@ HEDDLE_INLINE SequenceCosts flexsp_costs(const FlexSpModel& model, int ranks, do
                              1e-3 * model.square / degree});
     for (const double part : {costs.degrees.back().fixed, costs.degrees.back().per_token,
                               costs.degrees.back().per_square})
-      heddle::impl::expect_sum(where, part, [&] { return text("degree ", degree); });
+      heddle::impl::expect_sum(
+          where, part, [&] { return text("degree ", degree); },
+          "correct the times of the model or the bandwidths");
     degree *= 2;
   }
   return costs;

@@ -164,7 +164,8 @@ class SequencePlanner {
           groups_where,
           static_cast<double>(m_plan.lengths.size()) * cost.fixed + tokens * cost.per_token +
               squares * cost.per_square,
-          [&] { return text("degree ", cost.degree, ", ", tokens, " tokens"); });
+          [&] { return text("degree ", cost.degree, ", ", tokens, " tokens"); },
+          "correct the costs of the degree, or use fewer tokens");
   }
 
   /// Longest first, and whether each fits.

@@ -93,9 +93,10 @@ class SwitchPlanner {
       });
       if (std::isfinite(cost)) most = std::max(most, cost);
     }
-    heddle::impl::expect_sum(switches_where, most * static_cast<double>(m_mixed.size() + 1), [&] {
-      return text(m_mixed.size(), " stages, and a switch that costs ", most);
-    });
+    heddle::impl::expect_sum(
+        switches_where, most * static_cast<double>(m_mixed.size() + 1),
+        [&] { return text(m_mixed.size(), " stages, and a switch that costs ", most); },
+        "divide all costs by the same number");
   }
 
   [[nodiscard]] Place place(const std::optional<std::size_t>& dimension) const {

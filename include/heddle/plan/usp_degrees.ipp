@@ -140,8 +140,9 @@ HEDDLE_INLINE std::vector<UspCost> usp_degrees(const schedule::AttentionForm& fo
     if (heads > 1 && heads < form.ranks) all.push_back(formula(heads, NearAxis::ring));
   }
   for (const UspCost& cost : all)
-    heddle::impl::expect_sum(where, cost.time,
-                             [&] { return text("U = ", cost.heads, ", R = ", cost.ring); });
+    heddle::impl::expect_sum(
+        where, cost.time, [&] { return text("U = ", cost.heads, ", R = ", cost.ring); },
+        "correct `product` and the bandwidths of the network");
   std::ranges::stable_sort(all, {}, &UspCost::time);
   return all;
 }

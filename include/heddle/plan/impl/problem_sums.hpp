@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
@@ -17,6 +18,7 @@
 #include <heddle/machine/level.hpp>
 #include <heddle/machine/link.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/impl/sites.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/impl/is_time.hpp>
@@ -42,20 +44,20 @@ inline void check_sums(const PlanProblem& problem) {
                      text(weights, " bytes of weights, ", batch, " samples of ", bytes, " bytes"),
                      "correct the bytes of the profile, or use a smaller batch"};
   });
-  const Device* before = nullptr;
-  for (int r = 0; r < machine.ranks(); ++r) {
-    const Device& device = machine.device(Rank{r});
-    if (before != nullptr && before->name == device.name && before->speed == device.speed) continue;
-    before = &device;
+  for (const std::vector<Rank>& kind : device_kinds(machine)) {
+    const Device& device = machine.device(kind[0]);
     Seconds sum = 0;
     for (int l = 0; l < problem.layers(); ++l)
       for (const int tensor : problem.options().tensor_degrees) {
         const LayerTimes times = profile.times(l, device, tensor, batch);
         sum += 2 * times.forward + times.backward() + times.update;
-        heddle::impl::expect_sum(where, sum * batch, [&] {
-          return text("layer ", l, " ('", profile.layers[static_cast<std::size_t>(l)].name, "'), ",
-                      batch, " samples on '", device.name, "' of speed ", device.speed);
-        });
+        heddle::impl::expect_sum(
+            where, sum * batch,
+            [&] {
+              return text("layer ", l, " ('", profile.layers[static_cast<std::size_t>(l)].name,
+                          "'), ", batch, " samples on '", device.name, "' of speed ", device.speed);
+            },
+            "correct the times of the profile or the speed, or use a smaller batch");
       }
   }
   // Each level's link, each link between two ranks, and what they share.
@@ -70,9 +72,12 @@ inline void check_sums(const PlanProblem& problem) {
   for (const Link& link : machine.links()) note(link);
   for (const Shared& shared : machine.shared()) slowest = std::min(slowest, shared.bandwidth);
   const double messages = 16 * batch * machine.ranks() * problem.layers();
-  heddle::impl::expect_sum(where, messages * (latency + (weights + bytes * batch) / slowest), [&] {
-    return text("messages over links of ", slowest, " bytes per second and ", latency, " s");
-  });
+  heddle::impl::expect_sum(
+      where, messages * (latency + (weights + bytes * batch) / slowest),
+      [&] {
+        return text("messages over links of ", slowest, " bytes per second and ", latency, " s");
+      },
+      "correct the latencies and bandwidths of the machine, or use a smaller batch");
 }
 
 }  // namespace heddle::inline v0::plan::impl

@@ -72,51 +72,73 @@ template <class Key>
   return places_of(keys);
 }
 
-/// Divides classes of ranks by their links to the ranks of each class, until no class changes. If
-/// ranks of one class remain, one of them gets a class of its own, and so on: they can usually
-/// change places.
-inline void divide_by_links(std::vector<std::size_t>& classes, const Machine& machine) {
-  constexpr std::size_t most_ranks = 128;  // above it, ranks of one class stay in their order
-  using ToOther = std::tuple<std::size_t, Seconds, double, Seconds, double, double>;
+/// Returns a number for the links between each ordered pair of ranks, by their values. Returns
+/// nothing if the levels give all links, or if the ranks are too many to compare their links.
+[[nodiscard]] inline std::vector<std::size_t> link_numbers(const Machine& machine) {
+  constexpr std::size_t most_ranks = 512;
+  const auto ranks = static_cast<std::size_t>(machine.ranks());
+  if ((machine.links().empty() && machine.lines().empty()) || ranks > most_ranks) return {};
+  std::vector<std::tuple<Seconds, double, Seconds, double, double>> keys(ranks * ranks);
+  for (std::size_t a = 0; a < ranks; ++a)
+    for (std::size_t b = a + 1; b < ranks; ++b) {
+      const Rank pair[] = {Rank{a}, Rank{b}};
+      const Link &there = machine.link(pair[0], pair[1]), &back = machine.link(pair[1], pair[0]);
+      const double shared = -ring_link(machine, pair).shared;
+      keys[a * ranks + b] = {there.latency, -there.bandwidth, back.latency, -back.bandwidth,
+                             shared};
+      keys[b * ranks + a] = {back.latency, -back.bandwidth, there.latency, -there.bandwidth,
+                             shared};
+    }
+  return places_of(keys);
+}
+
+/// Divides classes of ranks by their links to the ranks of each class, until no class changes. If a
+/// class has ranks whose links to another rank differ, the first of them gets a class of its own,
+/// and so on. The result depends on the numbers of the ranks if these ranks cannot change places.
+inline void divide_by_links(std::vector<std::size_t>& classes,
+                            const std::vector<std::size_t>& numbers) {
   const std::size_t ranks = classes.size();
-  std::size_t count = 0;
+  const auto alike = [&](std::size_t a, std::size_t b) {
+    for (std::size_t other = 0; other < ranks; ++other)
+      if (other != a && other != b && numbers[a * ranks + other] != numbers[b * ranks + other])
+        return false;
+    return true;
+  };
   while (true) {
-    for (std::size_t before = 0;
+    std::size_t count = 0;
+    for (std::size_t before = count;
          before != (count = std::set(classes.begin(), classes.end()).size()); before = count) {
-      std::vector<std::pair<std::size_t, std::vector<ToOther>>> keys;
+      std::vector<std::vector<std::size_t>> keys;  // by rank: its class; then the others and links
       for (std::size_t r = 0; r < ranks; ++r) {
-        std::vector<ToOther>& links = keys.emplace_back(classes[r], std::vector<ToOther>()).second;
-        for (std::size_t o = 0; o < ranks; ++o) {
-          if (o == r) continue;
-          const Rank pair[] = {Rank{r}, Rank{o}};
-          const Link &there = machine.link(pair[0], pair[1]),
-                     &back = machine.link(pair[1], pair[0]);
-          links.emplace_back(classes[o], there.latency, -there.bandwidth, back.latency,
-                             -back.bandwidth, -ring_link(machine, pair).shared);
-        }
-        std::ranges::sort(links);
+        std::vector<std::size_t>& key = keys.emplace_back(1, classes[r]);
+        for (std::size_t o = 0; o < ranks; ++o)
+          if (o != r) key.push_back(classes[o] * numbers.size() + numbers[r * ranks + o]);
+        std::sort(key.begin() + 1, key.end());
       }
       classes = places_of(keys);
     }
-    if (count == ranks || ranks > most_ranks) return;
+    std::vector<std::size_t> leaders(ranks, ranks);  // by class: its first rank
+    std::size_t first = ranks;  // the first rank of the first class whose ranks are not alike
+    for (std::size_t r = 0; r < ranks; ++r) {
+      std::size_t& leader = leaders[classes[r]];
+      if (leader == ranks) leader = r;
+      if ((first == ranks || classes[r] < classes[first]) && !alike(leader, r)) first = leader;
+    }
+    if (first == ranks) return;
     for (std::size_t& each : classes) each = 2 * each + 1;
-    std::size_t first = ranks;  // the first rank of the first class that has several
-    for (std::size_t r = 0; r < ranks; ++r)
-      if (std::ranges::count(classes, classes[r]) > 1 &&
-          (first == ranks || classes[r] < classes[first]))
-        first = r;
     --classes[first];
   }
 }
 
 /// Returns the ranks of a machine in an order that does not depend on their numbers, by
-/// device_classes() and then by links. The ranks of each group of a level are together. Equal ranks
-/// keep their order.
+/// device_classes() and then by links, which are those of link_numbers(). The ranks of each group
+/// of a level are together. Equal ranks keep their order.
 [[nodiscard]] inline std::vector<Rank> rank_order(const PlanProblem& problem,
+                                                  const std::vector<std::size_t>& links,
                                                   bool roomiest = false) {
   const Machine& machine = problem.machine();
   std::vector<std::size_t> classes = device_classes(problem, roomiest);
-  if (!machine.links().empty() || !machine.lines().empty()) divide_by_links(classes, machine);
+  if (!links.empty()) divide_by_links(classes, links);
   struct Block {  // a group of ranks
     std::vector<Rank> ranks;
     std::vector<double> key;
@@ -226,10 +248,11 @@ class SortedSearch {
           differ || capacity_of(machine.device(Rank{r})) != capacity_of(machine.device(Rank{0}));
     }
     const PlanProblem same(problem.profile(), machine, problem.options());
-    std::vector<std::vector<Rank>> orders = {rank_order(same)};
+    const std::vector<std::size_t> links = link_numbers(machine);
+    std::vector<std::vector<Rank>> orders = {rank_order(same, links)};
     if (!differ && !ample && std::ranges::is_sorted(orders[0])) return;
     if (differ) {
-      orders.push_back(rank_order(same, true));
+      orders.push_back(rank_order(same, links, true));
       for (std::size_t i = 0; i < 2; ++i) orders.emplace_back(orders[i].rbegin(), orders[i].rend());
     }
     for (std::vector<Rank>& order : orders)

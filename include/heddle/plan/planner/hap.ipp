@@ -252,9 +252,10 @@ HEDDLE_INLINE HapResult hap(const TensorProgram& program, const Machine& machine
   Seconds computation = 0;  // of all operations, on each rank
   for (const Operation& operation : program.operations)
     for (std::size_t r = 0; r < n; ++r) computation += program.flops(operation) / prices.speed(r);
-  heddle::impl::expect_sum("heddle::plan::hap", computation, [&] {
-    return text(program.operations.size(), " operations with flops = ", options.flops);
-  });
+  heddle::impl::expect_sum(
+      "heddle::plan::hap", computation,
+      [&] { return text(program.operations.size(), " operations with flops = ", options.flops); },
+      "use greater flops, or correct the speeds of the devices");
   const ShardGroups groups(program, machine.ranks());
 
   std::vector<std::vector<double>> starts;

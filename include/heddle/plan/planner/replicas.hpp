@@ -18,8 +18,8 @@ namespace heddle::inline v0::plan {
 /// A planner of one stage: the k fastest ranks, for every k, as replicas of all layers. It is what
 /// the plans of the other planners must beat.
 ///
-/// Of ranks that are equally fast, those are taken that sum gradients fastest together. If the
-/// memory of a rank is too small, the fastest of the ranks with more memory are tried. The samples
+/// If ranks are equally fast, the planner takes those that sum gradients fastest. If the memory of
+/// a rank is too small, the planner tries the fastest of the ranks with enough memory. The samples
 /// of a microbatch are divided equally and by speed, see Metis, and every number of microbatches is
 /// tried. Layers and sequences are not divided.
 struct Replicas {

@@ -6,6 +6,7 @@
 /// Definitions of replicas.hpp.
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -47,24 +48,32 @@ class ReplicaSearch {
         m_bytes(static_cast<double>(problem.profile().parameters({0, problem.layers()}))) {}
 
   [[nodiscard]] const PlanTracker& run() {
-    const Machine& machine = m_problem.machine();
     std::vector<Rank> ranks;
-    for (int r = 0; r < machine.ranks(); ++r) ranks.push_back(Rank{r});
+    for (int r = 0; r < m_problem.machine().ranks(); ++r) ranks.push_back(Rank{r});
+    // If no rank holds the state, the roomiest ones give the reason why there is no plan.
+    const double state = m_problem.options().state_per_parameter * m_bytes;
+    const auto most = std::ranges::max(ranks, {}, [&](Rank rank) { return room(rank); });
+    drop_below(ranks, std::min(state, room(most)));
     while (!ranks.empty()) {
-      m_short = false;
+      m_needed = std::numeric_limits<double>::infinity();
       find_orders(ranks);
       for (const int microbatches : m_problem.options().microbatches)
         if (kept_by_stage(m_problem.options().schedule, 1, microbatches)) try_all(microbatches);
-      if (!m_short) break;
-      // The ranks with the least memory are in the way.
-      const Device& least = machine.device(*std::ranges::min_element(
-          ranks, [&](Rank a, Rank b) { return roomier(machine.device(b), machine.device(a)); }));
-      std::erase_if(ranks, [&](Rank rank) { return !roomier(machine.device(rank), least); });
+      if (!std::isfinite(m_needed)) break;
+      drop_below(ranks, m_needed);  // these are in the way
     }
     return m_best;
   }
 
  private:
+  /// Returns the capacity of a rank in bytes. An unknown one is infinite.
+  [[nodiscard]] double room(Rank rank) const {
+    const Bytes capacity = capacity_of(m_problem.machine().device(rank));
+    return capacity == 0 ? std::numeric_limits<double>::infinity() : static_cast<double>(capacity);
+  }
+  void drop_below(std::vector<Rank>& ranks, double bytes) const {
+    std::erase_if(ranks, [&](Rank rank) { return room(rank) < bytes; });
+  }
   [[nodiscard]] Seconds time_of(Rank rank) {
     const LayerTimes& all = m_table.sums(rank, 1, 1).all();
     return all.forward + all.backward();
@@ -160,12 +169,14 @@ class ReplicaSearch {
     }
     const Seconds price = microbatches * (forward + backward) + sum + update;
     if (!m_best.improves(price)) return;
-    m_best.consider(
-        {.stages = {{.layers = {0, m_problem.layers()}, .ranks = ranks, .samples = shares}},
-         .microbatches = microbatches,
-         .schedule = m_problem.options().schedule},
-        price);
-    m_short = m_short || m_best.price() != price;
+    const Plan plan{
+        .stages = {{.layers = {0, m_problem.layers()}, .ranks = ranks, .samples = shares}},
+        .microbatches = microbatches,
+        .schedule = m_problem.options().schedule};
+    m_best.consider(plan, price);
+    if (m_best.price() == price) return;
+    if (const auto shortage = memory_shortage(plan, m_problem))
+      m_needed = std::min(m_needed, static_cast<double>(shortage->needed));
   }
 
   const PlanProblem& m_problem;
@@ -173,7 +184,7 @@ class ReplicaSearch {
   PlanTracker m_best;
   double m_bytes;
   std::vector<ReplicaOrder> m_orders;
-  bool m_short = false;  ///< whether a plan that is too large would be the best one
+  double m_needed = 0;  ///< the least bytes of a rank in the plans that do not fit
 };
 
 }  // namespace impl

@@ -41,9 +41,10 @@ inline void check(const RhinoOptions& options, const TensorProgram& program) {
   Seconds computation = 0;
   for (const Operation& operation : program.operations)
     computation += program.flops(operation) / options.flops;
-  heddle::impl::expect_sum(where, computation, [&] {
-    return text(program.operations.size(), " operations with flops = ", options.flops);
-  });
+  heddle::impl::expect_sum(
+      where, computation,
+      [&] { return text(program.operations.size(), " operations with flops = ", options.flops); },
+      "use greater flops");
   if (options.batch.empty()) return;
   const std::int64_t samples = program.size_of(options.batch);
   const auto divides = [&](int count) { return count > 0 && samples % count == 0; };

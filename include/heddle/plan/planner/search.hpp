@@ -79,13 +79,18 @@ class PlanSearch {
 /// Asks the planners called `names`, or all if there are none, for plans of a batch.
 ///
 /// DAPPLE, PipeDream, Holmes and Frontier 3D take ranks by number, as their papers do. So the
-/// planners search a machine whose ranks are numbered anew: fast devices first, of these the ones
-/// with more memory, and the ranks of each group of a level together. The plans have the numbers of
-/// `machine`, and their times do not depend on them. A planner that finds no plan in this order,
+/// planners search a machine whose ranks are numbered anew. Fast devices come first. If devices are
+/// equally fast, those with more memory come first. The ranks of each group of a level are
+/// together. The plans have the numbers of `machine`. A planner that finds no plan in this order,
 /// because of memory, is asked with other orders and at last with the numbers of `machine`.
 ///
-/// The best plan of all planners is never slower than the k fastest ranks as replicas, for any k,
-/// see Replicas.
+/// The times of the plans do not depend on the numbers of the ranks, with three exceptions. A plan
+/// that was found with the numbers of `machine` depends on them. Links of pairs and shared lines do
+/// not count in the order of more than 512 ranks. Ranks that no class of links distinguishes keep
+/// their order, also if they cannot change places.
+///
+/// The best plan is never slower than the k fastest ranks as replicas, for any k, if Replicas is
+/// among the planners and tensor degree 1 is among the degrees.
 /// @throws contract_error as PlanProblem(), and if a planner does not exist.
 [[nodiscard]] PlanSearch search(const Profile& profile, const Machine& machine,
                                 const PlanOptions& options,

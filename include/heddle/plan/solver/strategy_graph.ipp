@@ -67,9 +67,10 @@ inline void check(const StrategyGraph& graph) {
                 text("edge ", edge.from, " - ", edge.to));
     add_most(edge.costs);
   }
-  heddle::impl::expect_sum("heddle::plan::choose_strategies", sum, [&] {
-    return text(graph.nodes.size(), " nodes, ", graph.edges.size(), " edges");
-  });
+  heddle::impl::expect_sum(
+      "heddle::plan::choose_strategies", sum,
+      [&] { return text(graph.nodes.size(), " nodes, ", graph.edges.size(), " edges"); },
+      "divide all costs by the same number");
 }
 
 // A node that was eliminated, and its best strategies by those of its neighbours.

@@ -40,13 +40,13 @@ void expect_time(const char* where, const char* name, const Time& value) {
   expects(is_time(value), [&] { return no_time(where, name, value); });
 }
 
-/// Throws contract_error unless `sum`, to which valid times add up, is a valid time. `of()` says
-/// what it is the time of.
+/// Throws contract_error unless `sum`, to which valid times add up, is a valid time. `of()` names
+/// the sum. `fix` says what the caller can change.
 template <class Time, class Of>
-void expect_sum(const char* where, const Time& sum, Of&& of) {
+void expect_sum(const char* where, const Time& sum, Of&& of,
+                const char* fix = "choose a greater unit of time") {
   expects(is_time(sum), [&] {
-    return ErrorInfo{where, "the costs add up to more than their type can hold", of(),
-                     "choose a greater unit of time"};
+    return ErrorInfo{where, "the costs add up to more than their type can hold", of(), fix};
   });
 }
 
