@@ -111,8 +111,8 @@ std::size_t statement_end(std::string_view source, std::size_t end) {
   return stop;
 }
 
-/// Returns `raw` on one line of a list of calls, from which read_list() gets it back. printable() is
-/// for terminals: it leaves backslashes as they are, so its text has no way back.
+/// Returns `raw` as one line of a list of calls, which read_list() reads back. printable() is for
+/// terminals: it does not escape backslashes, so its text cannot be read back.
 std::string escaped(std::string_view raw) {
   std::string out;
   for (const char c : raw) {
