@@ -5,11 +5,14 @@
 // create, replace and remove it, and a new file is whole before others see it.
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -20,10 +23,35 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/file.hpp>
 #include <heddle/core/impl/locked_file.hpp>
+#include <heddle/core/impl/temporary_file.hpp>
 #include <heddle/core/text.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"
+
+namespace test_locked_file {
+
+std::atomic<int> link_error{0};       // of every link() if it is not 0
+std::atomic<bool> fails_flock{false};  // the next flock() says that another process has the lock
+
+}  // namespace test_locked_file
+
+// They replace the functions of the C library, also for the library under test.
+extern "C" int link(const char* from, const char* to) noexcept {
+  if (const int error = test_locked_file::link_error; error != 0) {
+    errno = error;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
+
+extern "C" int flock(int file, int operation) noexcept {
+  if (test_locked_file::fails_flock.exchange(false)) {
+    errno = EWOULDBLOCK;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_flock, file, operation));
+}
 
 namespace test_locked_file {
 
@@ -82,8 +110,35 @@ TEST_CASE("a path through links is that of the file behind them") {
   CHECK(std::filesystem::is_symlink(folder.path / "link"));
   std::filesystem::create_symlink("round", folder.path / "round");
   CHECK_THAT(refusal(folder.file("round")), ContainsSubstring("symbolic links"));
-  CHECK_THAT(refusal(folder.file("none/f")), ContainsSubstring("none/f"));
+  CHECK(refusal(folder.file("none/f")) ==
+        "test: cannot write the file (open: No such file or directory); name a file in a folder "
+        "that exists");
   CHECK_THAT(refusal(folder.file("in")), ContainsSubstring("Is a directory"));
+}
+
+TEST_CASE("a file system without hard links has new files with one owner") {
+  const Folder folder;
+  link_error = EPERM;
+  {
+    const LockedFile file("test", "the file", folder.file("f"), "new");
+    CHECK(read_file(folder.file("f")) == "new");
+    CHECK_THAT(refusal(folder.file("f")), ContainsSubstring("is in use"));
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 1);
+  }
+  impl::TemporaryFile late("test", "the file", folder.path / "f");
+  CHECK(late.publish_new() == -1);
+  link_error = EIO;
+  CHECK_THAT(refusal(folder.file("g")),
+             ContainsSubstring("test: cannot write the file (link: Input/output error)"));
+  link_error = 0;
+}
+
+TEST_CASE("a new file that got no lock at first is locked") {
+  const Folder folder;
+  fails_flock = true;
+  const LockedFile file("test", "the file", folder.file("f"), "new");
+  CHECK_FALSE(fails_flock);
+  CHECK_THAT(refusal(folder.file("f")), ContainsSubstring("is in use"));
 }
 
 TEST_CASE("threads that take a path again and again never own it together") {

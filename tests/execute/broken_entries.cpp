@@ -145,7 +145,7 @@ TEST_CASE("an Executor rejects a program that names what does not exist") {
                      },
                      {word}});
   };
-  add("it has no steps", [](Program& p) { p.steps.clear(); });
+  add("the program has no steps", [](Program& p) { p.steps.clear(); });
   add("rank 7 of 2", [](Program& p) { p.rank = Rank{7}; });
   add("port 0: rank 9 of 2", [](Program& p) { p.ports[0].peer = Rank{9}; });
   add("of 0", [](Program& p) { p.ports.clear(); });

@@ -18,7 +18,7 @@ cat > two.json << 'END'
 {"format": "heddle-plan", "version": 1, "plan": {"microbatches": 4, "stages": [
   {"layers": [0, 2], "ranks": [0], "samples": [1]}, {"layers": [2, 4], "ranks": [1], "samples": [1]}]}}
 END
-# What each tool does here: more than a buffer is printed by some, and little by others.
+# The arguments with which each tool prints here. Some print more than a buffer, others little.
 declare -A prints=(
   [elastic]="--help" [explorer]="answer do=catalogue" [measure]="--help" [memory]="show --help"
   [mpigen]="emit gpipe -" [plan]="show two.json" [race]="predict runs.txt" [schedule]="list"
@@ -101,7 +101,7 @@ says mpigen '\x1b[31mred' insert runs.txt red.list -
 says plan '\x1b[31mred' show red.json
 says plan '\x1b[31mred' show "no $red.json"
 says plan '\x1b[31mred' import "$red.txt"
-says schedule '?[31mred' check red.csv
+says schedule '\x1b[31mred' check red.csv
 says schedule '\x1b[31mred' show "$red"
 says schedule '\x1b[31mred' "$red"
 says systems_report '\x1b[31mred' "$red"
@@ -112,9 +112,10 @@ takes() {
   shift 2
   for program in "${programs[@]}"; do
     [[ $(basename "$program") == "$name" ]] || continue
-    printf '%s' "$mark" | cat - "$file" > marked
-    "$program" "${@/FILE/$file}" > good 2> error || fail "$name $*"
-    "$program" "${@/FILE/marked}" > good_marked 2> error || fail "$name $* with a mark"
+    cp "$file" taken  # under one name, because it may be printed
+    "$program" "${@/FILE/taken}" > good 2> error || fail "$name $*"
+    printf '%s' "$mark" | cat - "$file" > taken
+    "$program" "${@/FILE/taken}" > good_marked 2> error || fail "$name $* with a mark"
     cmp -s good good_marked || fail "$name $* with a mark prints other things"
   done
 }

@@ -51,10 +51,12 @@ bool is_newer(const Whole& a, const Whole& b) {
   return a.written > b.written;
 }
 
-/// Returns true if a process has locked the file. It may run on another host.
+/// Returns true if a process, maybe on another host, has locked the file, or if that is not known.
 bool is_locked(const fs::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool locked = file >= 0 && ::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (file < 0) return true;
+  // On NFS, LOCK_EX needs a file that is open for writing.
+  const bool locked = ::flock(file, LOCK_SH | LOCK_NB) != 0;
   ::close(file);
   return locked;
 }

@@ -11,9 +11,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -128,6 +130,10 @@ int run(const Settings& settings, const tool::CommandLine& program) {
   if (settings.command.empty()) throw program.error("there is no command", "write it behind --");
   if (settings.checkpoint.empty()) throw program.error("--checkpoint is required");
   Ranks ranks(settings, program);
+  // The lock needs a folder, which otherwise the job may create. PathLock reports a failure.
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(settings.checkpoint).parent_path(),
+                                      error);
   const heddle::impl::PathLock owner("elastic",
                                      heddle::text("the checkpoint '", settings.checkpoint, "'"),
                                      settings.checkpoint + ".elastic");

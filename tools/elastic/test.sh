@@ -123,6 +123,13 @@ wait "$running" || fail "the first one ends with $?"
 [[ ! -e run.ckpt.elastic.lock ]] || fail "the lock is left"
 elastic 0 --ranks 1 --checkpoint run.ckpt "${run[@]}"
 
+# The folder of the checkpoint is created before the lock in it.
+job 0
+elastic 0 --ranks 1 --checkpoint made/by/run.ckpt "${run[@]}"
+[[ -d made/by ]] || fail "there is no folder"
+elastic 1 --ranks 1 --checkpoint job.sh/run.ckpt "${run[@]}"
+says "the checkpoint 'job.sh/run.ckpt' (Not a directory)"
+
 # Hosts that do not answer take their ranks with them; others stay.
 job 1 1 1 0
 cat > probe.sh << 'PROBE'

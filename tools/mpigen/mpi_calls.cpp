@@ -111,6 +111,8 @@ std::size_t statement_end(std::string_view source, std::size_t end) {
   return stop;
 }
 
+/// Returns `raw` as one line of a list of calls, which read_list() reads back. printable() is for
+/// terminals: it does not escape backslashes, so its text cannot be read back.
 std::string escaped(std::string_view raw) {
   std::string out;
   for (const char c : raw) {

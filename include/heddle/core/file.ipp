@@ -70,7 +70,7 @@ HEDDLE_INLINE void write_file(const std::string& to, std::string_view content) {
     refuse("it exists and is not a regular file");
   const auto target = impl::link_target(path, error);
   if (error) refuse(error.message());
-  impl::TemporaryFile file(target);
+  impl::TemporaryFile file("heddle::write_file", "'" + target.string() + "'", target);
   file.write(content);
   file.publish();
 }

@@ -46,10 +46,6 @@ void append_any(std::string& out, const Piece& piece) {
     });
 }
 
-}  // namespace impl
-
-namespace impl {
-
 /// Returns `raw` for a terminal: control characters and bytes that are not UTF-8 become escapes,
 /// such as \\n and \\x1b. A backslash stays, so an escaped text stays as it is.
 [[nodiscard]] std::string printable(std::string_view raw);

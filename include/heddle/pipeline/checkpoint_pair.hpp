@@ -106,14 +106,16 @@ class CheckpointPair {
   void own_files(T& transport, const ExecuteOptions& options, const char* where) {
     if (m_owns) return;
     std::exception_ptr error;
+    std::shared_ptr<impl::PathLock> lock;  // goes if another rank throws
     if (transport.rank() == Rank{0}) {
       try {
-        m_lock = std::make_shared<impl::PathLock>(where, text("'", m_paths[0], "'"), m_paths[0]);
+        lock = std::make_shared<impl::PathLock>(where, text("'", m_paths[0], "'"), m_paths[0]);
       } catch (...) {
         error = std::current_exception();
       }
     }
     impl::throw_together(transport, options, error, where, "own the checkpoints", m_paths[0]);
+    m_lock = std::move(lock);
     m_owns = true;
   }
 

@@ -36,16 +36,16 @@ HEDDLE_INLINE LockedFile::LockedFile(const char* where, const std::string& what,
     m_file = ::open(m_path.c_str(), O_RDWR | O_CLOEXEC);
     if (m_file < 0 && errno == ENOENT) {
       // The new file is whole and locked before it has its name.
-      TemporaryFile fresh(m_path);
+      TemporaryFile fresh(where, what, m_path);
       fresh.write(content);
       if (!content.empty()) fresh.sync();
       m_file = fresh.publish_new();
       if (m_file < 0) continue;  // another process was faster
       if (!content.empty()) fresh.sync_folder();
-      return;
     }
     if (m_file < 0 && errno == EINTR) continue;
     if (m_file < 0) fail();
+    // A new file has its lock already, unless another process locked the temporary file before.
     // File systems without locks return another error.
     if (::flock(m_file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       ::close(m_file);

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -44,11 +45,27 @@ namespace heddle::inline v0::impl {
   return std::filesystem::weakly_canonical(path, error);
 }
 
-/// A temporary file beside its target, which this process locks. The destructor removes it unless
-/// it was published.
+/// Gives the file `from` the name `to` if no file has it. Returns false with EEXIST in errno if one
+/// has it, and with another error if the system or the file system has no such call.
+[[nodiscard]] inline bool rename_new(const char* from, const char* to) {
+#ifdef SYS_renameat2
+  constexpr unsigned no_replace = 1;  // RENAME_NOREPLACE, which not all C libraries have
+  return ::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, no_replace) == 0;
+#else
+  (void)from;
+  (void)to;
+  errno = ENOSYS;
+  return false;
+#endif
+}
+
+/// A temporary file beside its target, which this process locks if it can. The destructor removes
+/// it unless it was published.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(std::filesystem::path target) : m_target(std::move(target)) {
+  /// `what` names the target in errors of `where`.
+  TemporaryFile(const char* where, std::string what, std::filesystem::path target)
+      : m_where(where), m_what(std::move(what)), m_target(std::move(target)) {
     // O_EXCL finds a free name even if others write here. The name is short even if the target's is
     // long.
     for (int number = 0; m_file < 0; ++number) {
@@ -84,14 +101,23 @@ class TemporaryFile {
     sync_folder();
   }
 
-  /// Gives the file the target's name if no file has it. Returns the open and locked file, or -1
-  /// if there is a file of that name.
+  /// Gives the file the target's name if no file has it. Returns the open file, or -1 if there is a
+  /// file of that name.
   [[nodiscard]] int publish_new() {
-    if (::link(m_path.c_str(), m_target.c_str()) != 0) {
-      if (errno != EEXIST) fail("link");
-      return -1;
+    if (::link(m_path.c_str(), m_target.c_str()) == 0) {
+      ::unlink(m_path.c_str());
+    } else {
+      if (errno == EEXIST) return -1;
+      const bool lacks_links =
+          errno == EPERM || errno == ENOTSUP || errno == ENOSYS || errno == EMLINK;
+      if (!lacks_links) fail("link");
+      if (!rename_new(m_path.c_str(), m_target.c_str())) {
+        if (errno == EEXIST) return -1;
+        fail("the file system lacks hard links, and renameat2",
+             "name a file on a file system with hard links");
+      }
     }
-    ::unlink(std::exchange(m_path, {}).c_str());
+    m_path.clear();
     return std::exchange(m_file, -1);
   }
 
@@ -106,12 +132,15 @@ class TemporaryFile {
   }
 
  private:
-  [[noreturn]] void fail(const char* call) const {
-    const std::string cause = std::generic_category().message(errno);
-    throw format_error({"heddle::write_file", "cannot write '" + m_target.string() + "'",
-                        text(call, ": ", cause)});
+  [[noreturn]] void fail(const char* call, const char* fix = "") const {
+    const int cause = errno;
+    throw format_error({m_where, "cannot write " + m_what,
+                        text(call, ": ", std::generic_category().message(cause)),
+                        cause == ENOENT ? "name a file in a folder that exists" : fix});
   }
 
+  const char* m_where;
+  std::string m_what;
   std::filesystem::path m_target;
   std::filesystem::path m_path;
   int m_file = -1;

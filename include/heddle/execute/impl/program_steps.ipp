@@ -58,7 +58,11 @@ HEDDLE_INLINE void expect_program(const Program& program, int ranks) {
   for (std::size_t w = 0; w < program.waits.size(); ++w)
     expect(program.waits[w].port < program.ports.size(), "a port that does not exist", "wait ", w,
            ": port ", program.waits[w].port, " of ", program.ports.size());
-  expect(!program.steps.empty(), "no end", "it has no steps; the last one is the end");
+  expects(!program.steps.empty(), [] {
+    return ErrorInfo{"heddle::Executor", "the program has no steps",
+                     "the last step is the end, so there is at least one",
+                     "make programs by slice()"};
+  });
   for (std::size_t i = 0; i < program.size(); ++i) {
     const Step& step = program.steps[i];
     const Step& next = program.steps[i + 1];
@@ -88,8 +92,7 @@ HEDDLE_INLINE ErrorInfo stuck(const Program& program, std::size_t at, std::size_
   if (port.progress != nullptr)
     return {step_place(program, at),
             text("stuck: rank ", port.peer, " has not come so far that this one may go on"),
-            text("watchdog after ", watchdog, " s"),
-            about_silence};
+            text("watchdog after ", watchdog, " s"), about_silence};
   std::string message;
   const std::size_t step = step_of_port(program, number, ordinal);
   if (step < program.size())

@@ -30,12 +30,10 @@ namespace heddle::inline v0::schedule {
 
 namespace impl {
 
-// Returns a cell for human readers, whatever bytes it has.
-inline std::string printable(std::string_view cell) {
+// Returns the first bytes of a cell for a terminal.
+inline std::string shown_cell(std::string_view cell) {
   constexpr std::size_t most = 32;
-  std::string shown(cell.substr(0, most));
-  for (char& c : shown)
-    if (c < ' ' || c > '~') c = '?';
+  const std::string shown = heddle::impl::printable(cell.substr(0, most));
   return cell.size() > most ? shown + "..." : shown;
 }
 
@@ -101,7 +99,7 @@ HEDDLE_INLINE LoweredOrders read_lowered(std::string_view csv, const CsvOptions&
                           std::string fix) {
     std::vector<std::vector<std::string>> shown(cells.size());
     for (std::size_t r = 0; r < cells.size(); ++r)
-      for (const std::string_view each : cells[r]) shown[r].push_back(impl::printable(each));
+      for (const std::string_view each : cells[r]) shown[r].push_back(impl::shown_cell(each));
     const std::string place = text("line ", row + 1, ", cell ", cell + 1, ": '", shown[row][cell],
                                    why.empty() ? "'" : "', ", why);
     throw wrong_cell({where, std::move(what), place, std::move(fix)}, row + 1, cell + 1,

@@ -22,6 +22,11 @@ namespace heddle::inline v0::impl {
 [[nodiscard]] inline std::string marked_grid(const std::vector<std::vector<std::string>>& rows,
                                              std::size_t row, std::size_t column) {
   constexpr std::size_t around = 5;
+  // The characters of UTF-8: all bytes but those that continue one.
+  const auto characters = [](const std::string& cell) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(cell, [](char c) { return (c & 0xc0) != 0x80; }));
+  };
   const auto from = [](std::size_t at) { return at < around ? 0 : at - around; };
   const std::size_t last_row = std::min(rows.size(), row + around + 1);
   std::size_t last_column = column + 1;
@@ -29,11 +34,12 @@ namespace heddle::inline v0::impl {
   for (std::size_t r = from(row); r < last_row; ++r) {
     const std::size_t end = std::min(rows[r].size(), column + around + 1);
     last_column = std::max(last_column, end);
-    for (std::size_t c = from(column); c < end; ++c) width = std::max(width, rows[r][c].size());
+    for (std::size_t c = from(column); c < end; ++c)
+      width = std::max(width, characters(rows[r][c]));
   }
   const std::size_t margin = text("rank ", last_row).size();
-  const auto pad = [](std::string what, std::size_t to) {
-    what.resize(std::max(what.size(), to), ' ');
+  const auto pad = [&](std::string what, std::size_t to) {
+    what.append(to - std::min(characters(what), to), ' ');
     return what;
   };
   std::string out;
