@@ -147,7 +147,7 @@ struct Telling : hm::Pages {
 
 TEST_CASE("an act whose Views may outlive their memory", "[.]") {
   const char* const name = std::getenv(chosen);
-  REQUIRE(name != nullptr);
+  if (name == nullptr) SKIP("for the children of the other cases");
   std::signal(SIGABRT, SIG_DFL);
   for (const Act& act : acts)
     if (name == std::string(act.name)) {
