@@ -16,6 +16,7 @@ configure() {
   local prefix toolchain device=() wanted=() cache=$root/build/$preset/CMakeCache.txt
   case $preset in
     serial-kernels | bench-serial) device=(serial) ;;
+    gpu) device=(cuda) ;;
     cuda | hip | clang) device=("$preset") ;;
   esac
   prefix=$("$root/scripts/setup" "${device[@]}" | tail -1)
