@@ -98,7 +98,7 @@ says memory 'another format' show "$red.txt"
 says memory '\x1b[31mred' import "$red.txt" out.trace
 says mpigen '\x1b[31mred' score red.list red.list
 says mpigen '\x1b[31mred' insert runs.txt red.list -
-says plan '\x1b[31mred' show red.json
+says plan 'U+001B' show red.json  # nlohmann_json's escape
 says plan '\x1b[31mred' show "no $red.json"
 says plan '\x1b[31mred' import "$red.txt"
 says schedule '\x1b[31mred' check red.csv

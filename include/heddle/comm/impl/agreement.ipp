@@ -100,7 +100,7 @@ HEDDLE_FULL_INLINE std::string Agreement::verdict_on(std::string mine) {
     std::optional<std::string> told;
     // Rank 0 may itself come late, and then wait for another rank for as long.
     wait(2 * m_watchdog, [&] { return (told = take(0)).has_value(); });
-    verdict = told.value_or(text(missing, silent(0)));
+    verdict = told ? *std::move(told) : text(missing, silent(0));
   }
   wait(2 * m_watchdog, [&] { return sent(); });
   return verdict;

@@ -248,10 +248,7 @@ class JsonDocument {
     try {
       json = Json::parse(content.begin(), content.end(), look);
     } catch (const Json::exception& error) {
-      std::string why = error.what();
-      for (char& c : why)
-        if (static_cast<unsigned char>(c) < ' ' || static_cast<unsigned char>(c) > '~') c = '?';
-      refuse(m_kind, m_file, "", "the file is not JSON, or it is incomplete", why,
+      refuse(m_kind, m_file, "", "the file is not JSON, or it is incomplete", error.what(),
              "copy it again, or correct that place");
     }
     if (deep) refuse(m_kind, m_file, "", text("values are nested deeper than ", deepest));
