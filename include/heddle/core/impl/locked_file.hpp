@@ -41,8 +41,8 @@ class LockedFile {
   int m_file = -1;
 };
 
-/// Owns `path` by a locked file `path`.lock, which the destructor removes. Use it for files that are
-/// replaced by a rename, because a lock on such a file ends when the file is replaced.
+/// Owns `path` by a locked file `path`.lock, which the destructor removes. Use it for files that
+/// are replaced by a rename, because a lock on such a file ends when the file is replaced.
 class PathLock {
  public:
   /// @throws format_error as LockedFile does.
