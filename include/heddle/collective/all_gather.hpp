@@ -42,7 +42,7 @@ struct AllGatherCall : CallBase<Exec, In, NoReduction> {
     output.prepare(ViewUse::writes, *this->comm);
     blocks = BlockCounts(where, output.size(), this->ranks(), this->options.counts);
     expect_size(where, "input", input.view(), blocks.count(this->rank()));
-    // What is in place stays so, whatever the layout: MPI wants all ranks in place, or none.
+    // A block in place stays in place, whatever the layout: MPI wants all ranks in place, or none.
     const bool inside = input.data() == output.place_of(blocks.first(this->rank()));
     if (inside) output.has_part();
     if (inside && output.packed() && !output.stays())

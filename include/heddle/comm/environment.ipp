@@ -90,14 +90,10 @@ HEDDLE_FULL_INLINE impl::MpiSession::~MpiSession() {
     MPI_Finalize();
     return;
   }
-  if (!unwinds) {
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    std::cerr << text("heddle::Environment, rank ", rank,
-                      ": MPI cannot be finalized, because another rank did not answer within the "
-                      "watchdog's time; the job ends\n")
+  if (!unwinds)
+    std::cerr << "heddle::Environment: MPI cannot be finalized, because another rank did not "
+                 "answer within the watchdog's time; the job ends\n"
               << std::flush;
-  }
   std::atexit(&heddle_impl_end_job_at_exit);
 }
 
