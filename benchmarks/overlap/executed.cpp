@@ -21,7 +21,9 @@
 
 #include <mpi.h>
 
+#include <heddle/execute/shaped_transport.hpp>
 #include <heddle/heddle.hpp>
+#include <heddle/schedule/collective/with_product.hpp>
 
 #include "../ranks.hpp"
 #include "../support.hpp"

@@ -18,6 +18,7 @@
 
 #include <mpi.h>
 
+#include <heddle/execute/shaped_transport.hpp>
 #include <heddle/heddle.hpp>
 
 #include "../ranks.hpp"

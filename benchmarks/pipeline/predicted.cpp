@@ -25,6 +25,8 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/schedule/generator/catalogue.hpp>
+#include <heddle/trace.hpp>
 
 #include "../ranks.hpp"
 #include "../support.hpp"

@@ -19,7 +19,9 @@
 
 #include <mpi.h>
 
+#include <heddle/execute/shaped_transport.hpp>
 #include <heddle/heddle.hpp>
+#include <heddle/schedule/redistribution.hpp>
 
 #include "../ranks.hpp"
 #include "../support.hpp"

@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include <heddle/heddle.hpp>
+#include <heddle/trace.hpp>
 
 #include "gpt_training.hpp"
 

@@ -8,7 +8,7 @@
 #include <iostream>
 #include <optional>
 
-#include <heddle/heddle_core.hpp>
+#include <heddle/execute/stream.hpp>
 
 namespace hd = heddle;
 

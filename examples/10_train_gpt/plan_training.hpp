@@ -23,6 +23,7 @@
 
 #include <heddle/heddle.hpp>
 #include <heddle/plan.hpp>
+#include <heddle/trace.hpp>
 
 #include "gpt_checkpoint.hpp"
 #include "gpt_training.hpp"

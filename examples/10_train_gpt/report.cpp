@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <heddle/heddle_core.hpp>
+#include <heddle/trace.hpp>
 
 #include "report.hpp"
 

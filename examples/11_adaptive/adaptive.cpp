@@ -12,7 +12,10 @@
 #include <thread>
 #include <vector>
 
+#include <heddle/execute/adaptive_runner.hpp>
+#include <heddle/execute/shaped_transport.hpp>
 #include <heddle/heddle_core.hpp>
+#include <heddle/schedule/generator/kfkb.hpp>
 
 namespace hd = heddle;
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <heddle/heddle.hpp>
+#include <heddle/kernel.hpp>
 
 #include "host_copy.hpp"
 #include "joint_loss.hpp"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <heddle/heddle.hpp>
+#include <heddle/kernel/reduce.hpp>
 
 namespace hd = heddle;
 namespace hk = heddle::kernel;

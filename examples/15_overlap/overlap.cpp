@@ -20,6 +20,7 @@
 #include <vector>
 
 #include <heddle/heddle.hpp>
+#include <heddle/schedule/collective/with_product.hpp>
 
 namespace hd = heddle;
 namespace hs = heddle::schedule;

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include <heddle/execute/combine.hpp>
+#include <heddle/execute/shaped_transport.hpp>
 #include <heddle/heddle_core.hpp>
 #include <heddle/plan.hpp>
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <heddle/heddle.hpp>
+#include <heddle/island.hpp>
 
 namespace hd = heddle;
 

@@ -26,6 +26,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/heddle.hpp>
+#include <heddle/trace/png.hpp>
 
 #include "options.hpp"
 #include "results.hpp"

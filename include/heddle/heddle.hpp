@@ -3,17 +3,15 @@
 #pragma once
 
 /// @file
-/// The rooms of the target heddle::heddle, which needs Kokkos and MPI, and heddle_core.hpp.
-/// Planning is included by name: heddle/plan.hpp has the planners, heddle/execute/replanner.hpp and
-/// heddle/comm/replan.hpp the Replanner and its place on MPI.
+/// What a first program of heddle::heddle needs, with Kokkos and MPI: heddle_core.hpp, meshes of
+/// ranks, collective calls, distributed tensors, pipelines of stages, and a memory pool. Everything
+/// else is included by its room, such as heddle/kernel.hpp or heddle/sequence.hpp, or by its header.
 
 #include <heddle/collective.hpp>
 #include <heddle/comm.hpp>
 #include <heddle/device.hpp>
 #include <heddle/heddle_core.hpp>
-#include <heddle/island.hpp>
-#include <heddle/kernel.hpp>
-#include <heddle/memory.hpp>
+#include <heddle/memory/pool.hpp>
+#include <heddle/memory/view.hpp>
 #include <heddle/pipeline.hpp>
-#include <heddle/sequence.hpp>
 #include <heddle/tensor.hpp>

@@ -3,17 +3,30 @@
 #pragma once
 
 /// @file
-/// The rooms of the target heddle::core, for programs without Kokkos and MPI: schedules, the
-/// simulator, traces, the executor, layouts, patterns and tiers. Planning doubles the time of
-/// compiling them, so it is included by name: heddle/plan.hpp has the planners, and
-/// heddle/execute/replanner.hpp the Replanner.
+/// What a first program of heddle::core needs, without Kokkos and MPI: Schedules from orders and
+/// generators, passes, simulate(), to_grid(), and a Runner on threads. Everything else is included
+/// by its room, such as heddle/plan.hpp, heddle/pattern.hpp or heddle/trace.hpp, or by its header.
 
 #include <heddle/core.hpp>
-#include <heddle/execute.hpp>
-#include <heddle/layout.hpp>
-#include <heddle/machine.hpp>
-#include <heddle/pattern.hpp>
-#include <heddle/schedule.hpp>
-#include <heddle/simulate.hpp>
-#include <heddle/tier.hpp>
-#include <heddle/trace.hpp>
+#include <heddle/execute/runner.hpp>
+#include <heddle/execute/thread_transport.hpp>
+#include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/collective/collective.hpp>
+#include <heddle/schedule/fold.hpp>
+#include <heddle/schedule/generator/chimera.hpp>
+#include <heddle/schedule/generator/dapple.hpp>
+#include <heddle/schedule/generator/dualpipe.hpp>
+#include <heddle/schedule/generator/energon.hpp>
+#include <heddle/schedule/generator/fork_join.hpp>
+#include <heddle/schedule/generator/looped_bfs.hpp>
+#include <heddle/schedule/generator/pipeline.hpp>
+#include <heddle/schedule/generator/theory.hpp>
+#include <heddle/schedule/generator/v_shape.hpp>
+#include <heddle/schedule/generator/zero_bubble.hpp>
+#include <heddle/schedule/memory.hpp>
+#include <heddle/schedule/order.hpp>
+#include <heddle/schedule/pass.hpp>
+#include <heddle/schedule/timeline.hpp>
+#include <heddle/simulate/costs.hpp>
+#include <heddle/simulate/simulate.hpp>
+#include <heddle/trace/grid.hpp>

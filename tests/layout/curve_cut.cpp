@@ -137,8 +137,9 @@ TEST_CASE("a tree over sorted keys divides its items by cubes") {
       REQUIRE(node.size() > leaf_size);
       REQUIRE(node.children >= 2);
       REQUIRE(node.children <= std::size_t{1} << dimensions);
+      const std::size_t last_child = node.first_child + node.children;
       std::size_t next = node.first;
-      for (const std::size_t child : tree.children(n)) {
+      for (std::size_t child = node.first_child; child != last_child; ++child) {
         REQUIRE(child > n);
         REQUIRE(tree.nodes()[child].first == next);
         REQUIRE(tree.nodes()[child].size() > 0);
@@ -150,7 +151,7 @@ TEST_CASE("a tree over sorted keys divides its items by cubes") {
       for (int level = 0; level < bits && !found; ++level) {
         std::set<std::uint64_t> cubes, parents;
         bool one_each = true;
-        for (const std::size_t child : tree.children(n)) {
+        for (std::size_t child = node.first_child; child != last_child; ++child) {
           std::set<std::uint64_t> own;
           for (std::size_t i = tree.nodes()[child].first; i < tree.nodes()[child].last; ++i) {
             own.insert(keys[i] >> (level * dimensions));

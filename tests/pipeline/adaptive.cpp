@@ -11,7 +11,9 @@
 #include <catch2/catch_test_macros.hpp>
 #include <mpi.h>
 
+#include <heddle/execute/adaptive_runner.hpp>
 #include <heddle/heddle.hpp>
+#include <heddle/schedule/generator/kfkb.hpp>
 
 #include "gpt_training.hpp"
 #include "support/world.hpp"

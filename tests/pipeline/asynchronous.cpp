@@ -18,6 +18,7 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/schedule/generator/pipedream.hpp>
 
 #include "support/complaint.hpp"
 #include "support/mlp_stage.hpp"

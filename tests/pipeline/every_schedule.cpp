@@ -24,6 +24,7 @@
 
 #include <heddle/heddle.hpp>
 #include <heddle/plan/choose_chimera.hpp>
+#include <heddle/schedule/generator/catalogue.hpp>
 
 #include "support/complaint.hpp"
 #include "support/mlp_stage.hpp"

@@ -24,6 +24,7 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/tier.hpp>
 
 #include "gpt.hpp"
 #include "gpt_checkpoint.hpp"

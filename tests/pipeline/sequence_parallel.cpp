@@ -26,6 +26,7 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/heddle.hpp>
+#include <heddle/schedule/generator/catalogue.hpp>
 
 #include "gpt_checkpoint.hpp"
 #include "gpt_training.hpp"

@@ -22,6 +22,7 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/schedule/generator/catalogue.hpp>
 
 #include "gpt_checkpoint.hpp"
 #include "gpt_training.hpp"

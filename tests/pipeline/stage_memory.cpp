@@ -22,6 +22,7 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/memory/limit.hpp>
 
 #include "support/label_recorder.hpp"
 #include "support/world.hpp"

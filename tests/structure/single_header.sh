@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # SPDX-FileCopyrightText: The Heddle contributors
 
-# single_header.sh ROOT FOLDER COMPILER: generates heddle-single.hpp in FOLDER, and there is nothing
-# else on the include path: a program that includes only it compiles, links with a second unit that
-# includes it too, and runs; after another header of Heddle it says that it stands alone.
+# single_header.sh ROOT FOLDER COMPILER: generates heddle-single.hpp in FOLDER, whole and small, and
+# there is nothing else on the include path: a program that includes only it compiles, links with a
+# second unit that includes it too, and runs; after another header it says that it stands alone.
 set -euo pipefail
 root=$1
 folder=$2
@@ -38,7 +38,15 @@ output=$(./consumer)
 [[ $output == "Heddle "*": 1F1B on 4 stages"*"bubble ratio 0.27"*"sum of the first 100 squares: 328350" ]] ||
   fail "the consumer printed: $output"
 
+# The small form serves a first program.
+cp heddle-single.hpp everything.hpp
+"$root/scripts/single-header" --small > heddle-single.hpp
+compile "$root/examples/consume_single_header/main.cpp" -o consumer
+[[ $(./consumer) == "$output" ]] || fail "with --small the consumer prints something else"
+small=$(wc -l < heddle-single.hpp)
+((2 * small < $(wc -l < everything.hpp))) || fail "--small has $small lines"
+
 printf '#include <heddle/core.hpp>\n#include "heddle-single.hpp"\n' > beside.cpp
 if compile -fsyntax-only "-I$root/include" beside.cpp 2> errors; then fail "it can stand beside others"; fi
 grep -q 'stands in place of the other headers' errors || fail "beside others it says: $(head -3 errors)"
-echo "$(wc -l < heddle-single.hpp) lines, compiled and run"
+echo "$(wc -l < everything.hpp) lines, $small with --small, compiled and run"

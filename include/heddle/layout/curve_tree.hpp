@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <ranges>
 #include <span>
 #include <vector>
 
@@ -43,11 +42,6 @@ class CurveTree {
 
   /// Returns the nodes. There is at least the root, which has no items if there are no keys.
   [[nodiscard]] const std::vector<CurveNode>& nodes() const noexcept { return m_nodes; }
-  /// Returns the numbers of the children of a node, in the order of the curve.
-  [[nodiscard]] auto children(std::size_t node) const {
-    const CurveNode& parent = m_nodes.at(node);
-    return std::views::iota(parent.first_child, parent.first_child + parent.children);
-  }
 
  private:
   std::vector<CurveNode> m_nodes;

@@ -84,7 +84,9 @@ class StridedBlock {
   /// Number of bytes in a run. It is 0 if and only if the block has no bytes.
   [[nodiscard]] Bytes run() const noexcept { return m_run; }
   /// The loops, the outermost first.
-  [[nodiscard]] std::span<const StridedLoop> loops() const noexcept { return m_loops; }
+  [[nodiscard]] std::span<const StridedLoop> loops() const noexcept {
+    return {m_loops.data(), m_loops.size()};
+  }
   /// Returns true if all bytes are adjacent, in ascending order.
   [[nodiscard]] bool contiguous() const noexcept { return m_loops.empty(); }
   /// Number of bytes of all runs. A byte that occurs twice counts twice.

@@ -24,6 +24,12 @@
 
 namespace heddle::inline v0 {
 
+HEDDLE_INLINE Machine::Machine(const Machine& other) = default;
+HEDDLE_INLINE Machine::Machine(Machine&& other) noexcept = default;
+HEDDLE_INLINE Machine& Machine::operator=(const Machine& other) = default;
+HEDDLE_INLINE Machine& Machine::operator=(Machine&& other) noexcept = default;
+HEDDLE_INLINE Machine::~Machine() = default;
+
 HEDDLE_INLINE Machine Machine::uniform(int ranks, Device device, Link link) {
   constexpr const char* where = "heddle::Machine::uniform";
   expects(ranks >= 1, [&] {

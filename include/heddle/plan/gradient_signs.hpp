@@ -49,7 +49,9 @@ class GradientSigns {
   /// Returns the number of samples.
   [[nodiscard]] std::int64_t samples() const noexcept { return m_samples; }
   /// Returns the sum of signs of each parameter.
-  [[nodiscard]] std::span<const std::int32_t> sums() const noexcept { return m_sums; }
+  [[nodiscard]] std::span<const std::int32_t> sums() const noexcept {
+    return {m_sums.data(), m_sums.size()};
+  }
 
   /// Returns the score: the sum over the parameters of |sum of signs|. It is at most parameters() *
   /// samples(). A higher score predicts a lower loss after training.

@@ -48,7 +48,9 @@ class PathPlan {
   /// Returns the spine of a flow.
   [[nodiscard]] std::uint32_t spine(std::size_t flow) const { return m_spine[flow]; }
   /// Returns the spine of every flow.
-  [[nodiscard]] std::span<const std::uint32_t> spines() const noexcept { return m_spine; }
+  [[nodiscard]] std::span<const std::uint32_t> spines() const noexcept {
+    return {m_spine.data(), m_spine.size()};
+  }
   /// Returns the number of spines, dead ones included.
   [[nodiscard]] std::uint32_t spine_count() const noexcept {
     return static_cast<std::uint32_t>(m_share.size());

@@ -30,7 +30,9 @@ class EmpiricalTimes {
   explicit EmpiricalTimes(std::vector<double> times);
 
   /// Returns the times, the least one first.
-  [[nodiscard]] std::span<const double> times() const noexcept { return m_times; }
+  [[nodiscard]] std::span<const double> times() const noexcept {
+    return {m_times.data(), m_times.size()};
+  }
 
   /// Returns the share of runs that took at most `time`.
   [[nodiscard]] double share_within(double time) const;

@@ -73,9 +73,13 @@ class ScheduleChoice {
   /// Returns the observed costs.
   [[nodiscard]] const ObservedCosts& costs() const noexcept { return m_costs; }
   /// Returns the predicted time of each candidate, which is zero before the first step.
-  [[nodiscard]] std::span<const Seconds> predicted() const noexcept { return m_times; }
+  [[nodiscard]] std::span<const Seconds> predicted() const noexcept {
+    return {m_times.data(), m_times.size()};
+  }
   /// Returns the transient bytes of each candidate on the rank that needs most.
-  [[nodiscard]] std::span<const Bytes> needs() const noexcept { return m_needs; }
+  [[nodiscard]] std::span<const Bytes> needs() const noexcept {
+    return {m_needs.data(), m_needs.size()};
+  }
 
  private:
   static constexpr const char* where = "heddle::ScheduleChoice";

@@ -58,7 +58,9 @@ class Pinned {
   /// Returns the number of the object.
   [[nodiscard]] ObjectId id() const noexcept { return m_id; }
   /// Returns the bytes of the object. They are aligned to Cache::alignment.
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return m_bytes; }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    return {m_bytes.data(), m_bytes.size()};
+  }
   /// Returns the bytes of the object, to be changed.
   /// @throws contract_error if the object was requested with Access::read.
   [[nodiscard]] std::span<std::byte> writable_bytes() const;
