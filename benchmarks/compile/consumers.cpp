@@ -2,12 +2,20 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 /// @file
-/// The cost of including Heddle: processor time and peak memory of compiling an empty program that
-/// includes one header, against one that includes Kokkos_Core.hpp, with this benchmark's own
-/// compiler and flags. Header-only programs and programs that link heddle::core_compiled are
-/// measured. Then it measures every public header alone, once in each mode, and names the dearest.
+/// The cost of including and using Heddle: processor time and peak memory of compiling, against an
+/// empty program that includes Kokkos_Core.hpp, with this benchmark's own compiler and flags, in
+/// turn. Measured are empty programs that include an umbrella, in the three ways of
+/// core/linkage.hpp; whole examples; a program that was ported, against the same by hand; the
+/// sources that define HEDDLE_IMPLEMENTATION_ROOM; and every public header alone.
+///
+///     bench_compile_consumers [--short] [--before INCLUDE]
+///
+/// --short leaves out what takes long: single headers, defining sources and most repetitions.
+/// --before measures every umbrella against the same of an earlier include folder as well, and
+/// fails where one takes more than 1.1 times as long.
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
@@ -31,7 +39,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view compiled_mode = "-DHEDDLE_CORE_COMPILED";
+constexpr std::string_view compiled_mode = "-DHEDDLE_CORE_COMPILED -DHEDDLE_FULL_COMPILED";
+constexpr std::string_view inline_mode = "-DHEDDLE_HEADER_ONLY=1";
+constexpr std::string_view declared_mode = "";  // HEDDLE_IMPLEMENTATION elsewhere
 
 /// Time and memory of one compilation.
 struct Cost {
@@ -48,7 +58,8 @@ struct Cost {
     const std::size_t end = line.find(" -o ");
     if (begin == std::string::npos || end == std::string::npos) continue;
     std::string command = line.substr(begin + 12, end - begin - 12);
-    for (const std::string_view taken : {std::string_view("\\"), compiled_mode})
+    for (const std::string_view taken :
+         {"\\", "-DHEDDLE_CORE_COMPILED", "-DHEDDLE_FULL_COMPILED", "-DHEDDLE_HEADER_ONLY=1"})
       for (std::size_t at; (at = command.find(taken)) != std::string::npos;)
         command.erase(at, taken.size());
     return command;
@@ -57,16 +68,42 @@ struct Cost {
                                 commands.string()});
 }
 
+/// `command` without the include folder of this repository.
+[[nodiscard]] std::string without(std::string command, const fs::path& include) {
+  for (const char* const option : {"-I", "-isystem "}) {
+    const std::string words = option + include.string() + ' ';
+    for (std::size_t at; (at = command.find(words)) != std::string::npos;)
+      command.erase(at, words.size());
+  }
+  return command;
+}
+
+/// A program: what is compiled, and how.
+struct Program {
+  std::string what;
+  fs::path source;
+  std::string flags = {};
+};
+
 class Compiler {
  public:
   Compiler(std::string command, fs::path folder)
       : m_command(std::move(command)), m_folder(std::move(folder)) {}
 
-  /// Compiles an empty program that includes `header`. @throws contract_error if it does not.
-  [[nodiscard]] Cost cost(const std::string& header, std::string_view flags) const {
-    const fs::path source = m_folder / "consumer.cpp";
-    std::ofstream(source) << "#include <" << header << ">\nint main() {}\n";
-    const std::string command = m_command + ' ' + std::string(flags) + " -c " + source.string() +
+  /// Returns an empty program that includes `headers`, after `head`.
+  [[nodiscard]] Program including(const std::string& what, const std::vector<std::string>& headers,
+                                  std::string_view flags, std::string_view head = {}) const {
+    const fs::path source = m_folder / (what + ".cpp");
+    std::ofstream out(source);
+    out << head;
+    for (const std::string& header : headers) out << "#include <" << header << ">\n";
+    out << "int main() {}\n";
+    return {what, source, std::string(flags)};
+  }
+
+  /// Compiles `program`. @throws contract_error if it does not compile.
+  [[nodiscard]] Cost cost(const Program& program) const {
+    const std::string command = m_command + ' ' + program.flags + " -c " + program.source.string() +
                                 " -o " + (m_folder / "consumer.o").string();
     const pid_t child = ::fork();
     if (child == 0) {
@@ -76,7 +113,7 @@ class Compiler {
     int status = 0;
     rusage usage{};
     if (::wait4(child, &status, 0, &usage) != child || status != 0)
-      throw heddle::contract_error({"compile/consumers", "this header does not compile", header});
+      throw heddle::contract_error({"compile/consumers", "this does not compile", program.what});
     const auto seconds = [](const timeval& time) {
       return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
     };
@@ -89,52 +126,140 @@ class Compiler {
   fs::path m_folder;
 };
 
-struct Case {
-  std::string what;
-  std::string header;
-  std::string_view flags;
-  std::vector<Cost> costs = {};
+/// The costs of programs, which are compiled in turn, and their ratios to the first one's.
+class Comparison {
+ public:
+  Comparison(const Compiler& compiler, std::vector<Program> programs, int rounds)
+      : m_programs(std::move(programs)), m_costs(m_programs.size()) {
+    for (int round = 0; round < rounds; ++round)
+      for (std::size_t i = 0; i < m_programs.size(); ++i)
+        m_costs[i].push_back(compiler.cost(m_programs[i]));
+  }
+
+  /// Prints all of them as values of `name`; the ratios are said to be `over` the first.
+  void print(std::string_view name, const std::string& over) const {
+    for (std::size_t i = 0; i < m_programs.size(); ++i) {
+      const std::string& what = m_programs[i].what;
+      std::vector<double> seconds, megabytes;
+      for (const Cost& cost : m_costs[i]) {
+        seconds.push_back(cost.seconds);
+        megabytes.push_back(cost.megabytes);
+      }
+      bench::print_value(name, what + "_time", bench::summarise(seconds), "s");
+      bench::print_value(name, what + "_peak", bench::summarise(megabytes), "MB");
+      if (i > 0) bench::print_value(name, what + over, ratio(i), "x");
+    }
+  }
+
+  /// Prints the largest ratio and the largest memory of all but the first.
+  void print_dearest(std::string_view name, const std::string& over) const {
+    double time = 0, memory = 0;
+    for (std::size_t i = 1; i < m_costs.size(); ++i) {
+      time = std::max(time, ratio(i).median);
+      for (const Cost& cost : m_costs[i]) memory = std::max(memory, cost.megabytes);
+    }
+    bench::print_value(name, "dearest" + over, bench::summarise({time}), "x");
+    bench::print_value(name, "dearest_peak", bench::summarise({memory}), "MB");
+  }
+
+  /// Time of program `i` over that of the first in the same round.
+  [[nodiscard]] bench::Summary ratio(std::size_t i) const {
+    std::vector<double> ratios;
+    for (std::size_t round = 0; round < m_costs[i].size(); ++round)
+      ratios.push_back(m_costs[i][round].seconds / m_costs.front()[round].seconds);
+    return bench::summarise(ratios);
+  }
+
+ private:
+  std::vector<Program> m_programs;
+  std::vector<std::vector<Cost>> m_costs;
 };
 
-/// Ratios to the costs of Kokkos_Core.hpp in the same round.
-void measure_umbrellas(const Compiler& compiler) {
-  constexpr int rounds = 11;
-  std::vector<Case> cases{{"kokkos", "Kokkos_Core.hpp", ""},
-                          {"core", "heddle/heddle_core.hpp", ""},
-                          {"core_compiled", "heddle/heddle_core.hpp", compiled_mode},
-                          {"heddle", "heddle/heddle.hpp", ""},
-                          {"heddle_compiled", "heddle/heddle.hpp", compiled_mode},
-                          {"planning", "heddle/plan.hpp", ""},
-                          {"planning_compiled", "heddle/plan.hpp", compiled_mode}};
-  for (int round = 0; round < rounds; ++round)
-    for (Case& each : cases) each.costs.push_back(compiler.cost(each.header, each.flags));
-  for (const Case& each : cases) {
-    std::vector<double> seconds, megabytes, ratios;
-    for (std::size_t i = 0; i < each.costs.size(); ++i) {
-      seconds.push_back(each.costs[i].seconds);
-      megabytes.push_back(each.costs[i].megabytes);
-      ratios.push_back(each.costs[i].seconds / cases.front().costs[i].seconds);
-    }
-    bench::print_value("compile/consumers", each.what + "_time", bench::summarise(seconds), "s");
-    bench::print_value("compile/consumers", each.what + "_peak", bench::summarise(megabytes), "MB");
-    if (&each != &cases.front())
-      bench::print_value("compile/consumers", each.what + "_over_kokkos", bench::summarise(ratios),
-                         "x");
+/// The folders of this repository.
+struct Folders {
+  fs::path root = fs::canonical(fs::path(__FILE__).parent_path() / "../..");
+  fs::path include = root / "include";
+};
+
+[[nodiscard]] Program kokkos(const Compiler& compiler) {
+  return compiler.including("kokkos", {"Kokkos_Core.hpp"}, "");
+}
+
+/// The umbrella headers of all rooms.
+[[nodiscard]] std::vector<std::string> rooms(const fs::path& include) {
+  std::vector<std::string> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(include / "heddle"))
+    if (entry.path().extension() == ".hpp" && entry.path().stem() != "json")
+      found.push_back("heddle/" + entry.path().filename().string());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void measure_umbrellas(const Compiler& compiler, const Folders& folders, int rounds) {
+  std::vector<Program> programs{kokkos(compiler)};
+  for (const char* const umbrella : {"heddle_core", "heddle"}) {
+    const std::vector<std::string> header{"heddle/" + std::string(umbrella) + ".hpp"};
+    const std::string name(umbrella);
+    programs.push_back(compiler.including(name + "_compiled", header, compiled_mode));
+    programs.push_back(compiler.including(name + "_declared", header, declared_mode));
+    programs.push_back(compiler.including(name + "_inline", header, inline_mode));
   }
+  programs.push_back(compiler.including("all_rooms", rooms(folders.include), compiled_mode));
+  Comparison(compiler, std::move(programs), rounds).print("compile/consumers", "_over_kokkos");
+}
+
+/// Whole examples, and the ported program over the one by hand.
+void measure_programs(const Compiler& compiler, const Folders& folders, int rounds) {
+  std::vector<Program> programs{kokkos(compiler)};
+  const std::string common =
+      std::string(compiled_mode) + " -I" + (folders.root / "examples/common").string();
+  for (const char* const example : {"01_print_and_simulate", "07_stream", "08_farm",
+                                    "13_collectives", "14_own_model", "20_heat3d"}) {
+    const std::string name(example);
+    programs.push_back({"example_" + name.substr(0, 2),
+                        folders.root / "examples" / name / (name.substr(3) + ".cpp"), common});
+  }
+  Comparison(compiler, std::move(programs), rounds).print("compile/examples", "_over_kokkos");
+  const fs::path heat = folders.root / "benchmarks/compile/heat";
+  Comparison(compiler,
+             {{"by_hand", heat / "by_hand.cpp", std::string(compiled_mode)},
+              {"ported", heat / "ported.cpp", std::string(compiled_mode)}},
+             rounds)
+      .print("compile/ported", "_over_hand");
+}
+
+/// The sources that compile the definitions of a room each.
+void measure_definitions(const Compiler& compiler, const Folders& folders) {
+  std::vector<Program> programs{kokkos(compiler)};
+  std::ifstream linkage(folders.include / "heddle/core/linkage.hpp");
+  constexpr std::string_view macro = "#define HEDDLE_DEFINES_";
+  for (std::string line; std::getline(linkage, line);) {
+    if (line.compare(0, macro.size(), macro) != 0 || line.back() != '1') continue;
+    std::string room = line.substr(macro.size(), line.size() - macro.size() - 2);
+    const std::string head = "#define HEDDLE_IMPLEMENTATION_" + room + '\n';
+    std::transform(room.begin(), room.end(), room.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string umbrella = "heddle/" + room.substr(0, room.find('_')) + ".hpp";
+    programs.push_back(compiler.including("defines_" + room, {umbrella}, "", head));
+  }
+  const Comparison costs(compiler, std::move(programs), 1);
+  costs.print("compile/definitions", "_over_kokkos");
+  costs.print_dearest("compile/definitions", "_over_kokkos");
 }
 
 /// The ten headers that take longest, and the ratio of the first to Kokkos_Core.hpp.
-void measure_headers(const Compiler& compiler, const fs::path& include, std::string_view flags,
-                     const std::string& what) {
+void measure_headers(const Compiler& compiler, const Folders& folders) {
   std::vector<std::pair<double, std::string>> found;
-  const double kokkos = compiler.cost("Kokkos_Core.hpp", flags).seconds;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(include / "heddle")) {
-    const std::string header = fs::relative(entry.path(), include).string();
+  const double once = compiler.cost(kokkos(compiler)).seconds;
+  for (const fs::directory_entry& entry :
+       fs::recursive_directory_iterator(folders.include / "heddle")) {
+    const std::string header = fs::relative(entry.path(), folders.include).string();
     const bool umbrella = std::count(header.begin(), header.end(), '/') == 1;
     if (entry.path().extension() != ".hpp" || umbrella ||
         header.find("/impl/") != std::string::npos)
       continue;
-    found.emplace_back(compiler.cost(header, flags).seconds / kokkos, header);
+    const Program program = compiler.including("header", {header}, compiled_mode);
+    found.emplace_back(compiler.cost(program).seconds / once, header);
   }
   std::sort(found.rbegin(), found.rend());
   std::vector<double> ratios;
@@ -142,27 +267,77 @@ void measure_headers(const Compiler& compiler, const fs::path& include, std::str
   for (std::size_t i = 0; i < std::min<std::size_t>(10, found.size()); ++i)
     std::cout << std::setw(8) << std::setprecision(3) << found[i].first << "x  " << found[i].second
               << '\n';
-  bench::print_value("compile/headers", what + "_median", bench::summarise(ratios), "x");
-  bench::print_value("compile/headers", what + "_dearest", bench::summarise({found.front().first}),
-                     "x");
+  bench::print_value("compile/headers", "compiled_median", bench::summarise(ratios), "x");
+  bench::print_value("compile/headers", "compiled_dearest",
+                     bench::summarise({found.front().first}), "x");
 }
 
-void run(const fs::path& program) {
+/// Every umbrella against the one of an earlier include folder. Returns false where one has become
+/// dearer by a tenth.
+[[nodiscard]] bool compare_with(const fs::path& before, const Compiler& compiler,
+                                const Folders& folders) {
+  bool good = true;
+  for (const std::string& header : rooms(folders.include)) {
+    if (!fs::exists(before / header)) continue;
+    const std::string name = fs::path(header).stem().string();
+    const std::string mode(compiled_mode);
+    // The folder that is named first is looked through first.
+    const auto in = [&](const fs::path& include) { return mode + " -I" + include.string(); };
+    const Comparison both(compiler,
+                          {compiler.including("before_" + name, {header}, in(before)),
+                           compiler.including(name, {header}, in(folders.include))},
+                          5);
+    const bench::Summary ratio = both.ratio(1);
+    bench::print_value("compile/since", name, ratio, "x");
+    if (ratio.median <= 1.1) continue;
+    std::cerr << "compile/since: " << header << " takes " << ratio.median
+              << " times as long to compile as before\n";
+    good = false;
+  }
+  return good;
+}
+
+/// Returns false where something has become dearer.
+[[nodiscard]] bool run(const fs::path& program, bool all, const fs::path& before) {
   const fs::path folder =
       fs::temp_directory_path() / ("heddle_compile_" + std::to_string(getpid()));
   fs::create_directories(folder);
   ::setenv("CCACHE_DISABLE", "1", 1);
   const fs::path commands = program.parent_path().parent_path() / "compile_commands.json";
-  const Compiler compiler(command_of_this_source(commands), folder);
-  measure_umbrellas(compiler);
-  const fs::path include = fs::canonical(fs::path(__FILE__).parent_path() / "../../include");
-  measure_headers(compiler, include, "", "header_only");
-  measure_headers(compiler, include, compiled_mode, "compiled");
+  const Folders folders;
+  const std::string command = command_of_this_source(commands);
+  const Compiler compiler(command, folder);
+  measure_umbrellas(compiler, folders, all ? 11 : 3);
+  measure_programs(compiler, folders, all ? 5 : 1);
+  if (all) {
+    measure_definitions(compiler, folders);
+    measure_headers(compiler, folders);
+  }
+  bool good = true;
+  if (!before.empty())
+    good = compare_with(before, Compiler(without(command, folders.include), folder), folders);
   fs::remove_all(folder);
+  return good;
 }
 
 }  // namespace
 
-int main(int, char** argv) {
-  return bench::status_of("compile/consumers", [&] { run(fs::canonical(argv[0])); });
+int main(int argc, char** argv) {
+  bool all = true;
+  bool good = true;
+  fs::path before;
+  const int failed = bench::status_of("compile/consumers", [&] {
+    for (int i = 1; i < argc; ++i) {
+      const std::string_view word = argv[i];
+      if (word == "--short")
+        all = false;
+      else if (word == "--before" && i + 1 < argc)
+        before = fs::canonical(argv[++i]);
+      else
+        throw heddle::contract_error({"compile/consumers", "this option is unknown",
+                                      std::string(word), "[--short] [--before INCLUDE]"});
+    }
+    good = run(fs::canonical(argv[0]), all, before);
+  });
+  return failed != 0 || !good ? 1 : 0;
 }
