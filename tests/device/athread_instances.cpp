@@ -34,7 +34,7 @@ using Token =
 /// Notes the token that each item gets.
 struct NoteToken {
   Token token;
-  Kokkos::View<int*> to;
+  Kokkos::View<int*, Athread> to;
   void operator()(int i) const {
     const int mine = token.acquire();
     to(static_cast<std::size_t>(i)) = mine;
@@ -92,7 +92,7 @@ TEST_CASE("global tokens differ between core groups") {
   const Athread one(CoreGroupOptions{}), two(CoreGroupOptions{});
   std::vector<int> tokens;
   for (const Athread& space : {one, two}) {
-    const NoteToken note{Token(space), Kokkos::View<int*>("to", 64)};
+    const NoteToken note{Token(space), Kokkos::View<int*, Athread>("to", 64)};
     Kokkos::parallel_for("heddle::test::tokens", Kokkos::RangePolicy<Athread>(space, 0, 64), note);
     tokens.insert(tokens.end(), note.to.data(), note.to.data() + 64);
   }

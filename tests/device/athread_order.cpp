@@ -29,7 +29,7 @@ struct Sum {
   void operator()(std::int64_t i, double& to) const { to += term(i); }
 };
 struct Prefix {
-  Kokkos::View<double*> to;
+  Kokkos::View<double*, Athread> to;
   void operator()(std::int64_t i, double& sum, bool last_time) const {
     sum += term(i);
     if (last_time) to(static_cast<std::size_t>(i)) = sum;
@@ -85,7 +85,7 @@ TEST_CASE("scans and sums over tiles are the same for every number of threads") 
   std::vector<double> first;
   double first_of_tiles = 0;
   for (const Athread& space : spaces_of_threads()) {
-    const Kokkos::View<double*> prefixes("prefixes", items);
+    const Kokkos::View<double*, Athread> prefixes("prefixes", items);
     double total = 0, of_tiles = 0;
     Kokkos::parallel_scan("heddle::test::prefixes", Kokkos::RangePolicy<Athread>(space, 0, items),
                           Prefix{prefixes}, total);
@@ -154,7 +154,7 @@ TEST_CASE("a range may begin and end at the ends of its index type") {
 namespace {
 
 struct NotePoint {
-  Kokkos::View<int*> to;
+  Kokkos::View<int*, Athread> to;
   void operator()(int i, int j) const { to(0) = i, to(1) = j; }
 };
 
@@ -163,7 +163,7 @@ struct NotePoint {
 TEST_CASE("a range of two dimensions may have more tiles than its index type can count") {
   using Policy = Kokkos::MDRangePolicy<Athread, Kokkos::Rank<2>, Kokkos::IndexType<int>>;
   const Athread space(heddle::CoreGroupOptions{});
-  const NotePoint note{Kokkos::View<int*>("to", 2)};
+  const NotePoint note{Kokkos::View<int*, Athread>("to", 2)};
   const heddle::impl::Loop<Policy, NotePoint, void> loop(
       note, Policy(space, {0, 0}, {65537, 65539}, {1, 1}));
   REQUIRE(loop.items() == std::uint64_t{65537} * 65539);

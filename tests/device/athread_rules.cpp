@@ -28,7 +28,7 @@ using Member = Kokkos::TeamPolicy<Athread>::member_type;
 
 /// A functor that fits into 256 KB and not into 64.
 struct LargeFunctor {
-  Kokkos::View<int*> to;
+  Kokkos::View<int*, Athread> to;
   std::byte ballast[64 * 1024];
   void operator()(int i) const { to(static_cast<std::size_t>(i)) = i; }
 };
@@ -36,7 +36,7 @@ struct LargeFunctor {
 /// Uses all of its scratch.
 struct FillScratch {
   std::size_t bytes;
-  Kokkos::View<int> done;
+  Kokkos::View<int, Athread> done;
   void operator()(const Member& team) const {
     auto* const tile = static_cast<char*>(team.team_scratch(0).get_shmem(bytes));
     if (tile == nullptr) return;
@@ -98,7 +98,7 @@ template <class Functor>
 using namespace athread_test;
 
 TEST_CASE("a functor lies in the local memory of the cores, and must fit") {
-  LargeFunctor functor{Kokkos::View<int*>("to", 131), {}};
+  LargeFunctor functor{Kokkos::View<int*, Athread>("to", 131), {}};
   Kokkos::parallel_for("heddle::test::fits",
                        Kokkos::RangePolicy<Athread>(Athread(CoreGroupOptions{}), 0, 131), functor);
   for (int i = 0; i < 131; ++i) REQUIRE(functor.to(static_cast<std::size_t>(i)) == i);
@@ -111,7 +111,7 @@ TEST_CASE("a scratch of 82192 bytes is refused by 64 KB of local memory and acce
   constexpr std::size_t bytes = 82192;
   const auto run = [&](std::size_t local_memory) {
     const Athread space(CoreGroupOptions{.local_memory = local_memory});
-    const FillScratch fill{bytes, Kokkos::View<int>("done")};
+    const FillScratch fill{bytes, Kokkos::View<int, Athread>("done")};
     Kokkos::parallel_for("heddle::test::fill",
                          Kokkos::TeamPolicy<Athread>(space, 131, Kokkos::AUTO)
                              .set_scratch_size(0, Kokkos::PerTeam(bytes)),
@@ -134,7 +134,7 @@ TEST_CASE("the most scratch that a policy names can be had, and one byte more ca
     Kokkos::TeamPolicy<Athread> policy(space, 65, Kokkos::AUTO);
     const auto most = static_cast<std::size_t>(policy.scratch_size_max(0));
     REQUIRE(most > local_memory / 4 * 3);
-    const FillScratch fill{most, Kokkos::View<int>("done")};
+    const FillScratch fill{most, Kokkos::View<int, Athread>("done")};
     Kokkos::parallel_for("heddle::test::fill", policy.set_scratch_size(0, Kokkos::PerTeam(most)),
                          fill);
     REQUIRE(fill.done() == 65);
@@ -155,7 +155,7 @@ TEST_CASE("a local memory that the stack and a kernel fill has no scratch") {
 
 TEST_CASE("a broken rule names the kernel's functor and the core, and the space goes on") {
   const Athread space(CoreGroupOptions{});
-  const Kokkos::View<double*> from("from", 64);
+  const Kokkos::View<double*, Athread> from("from", 64);
   const auto on_core = ContainsSubstring("core 37 (row 4, column 5)");
   REQUIRE_THAT(refusal(space, LeaveTransfer{from.data()}, 64),
                on_core && ContainsSubstring("athread_test::LeaveTransfer") &&
@@ -170,7 +170,7 @@ TEST_CASE("a broken rule names the kernel's functor and the core, and the space 
 
 TEST_CASE("a copy of staging that nobody waits for breaks a rule, and hides no other error") {
   const Athread space(CoreGroupOptions{});
-  const Kokkos::View<double*> from("from", 8);
+  const Kokkos::View<double*, Athread> from("from", 8);
   const auto run = [&](bool throws) {
     Kokkos::TeamPolicy<Athread> policy(space, 64, Kokkos::AUTO);
     Kokkos::parallel_for("heddle::test::staging", policy.set_scratch_size(0, Kokkos::PerTeam(64)),

@@ -48,7 +48,6 @@ class Listener {
 struct Nothing {
   using value_type = int;
   void operator()(int) const {}
-  void operator()(int, int&) const {}
   void operator()(int, int&, bool) const {}
   void operator()(int, int, int&) const {}
   void operator()(const Kokkos::TeamPolicy<Athread>::member_type&) const {}

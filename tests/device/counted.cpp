@@ -45,9 +45,9 @@ struct WriteAll {
 
 TEST_CASE("direct loads and stores of a three-point kernel are counted exactly") {
   const Athread space(heddle::CoreGroupOptions{});
-  const Kokkos::View<double*> from("from", 10000), to("to", 10000);
+  const Kokkos::View<double*, Athread> from("from", 10000), to("to", 10000);
   for (std::size_t i = 0; i < from.size(); ++i) from(i) = static_cast<double>(i * i % 101);
-  const Kokkos::View<const double*> constant = from;
+  const Kokkos::View<const double*, Athread> constant = from;
   Kokkos::parallel_for("heddle::test::three_point", Kokkos::RangePolicy<Athread>(space, 1, 9999),
                        ThreePoint{counted(constant), counted(to)});
   const auto launch = space.core_group().last_launch();
@@ -59,7 +59,7 @@ TEST_CASE("direct loads and stores of a three-point kernel are counted exactly")
 
 TEST_CASE("what the host touches is not counted, nor are plain Views") {
   const Athread space(heddle::CoreGroupOptions{});
-  const Kokkos::View<double*> from("from", 100), to("to", 100);
+  const Kokkos::View<double*, Athread> from("from", 100), to("to", 100);
   Kokkos::parallel_for("heddle::test::three_point", Kokkos::RangePolicy<Athread>(space, 1, 99),
                        ThreePoint{from, to});
   const auto seen = counted(from);

@@ -128,7 +128,8 @@ template <class Token>
 void check_token(const Token& token, int n) {
   using Space = typename Token::execution_space;
   const auto size = static_cast<std::size_t>(token.size());
-  const UseToken<Token> kernel{token, {"in_use", size}, {"uses", size}};
+  using Counts = decltype(UseToken<Token>::uses);
+  const UseToken<Token> kernel{token, Counts("in_use", size), Counts("uses", size)};
   int wrong = -1;
   Kokkos::parallel_reduce("heddle::test::tokens", Kokkos::RangePolicy<Space>(0, n), kernel, wrong);
   REQUIRE(wrong == 0);

@@ -200,14 +200,15 @@ TEMPLATE_LIST_TEST_CASE("functors bring reductions of their own", "", Spaces) {
     std::vector<int> expected(8);
     for (std::int64_t i = 0; i < n; ++i) Histogram{}(i, expected.data());
     REQUIRE(values_of(bins) == expected);
-
-    Affine whole;
-    Kokkos::parallel_reduce("heddle::test::compose", Kokkos::RangePolicy<TestType>(0, n), Compose{},
-                            whole);
-    Affine in_order;
-    for (std::int64_t i = 0; i < n; ++i) in_order = in_order.then(map_of(i));
-    in_order.shift += 1;
-    REQUIRE(whole == in_order);
+    if constexpr (joins_in_order<TestType>) {
+      Affine whole;
+      Kokkos::parallel_reduce("heddle::test::compose", Kokkos::RangePolicy<TestType>(0, n),
+                              Compose{}, whole);
+      Affine in_order;
+      for (std::int64_t i = 0; i < n; ++i) in_order = in_order.then(map_of(i));
+      in_order.shift += 1;
+      REQUIRE(whole == in_order);
+    }
   }
 }
 
@@ -226,9 +227,8 @@ struct Placed {
     sum = value() + other.value();
     return *this;
   }
-  [[nodiscard]] KOKKOS_FUNCTION std::int64_t value() const {
-    return here == this ? sum : std::numeric_limits<std::int64_t>::min() / 1024;
-  }
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t value() const { return here == this ? sum : moved; }
+  static constexpr std::int64_t moved = std::numeric_limits<std::int64_t>::min() / 1024;
   std::int64_t sum = 0;
   const Placed* here = this;
 };
@@ -248,12 +248,14 @@ struct SumPlacedBefore {
 }  // namespace
 
 TEMPLATE_LIST_TEST_CASE("values of reductions are copied by their own operators", "", Spaces) {
-  for (const std::size_t size : sizes) {
-    const auto n = static_cast<std::int64_t>(size);
-    Placed sum;
-    Kokkos::parallel_reduce("heddle::test::sum_placed", Kokkos::RangePolicy<TestType>(0, n),
-                            SumPlaced{}, sum);
-    REQUIRE(sum.value() == n * (n - 1) / 2);
+  if constexpr (joins_in_order<TestType>) {
+    for (const std::size_t size : sizes) {
+      const auto n = static_cast<std::int64_t>(size);
+      Placed sum;
+      Kokkos::parallel_reduce("heddle::test::sum_placed", Kokkos::RangePolicy<TestType>(0, n),
+                              SumPlaced{}, sum);
+      REQUIRE(sum.value() == n * (n - 1) / 2);
+    }
   }
 }
 

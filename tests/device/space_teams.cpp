@@ -51,8 +51,9 @@ TEMPLATE_LIST_TEST_CASE("teams share scratch of both levels", "", Spaces) {
     for (int row = 0; row < league; ++row)
       for (int i = 0; i < n; ++i) expected.push_back(row * i + (i == 0 ? league : i) + 10 * n);
     const auto check = [&](auto policy) {
-      const FillRow<TestType> fill{{"rows", static_cast<std::size_t>(league), n}};
-      const auto bytes = FillRow<TestType>::Scratch::shmem_size(n);
+      using Kernel = FillRow<TestType>;
+      const Kernel fill{decltype(Kernel::rows)("rows", static_cast<std::size_t>(league), n)};
+      const auto bytes = Kernel::Scratch::shmem_size(n);
       policy.set_scratch_size(0, Kokkos::PerTeam(bytes), Kokkos::PerThread(64));
       policy.set_scratch_size(1, Kokkos::PerTeam(bytes));
       Kokkos::parallel_for("heddle::test::fill_rows", policy, fill);
@@ -73,11 +74,11 @@ namespace {
 template <class Space>
 struct Together {
   static constexpr int results = 9;
-  static constexpr int n = 101;
+  static constexpr int items = 101;
   Kokkos::View<int* [results], Kokkos::LayoutRight, typename Space::memory_space> to;
 
   KOKKOS_FUNCTION void operator()(const Member<Space>& team) const {
-    const int row = team.league_rank();
+    const int row = team.league_rank(), n = items;  // Kokkos takes it by reference
     int sum = 0, most = 0, in_lanes = 0, of_all = 0, largest = 0, last = -1;
     Kokkos::parallel_reduce(
         Kokkos::TeamThreadRange(team, n), [&](int i, int& s) { s += i; }, sum);
@@ -131,11 +132,11 @@ struct Together {
 TEMPLATE_LIST_TEST_CASE("teams reduce, scan, broadcast and single one of them out", "", Spaces) {
   using Kernel = Together<TestType>;
   for (const int league : leagues) {
-    const Kernel kernel{{"results", static_cast<std::size_t>(league)}};
+    const Kernel kernel{decltype(Kernel::to)("results", static_cast<std::size_t>(league))};
     Kokkos::parallel_for("heddle::test::together",
                          Kokkos::TeamPolicy<TestType>(league, Kokkos::AUTO), kernel);
     std::vector<int> expected;
-    constexpr int n = Kernel::n, sum = n * (n - 1) / 2;
+    constexpr int n = Kernel::items, sum = n * (n - 1) / 2;
     for (int row = 0; row < league; ++row) {
       const int most = row % 101 == 0 ? 0 : 100;  // 101 is a prime: all remainders occur
       for (const int value : {sum, most, row * n + sum, 2 * sum, n - 1, 7 * row, row, 1, sum})

@@ -38,13 +38,18 @@ namespace {
 /// Allocations, except for the labels that Kokkos takes as strings with every kernel.
 std::atomic<std::size_t> allocations{0};
 constexpr std::size_t longest_label = 80;
-}  // namespace
 
-// Not inline: g++ 12 would take `new` and free() for a mismatch.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
+[[maybe_unused]] void* allocate(std::size_t bytes) {  // in code for a device
   allocations += bytes > longest_label;
   if (void* const block = std::malloc(bytes == 0 ? 1 : bytes)) return block;
   throw std::bad_alloc();
+}
+}  // namespace
+
+// Not inline: g++ 12 would take `new` and free() for a mismatch. nvcc compiles it for devices, too.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  KOKKOS_IF_ON_HOST((return allocate(bytes);))
+  KOKKOS_IF_ON_DEVICE((return std::malloc(bytes);))
 }
 [[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept { std::free(block); }

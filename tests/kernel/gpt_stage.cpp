@@ -83,12 +83,12 @@ class Chain {
       stages.emplace_back(config, cuts[i], cuts[i + 1], 5);
     for (auto& stage : stages)
       for (std::uint32_t m = 0; m < m_microbatches; ++m)
-        m_memory.push_back({{"input", stage.input_size()},
-                            {"output", stage.output_size()},
-                            {"saved", stage.saved_size()},
-                            {"output_grad", stage.output_size()},
-                            {"input_grad", stage.input_size()},
-                            {"delta", stage.delta_size()}});
+        m_memory.push_back({Buffer<Real>("input", stage.input_size()),
+                            Buffer<Real>("output", stage.output_size()),
+                            Buffer<Real>("saved", stage.saved_size()),
+                            Buffer<Real>("output_grad", stage.output_size()),
+                            Buffer<Real>("input_grad", stage.input_size()),
+                            Buffer<Real>("delta", stage.delta_size())});
   }
 
   void begin(double weight = 0.25) {

@@ -87,7 +87,7 @@ void check_transfers(const Athread& exec, const View& in, const View& out, int r
 }
 
 struct Same {
-  double operator()(double x) const { return x; }
+  KOKKOS_FUNCTION double operator()(double x) const { return x; }
 };
 
 template <class T>
@@ -159,7 +159,7 @@ namespace {
 struct FromACopy {
   const double *begin, *end;  // of the input in main memory
   template <class Neighbourhood>
-  double operator()(const Neighbourhood& u) const {
+  KOKKOS_FUNCTION double operator()(const Neighbourhood& u) const {
     if constexpr (requires { u.ring; })
       return u.ring >= begin && u.ring < end ? -1 : u(0, -1);
     else
@@ -206,7 +206,7 @@ TEST_CASE("a radius that no tile can hold is refused", "[stencil]") {
 
 TEST_CASE("map and reduce on Athread move what they must and load nothing directly", "[map]") {
   struct Twice {
-    double operator()(double x) const { return 2 * x; }
+    KOKKOS_FUNCTION double operator()(double x) const { return 2 * x; }
   };
   // The last is cut into blocks that are larger than the local memory.
   for (const auto& [kilobytes, n] :

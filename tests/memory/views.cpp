@@ -127,7 +127,7 @@ void same_as_kokkos() {
     CHECK(ours.label() == "view");
     CHECK(ours.is_allocated());
     CHECK(reinterpret_cast<std::uintptr_t>(ours.data()) % 64 == 0);
-    for (std::size_t axis = 0; axis < Theirs::rank; ++axis) {
+    for (std::size_t axis = 0; axis != Theirs::rank; ++axis) {
       CHECK(ours.extent(axis) == theirs.extent(axis));
       CHECK(ours.stride(axis) == theirs.stride(axis));
     }

@@ -35,7 +35,8 @@ program bin/backends_patterns <<< 'mkdir -p "$HEDDLE_RESULTS"; printf "heddle re
 program bin/backends_training <<< 'mkdir -p "$HEDDLE_RESULTS"; printf "heddle results 1\nintegers\n1\n3\n" > "$HEDDLE_RESULTS/a.txt"'
 program bin/bench_device_gpu <<< 'echo "ratio device/gpu map 1 1..1"'
 program bin/kernel_tests <<< 'case ${*: -1} in "[#reduce]") exit 4 ;; "[#pack]") exit 3 ;; esac'
-for name in collective_device_memory_test kernel_outlived_test; do program bin/$name <<< 'true'; done
+for name in collective_device_memory_test kernel_generation_test kernel_outlived_test bench_kernel_training_step \
+            bench_pipeline_gpt_1f1b; do program bin/$name <<< 'true'; done
 program bin/example_20_heat3d <<< 'echo "hottest after 40 steps: 54"'
 program bin/example_10_train_gpt <<< 'exit 1'
 pack

@@ -43,7 +43,7 @@ void for_each(const View& view, const Body& body) {
 template <class View>
 [[nodiscard]] auto without_gaps(const View& view) {
   Kokkos::LayoutRight layout;
-  for (std::size_t r = 0; r < View::rank(); ++r) layout.dimension[r] = view.extent(r);
+  for (std::size_t r = 0; r != View::rank(); ++r) layout.dimension[r] = view.extent(r);
   return Kokkos::View<typename View::non_const_data_type, Kokkos::LayoutRight,
                       typename View::device_type>(
       Kokkos::view_alloc(Kokkos::WithoutInitializing, "heddle::test::without_gaps"), layout);

@@ -32,6 +32,12 @@ template <class View>
   return std::vector<typename View::non_const_value_type>(host.data(), host.data() + host.size());
 }
 
+/// Do reductions join parts in the order of their items, and copy values by the operators of these?
+/// Back ends of Kokkos for devices interleave the items of threads, and copy bytes.
+template <class Space>
+inline constexpr bool joins_in_order = static_cast<bool>(
+    Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Space::memory_space>::accessible);
+
 template <class Element, class Space>
 using Array = Kokkos::View<Element*, Space>;
 

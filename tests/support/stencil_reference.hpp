@@ -6,6 +6,7 @@
 /// For the tests of stencils: a stencil in integers, the same point by point, and the comparison of
 /// the two for every boundary.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
@@ -25,17 +26,16 @@ using namespace pattern_test;
 namespace hk = heddle::kernel;
 using hk::Boundary;
 
-/// body(at) for all indices with begin[a] <= at[a] < end[a], the last fastest.
-template <std::size_t Rank, class Body>
-KOKKOS_FUNCTION void for_each_in(const Kokkos::Array<int, Rank>& begin,
-                                 const Kokkos::Array<int, Rank>& end, const Body& body) {
-  for (std::size_t a = 0; a < Rank; ++a)
-    if (begin[a] >= end[a]) return;
-  for (auto at = begin; at[0] < end[0];) {
-    body(at);
-    std::size_t a = Rank - 1;
-    for (; ++at[a] == end[a] && a > 0; --a) at[a] = begin[a];
+/// Moves `at` to the next index of a box, the last axis fastest. Returns false after the last
+/// index.
+template <std::size_t Rank>
+KOKKOS_FUNCTION bool next(Kokkos::Array<int, Rank>& at, const Kokkos::Array<int, Rank>& begin,
+                          const Kokkos::Array<int, Rank>& end) {
+  for (std::size_t a = Rank; a-- > 0;) {
+    if (++at[a] < end[a]) return true;
+    at[a] = begin[a];
   }
+  return false;
 }
 
 /// Different factors for all neighbours within `radius`, corners and all.
@@ -58,9 +58,10 @@ struct Weighted {
     const auto neighbour = [&]<std::size_t... A>(const auto& d, std::index_sequence<A...>) {
       return u(d[A]...);
     };
-    for_each_in(begin, end, [&](const Kokkos::Array<int, Rank>& d) {
+    auto d = begin;
+    do {
       sum += weight(d) * neighbour(d, std::make_index_sequence<Rank>{});
-    });
+    } while (next(d, begin, end));
     return sum;
   }
 };
@@ -85,18 +86,20 @@ template <std::size_t Rank>
     return pattern(number);
   };
   std::vector<int> result;
-  for_each_in(Indices{}, n, [&](const Indices& at) {
-    Indices begin, end;
-    for (std::size_t a = 0; a < Rank; ++a) begin[a] = -radius, end[a] = radius + 1;
+  if (std::any_of(n.data(), n.data() + Rank, [](int extent) { return extent == 0; })) return result;
+  Indices at{}, begin, end;
+  for (std::size_t a = 0; a < Rank; ++a) begin[a] = -radius, end[a] = radius + 1;
+  do {
     std::optional<int> sum = 0;
-    for_each_in(begin, end, [&](const Indices& d) {
+    auto d = begin;
+    do {
       Indices there;
       for (std::size_t a = 0; a < Rank; ++a) there[a] = at[a] + d[a];
       const auto u = element(there);
       sum = sum && u ? std::optional(*sum + Weighted<Rank>::weight(d) * *u) : std::nullopt;
-    });
+    } while (next(d, begin, end));
     result.push_back(sum.value_or(untouched));
-  });
+  } while (next(at, Indices{}, n));
   return result;
 }
 

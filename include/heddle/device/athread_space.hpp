@@ -81,6 +81,8 @@ class Athread {
   static void impl_initialize(const Kokkos::InitializationSettings&) {}
   /// Destroys the default core group.
   static void impl_finalize() { impl::default_athread().reset(); }
+  /// Returns whether Views can be initialized. Kokkos asks this before version 5.0.
+  [[nodiscard]] static bool impl_is_initialized() noexcept { return Kokkos::is_initialized(); }
   /// Reports a fence to Kokkos's tools, like fence().
   static void impl_static_fence(const std::string& name);
   /// Returns the number of the core group, starting at 1.

@@ -20,7 +20,8 @@ namespace heddle::inline v0 {
 /// multiples of 4. The rest of a copy uses direct loads and stores, element by element, which are
 /// counted. This also holds for a whole copy if an address or the distance of rows is not a
 /// multiple of 4. An object uses 4 bytes of local memory beside the scratch. Objects must be
-/// destroyed in the reverse order of construction.
+/// destroyed in the reverse order of construction. In code for a device, where no core of Athread
+/// is, the functions are empty, so that a kernel for several spaces can be compiled for it.
 template <>
 class staging<Athread> {
  public:
@@ -30,56 +31,42 @@ class staging<Athread> {
   static constexpr Scratch scratch = Scratch::local;  ///< the core's local memory
 
   /// Allocates a reply word in local memory.
-  explicit staging(const Member&)
-      : m_core(*current_core()), m_mark(m_core.mark()), m_reply(m_core.reply()) {}
+  KOKKOS_FUNCTION explicit staging(const Member&) {
+    KOKKOS_IF_ON_HOST(
+        (m_core = current_core(); m_mark = m_core->mark(); m_reply = &m_core->reply();))
+  }
   /// Releases the reply word. If a copy is still in flight, because the kernel breaks a rule of the
   /// core group or an exception is active, the word is kept, because a destructor must not throw.
-  ~staging() {
-    if (m_reply.count >= m_begun) m_core.release(m_mark);
+  KOKKOS_FUNCTION ~staging() {
+    KOKKOS_IF_ON_HOST((if (m_reply->count >= m_begun) m_core->release(m_mark);))
   }
   staging(const staging&) = delete;
   staging& operator=(const staging&) = delete;
 
   /// Copies `count` elements from global memory to local memory.
   template <class T>
-  void get(T* local, const T* global, std::size_t count) {
+  KOKKOS_FUNCTION void get(T* local, const T* global, std::size_t count) {
     get(local, global, Rows{1, count, count});
   }
   /// Copies rows to local memory: local[i * columns + j] is element j of row i.
   template <class T>
-  void get(T* local, const T* global, const Rows& rows) {
-    each_request(local, global, rows, [this](T* to, const T* from, const Request& request) {
-      if (request.direct) {
-        m_core.count_direct_loads(request.elements);
-        std::memcpy(to, from, request.elements * sizeof(T));
-      } else {
-        m_core.get_strided(to, from, request.bytes(), request.piece, request.gap, m_reply);
-        ++m_begun;
-      }
-    });
+  KOKKOS_FUNCTION void get(T* local, const T* global, const Rows& rows) {
+    KOKKOS_IF_ON_HOST((begin_get(local, global, rows);))
   }
 
   /// Copies `count` elements to global memory.
   template <class T>
-  void put(T* global, const T* local, std::size_t count) {
+  KOKKOS_FUNCTION void put(T* global, const T* local, std::size_t count) {
     put(global, local, Rows{1, count, count});
   }
   /// Copies rows to global memory.
   template <class T>
-  void put(T* global, const T* local, const Rows& rows) {
-    each_request(local, global, rows, [this](const T* from, T* to, const Request& request) {
-      if (request.direct) {
-        m_core.count_direct_stores(request.elements);
-        std::memcpy(to, from, request.elements * sizeof(T));
-      } else {
-        m_core.put_strided(to, from, request.bytes(), request.piece, request.gap, m_reply);
-        ++m_begun;
-      }
-    });
+  KOKKOS_FUNCTION void put(T* global, const T* local, const Rows& rows) {
+    KOKKOS_IF_ON_HOST((begin_put(global, local, rows);))
   }
 
   /// Returns when every copy of this object is complete.
-  void wait() { m_core.wait(m_reply, m_begun); }
+  KOKKOS_FUNCTION void wait() { KOKKOS_IF_ON_HOST((m_core->wait(*m_reply, m_begun);)) }
 
  private:
   struct Request {
@@ -88,6 +75,32 @@ class staging<Athread> {
     std::size_t pieces, piece, gap;  // gap and piece in bytes
     [[nodiscard]] std::size_t bytes() const { return pieces * piece; }
   };
+
+  template <class T>
+  void begin_get(T* local, const T* global, const Rows& rows) {
+    each_request(local, global, rows, [this](T* to, const T* from, const Request& request) {
+      if (request.direct) {
+        m_core->count_direct_loads(request.elements);
+        std::memcpy(to, from, request.elements * sizeof(T));
+      } else {
+        m_core->get_strided(to, from, request.bytes(), request.piece, request.gap, *m_reply);
+        ++m_begun;
+      }
+    });
+  }
+
+  template <class T>
+  void begin_put(T* global, const T* local, const Rows& rows) {
+    each_request(local, global, rows, [this](const T* from, T* to, const Request& request) {
+      if (request.direct) {
+        m_core->count_direct_stores(request.elements);
+        std::memcpy(to, from, request.elements * sizeof(T));
+      } else {
+        m_core->put_strided(to, from, request.bytes(), request.piece, request.gap, *m_reply);
+        ++m_begun;
+      }
+    });
+  }
 
   /// Calls body(local, global, request) for each DMA request of a copy.
   template <class Local, class Global, class Body>
@@ -121,9 +134,9 @@ class staging<Athread> {
     }
   }
 
-  Core& m_core;
-  std::size_t m_mark;
-  Reply& m_reply;
+  Core* m_core = nullptr;
+  std::size_t m_mark = 0;
+  Reply* m_reply = nullptr;
   std::uint32_t m_begun = 0;
 };
 

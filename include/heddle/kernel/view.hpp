@@ -68,7 +68,8 @@ using element = typename View::non_const_value_type;
 template <class View>
 [[nodiscard]] std::string shape_text(const View& view) {
   std::string shape = text(view.extent(0));
-  for (std::size_t axis = 1; axis < View::rank; ++axis) shape += text(" x ", view.extent(axis));
+  for (int axis = 1; axis < static_cast<int>(View::rank); ++axis)
+    shape += text(" x ", view.extent(axis));
   return shape;
 }
 

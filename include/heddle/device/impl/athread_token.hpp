@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// Kokkos::Experimental::UniqueToken on Athread.
+/// Kokkos::Experimental::UniqueToken on Athread. A kernel for several spaces that is compiled for a
+/// device, too, calls its functions, so they are there, and return 0.
 
 #include <atomic>
 #include <cstddef>
@@ -24,9 +25,15 @@ class UniqueToken<heddle::Athread, UniqueTokenScope::Global> {
   using size_type = int;
 
   explicit UniqueToken(const execution_space& = execution_space()) {}
-  [[nodiscard]] int size() const { return execution_space::impl_max_hardware_threads(); }
-  [[nodiscard]] int acquire() const { return execution_space::impl_hardware_thread_id(); }
-  void release(int) const {}
+  [[nodiscard]] KOKKOS_FUNCTION int size() const {
+    KOKKOS_IF_ON_HOST((return execution_space::impl_max_hardware_threads();))
+    KOKKOS_IF_ON_DEVICE((return 0;))
+  }
+  [[nodiscard]] KOKKOS_FUNCTION int acquire() const {
+    KOKKOS_IF_ON_HOST((return execution_space::impl_hardware_thread_id();))
+    KOKKOS_IF_ON_DEVICE((return 0;))
+  }
+  KOKKOS_FUNCTION void release(int) const {}
 };
 
 template <>
@@ -40,15 +47,21 @@ class UniqueToken<heddle::Athread, UniqueTokenScope::Instance> {
   explicit UniqueToken(int size, const execution_space& = execution_space())
       : m_taken("heddle::device::UniqueToken::taken", static_cast<std::size_t>(size)) {}
 
-  [[nodiscard]] int size() const { return static_cast<int>(m_taken.size()); }
+  [[nodiscard]] KOKKOS_FUNCTION int size() const { return static_cast<int>(m_taken.size()); }
   /// The number of the core if it is one and free, else the next that is.
-  [[nodiscard]] int acquire() const {
+  [[nodiscard]] KOKKOS_FUNCTION int acquire() const {
+    KOKKOS_IF_ON_HOST((return first_free();))
+    KOKKOS_IF_ON_DEVICE((return 0;))
+  }
+  KOKKOS_FUNCTION void release([[maybe_unused]] int i) const {
+    KOKKOS_IF_ON_HOST((taken(i).store(0, std::memory_order_release);))
+  }
+
+ private:
+  [[nodiscard]] int first_free() const {
     for (int i = execution_space::impl_hardware_thread_id() % heddle::CoreGrid::cores;; ++i)
       if (taken(i % size()).exchange(1, std::memory_order_acquire) == 0) return i % size();
   }
-  void release(int i) const { taken(i).store(0, std::memory_order_release); }
-
- private:
   [[nodiscard]] std::atomic_ref<int> taken(int i) const {
     return std::atomic_ref(m_taken(static_cast<std::size_t>(i)));
   }

@@ -79,7 +79,7 @@ template <class First, class... Others>
   static_assert(((Others::rank == rank) && ...),
                 "heddle::kernel: the Views of an elementwise pattern must have the same rank");
   const auto same_shape = [&](const auto& other) {
-    for (std::size_t axis = 0; axis < rank; ++axis)
+    for (std::size_t axis = 0; axis != rank; ++axis)
       if (other.extent(axis) != first.extent(axis)) return false;
     return true;
   };
@@ -98,7 +98,7 @@ template <class First, class... Others>
   };
   std::array<Axis, Walk<views>::most_axes> axis{};
   std::size_t count = 0;
-  for (std::size_t a = 0; a < rank; ++a) {
+  for (std::size_t a = 0; a != rank; ++a) {
     if (first.extent(a) == 1) continue;
     axis[count++] = {first.extent(a),
                      {static_cast<std::ptrdiff_t>(first.stride(a)),

@@ -51,9 +51,10 @@ template <class View, std::size_t Rank>
   constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() - 4096;
   std::size_t bytes = sizeof(typename View::value_type);
   bool fits = true, any = true;
-  for (std::size_t axis = 0; axis < View::rank; ++axis) {
-    const std::size_t extent =
-        axis < View::rank_dynamic ? extents[axis] : View::static_extent(axis);
+  for (std::size_t axis = 0; axis != View::rank; ++axis) {
+    const std::size_t extent = std::cmp_less(axis, std::size_t{View::rank_dynamic})
+                                   ? extents[axis]
+                                   : View::static_extent(axis);
     if (extent == 0) {
       // The other extents must fit all the same, because Kokkos' strides are their products.
       any = false;
@@ -64,7 +65,7 @@ template <class View, std::size_t Rank>
   }
   if (!fits) [[unlikely]] {
     std::string shape;
-    for (std::size_t axis = 0; axis < View::rank_dynamic; ++axis)
+    for (std::size_t axis = 0; axis != View::rank_dynamic; ++axis)
       shape += text(axis == 0 ? "" : " x ", extents[axis]);
     throw out_of_memory({where, "the address space cannot hold so many elements",
                          text(shape, " of ", sizeof(typename View::value_type), " B")});
