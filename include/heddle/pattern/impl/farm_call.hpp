@@ -12,6 +12,7 @@
 #include <string>
 
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/execute/sendable.hpp>
 #include <heddle/pattern/farm_options.hpp>
 #include <heddle/pattern/impl/farm_part.hpp>
@@ -44,6 +45,9 @@ class FarmCall {
 /// Makes an attempt at an item. If the work throws, the outcome has the text of its error.
 void farm_attempt(FarmPart& part, const AnyFarmItem& item, const FarmTask& task,
                   AnyFarmOutcome& outcome);
+
+/// Sleeps until a time in steady_seconds().
+void sleep_until(Seconds time);
 
 /// Appends an outcome to a message: whether there is a result, the attempts, and the result or the
 /// error.

@@ -6,16 +6,20 @@
 /// Definitions of farm_call.hpp.
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
 #include <heddle/pattern/impl/equal_terms.hpp>
 #include <heddle/pattern/impl/farm_call.hpp>
 
@@ -85,6 +89,10 @@ HEDDLE_INLINE void farm_attempt(FarmPart& part, const AnyFarmItem& item, const F
   } catch (...) {
     outcome.error = "an exception that is no std::exception";
   }
+}
+
+HEDDLE_INLINE void sleep_until(Seconds time) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(time - steady_seconds()));
 }
 
 HEDDLE_INLINE void put_outcome(const FarmPart& part, MessageBytes& message,

@@ -6,7 +6,6 @@
 /// The ranks of a farm: rank 0 asks the decider and sends items, the others answer.
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -14,7 +13,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -204,8 +202,7 @@ class RankFarm {
       return mail.give_back(std::move(reply));
     }
     if (m_transport.size() == 1) {
-      std::this_thread::sleep_for(
-          std::chrono::duration<double>(m_until ? *m_until - steady_seconds() : 0));
+      if (m_until) sleep_until(*m_until);
       return;
     }
     std::optional<Letter> letter = m_until ? mail.receive_until(*m_until) : mail.receive();
