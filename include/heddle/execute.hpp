@@ -39,6 +39,7 @@
 #include <heddle/execute/task.hpp>
 #include <heddle/execute/thread_mover.hpp>
 #include <heddle/execute/thread_transport.hpp>
+#include <heddle/execute/timeline_costs.hpp>
 #include <heddle/execute/trail.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/execute/wired_transport.hpp>

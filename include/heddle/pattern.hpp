@@ -12,6 +12,7 @@
 #include <heddle/pattern/farm_decider.hpp>
 #include <heddle/pattern/farm_forecast.hpp>
 #include <heddle/pattern/farm_journal.hpp>
+#include <heddle/pattern/farm_options.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
 #include <heddle/pattern/farm_search.hpp>
 #include <heddle/pattern/fixed_point.hpp>
@@ -22,5 +23,6 @@
 #include <heddle/pattern/rank_farm.hpp>
 #include <heddle/pattern/rank_farm_options.hpp>
 #include <heddle/pattern/rank_fixed_point.hpp>
+#include <heddle/pattern/rank_race.hpp>
 #include <heddle/pattern/sweep.hpp>
 #include <heddle/pattern/walker.hpp>

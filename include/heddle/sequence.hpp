@@ -6,6 +6,7 @@
 /// Everything of sequence/: attention over a sequence that is sharded over ranks.
 
 #include <heddle/sequence/sequence_attention.hpp>
+#include <heddle/sequence/sequence_axes.hpp>
 #include <heddle/sequence/sequence_explanation.hpp>
 #include <heddle/sequence/sequence_groups.hpp>
 #include <heddle/sequence/sequence_line.hpp>

@@ -20,6 +20,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/random.hpp>
+#include <heddle/execute/timeline_costs.hpp>
 #include <heddle/execute/trail.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/simulate.hpp>

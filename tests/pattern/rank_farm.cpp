@@ -27,6 +27,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/thread_transport.hpp>
+#include <heddle/execute/timeline_costs.hpp>
 #include <heddle/execute/trail.hpp>
 #include <heddle/pattern/farm.hpp>
 #include <heddle/pattern/rank_farm.hpp>

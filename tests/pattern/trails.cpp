@@ -26,12 +26,14 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/stream.hpp>
 #include <heddle/execute/thread_transport.hpp>
+#include <heddle/execute/timeline_costs.hpp>
 #include <heddle/execute/trail.hpp>
 #include <heddle/pattern/equations.hpp>
 #include <heddle/pattern/fixed_point.hpp>
 #include <heddle/pattern/fork_join.hpp>
 #include <heddle/pattern/race.hpp>
 #include <heddle/pattern/rank_fixed_point.hpp>
+#include <heddle/pattern/rank_race.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/simulate.hpp>
 #include <heddle/trace/grid.hpp>

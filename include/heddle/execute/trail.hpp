@@ -7,20 +7,15 @@
 /// draws, measures or prices a Schedule does so for a farm, a race, a fixed_point() or a stream()
 /// too.
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/timeline.hpp>
-#include <heddle/simulate/costs.hpp>
 
 namespace heddle::inline v0 {
 
@@ -44,30 +39,21 @@ class Trail {
   void add(const TrailEvent& event);
 
   /// Says that there are at least so many workers, of which some may never work.
-  void expect_workers(int workers) noexcept { m_workers = std::max(m_workers, workers); }
+  void expect_workers(int workers) noexcept;
 
   /// Adds the events and the workers of another trail with the same workers.
-  void append(const Trail& other) {
-    m_events.insert(m_events.end(), other.m_events.begin(), other.m_events.end());
-    expect_workers(other.workers());
-  }
+  void append(const Trail& other);
 
   /// Removes all events and workers.
-  void clear() noexcept {
-    m_events.clear();
-    m_workers = 1;
-  }
+  void clear() noexcept;
 
   /// Returns the events, in the order in which they were added.
-  [[nodiscard]] std::span<const TrailEvent> events() const noexcept { return m_events; }
+  [[nodiscard]] std::span<const TrailEvent> events() const noexcept {
+    return {m_events.data(), m_events.size()};
+  }
 
   /// Returns the number of workers: those of the events, and those that were expected.
-  [[nodiscard]] int workers() const noexcept {
-    int workers = m_workers;
-    for (const TrailEvent& event : m_events)
-      workers = std::max(workers, static_cast<int>(event.worker.value) + 1);
-    return workers;
-  }
+  [[nodiscard]] int workers() const noexcept;
 
   /// Returns the times of the events, beginning at 0, and their Schedule. Workers are its ranks. An
   /// event is an action of Kind::user with its item and stage. If time passes before it, an action
@@ -81,29 +67,6 @@ class Trail {
   std::vector<TrailEvent> m_events;
   int m_workers = 1;
 };
-
-/// The costs of a Schedule by the spans of a Timeline of it: the time from the start to the end of
-/// each action, and for a move the time to its arrival as latency. It models Costs.
-class TimelineCosts {
- public:
-  using Time = Seconds;  ///< the type of costs
-
-  /// Takes the costs from a timeline.
-  explicit TimelineCosts(Timeline timeline) : m_timeline(std::move(timeline)) {}
-
-  /// Returns the time of an action that is not a move.
-  [[nodiscard]] Seconds time(const Schedule&, ActionId id) const {
-    return m_timeline[id].end - m_timeline[id].start;
-  }
-  /// Returns the time of a move.
-  [[nodiscard]] Transfer<Seconds> transfer(const Schedule&, ActionId id) const {
-    return {m_timeline[id].end - m_timeline[id].start, m_timeline[id].arrival - m_timeline[id].end};
-  }
-
- private:
-  Timeline m_timeline;
-};
-static_assert(Costs<TimelineCosts>);
 
 }  // namespace heddle::inline v0
 

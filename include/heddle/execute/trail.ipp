@@ -16,9 +16,11 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/trail.hpp>
 #include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
 
@@ -28,6 +30,27 @@ HEDDLE_INLINE void Trail::add(const TrailEvent& event) {
                      text("item ", event.item, ": ", event.start, " to ", event.end)};
   });
   m_events.push_back(event);
+}
+
+HEDDLE_INLINE void Trail::expect_workers(int workers) noexcept {
+  m_workers = std::max(m_workers, workers);
+}
+
+HEDDLE_INLINE void Trail::append(const Trail& other) {
+  m_events.insert(m_events.end(), other.m_events.begin(), other.m_events.end());
+  expect_workers(other.workers());
+}
+
+HEDDLE_INLINE void Trail::clear() noexcept {
+  m_events.clear();
+  m_workers = 1;
+}
+
+HEDDLE_INLINE int Trail::workers() const noexcept {
+  int workers = m_workers;
+  for (const TrailEvent& event : m_events)
+    workers = std::max(workers, static_cast<int>(event.worker.value) + 1);
+  return workers;
 }
 
 HEDDLE_INLINE Timeline Trail::timeline(const std::string& name) const {

@@ -5,12 +5,10 @@
 /// @file
 /// Future: a tensor that the ranks of an Island have or will have.
 
-#include <atomic>
-#include <cstdint>
 #include <memory>
 #include <utility>
 
-#include <heddle/island/impl/gang_desk.hpp>
+#include <heddle/island/impl/gang_draft.hpp>
 #include <heddle/layout/layout.hpp>
 
 namespace heddle::inline v0 {
@@ -40,30 +38,9 @@ class Future {
  private:
   friend class IslandClient;
 
-  /// The state that the copies share.
-  struct State {
-    std::shared_ptr<impl::GangDraft> draft;
-    std::uint64_t id;
-    Layout layout;
-    bool sized;
-    std::atomic<bool> taken{false};
+  explicit Future(std::shared_ptr<impl::GangFuture> state) : m_state(std::move(state)) {}
 
-    State(std::shared_ptr<impl::GangDraft> of, std::uint64_t number, Layout has, bool known)
-        : draft(std::move(of)), id(number), layout(std::move(has)), sized(known) {}
-    State(const State&) = delete;
-    State& operator=(const State&) = delete;
-    ~State() {
-      try {
-        draft->drop(id);
-      } catch (...) {  // no memory for the note: the value goes with its client
-      }
-    }
-  };
-
-  Future(std::shared_ptr<impl::GangDraft> draft, std::uint64_t id, Layout layout, bool sized = true)
-      : m_state(std::make_shared<State>(std::move(draft), id, std::move(layout), sized)) {}
-
-  std::shared_ptr<State> m_state;
+  std::shared_ptr<impl::GangFuture> m_state;
 };
 
 }  // namespace heddle::inline v0

@@ -17,9 +17,7 @@
 #include <vector>
 
 #include <heddle/comm/device_mesh.hpp>
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/island/impl/gang_desk.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/island/impl/gang_island.hpp>
 #include <heddle/island/impl/gang_value.hpp>
 #include <heddle/island/island_client.hpp>
@@ -69,8 +67,7 @@ class Island {
   /// Constructs the island on all ranks of `mesh`, which must outlive it. Collective.
   /// @throws contract_error if IslandOptions::ahead is 0, or if MPI does not provide the thread
   ///         level MPI_THREAD_FUNNELED.
-  explicit Island(const DeviceMesh& mesh, IslandOptions options = {})
-      : m_island(std::make_unique<impl::GangIsland>(mesh.all(), std::move(options))) {}
+  explicit Island(const DeviceMesh& mesh, IslandOptions options = {});
 
   /// Adds a function. All ranks add the same functions in the same order, before serve().
   ///
@@ -132,20 +129,9 @@ class Island {
   ///         clients get the error.
   /// @throws std::system_error, before any client of this rank begins, if the system does not start
   ///         their threads. The other ranks get a communication_error.
-  void serve(std::vector<IslandClientSpec> clients = {}) {
-    std::vector<impl::GangClientBody> bodies;
-    for (IslandClientSpec& spec : clients)
-      bodies.push_back({std::move(spec.name), spec.weight,
-                        [this, run = std::move(spec.run)](std::shared_ptr<impl::GangDraft> draft) {
-                          IslandClient client(*m_island, std::move(draft));
-                          if (run) run(client);
-                        }});
-    m_island->serve(std::move(bodies));
-  }
+  void serve(std::vector<IslandClientSpec> clients = {});
   /// Serves with one client on this rank.
-  void serve(std::function<void(IslandClient&)> client) {
-    serve(std::vector<IslandClientSpec>{{.run = std::move(client)}});
-  }
+  void serve(std::function<void(IslandClient&)> client);
 
   /// Returns what the last serve() did.
   [[nodiscard]] const IslandCounts& counts() const noexcept { return m_island->counts(); }
@@ -168,11 +154,7 @@ class Island {
                   "heddle::Island: a function takes (const Argument&..., Result&)");
     static_assert(sizeof...(Arguments) >= 1 && sizeof...(Arguments) <= 4,
                   "heddle::Island: a function has 1 to 4 arguments; use input() for none");
-    expects(inputs.size() == sizeof...(Arguments), [&] {
-      return ErrorInfo{"heddle::Island::add", "there must be one layout for each argument",
-                       text("'", name, "' has ", sizeof...(Arguments), " arguments and ",
-                            inputs.size(), " layouts")};
-    });
+    check_layouts(name, sizeof...(Arguments), inputs.size());
     std::size_t number = 0;
     (check<Arguments>(name, inputs[number++]), ...);
     check<Result>(name, output);
@@ -203,14 +185,18 @@ class Island {
   /// Checks that tensors of a type can have a layout on this island.
   template <class Tensor>
   void check(const std::string& name, const Layout& layout) const {
-    expects(layout.dims() == Tensor::dims, [&] {
-      return ErrorInfo{"heddle::Island::add", "a layout has another number of dimensions",
-                       text("'", name, "': ", layout, ", expected ", Tensor::dims)};
-    });
+    check_dims(name, layout, Tensor::dims);
     static_cast<void>(Tensor(m_island->comm(), layout));  // it checks the rest
   }
+
+  static void check_layouts(const std::string& name, std::size_t arguments, std::size_t layouts);
+  static void check_dims(const std::string& name, const Layout& layout, std::size_t dims);
 
   std::unique_ptr<impl::GangIsland> m_island;
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/island/island.ipp>
+#endif

@@ -12,10 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/island/future.hpp>
-#include <heddle/island/impl/gang_desk.hpp>
+#include <heddle/island/impl/gang_draft.hpp>
 #include <heddle/island/impl/gang_island.hpp>
 #include <heddle/island/impl/gang_value.hpp>
 #include <heddle/layout/layout.hpp>
@@ -50,13 +49,14 @@ class IslandClient {
   template <class Tensor>
   [[nodiscard]] Future<Tensor> put(const GangFunction<Tensor()>& input,
                                    const typename Tensor::View& all) const {
-    const impl::GangEntry& entry = entry_of("heddle::IslandClient::put", input);
+    const impl::GangEntry& entry =
+        entry_of("heddle::IslandClient::put", input.m_island, input.m_number);
     const Layout here = impl::on_one_rank(entry.output.sizes(), m_island->comm().rank());
     const Tensor given(m_island->comm(), here, all);
     auto copy = std::make_shared<Tensor>(m_island->comm(), here);
     std::copy_n(given.view().data(), given.view().size(), copy->view().data());
     const std::uint64_t id = m_draft->add(input.m_number, {}, copy);
-    return Future<Tensor>(m_draft, id, entry.output);
+    return Future<Tensor>(std::make_shared<impl::GangFuture>(m_draft, id, entry.output, true));
   }
 
   /// Calls `function` on the tensors to which the futures refer. If a tensor has another layout
@@ -68,12 +68,12 @@ class IslandClient {
   template <class Result, class... Arguments>
   Future<Result> call(const GangFunction<Result(Arguments...)>& function,
                       const Future<Arguments>&... arguments) const {
-    constexpr const char* where = "heddle::IslandClient::call";
-    const impl::GangEntry& entry = entry_of(where, function);
+    const impl::GangEntry& entry =
+        entry_of("heddle::IslandClient::call", function.m_island, function.m_number);
     std::vector<std::uint64_t> ids;
-    (ids.push_back(argument(where, entry, ids.size(), arguments)), ...);
-    return Future<Result>(m_draft, m_draft->add(function.m_number, ids), entry.output,
-                          !entry.measure);
+    (ids.push_back(argument(entry, ids.size(), arguments.m_state.get())), ...);
+    return Future<Result>(std::make_shared<impl::GangFuture>(
+        m_draft, m_draft->add(function.m_number, ids), entry.output, !entry.measure));
   }
 
   /// Submits the calls so far as a program, and returns at once.
@@ -87,14 +87,7 @@ class IslandClient {
   ///         fails.
   template <class Tensor>
   [[nodiscard]] typename Tensor::View get(const Future<Tensor>& future) const {
-    constexpr const char* where = "heddle::IslandClient::get";
-    expect_mine(where, future);
-    expects(!future.m_state->taken.exchange(true), [&] { return taken(where); });
-    const std::uint64_t id = m_draft->add(impl::GangNode::get, {future.m_state->id});
-    m_draft->drop(future.m_state->id);
-    m_draft->start();
-    const std::shared_ptr<impl::GangValue> value = m_draft->desk().await(id);
-    if (!value->error.empty()) throw communication_error({where, value->error});
+    const std::shared_ptr<impl::GangValue> value = take(future.m_state.get());
     return static_cast<const Tensor*>(value->tensor.get())->view();
   }
 
@@ -103,49 +96,22 @@ class IslandClient {
   IslandClient(const impl::GangIsland& island, std::shared_ptr<impl::GangDraft> draft)
       : m_island(&island), m_draft(std::move(draft)) {}
 
-  template <class Signature>
-  [[nodiscard]] const impl::GangEntry& entry_of(const char* where,
-                                                const GangFunction<Signature>& function) const {
-    expects(function.m_island == m_island, [&] {
-      return ErrorInfo{where, "the function belongs to another island", "",
-                       "use the functions that this island's add() and input() returned"};
-    });
-    return m_island->entry(function.m_number);
-  }
-  [[nodiscard]] static ErrorInfo taken(const char* where) {
-    return {where, "the tensor of this future was taken by get()", "",
-            "keep the elements that get() returned"};
-  }
-  template <class Tensor>
-  void expect_mine(const char* where, const Future<Tensor>& future) const {
-    expects(future.valid(), [&] {
-      return ErrorInfo{where, "the future refers to nothing", "",
-                       "use the result of call() or put()"};
-    });
-    expects(future.m_state->draft == m_draft, [&] {
-      return ErrorInfo{where, "the future belongs to another client or another island", "",
-                       "a tensor can be used only by the client that made it"};
-    });
-  }
-  template <class Tensor>
-  [[nodiscard]] std::uint64_t argument(const char* where, const impl::GangEntry& entry,
-                                       std::size_t number, const Future<Tensor>& future) const {
-    expect_mine(where, future);
-    expects(!future.m_state->taken.load(), [&] { return taken(where); });
-    const Layout& wanted = entry.inputs[number];
-    const Layout& has = future.layout();
-    const bool open = entry.measure || !future.sized();  // the ranks compare the sizes
-    const bool placed = !wanted.partial() || impl::with_sizes(has, wanted.sizes()) == wanted;
-    expects(placed && (open || wanted.sizes() == has.sizes()), [&] {
-      return ErrorInfo{where, text("argument ", number, " of '", entry.name, "' does not fit"),
-                       text("it is ", has, ", expected ", wanted),
-                       placed ? "the sizes must be equal" : "a tensor cannot become Partial"};
-    });
-    return future.m_state->id;
-  }
+  /// Returns function `number` of `island`. @throws contract_error if it is another island.
+  [[nodiscard]] const impl::GangEntry& entry_of(const char* where, const impl::GangIsland* island,
+                                                std::uint32_t number) const;
+  /// Checks an argument of a call. Returns the number of its value. @throws contract_error.
+  [[nodiscard]] std::uint64_t argument(const impl::GangEntry& entry, std::size_t number,
+                                       const impl::GangFuture* future) const;
+  /// Takes a value. @throws as get().
+  [[nodiscard]] std::shared_ptr<impl::GangValue> take(impl::GangFuture* future) const;
+  void expect_mine(const char* where, const impl::GangFuture* future) const;
 
   const impl::GangIsland* m_island;
   std::shared_ptr<impl::GangDraft> m_draft;
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/island/island_client.ipp>
+#endif

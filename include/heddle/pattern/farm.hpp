@@ -7,19 +7,15 @@
 /// or as they finish, and a source may choose the next item by the results so far.
 
 #include <cstdint>
-#include <exception>
-#include <iterator>
 #include <optional>
 #include <ranges>
-#include <span>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include <heddle/core/impl/threads.hpp>
-#include <heddle/core/index.hpp>
-#include <heddle/pattern/farm_decider.hpp>
+#include <heddle/pattern/farm_options.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
+#include <heddle/pattern/impl/farm_part.hpp>
+#include <heddle/pattern/impl/farm_types.hpp>
 #include <heddle/pattern/impl/thread_farm.hpp>
 
 namespace heddle::inline v0 {
@@ -52,13 +48,8 @@ namespace heddle::inline v0 {
 ///         not start the threads.
 template <class Source, class Work, class Sink>
 FarmReport farm(const FarmOptions& options, Source&& source, Work&& work, Sink&& sink) {
-  impl::ThreadFarm<Source, Work, Sink> shared(options, source, work, sink);
-  {
-    impl::Threads others(options.workers - 1, [&shared](int w) { shared.serve(Worker{w}); });
-    others.begin_all("heddle::farm");
-    shared.serve(Worker{0});
-  }
-  return shared.end();
+  impl::FarmPartOf<Source, Work, Sink> part(source, work, sink);
+  return impl::thread_farm(options, part);
 }
 
 /// Runs `work` for every item of a range, and returns the outcomes in the order of the items. The

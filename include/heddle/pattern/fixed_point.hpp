@@ -7,10 +7,7 @@
 /// that compute many of them at once. Source: Song, Meng, Liao and Ermon, "Accelerating feedforward
 /// computation via parallel nonlinear equation solving", ICML 2021.
 
-#include <cmath>
-
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/pattern/equations.hpp>
 #include <heddle/pattern/impl/fixed_point_solver.hpp>
 #include <heddle/pattern/sweep.hpp>
@@ -20,12 +17,9 @@ namespace heddle::inline v0 {
 namespace impl {
 
 /// Checks the tolerance of fixed_point(). @throws contract_error if it is out of range.
-inline void check_tolerance(double tolerance) {
-  expects(std::isfinite(tolerance) && tolerance >= 0, [&] {
-    return ErrorInfo{"heddle::fixed_point", "the tolerance must be finite and not negative",
-                     text("tolerance = ", tolerance)};
-  });
-}
+void check_tolerance(double tolerance);
+/// Checks the options of fixed_point(). @throws contract_error if one is out of range.
+void check_options(const FixedPointOptions& options);
 
 }  // namespace impl
 
@@ -47,14 +41,12 @@ inline void check_tolerance(double tolerance) {
 template <class Value, class Rule>
 [[nodiscard]] FixedPoint<Value> fixed_point(const Equations<Value, Rule>& equations,
                                             const FixedPointOptions& options = {}) {
-  expects(options.threads >= 1 && options.block >= 0 && options.most_sweeps >= 0, [&] {
-    return ErrorInfo{"heddle::fixed_point", "an option is out of range",
-                     text("threads = ", options.threads, ", block = ", options.block,
-                          ", most_sweeps = ", options.most_sweeps),
-                     "use at least one thread, and no negative number"};
-  });
-  impl::check_tolerance(options.tolerance);
+  impl::check_options(options);
   return impl::FixedPointSolver<Equations<Value, Rule>>(equations, options).run();
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/pattern/fixed_point.ipp>
+#endif

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <concepts>
 #include <cstddef>
-#include <functional>
 #include <iterator>
 #include <optional>
 #include <ranges>
@@ -17,8 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
 #include <heddle/pattern/impl/fork_pool.hpp>
 
 namespace heddle::inline v0 {
@@ -59,7 +56,7 @@ class Fork {
       Fork inner(*m_pool, &group);
       results[i].emplace(path(inner, *at[i]));
     };
-    m_pool->run(at.size(), m_group, std::ref(one));
+    m_pool->run(at.size(), m_group, one);
     std::vector<Result> values;
     values.reserve(results.size());
     for (std::optional<Result>& result : results) values.push_back(std::move(*result));
@@ -91,10 +88,6 @@ class Fork {
 ///         the system does not start the threads; the exception of the program.
 template <std::invocable<Fork&> Program>
 std::invoke_result_t<Program&, Fork&> fork_join(const ForkJoinOptions& options, Program&& program) {
-  expects(options.threads >= 1, [&] {
-    return ErrorInfo{"heddle::fork_join", "a program needs at least one thread",
-                     text("threads = ", options.threads)};
-  });
   impl::ForkPool pool(options.threads, options.trail);
   Fork fork(pool, nullptr);
   return program(fork);

@@ -14,11 +14,13 @@
 #include <vector>
 
 #include <heddle/core/index.hpp>
+#include <heddle/execute/sendable.hpp>
 #include <heddle/execute/transport.hpp>
-#include <heddle/pattern/farm_decider.hpp>
+#include <heddle/pattern/farm_options.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
-#include <heddle/pattern/impl/rank_farm.hpp>
+#include <heddle/pattern/impl/farm_part.hpp>
 #include <heddle/pattern/impl/farm_types.hpp>
+#include <heddle/pattern/impl/rank_farm.hpp>
 #include <heddle/pattern/rank_farm_options.hpp>
 
 namespace heddle::inline v0 {
@@ -49,9 +51,13 @@ namespace heddle::inline v0 {
 template <Transport T, class Source, class Work, class Sink>
 FarmReport farm(T& transport, const RankFarmOptions& options, Source&& source, Work&& work,
                 Sink&& sink) {
-  return impl::RankFarm<T, std::remove_reference_t<Source>, std::remove_reference_t<Work>,
-                        std::remove_reference_t<Sink>>(transport, options, source, work, sink)
-      .run();
+  using Part = impl::FarmPartOf<std::remove_reference_t<Source>, std::remove_reference_t<Work>,
+                                std::remove_reference_t<Sink>>;
+  static_assert(Sendable<typename Part::Given> && Sendable<typename Part::Result>,
+                "the items and results of heddle::farm() over ranks are trivially copyable without "
+                "pointers, std::string, or std::vector of such; convert others in source and work");
+  Part part(source, work, sink);
+  return impl::RankFarm<T>(transport, options, part).run();
 }
 
 /// Runs `work` for every item of a range that all ranks have, and returns the outcomes in the order

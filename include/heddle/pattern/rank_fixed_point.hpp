@@ -8,20 +8,27 @@
 #include <span>
 #include <string>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/pattern/equations.hpp>
-#include <heddle/pattern/fixed_point.hpp>
 #include <heddle/pattern/impl/equal_terms.hpp>
 #include <heddle/pattern/impl/rank_fixed_point.hpp>
 #include <heddle/pattern/impl/stale_fixed_point.hpp>
 #include <heddle/pattern/sweep.hpp>
-#include <heddle/schedule/redistribution/freshness.hpp>
 
 namespace heddle::inline v0 {
+
+namespace impl {
+
+/// Returns the options that all ranks must give alike, one a line.
+[[nodiscard]] std::string fixed_point_terms(int equations, const RankFixedPointOptions& options);
+/// Checks the options, and returns those of the same call on so many threads.
+/// @throws contract_error if an option is out of range.
+[[nodiscard]] FixedPointOptions as_on_threads(const RankFixedPointOptions& options, int ranks);
+
+}  // namespace impl
 
 /// Solves a chain of equations by sweeps on the ranks of `transport`. All ranks call it with the
 /// same equations and options, and all get the result of fixed_point() on as many threads, bit for
@@ -50,40 +57,19 @@ template <Transport T, class Value, class Rule>
   ExecuteOptions wait;
   wait.idle = options.idle;
   wait.watchdog = options.watchdog;
-  const std::string terms =
-      text("equations = ", equations.size(), "\nsweep = ", static_cast<int>(options.sweep),
-           "\nblock = ", options.block, "\ntolerance = ", impl::exact_text(options.tolerance),
-           "\nmost_sweeps = ", options.most_sweeps, "\nreach = ", options.reach,
-           "\nfreshness = ", options.freshness, "\ntrail = ", options.trail != nullptr, "\n");
-  impl::check_equal_terms("heddle::fixed_point",
-                          all_gather(transport, std::as_bytes(std::span(terms)), wait));
-  expects(options.block >= 0 && options.most_sweeps >= 0 && options.reach >= 0, [&] {
-    return ErrorInfo{"heddle::fixed_point", "an option must not be negative",
-                     text("block = ", options.block, ", most_sweeps = ", options.most_sweeps,
-                          ", reach = ", options.reach)};
-  });
-  schedule::expect_valid(options.freshness, "heddle::fixed_point");
-  const bool is_stale = options.freshness.age > 0;
-  expects(
-      !is_stale || options.sweep == Sweep::jacobi || options.sweep == Sweep::jacobi_gauss_seidel,
-      [&] {
-        return ErrorInfo{
-            "heddle::fixed_point", "old values need a sweep in which all ranks compute at once",
-            text("freshness = ", options.freshness, ", sweep = ", static_cast<int>(options.sweep)),
-            "use Sweep::jacobi or Sweep::jacobi_gauss_seidel, or age 0"};
-      });
-  FixedPointOptions same;
-  same.sweep = options.sweep;
-  same.threads = transport.size();
-  same.block = options.block;
-  same.tolerance = options.tolerance;
-  same.most_sweeps = options.most_sweeps;
-  same.trail = options.trail;
-  impl::check_tolerance(same.tolerance);
-  if (is_stale)
+  const std::string terms = impl::fixed_point_terms(equations.size(), options);
+  impl::check_equal_terms(
+      "heddle::fixed_point",
+      all_gather(transport, std::as_bytes(std::span(terms.data(), terms.size())), wait));
+  const FixedPointOptions same = impl::as_on_threads(options, transport.size());
+  if (options.freshness.age > 0)
     return impl::StaleFixedPoint<T, Equations<Value, Rule>>(transport, equations, same, options)
         .run();
   return impl::RankFixedPoint<T, Equations<Value, Rule>>(transport, equations, same, options).run();
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/pattern/rank_fixed_point.ipp>
+#endif

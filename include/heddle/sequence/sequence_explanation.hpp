@@ -6,10 +6,11 @@
 /// SequenceExplanation: the methods for attention over a sharded sequence, with their bytes,
 /// messages and predicted times.
 
-#include <ostream>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
+#include <heddle/core/linkage.hpp>
 #include <heddle/plan/sequence_choice.hpp>
 
 namespace heddle::inline v0 {
@@ -25,15 +26,11 @@ struct SequenceExplanation {
 
   /// Prints a line for each method: the bytes and messages of a rank, the predicted times in
   /// seconds, or why the method is refused. The note comes last.
-  friend std::ostream& operator<<(std::ostream& out, const SequenceExplanation& explanation) {
-    out << "with " << explanation.heads_ranks << " heads ranks x " << explanation.ring_ranks
-        << " ring ranks:\n"
-        << plan::to_table(explanation.here);
-    if (!explanation.other.empty())
-      out << "with other axes of as many ranks:\n" << plan::to_table(explanation.other);
-    if (!explanation.note.empty()) out << "note: " << explanation.note << '\n';
-    return out;
-  }
+  friend std::ostream& operator<<(std::ostream& out, const SequenceExplanation& explanation);
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/sequence/sequence_explanation.ipp>
+#endif

@@ -9,10 +9,8 @@
 #include <vector>
 
 #include <heddle/comm/communicator.hpp>
-#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/plan/aligned_groups.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/plan/sequence_groups.hpp>
 
 namespace heddle::inline v0 {
@@ -23,12 +21,7 @@ namespace heddle::inline v0 {
 class SequenceGroups {
  public:
   /// Makes the communicators. All ranks of `comm` call it together.
-  explicit SequenceGroups(const Communicator& comm)
-      : m_ranks(static_cast<std::size_t>(comm.size())), m_rank(comm.rank()) {
-    comm.expect_not_empty(where);
-    for (int level = 0; level < plan::group_levels(comm.size()); ++level)
-      m_levels.push_back(comm.split(static_cast<int>(+m_rank >> level), static_cast<int>(+m_rank)));
-  }
+  explicit SequenceGroups(const Communicator& comm);
 
   /// Number of levels.
   [[nodiscard]] int levels() const noexcept { return static_cast<int>(m_levels.size()); }
@@ -36,47 +29,15 @@ class SequenceGroups {
   /// Returns the communicator of this rank's group of 2^`level` ranks, in the order of the ranks.
   /// @throws contract_error if there is no such level, or if the ranks are no power of two and the
   ///         last group of the level, which this rank is in, is not complete.
-  [[nodiscard]] const Communicator& level(int level) const {
-    expects(level >= 0 && level < levels(), [&] {
-      return ErrorInfo{
-          where, "there is no group of so many ranks",
-          text("level ", level, ", the ", m_ranks, " ranks have ", levels(), " levels")};
-    });
-    const Communicator& group = m_levels[static_cast<std::size_t>(level)];
-    expects(group.size() == 1 << level, [&] {
-      return ErrorInfo{where, "the last group of a level is not complete",
-                       text("level ", level, ", rank ", m_rank, " of ", m_ranks),
-                       "choose a smaller degree for the last ranks"};
-    });
-    return group;
-  }
+  [[nodiscard]] const Communicator& level(int level) const;
 
   /// Returns which group of `microbatch` this rank is in.
   /// @throws contract_error if the groups do not have as many ranks as there are, or if their sizes
   ///         are not falling powers of two.
-  [[nodiscard]] std::size_t number_of(const plan::SequenceMicrobatch& microbatch) const {
-    std::vector<int> sizes;
-    for (const plan::SequenceGroup& group : microbatch.groups) sizes.push_back(group.degree);
-    const auto groups = plan::aligned_groups(sizes);
-    expects(groups.size() == m_ranks, [&] {
-      return ErrorInfo{
-          where, "the plan of a microbatch is for another number of ranks",
-          text("its groups have ", groups.size(), " ranks, the communicator has ", m_ranks),
-          "plan with the number of ranks of the communicator"};
-    });
-    std::size_t number = 0;
-    for (std::size_t end = 0; number < sizes.size(); ++number) {
-      end += static_cast<std::size_t>(sizes[number]);
-      if (+m_rank < end) break;
-    }
-    return number;
-  }
+  [[nodiscard]] std::size_t number_of(const plan::SequenceMicrobatch& microbatch) const;
   /// Returns the communicator of the group of `microbatch` that this rank is in.
   /// @throws contract_error as number_of().
-  [[nodiscard]] const Communicator& group(const plan::SequenceMicrobatch& microbatch) const {
-    const int degree = microbatch.groups[number_of(microbatch)].degree;
-    return level(plan::group_levels(degree) - 1);
-  }
+  [[nodiscard]] const Communicator& group(const plan::SequenceMicrobatch& microbatch) const;
 
  private:
   static constexpr const char* where = "heddle::SequenceGroups";
@@ -87,3 +48,7 @@ class SequenceGroups {
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/sequence/sequence_groups.ipp>
+#endif

@@ -7,8 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <ostream>
+#include <iosfwd>
 
+#include <heddle/core/linkage.hpp>
 #include <heddle/kernel/attention_state.hpp>
 #include <heddle/layout/attention_mask.hpp>
 
@@ -31,14 +32,11 @@ struct SequenceShape {
   friend bool operator==(const SequenceShape&, const SequenceShape&) = default;
 
   /// Prints the sizes, such as "2 x 1024 positions, 8 / 4 heads of 64, causal".
-  friend std::ostream& operator<<(std::ostream& out, const SequenceShape& shape) {
-    out << shape.sequences << " x " << shape.context << " positions, " << shape.heads.heads << " / "
-        << shape.heads.kv_heads << " heads of " << shape.heads.head_width;
-    if (shape.mask.causal) out << ", causal";
-    if (!shape.mask.segments.empty()) out << ", segments at";
-    for (const std::int64_t begin : shape.mask.segments) out << ' ' << begin;
-    return out;
-  }
+  friend std::ostream& operator<<(std::ostream& out, const SequenceShape& shape);
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/sequence/sequence_shape.ipp>
+#endif

@@ -6,12 +6,11 @@
 /// Cache: the objects of a slower tier that a faster one holds now, and the loop that loads and
 /// evicts them.
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
+#include <memory>
 #include <memory_resource>
-#include <mutex>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -124,11 +123,14 @@ class Cache final : public Objects, private impl::Pins {
     std::uint32_t changers = 0;  ///< pins that may change the object
   };
 
+  struct Sync;  // the mutex, and the condition that an object stopped moving or a handle went
+  class Lock;
+
   void check(ObjectId id, Access access) const;
-  void load(std::unique_lock<std::mutex>& lock, ObjectId id, Access access);
-  void make_room(std::unique_lock<std::mutex>& lock, ObjectId id);
-  void evict(std::unique_lock<std::mutex>& lock, ObjectId id);
-  void write_back(std::unique_lock<std::mutex>& lock, ObjectId id);
+  void load(Lock& lock, ObjectId id, Access access);
+  void make_room(Lock& lock, ObjectId id);
+  void evict(Lock& lock, ObjectId id);
+  void write_back(Lock& lock, ObjectId id);
   void free_memory(ObjectId id);
   void release(ObjectId id, Access access) noexcept override;
   void note(CacheEvent::What what, ObjectId id);
@@ -136,10 +138,9 @@ class Cache final : public Objects, private impl::Pins {
 
   Objects& m_below;
   CacheOptions m_options;
-  mutable std::mutex m_mutex;
-  std::condition_variable m_freed;  ///< an object stopped moving, or a handle went
-  std::vector<Entry> m_entries;     ///< by object; all members from here on are guarded by m_mutex
-  std::size_t m_leaving = 0;        ///< objects that are being written back to leave
+  std::unique_ptr<Sync> m_sync;
+  std::vector<Entry> m_entries;  ///< by object; all members from here on are guarded by the mutex
+  std::size_t m_leaving = 0;     ///< objects that are being written back to leave
   Bytes m_used = 0;
   Bytes m_peak = 0;
   CacheCounters m_counters;

@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <ostream>
 #include <span>
@@ -47,10 +49,21 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const CacheCounters& c
                      counters.bytes_written, " B");
 }
 
+struct Cache::Sync {
+  std::mutex mutex;
+  std::condition_variable freed;
+};
+
+class Cache::Lock : public std::unique_lock<std::mutex> {
+ public:
+  using std::unique_lock<std::mutex>::unique_lock;
+};
+
 HEDDLE_INLINE Cache::Cache(Objects& below, CacheOptions options)
     : Objects(impl::cache_where),
       m_below(below),
       m_options(std::move(options)),
+      m_sync(std::make_unique<Sync>()),
       m_entries(below.objects().size()) {
   expects(m_options.capacity > 0, [] {
     return ErrorInfo{impl::cache_where, "the capacity is 0", "no object has room",
@@ -90,9 +103,9 @@ HEDDLE_INLINE void Cache::check(ObjectId id, Access access) const {
 
 HEDDLE_INLINE Pinned Cache::get(ObjectId id, Access access) {
   check(id, access);
-  std::unique_lock lock(m_mutex);
+  Lock lock(m_sync->mutex);
   Entry& entry = m_entries[+id];
-  m_freed.wait(lock, [&] { return entry.state != State::moving; });
+  m_sync->freed.wait(lock, [&] { return entry.state != State::moving; });
   const bool hit = entry.state == State::resident;
   if (!hit) load(lock, id, access);
   m_options.policy.use(id);
@@ -108,7 +121,7 @@ HEDDLE_INLINE Pinned Cache::get(ObjectId id, Access access) {
 }
 
 // Loads an absent object. Other threads that request it wait meanwhile.
-HEDDLE_INLINE void Cache::load(std::unique_lock<std::mutex>& lock, ObjectId id, Access access) {
+HEDDLE_INLINE void Cache::load(Lock& lock, ObjectId id, Access access) {
   Entry& entry = m_entries[+id];
   const Bytes bytes = object(id).bytes;
   entry.state = State::moving;
@@ -136,15 +149,15 @@ HEDDLE_INLINE void Cache::load(std::unique_lock<std::mutex>& lock, ObjectId id, 
     if (entry.memory != nullptr) free_memory(id);
     if (reserved) m_used -= bytes;
     entry.state = State::absent;
-    m_freed.notify_all();
+    m_sync->freed.notify_all();
     throw;
   }
   entry.state = State::resident;
-  m_freed.notify_all();
+  m_sync->freed.notify_all();
 }
 
 // Evicts objects until `id` has room.
-HEDDLE_INLINE void Cache::make_room(std::unique_lock<std::mutex>& lock, ObjectId id) {
+HEDDLE_INLINE void Cache::make_room(Lock& lock, ObjectId id) {
   const Bytes bytes = object(id).bytes;
   const auto until = std::chrono::steady_clock::now() +
                      std::chrono::duration_cast<std::chrono::steady_clock::duration>(
@@ -161,8 +174,9 @@ HEDDLE_INLINE void Cache::make_room(std::unique_lock<std::mutex>& lock, ObjectId
     if (bytes <= m_options.capacity - m_used + leaving)
       evict(lock, ObjectId{impl::least_worth(m_options.policy, m_entries.size(), may_leave)});
     else if (m_leaving > 0)
-      m_freed.wait(lock);
-    else if (m_options.patience == 0 || m_freed.wait_until(lock, until) == std::cv_status::timeout)
+      m_sync->freed.wait(lock);
+    else if (m_options.patience == 0 ||
+             m_sync->freed.wait_until(lock, until) == std::cv_status::timeout)
       refuse_pinned(id);
   }
 }
@@ -188,7 +202,7 @@ HEDDLE_INLINE void Cache::refuse_pinned(ObjectId id) const {
             m_used + object(id).bytes, " bytes")});
 }
 
-HEDDLE_INLINE void Cache::evict(std::unique_lock<std::mutex>& lock, ObjectId id) {
+HEDDLE_INLINE void Cache::evict(Lock& lock, ObjectId id) {
   Entry& entry = m_entries[+id];
   if (entry.changed) {
     ++m_leaving;
@@ -205,12 +219,12 @@ HEDDLE_INLINE void Cache::evict(std::unique_lock<std::mutex>& lock, ObjectId id)
   m_used -= object(id).bytes;
   ++m_counters.evictions;
   note(CacheEvent::What::evict, id);
-  m_freed.notify_all();
+  m_sync->freed.notify_all();
 }
 
 // Copies a changed object to the slower tier. No thread can get it meanwhile. If it cannot be
 // written, it stays in the cache, changed.
-HEDDLE_INLINE void Cache::write_back(std::unique_lock<std::mutex>& lock, ObjectId id) {
+HEDDLE_INLINE void Cache::write_back(Lock& lock, ObjectId id) {
   Entry& entry = m_entries[+id];
   const Bytes bytes = object(id).bytes;
   entry.state = State::moving;
@@ -220,7 +234,7 @@ HEDDLE_INLINE void Cache::write_back(std::unique_lock<std::mutex>& lock, ObjectI
   } catch (...) {
     lock.lock();
     entry.state = State::resident;
-    m_freed.notify_all();
+    m_sync->freed.notify_all();
     throw;
   }
   lock.lock();
@@ -229,14 +243,14 @@ HEDDLE_INLINE void Cache::write_back(std::unique_lock<std::mutex>& lock, ObjectI
   ++m_counters.write_backs;
   m_counters.bytes_written += bytes;
   note(CacheEvent::What::write_back, id);
-  m_freed.notify_all();
+  m_sync->freed.notify_all();
 }
 
 HEDDLE_INLINE void Cache::flush() {
-  std::unique_lock lock(m_mutex);
+  Lock lock(m_sync->mutex);
   for (std::size_t o = 0; o < m_entries.size(); ++o) {
     Entry& entry = m_entries[o];
-    m_freed.wait(lock, [&] { return entry.state != State::moving; });
+    m_sync->freed.wait(lock, [&] { return entry.state != State::moving; });
     if (entry.state != State::resident || !entry.changed) continue;
     expects(entry.changers == 0, [&] {
       return ErrorInfo{impl::cache_where,
@@ -253,10 +267,10 @@ HEDDLE_INLINE void Cache::free_memory(ObjectId id) {
 }
 
 HEDDLE_INLINE void Cache::release(ObjectId id, Access access) noexcept {
-  const std::lock_guard lock(m_mutex);
+  const std::lock_guard lock(m_sync->mutex);
   --m_entries[+id].pins;
   if (impl::changes(access)) --m_entries[+id].changers;
-  m_freed.notify_all();
+  m_sync->freed.notify_all();
 }
 
 HEDDLE_INLINE void Cache::note(CacheEvent::What what, ObjectId id) {
@@ -265,27 +279,27 @@ HEDDLE_INLINE void Cache::note(CacheEvent::What what, ObjectId id) {
 
 HEDDLE_INLINE bool Cache::holds(std::string_view name) const {
   const ObjectId id = find(name);
-  const std::lock_guard lock(m_mutex);
+  const std::lock_guard lock(m_sync->mutex);
   return m_entries[+id].state == State::resident;
 }
 
 HEDDLE_INLINE Bytes Cache::used() const {
-  const std::lock_guard lock(m_mutex);
+  const std::lock_guard lock(m_sync->mutex);
   return m_used;
 }
 
 HEDDLE_INLINE Bytes Cache::peak() const {
-  const std::lock_guard lock(m_mutex);
+  const std::lock_guard lock(m_sync->mutex);
   return m_peak;
 }
 
 HEDDLE_INLINE CacheCounters Cache::counters() const {
-  const std::lock_guard lock(m_mutex);
+  const std::lock_guard lock(m_sync->mutex);
   return m_counters;
 }
 
 HEDDLE_INLINE std::vector<CacheEvent> Cache::events() const {
-  const std::lock_guard lock(m_mutex);
+  const std::lock_guard lock(m_sync->mutex);
   return m_events;
 }
 

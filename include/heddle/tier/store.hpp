@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -66,6 +65,7 @@ class Store final : public Objects {
   /// Opens another source. The file and the medium of the options do not matter.
   /// @throws as the other constructor does.
   Store(std::unique_ptr<Source> source, StoreOptions options);
+  ~Store() override;
 
   /// Returns the name of the model that the file states, or an empty text.
   [[nodiscard]] const std::string& model() const noexcept { return m_model; }
@@ -100,8 +100,8 @@ class Store final : public Objects {
   StoreOptions m_options;
   std::string m_model;
   std::vector<Place> m_places;
-  std::mutex m_link;
-  Seconds m_link_free = 0;  ///< guarded by m_link
+  struct LinkUse;
+  std::unique_ptr<LinkUse> m_link;
   std::atomic<std::uint64_t> m_reads{0}, m_writes{0}, m_bytes_read{0}, m_bytes_written{0};
 };
 

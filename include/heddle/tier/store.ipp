@@ -99,17 +99,29 @@ template <class Number>
 
 }  // namespace impl
 
+// When the emulated link is free again.
+struct Store::LinkUse {
+  std::mutex mutex;
+  Seconds free = 0;
+};
+
 HEDDLE_INLINE Store::Store(StoreOptions options)
     : Objects(impl::store_where),
       m_source(impl::source_of(options)),
-      m_options(std::move(options)) {
+      m_options(std::move(options)),
+      m_link(std::make_unique<LinkUse>()) {
   open();
 }
 
 HEDDLE_INLINE Store::Store(std::unique_ptr<Source> source, StoreOptions options)
-    : Objects(impl::store_where), m_source(std::move(source)), m_options(std::move(options)) {
+    : Objects(impl::store_where),
+      m_source(std::move(source)),
+      m_options(std::move(options)),
+      m_link(std::make_unique<LinkUse>()) {
   open();
 }
+
+HEDDLE_INLINE Store::~Store() = default;
 
 HEDDLE_INLINE void Store::open() {
   expects(m_source != nullptr, [] {
@@ -250,9 +262,9 @@ HEDDLE_INLINE StoreCounters Store::counters() const {
 // Occupies the link for so many bytes, and returns when they have arrived.
 HEDDLE_INLINE Seconds Store::use_link(Bytes bytes) {
   if (m_options.shape == Link{}) return 0;
-  const std::lock_guard lock(m_link);
-  m_link_free = std::max(m_link_free, impl::link_now()) + m_options.shape.occupancy(bytes);
-  return m_link_free + m_options.shape.latency;
+  const std::lock_guard lock(m_link->mutex);
+  m_link->free = std::max(m_link->free, impl::link_now()) + m_options.shape.occupancy(bytes);
+  return m_link->free + m_options.shape.latency;
 }
 
 // Waits until this time. The last part of the wait does not sleep, because a thread that sleeps

@@ -5,9 +5,7 @@
 /// @file
 /// GangDesk: what the clients of a rank and its serving thread hand to each other.
 
-#include <algorithm>
 #include <condition_variable>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -18,8 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/error.hpp>
 #include <heddle/island/impl/gang_frame.hpp>
 #include <heddle/island/impl/gang_value.hpp>
 
@@ -97,73 +94,6 @@ class GangDesk {
   std::map<std::uint64_t, std::shared_ptr<GangValue>> m_answers;
   bool m_failed = false;
   std::string m_failure;
-};
-
-/// The program that a client is composing. Threads of the client share it.
-class GangDraft {
- public:
-  GangDraft(std::shared_ptr<GangDesk> desk, std::uint32_t client)
-      : m_desk(std::move(desk)), m_client(client) {
-    m_frame.client = client;
-  }
-
-  [[nodiscard]] GangDesk& desk() const noexcept { return *m_desk; }
-
-  /// Appends a call. Returns the number of its result.
-  std::uint64_t add(std::uint32_t function, const std::vector<std::uint64_t>& arguments,
-                    const std::shared_ptr<void>& put = {}) {
-    const std::lock_guard lock(m_mutex);
-    expects(!m_closed, [] {
-      return ErrorInfo{"heddle::IslandClient", "the client has ended", "",
-                       "call it only within its own function"};
-    });
-    m_desk->expect_open("heddle::IslandClient");
-    if (m_frame.nodes == GangFrame::most_nodes) flush();
-    const std::uint64_t result = (std::uint64_t{m_client} << 40) | m_next++;
-    GangNode& node = m_frame.node[m_frame.nodes++];
-    node = {function, static_cast<std::uint32_t>(arguments.size()), result, {}};
-    std::copy(arguments.begin(), arguments.end(), node.argument.begin());
-    if (put != nullptr) m_desk->put(result, put);
-    return result;
-  }
-  /// Lets a value go, after all calls so far.
-  void drop(std::uint64_t value) {
-    const std::lock_guard lock(m_mutex);
-    if (!m_closed) m_drops.push_back(value);
-  }
-  /// Submits the calls so far as a program.
-  void start() {
-    const std::lock_guard lock(m_mutex);
-    if (!m_closed && m_frame.nodes > 0) flush();
-  }
-  /// Submits the rest and ends the client.
-  void close() {
-    const std::lock_guard lock(m_mutex);
-    if (std::exchange(m_closed, true)) return;
-    if (m_frame.nodes > 0) flush();
-    m_frame.forget = 1;
-    m_desk->submit({m_frame});
-  }
-
- private:
-  void flush() {
-    std::deque<GangFrame> frames{std::exchange(m_frame, {})};
-    m_frame.client = m_client;
-    for (std::size_t d = 0; d < m_drops.size(); ++d) {
-      if (frames.back().drops == GangFrame::most_drops) frames.push_back(m_frame);
-      frames.back().drop[frames.back().drops++] = m_drops[d];
-    }
-    m_drops.clear();
-    m_desk->submit(frames);
-  }
-
-  std::shared_ptr<GangDesk> m_desk;
-  std::uint32_t m_client;
-  std::mutex m_mutex;
-  std::uint64_t m_next = 0;
-  GangFrame m_frame;
-  std::vector<std::uint64_t> m_drops;
-  bool m_closed = false;
 };
 
 }  // namespace heddle::inline v0::impl

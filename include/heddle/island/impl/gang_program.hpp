@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include <Kokkos_Core.hpp>
+
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/error.hpp>
@@ -26,8 +28,12 @@
 #include <heddle/island/impl/gang_transfer.hpp>
 #include <heddle/island/impl/gang_value.hpp>
 #include <heddle/layout/layout.hpp>
+#include <heddle/tensor/sharded.hpp>
 
 namespace heddle::inline v0::impl {
+
+/// The tensor that tells all ranks the sizes of a result.
+using GangSizes = Sharded<std::int64_t*, Kokkos::DefaultHostExecutionSpace>;
 
 /// A client of an island, as all ranks know it.
 struct GangClientInfo {

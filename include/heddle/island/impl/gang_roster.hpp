@@ -9,8 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,19 +17,12 @@
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/exchange.hpp>
-#include <heddle/island/impl/gang_desk.hpp>
+#include <heddle/island/impl/gang_island.hpp>
 #include <heddle/island/impl/gang_program.hpp>
 #include <heddle/island/impl/gang_value.hpp>
 #include <heddle/plan/gang_order.hpp>
 
 namespace heddle::inline v0::impl {
-
-/// A client that a rank brings to the service.
-struct GangClientBody {
-  std::string name;
-  std::uint32_t weight;
-  std::function<void(std::shared_ptr<GangDraft>)> run;
-};
 
 /// A client in the exchange at the begin of the service.
 struct GangClientRecord {

@@ -5,12 +5,10 @@
 /// @file
 /// The values and functions of an island, without the types of their elements.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <typeindex>
@@ -23,6 +21,7 @@
 #include <heddle/collective/impl/views.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/kernel/pack.hpp>
@@ -86,14 +85,10 @@ template <class Tensor>
 }
 
 /// Returns a layout with the mesh, ranks and placements of another one.
-[[nodiscard]] inline Layout with_sizes(const Layout& layout, std::vector<std::int64_t> sizes) {
-  return Layout(layout.mesh(), std::move(sizes), layout.placements(), layout.ranks());
-}
+[[nodiscard]] Layout with_sizes(const Layout& layout, std::vector<std::int64_t> sizes);
 
 /// Returns the layout of a tensor of these sizes that lies on one rank.
-[[nodiscard]] inline Layout on_one_rank(const std::vector<std::int64_t>& sizes, Rank rank) {
-  return Layout(MeshShape({{"client", 1}}), sizes, {Replicate{}}, {rank});
-}
+[[nodiscard]] Layout on_one_rank(const std::vector<std::int64_t>& sizes, Rank rank);
 
 /// A value of an island on this rank.
 struct GangValue {
@@ -107,19 +102,10 @@ struct GangValue {
   bool sized = true;                  ///< false until the sizes of the layout are known
 
   /// Allocates this rank's part.
-  void allocate(const Communicator& comm) {
-    if (!layout.rank_here(comm.rank())) return;
-    hold(type->allocate(comm, layout));
-  }
+  void allocate(const Communicator& comm);
   /// Sets the tensor that this rank has.
-  void hold(std::shared_ptr<void> made) {
-    tensor = std::move(made);
-    data = type->data(tensor.get());
-  }
+  void hold(std::shared_ptr<void> made);
 };
-
-/// The tensor that tells all ranks the sizes of a result.
-using GangSizes = Sharded<std::int64_t*, Kokkos::DefaultHostExecutionSpace>;
 
 /// A function of an island, or an input, which has no `run`.
 struct GangEntry {
@@ -135,17 +121,13 @@ struct GangEntry {
   std::function<std::vector<std::int64_t>(std::span<const void* const>)> measure = {};
   std::vector<Rank> ranks = {};  ///< the ranks with a part of an input or of the output, ascending
 
-  [[nodiscard]] bool runs_on(Rank rank) const {
-    return std::binary_search(ranks.begin(), ranks.end(), rank);
-  }
+  [[nodiscard]] bool runs_on(Rank rank) const;
   /// Finds the ranks.
-  void find_ranks() {
-    ranks = output.ranks();
-    for (const Layout& input : inputs)
-      ranks.insert(ranks.end(), input.ranks().begin(), input.ranks().end());
-    std::sort(ranks.begin(), ranks.end());
-    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  }
+  void find_ranks();
 };
 
 }  // namespace heddle::inline v0::impl
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/island/impl/gang_value.ipp>
+#endif

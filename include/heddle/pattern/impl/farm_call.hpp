@@ -3,19 +3,19 @@
 #pragma once
 
 /// @file
-/// The options that the ranks of a farm compare before it begins, and the form of an outcome in
-/// messages.
+/// The options that the ranks of a farm compare before it begins, an attempt at an item, and the
+/// form of an outcome in messages.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
 
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/execute/sendable.hpp>
-#include <heddle/pattern/farm_decider.hpp>
-#include <heddle/pattern/farm_outcome.hpp>
-#include <heddle/pattern/impl/equal_terms.hpp>
+#include <heddle/pattern/farm_options.hpp>
+#include <heddle/pattern/impl/farm_part.hpp>
 #include <heddle/pattern/rank_farm_options.hpp>
 
 namespace heddle::inline v0::impl {
@@ -42,36 +42,21 @@ class FarmCall {
 [[nodiscard]] std::string farm_identity(int attempts, std::uint64_t seed, int lag,
                                         const std::string& items, const std::string& results);
 
+/// Makes an attempt at an item. If the work throws, the outcome has the text of its error.
+void farm_attempt(FarmPart& part, const AnyFarmItem& item, const FarmTask& task,
+                  AnyFarmOutcome& outcome);
+
+/// Sleeps until a time in steady_seconds().
+void sleep_until(Seconds time);
+
 /// Appends an outcome to a message: whether there is a result, the attempts, and the result or the
 /// error.
-template <Sendable Result>
-void put_outcome(MessageBytes& message, const FarmOutcome<Result>& outcome) {
-  pack(message, outcome.value.has_value());
-  pack(message, outcome.attempts);
-  if (outcome.value)
-    pack(message, *outcome.value);
-  else
-    pack(message, outcome.error);
-}
-
+void put_outcome(const FarmPart& part, MessageBytes& message, const AnyFarmOutcome& outcome);
 /// Returns true if the outcome at the front of a message has a result.
-[[nodiscard]] inline bool has_value(std::span<const std::byte> message) {
-  return unpack<bool>(message);
-}
-
+[[nodiscard]] bool has_value(std::span<const std::byte> message);
 /// Takes an outcome from a message.
-template <Sendable Result>
-[[nodiscard]] FarmOutcome<Result> take_outcome(std::span<const std::byte>& message) {
-  FarmOutcome<Result> outcome;
-  const bool succeeded = has_value(message);
-  message = message.subspan(sizeof(bool));
-  outcome.attempts = unpack<int>(message);
-  if (succeeded)
-    outcome.value = unpack<Result>(message);
-  else
-    outcome.error = unpack<std::string>(message);
-  return outcome;
-}
+void take_outcome(const FarmPart& part, std::span<const std::byte> message,
+                  AnyFarmOutcome& outcome);
 
 }  // namespace heddle::inline v0::impl
 

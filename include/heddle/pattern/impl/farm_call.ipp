@@ -6,13 +6,20 @@
 /// Definitions of farm_call.hpp.
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
 #include <heddle/pattern/impl/equal_terms.hpp>
 #include <heddle/pattern/impl/farm_call.hpp>
 
@@ -68,6 +75,47 @@ HEDDLE_INLINE FarmOptions decider_options(const RankFarmOptions& options, int wo
   made.lease = options.lease;
   made.journal = options.journal;
   return made;
+}
+
+HEDDLE_INLINE void farm_attempt(FarmPart& part, const AnyFarmItem& item, const FarmTask& task,
+                                AnyFarmOutcome& outcome) {
+  outcome.clear();
+  outcome.attempts = task.attempt;
+  try {
+    part.work(item, task, outcome);
+    outcome.succeeded = true;
+  } catch (const std::exception& error) {
+    outcome.error = error.what();
+  } catch (...) {
+    outcome.error = "an exception that is no std::exception";
+  }
+}
+
+HEDDLE_INLINE void sleep_until(Seconds time) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(time - steady_seconds()));
+}
+
+HEDDLE_INLINE void put_outcome(const FarmPart& part, MessageBytes& message,
+                               const AnyFarmOutcome& outcome) {
+  pack(message, outcome.succeeded);
+  pack(message, outcome.attempts);
+  if (outcome.succeeded)
+    part.put_result(message, outcome);
+  else
+    pack(message, outcome.error);
+}
+
+HEDDLE_INLINE bool has_value(std::span<const std::byte> message) { return unpack<bool>(message); }
+
+HEDDLE_INLINE void take_outcome(const FarmPart& part, std::span<const std::byte> message,
+                                AnyFarmOutcome& outcome) {
+  outcome.clear();
+  outcome.succeeded = unpack<bool>(message);
+  outcome.attempts = unpack<int>(message);
+  if (outcome.succeeded)
+    part.take_result(message, outcome);
+  else
+    outcome.error = unpack<std::string>(message);
 }
 
 }  // namespace heddle::inline v0::impl

@@ -5,13 +5,11 @@
 /// @file
 /// The types of the items and results of a farm, from its source and work.
 
-#include <exception>
 #include <span>
 #include <type_traits>
 #include <utility>
 
-#include <heddle/pattern/farm_decider.hpp>
-#include <heddle/pattern/farm_outcome.hpp>
+#include <heddle/pattern/farm_options.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -28,22 +26,6 @@ auto farm_work(Work& work, const Given& item, const FarmTask& task) {
 template <class Work, class Given>
 using FarmResult = decltype(farm_work(std::declval<std::remove_reference_t<Work>&>(),
                                       std::declval<const Given&>(), FarmTask{}));
-
-/// Makes an attempt at an item. If the work throws, the outcome has the text of its error.
-template <class Result, class Work, class Given>
-[[nodiscard]] FarmOutcome<Result> farm_attempt(Work& work, const Given& item,
-                                               const FarmTask& task) {
-  FarmOutcome<Result> outcome;
-  outcome.attempts = task.attempt;
-  try {
-    outcome.value = farm_work(work, item, task);
-  } catch (const std::exception& error) {
-    outcome.error = error.what();
-  } catch (...) {
-    outcome.error = "an exception that is no std::exception";
-  }
-  return outcome;
-}
 
 /// The items and results of a farm's types; both kinds of source fit.
 template <class Source, class Work>

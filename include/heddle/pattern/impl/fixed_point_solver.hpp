@@ -6,7 +6,6 @@
 /// The sweeps of fixed_point().
 
 #include <algorithm>
-#include <barrier>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -18,11 +17,11 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/trail.hpp>
+#include <heddle/pattern/impl/run_sweeps.hpp>
 #include <heddle/pattern/sweep.hpp>
 
 namespace heddle::inline v0 {
@@ -85,22 +84,9 @@ class FixedPointSolver {
       m_result.converged = true;
       return std::move(m_result);
     }
-    const auto judge = [this]() noexcept { this->judge(); };
-    std::barrier computed(m_options.threads, judge);
-    std::barrier moved(m_options.threads);
-    const auto work = [&](std::size_t w) {
-      while (!m_done) {
-        compute(w);
-        computed.arrive_and_wait();
-        take_over(w);
-        moved.arrive_and_wait();
-      }
-    };
-    {
-      Threads others(m_options.threads - 1, [&](int w) { work(static_cast<std::size_t>(w)); });
-      others.begin_all("heddle::fixed_point");
-      work(0);
-    }
+    run_sweeps(
+        m_options.threads, m_done, [this](std::size_t w) { compute(w); }, [this] { judge(); },
+        [this](std::size_t w) { take_over(w); });
     for (const Share& share : m_workers)
       if (share.error) std::rethrow_exception(share.error);
     if (m_options.trail != nullptr) {

@@ -8,13 +8,16 @@
 
 #include <atomic>
 #include <cstddef>
-#include <functional>
 #include <memory>
 
+#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
-#include <heddle/execute/trail.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0 {
+
+class Trail;
+
+namespace impl {
 
 /// A fork, as the paths in it see it.
 struct ForkGroup {
@@ -30,9 +33,10 @@ struct ForkGroup {
 class ForkPool {
  public:
   /// Calls a path of the fork, by its number.
-  using Path = std::function<void(const ForkGroup&, std::size_t)>;
+  using Path = FunctionRef<void(const ForkGroup&, std::size_t)>;
 
-  /// Starts the threads. @throws std::system_error if the system does not start all of them.
+  /// Starts the threads. @throws contract_error if `threads` is below 1; std::system_error if the
+  /// system does not start all of them.
   ForkPool(int threads, Trail* trail);
   ForkPool(const ForkPool&) = delete;
   ForkPool& operator=(const ForkPool&) = delete;
@@ -48,7 +52,8 @@ class ForkPool {
   std::unique_ptr<State> m_state;
 };
 
-}  // namespace heddle::inline v0::impl
+}  // namespace impl
+}  // namespace heddle::inline v0
 
 #if HEDDLE_HEADER_ONLY
 #include <heddle/pattern/impl/fork_pool.ipp>

@@ -242,8 +242,13 @@ class ForkPool::State {
   Threads m_threads;          ///< the last member: the threads end before the others
 };
 
-HEDDLE_INLINE ForkPool::ForkPool(int threads, Trail* trail)
-    : m_state(std::make_unique<State>(threads, trail)) {}
+HEDDLE_INLINE ForkPool::ForkPool(int threads, Trail* trail) {
+  expects(threads >= 1, [&] {
+    return ErrorInfo{"heddle::fork_join", "a program needs at least one thread",
+                     text("threads = ", threads)};
+  });
+  m_state = std::make_unique<State>(threads, trail);
+}
 
 HEDDLE_INLINE ForkPool::~ForkPool() = default;
 

@@ -6,15 +6,13 @@
 /// The ranks of a farm: rank 0 asks the decider and sends items, the others answer.
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -31,35 +29,30 @@
 #include <heddle/execute/transport.hpp>
 #include <heddle/pattern/farm_decider.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
+#include <heddle/pattern/impl/equal_terms.hpp>
 #include <heddle/pattern/impl/farm_call.hpp>
 #include <heddle/pattern/impl/farm_holders.hpp>
+#include <heddle/pattern/impl/farm_part.hpp>
 #include <heddle/pattern/impl/farm_slots.hpp>
-#include <heddle/pattern/impl/farm_types.hpp>
 #include <heddle/pattern/rank_farm_options.hpp>
 
 namespace heddle::inline v0::impl {
 
 /// One farm over ranks, as one of them sees it.
-template <class T, class Source, class Work, class Sink>
+template <Transport T>
 class RankFarm {
-  using Given = typename FarmTypes<Source, Work>::Given;
-  using Result = typename FarmTypes<Source, Work>::Result;
-  static_assert(!std::is_void_v<Result>, "the work of heddle::farm() returns a result");
-  static_assert(is_sendable<Given> && is_sendable<Result>,
-                "the items and results of heddle::farm() over ranks are trivially copyable without "
-                "pointers, std::string, or std::vector of such; convert others in source and work");
-
  public:
-  RankFarm(T& transport, const RankFarmOptions& options, Source& source, Work& work, Sink& sink)
+  RankFarm(T& transport, const RankFarmOptions& options, FarmPart& part)
       : m_transport(transport),
         m_options(options),
-        m_source(source),
-        m_work(work),
+        m_part(part),
         m_call(&transport),
         m_workers(static_cast<std::size_t>(std::max(transport.size() - 1, 1))),
         m_agreed(agreed()),
         m_decider(m_agreed),
-        m_items(m_agreed, m_decider, sink),
+        m_items(m_agreed, m_decider, part),
+        m_item(part.new_item()),
+        m_outcome(part.new_outcome()),
         m_holders(m_workers, options.prefetch) {
     if (options.trail != nullptr) m_clock_offset = clock_offset(transport, waits());
   }
@@ -114,15 +107,16 @@ class RankFarm {
     FarmTask task;
     task.item = unpack<std::int64_t>(order);
     task.attempt = unpack<int>(order);
-    const Given item = unpack<Given>(order);
+    m_part.take_item(order, *m_item);
     TrailEvent event;
     event.item = task.item;
     event.start = steady_seconds() + m_clock_offset;
-    const FarmOutcome<Result> outcome = farm_attempt<Result>(m_work, item, task);
+    farm_attempt(m_part, *m_item, task, *m_outcome);
     event.end = steady_seconds() + m_clock_offset;
     pack(reply, task.item);
     if (m_options.trail != nullptr) pack(reply, event);
-    put_outcome(reply, outcome);
+    put_outcome(m_part, reply, *m_outcome);
+    m_item->clear();
   }
 
   // The part of rank 0.
@@ -176,17 +170,18 @@ class RankFarm {
   }
 
   void propose() {
-    if (std::optional<Given> item = m_items.take(m_source))
-      m_items.add(std::move(*item));
-    else
-      m_decider.proposed(false);
+    std::unique_ptr<FarmSlot> slot = m_items.blank();
+    if (!m_items.take(*slot)) return m_decider.proposed(false);
+    m_part.put_item(slot->bytes, *slot->item);
+    slot->item->clear();
+    m_items.add(std::move(slot));
   }
 
   void order(Mailbox<T>& mail, std::size_t rank, const FarmTask& task) {
     MessageBytes order = mail.blank();
     pack(order, task.item);
     pack(order, task.attempt);
-    const MessageBytes& item = *m_items[task.item].item;
+    const MessageBytes& item = m_items[task.item].bytes;
     put_raw(order, item.data(), item.size());
     m_holders.give(rank);
     if (m_transport.size() > 1)
@@ -207,8 +202,7 @@ class RankFarm {
       return mail.give_back(std::move(reply));
     }
     if (m_transport.size() == 1) {
-      std::this_thread::sleep_for(
-          std::chrono::duration<double>(m_until ? *m_until - steady_seconds() : 0));
+      if (m_until) sleep_until(*m_until);
       return;
     }
     std::optional<Letter> letter = m_until ? mail.receive_until(*m_until) : mail.receive();
@@ -233,13 +227,14 @@ class RankFarm {
 
   T& m_transport;
   const RankFarmOptions& m_options;
-  Source& m_source;
-  Work& m_work;
+  FarmPart& m_part;
   FarmCall m_call;
   std::size_t m_workers;
   FarmOptions m_agreed;  ///< options of the decider, which are equal on all ranks
   FarmDecider m_decider;
-  FarmSlots<Source, Sink, Given, Result, true> m_items;
+  FarmSlots m_items;
+  std::unique_ptr<AnyFarmItem> m_item;        ///< that this rank works on
+  std::unique_ptr<AnyFarmOutcome> m_outcome;  ///< of it
   FarmHolders m_holders;
   Seconds m_clock_offset = 0;      ///< to rank 0's steady clock, for the trail
   RingQueue<MessageBytes> m_own;   ///< items of rank 0, if it is alone

@@ -5,12 +5,13 @@
 /// @file
 /// type_words(): the name of a type in files, for the journals of farms.
 
+#include <cstddef>
 #include <string>
 #include <type_traits>
 #include <typeinfo>
 #include <vector>
 
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -18,6 +19,10 @@ template <class V>
 inline constexpr bool is_vector = false;
 template <class E>
 inline constexpr bool is_vector<std::vector<E>> = true;
+
+/// Return the name of a type of numbers by its kind and bytes, and that of a class.
+[[nodiscard]] std::string number_words(char kind, std::size_t bytes);
+[[nodiscard]] std::string class_words(const char* name, std::size_t bytes);
 
 /// Returns the name of a type, which is the same in each run and for each compiler of one platform.
 /// Numbers are named by kind and bits ("i64", "u8", "f32"), so equal types have one name. An enum
@@ -31,15 +36,19 @@ template <class V>
   else if constexpr (std::is_same_v<V, bool>)
     return "bool";
   else if constexpr (std::is_floating_point_v<V>)
-    return text('f', 8 * sizeof(V));
+    return number_words('f', sizeof(V));
   else if constexpr (std::is_integral_v<V>)
-    return text(std::is_signed_v<V> ? 'i' : 'u', 8 * sizeof(V));
+    return number_words(std::is_signed_v<V> ? 'i' : 'u', sizeof(V));
   else if constexpr (std::is_same_v<V, std::string>)
     return "string";
   else if constexpr (is_vector<V>)
     return "vector of " + type_words<typename V::value_type>();
   else
-    return text(typeid(V).name(), " of ", sizeof(V), " bytes");
+    return class_words(typeid(V).name(), sizeof(V));
 }
 
 }  // namespace heddle::inline v0::impl
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/pattern/impl/type_words.ipp>
+#endif

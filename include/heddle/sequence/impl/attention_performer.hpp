@@ -21,6 +21,7 @@
 #include <heddle/comm/device_transport.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/executor.hpp>
@@ -57,11 +58,18 @@ struct AttentionRows {
 };
 
 /// Returns the heads of a form.
-[[nodiscard]] inline kernel::AttentionHeads heads_of(const schedule::AttentionForm& form) {
-  const int kv_heads = form.kv_heads == 0 ? form.heads : form.kv_heads;
-  return {static_cast<std::size_t>(form.heads), static_cast<std::size_t>(kv_heads),
-          static_cast<std::size_t>(form.head_width)};
-}
+[[nodiscard]] kernel::AttentionHeads heads_of(const schedule::AttentionForm& form);
+
+/// Returns the elements that a rank keeps for a sequence from forward to backward. Every piece of a
+/// rank's block has as much room as the longest one, so that messages can take each other's place.
+[[nodiscard]] std::size_t ring_kept_size(const schedule::AttentionForm& form);
+/// Returns the same for RSA: the output, and for each head and block of keys the probabilities of a
+/// block of queries.
+[[nodiscard]] std::size_t rsa_kept_size(const schedule::AttentionForm& form);
+/// Returns the elements of the output in rsa_kept_size().
+[[nodiscard]] std::size_t rsa_output_size(const schedule::AttentionForm& form);
+/// Returns the elements of one block of keys in rsa_kept_size().
+[[nodiscard]] std::size_t rsa_scores_size(const schedule::AttentionForm& form);
 
 /// Performs a schedule again and again, over a transport that it refers to.
 template <class Real, class Exec>
@@ -181,3 +189,7 @@ class AttentionPerformers {
 };
 
 }  // namespace heddle::inline v0::impl
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/sequence/impl/attention_performer.ipp>
+#endif

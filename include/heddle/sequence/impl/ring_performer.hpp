@@ -38,7 +38,7 @@
 namespace heddle::inline v0::impl {
 
 /// Performs ring_attention() or token_ring() again and again, one sequence at a time. The caller
-/// keeps the state of each sequence: kept_size() elements.
+/// keeps the state of each sequence: ring_kept_size() elements.
 template <class Real, class Exec>
 class RingPerformer {
   using Performer = AttentionPerformer<Real, Exec>;
@@ -46,14 +46,6 @@ class RingPerformer {
   using State = kernel::AttentionState<Real, Exec>;
 
  public:
-  /// Elements that the caller keeps for a sequence. Every piece of a rank's block has as much room
-  /// as the longest one, so that messages can take each other's place.
-  [[nodiscard]] static std::size_t kept_size(const schedule::AttentionForm& form) {
-    const schedule::AttentionPieces pieces(form);
-    return pieces.pieces() * kernel::attention_state_size(
-                                 heads_of(form), static_cast<std::size_t>(pieces.capacity()));
-  }
-
   /// `transport` outlives this.
   RingPerformer(SequenceMethod method, const schedule::AttentionForm& form, MpiTransport& transport,
                 Real* kept)

@@ -31,31 +31,25 @@
 namespace heddle::inline v0::impl {
 
 /// Performs rsa() again and again, one sequence at a time. The caller keeps the output and the
-/// probabilities of each sequence: kept_size() elements.
+/// probabilities of each sequence: rsa_kept_size() elements.
 template <class Real, class Exec>
 class RsaPerformer {
   using Performer = AttentionPerformer<Real, Exec>;
   using Matrix = kernel::Matrix<Real, Exec>;
 
  public:
-  /// Elements that the caller keeps for a sequence: the output, and for each head and block of keys
-  /// the probabilities of a block of queries.
-  [[nodiscard]] static std::size_t kept_size(const schedule::AttentionForm& form) {
-    return output_size(form) + static_cast<std::size_t>(form.ranks) * scores_size(form);
-  }
-
   /// `transport` outlives this.
   RsaPerformer(SequenceMethod, const schedule::AttentionForm& form, MpiTransport& transport,
                Real* kept)
       : m_pieces(form),
         m_heads(heads_of(form)),
         m_rank(static_cast<std::uint32_t>(+transport.rank())),
-        m_scores_size(scores_size(form)),
+        m_scores_size(rsa_scores_size(form)),
         m_visible(static_cast<std::size_t>(form.ranks)),
         m_mask(form.mask),
         m_performer(schedule::fold_attention(schedule::drop_unread(schedule::rsa(form)), form),
                     transport,
-                    {{{"output", 0}, {"scores", output_size(form)}},
+                    {{{"output", 0}, {"scores", rsa_output_size(form)}},
                      {"queries", "output_grads", "query_grads"}},
                     kept) {
     if (!form.backward)
@@ -89,16 +83,6 @@ class RsaPerformer {
 
  private:
   using Softmax = Kokkos::View<Real**, Kokkos::LayoutRight, typename Exec::memory_space>;
-
-  [[nodiscard]] static std::size_t block_rows(const schedule::AttentionForm& form) {
-    return static_cast<std::size_t>(schedule::AttentionPieces(form).block_capacity());
-  }
-  [[nodiscard]] static std::size_t output_size(const schedule::AttentionForm& form) {
-    return block_rows(form) * heads_of(form).query_columns();
-  }
-  [[nodiscard]] static std::size_t scores_size(const schedule::AttentionForm& form) {
-    return heads_of(form).heads * block_rows(form) * block_rows(form);
-  }
 
   [[nodiscard]] std::size_t rows(std::uint32_t block) const {
     return static_cast<std::size_t>(m_pieces.positions(block, 0, m_pieces.pieces()).size());

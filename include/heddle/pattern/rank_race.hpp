@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// race() over the ranks of a transport: each rank runs one search, and the first result ends all.
+
+#include <concepts>
+#include <exception>
+
+#include <heddle/core/index.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/execute_options.hpp>
+#include <heddle/execute/gather_trail.hpp>
+#include <heddle/execute/recording.hpp>
+#include <heddle/execute/trail.hpp>
+#include <heddle/execute/transport.hpp>
+#include <heddle/pattern/impl/rank_race.hpp>
+#include <heddle/pattern/impl/search_result.hpp>
+#include <heddle/pattern/walker.hpp>
+
+namespace heddle::inline v0 {
+
+/// The options of a race of ranks.
+struct RankRaceOptions {
+  RaceOrder order = RaceOrder::by_time;  ///< who wins
+  RaceReport* report = nullptr;          ///< if set, gets the work of the walkers, on every rank
+  ExecuteOptions wait = {};              ///< how a rank waits for the others at the end
+  /// If set, gets an event for each walker, in rank 0's steady_seconds(). Each rank is a worker.
+  /// All ranks set it or none.
+  Trail* trail = nullptr;
+};
+
+/// Runs the search of one walker on each rank, in the calling thread. All ranks call it. The
+/// winner's rank gets its result, and all others get nothing; options.report tells every rank who
+/// won. Each rank sends one message of 24 bytes to each other rank. For the rest see the race of
+/// threads.
+///
+/// @throws the exception of this rank's search; communication_error if another rank's search threw,
+///         or if a rank does not end within options.wait.watchdog seconds. The transport is aborted
+///         then.
+template <Transport T, class Search>
+requires std::invocable<Search&, Walker&>
+[[nodiscard]] impl::Found<Search> race(T& transport, const RankRaceOptions& options,
+                                       Search&& search) {
+  using Result = impl::Found<Search>;
+  static_assert(impl::is_optional<Result>, "a search of heddle::race() returns a std::optional");
+  const bool recorded = options.trail != nullptr;
+  const Seconds offset = recorded ? clock_offset(transport, options.wait) : 0;
+  impl::RankRace<T> shared(transport, options.order, options.wait);
+  Walker walker(shared, transport.rank().value);
+  Result result;
+  const Seconds start = steady_seconds();
+  try {
+    result = search(walker);
+  } catch (const std::exception& error) {
+    shared.give_up(error.what());
+    throw;
+  } catch (...) {
+    shared.give_up("an exception that is no std::exception");
+    throw;
+  }
+  const Seconds stop = steady_seconds();
+  shared.finish({{walker.work_done(), transport.rank().value}, result ? 1u : 0u});
+  if (options.report != nullptr) {
+    options.report->work.clear();
+    for (const auto& end : shared.ends()) options.report->work.push_back(end.work.work);
+    options.report->winner = shared.winner();
+  }
+  if (recorded) {
+    Trail mine;
+    mine.add({Worker{0}, walker.number(), start, stop, false});
+    options.trail->append(gather_trail(transport, mine, offset, options.wait));
+  }
+  if (shared.winner() != walker.number()) result.reset();
+  return result;
+}
+
+}  // namespace heddle::inline v0
