@@ -26,6 +26,7 @@
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/recording.hpp>
 #include <heddle/execute/resumed_run.hpp>
+#include <heddle/execute/run_options.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/execute/sendable.hpp>
 #include <heddle/execute/shaped_mover.hpp>
@@ -42,4 +43,5 @@
 #include <heddle/execute/timeline_costs.hpp>
 #include <heddle/execute/trail.hpp>
 #include <heddle/execute/transport.hpp>
+#include <heddle/execute/transport_ref.hpp>
 #include <heddle/execute/wired_transport.hpp>

@@ -6,19 +6,17 @@
 /// await(): the loop in which a rank waits for a message or for another condition, while it watches
 /// a Transport for aborts.
 
-#include <concepts>
-#include <optional>
 #include <span>
 #include <string>
-#include <utility>
 
 #include <heddle/core/error.hpp>
+#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/execute/clock.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/transport.hpp>
+#include <heddle/execute/transport_ref.hpp>
 
 namespace heddle::inline v0 {
 
@@ -41,37 +39,21 @@ inline constexpr const char* about_silence =
 /// Checks whether a wait should end. It began at `since` in steady_seconds().
 /// @throws communication_error: `lost(where(), ...)` if another rank has aborted, or the ErrorInfo
 ///         `stuck()` if the wait is longer than `watchdog` seconds (0: never).
-template <Transport T, std::invocable Where, std::invocable Stuck>
-void look_up(T& transport, Seconds since, Seconds watchdog, Where&& where, Stuck&& stuck) {
-  if (const std::optional<Abort> abort = transport.aborted()) throw lost(where(), *abort);
-  if (watchdog <= 0 || steady_seconds() - since <= watchdog) return;
-  if constexpr (NotesSilence<T>) transport.note_silence();
-  throw communication_error(stuck());
-}
+void look_up(const TransportRef& transport, Seconds since, Seconds watchdog,
+             impl::FunctionRef<std::string()> where, impl::FunctionRef<ErrorInfo()> stuck);
 
 /// Waits until `ready()` returns true, as idly as `idle` allows.
 /// @throws communication_error as look_up() does.
-template <Transport T, std::predicate Ready, std::invocable Where, std::invocable Stuck>
-void await(T& transport, Ready&& ready, Idle idle, Seconds watchdog, Where&& where, Stuck&& stuck) {
-  if (ready()) return;
-  Waiting waiting(idle);
-  Seconds since = 0;
-  while (!ready()) {
-    waiting();
-    // A nap is long enough to check after every one. A spin checks every 64 polls.
-    if (waiting.polls() % 64 != 0 && idle != Idle::nap) continue;
-    if (since == 0) since = steady_seconds();  // most waits end before this costs any time
-    look_up(transport, since, watchdog, where, stuck);
-  }
-}
+void await(const TransportRef& transport, impl::FunctionRef<bool()> ready, Idle idle,
+           Seconds watchdog, impl::FunctionRef<std::string()> where,
+           impl::FunctionRef<ErrorInfo()> stuck);
 
 /// Waits in the same way until `request` is complete.
-template <Transport T, std::invocable Where, std::invocable Stuck>
-void await(T& transport, typename T::Request& request, Idle idle, Seconds watchdog, Where&& where,
-           Stuck&& stuck) {
+template <Transport T>
+void await(T& transport, typename T::Request& request, Idle idle, Seconds watchdog,
+           impl::FunctionRef<std::string()> where, impl::FunctionRef<ErrorInfo()> stuck) {
   await(
-      transport, [&] { return transport.test(request); }, idle, watchdog,
-      std::forward<Where>(where), std::forward<Stuck>(stuck));
+      transport, [&] { return transport.test(request); }, idle, watchdog, where, stuck);
 }
 
 }  // namespace heddle::inline v0

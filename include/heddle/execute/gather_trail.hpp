@@ -5,43 +5,22 @@
 /// @file
 /// gather_trail(): the trail of all ranks from that of each.
 
-#include <cstddef>
-#include <vector>
-
-#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/execute/exchange.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/trail.hpp>
-#include <heddle/execute/transport.hpp>
+#include <heddle/execute/transport_ref.hpp>
 
 namespace heddle::inline v0 {
 
 /// Returns the trail of all ranks, on each rank. All ranks must call it with their own trail. The
 /// workers of a rank follow those of the ranks before it. `offset` is this rank's clock_offset(),
 /// so that all times are rank 0's steady_seconds().
-template <Transport T>
-[[nodiscard]] Trail gather_trail(T& transport, const Trail& mine, Seconds offset,
-                                 const ExecuteOptions& options = {}) {
-  std::vector<TrailEvent> shifted(mine.events().begin(), mine.events().end());
-  for (TrailEvent& event : shifted) {
-    event.start += offset;
-    event.end += offset;
-  }
-  const std::vector<int> workers{mine.workers()};
-  const auto everyone = all_gather_values<int>(transport, workers, options);
-  const auto events = all_gather_values<TrailEvent>(transport, shifted, options);
-  Trail all;
-  std::size_t before = 0;
-  for (std::size_t r = 0; r < events.size(); ++r) {
-    for (TrailEvent event : events[r]) {
-      event.worker = Worker{before + +event.worker};
-      all.add(event);
-    }
-    before += static_cast<std::size_t>(everyone[r].front());
-  }
-  all.expect_workers(static_cast<int>(before));
-  return all;
-}
+[[nodiscard]] Trail gather_trail(const TransportRef& transport, const Trail& mine, Seconds offset,
+                                 const ExecuteOptions& options = {});
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/execute/gather_trail.ipp>
+#endif

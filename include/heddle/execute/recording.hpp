@@ -14,9 +14,11 @@
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
-#include <heddle/execute/exchange.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/program.hpp>
+#include <heddle/execute/transport_ref.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
 
@@ -26,71 +28,17 @@ namespace heddle::inline v0 {
 /// difference is within the resolution of the messages (half a round trip), as between processes of
 /// one host. It uses the exchange with the shortest round trip of several, as in NTP. All ranks
 /// must call it.
-template <Transport T>
-[[nodiscard]] Seconds clock_offset(T& transport, const ExecuteOptions& options = {}) {
-  constexpr int rounds = 8;
-  const auto pass = [&](Rank peer, Seconds& value, bool sends) {
-    auto* const data = reinterpret_cast<std::byte*>(&value);
-    auto request = sends ? transport.send(peer, control_lane, data, sizeof value)
-                         : transport.receive(peer, control_lane, data, sizeof value);
-    finish(transport, request, "clock_offset", options, peer);
-  };
-  Seconds offset = 0;
-  Seconds shortest = -1;
-  for (int r = 1; r < transport.size(); ++r) {
-    for (int round = 0; round < rounds; ++round) {
-      Seconds value = steady_seconds();
-      if (transport.rank() == Rank{0}) {
-        pass(Rank{r}, value, false);
-        value = steady_seconds();
-        pass(Rank{r}, value, true);
-      } else if (transport.rank() == Rank{r}) {
-        const Seconds asked = value;
-        pass(Rank{0}, value, true);
-        pass(Rank{0}, value, false);
-        const Seconds told = steady_seconds();
-        if (shortest >= 0 && told - asked >= shortest) continue;
-        shortest = told - asked;
-        offset = value - (asked + told) / 2;
-      }
-    }
-  }
-  return offset <= shortest / 2 && offset >= -shortest / 2 ? 0 : offset;
-}
-
-namespace impl {
-
-/// The time in which one step of a Program took place, in rank 0's steady seconds.
-struct StepRecord {
-  std::uint32_t action;
-  Step::Does does;
-  Seconds start, end;
-};
-
-/// Returns the records of this rank.
-[[nodiscard]] std::vector<StepRecord> step_records(const Program& program,
-                                                   std::span<const Stamp> stamps,
-                                                   const Clock& clock, Seconds offset);
-
-/// Returns the Timeline from the records of every rank.
-[[nodiscard]] Timeline merge_records(const Program& program,
-                                     const std::vector<std::vector<StepRecord>>& everyone);
-
-}  // namespace impl
+[[nodiscard]] Seconds clock_offset(const TransportRef& transport,
+                                   const ExecuteOptions& options = {});
 
 /// Returns the Timeline of all ranks from the stamps of each, on all ranks. All ranks must call it.
 ///
 /// A move starts when its sender posted it, ends when the sender saw it complete, and arrives when
 /// the receiver saw it complete. A group starts with its first member and ends with its last. A
 /// fused action arrives when its partner has ended.
-template <Transport T>
-[[nodiscard]] Timeline merge_stamps(T& transport, const Program& program,
+[[nodiscard]] Timeline merge_stamps(const TransportRef& transport, const Program& program,
                                     std::span<const Stamp> stamps, const Clock& clock,
-                                    Seconds offset, const ExecuteOptions& options = {}) {
-  const std::vector<impl::StepRecord> mine = impl::step_records(program, stamps, clock, offset);
-  return impl::merge_records(program,
-                             all_gather_values<impl::StepRecord>(transport, mine, options));
-}
+                                    Seconds offset, const ExecuteOptions& options = {});
 
 /// The durations recorded on this rank per (kind, stage), and per fused pair of them.
 class CostSamples {
@@ -107,12 +55,8 @@ class CostSamples {
   /// stages. If these times are not known, it is half of the pair's time. The time of a group
   /// includes the wait for its other members.
   /// @throws contract_error on every rank, if nothing was recorded of a kind in the schedule.
-  template <Transport T>
-  [[nodiscard]] TableCosts costs(T& transport, const Schedule& schedule, const Clock& clock,
-                                 const ExecuteOptions& options = {}) const {
-    const std::vector<Entry> mine = medians(clock);
-    return table(schedule, transport.size(), all_gather_values<Entry>(transport, mine, options));
-  }
+  [[nodiscard]] TableCosts costs(const TransportRef& transport, const Schedule& schedule,
+                                 const Clock& clock, const ExecuteOptions& options = {}) const;
 
  private:
   static constexpr std::size_t most = 4096;

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,30 +18,74 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/execute/exchange.hpp>
 #include <heddle/execute/recording.hpp>
+#include <heddle/execute/transport_ref.hpp>
 #include <heddle/machine/machine.hpp>
 
 namespace heddle::inline v0 {
 
-HEDDLE_INLINE std::vector<impl::StepRecord> impl::step_records(const Program& program,
-                                                               std::span<const Stamp> stamps,
-                                                               const Clock& clock, Seconds offset) {
-  std::vector<StepRecord> mine;
+HEDDLE_INLINE Seconds clock_offset(const TransportRef& transport, const ExecuteOptions& options) {
+  constexpr int rounds = 8;
+  const std::unique_ptr<impl::MessageRing> ring = transport.open(1);
+  const auto pass = [&](Rank peer, Seconds& value, bool sends) {
+    auto* const data = reinterpret_cast<std::byte*>(&value);
+    if (sends)
+      ring->send(0, peer, control_lane, data, sizeof value);
+    else
+      ring->receive(0, peer, control_lane, data, sizeof value);
+    impl::finish(
+        transport, [&] { return ring->test(0); }, "clock_offset", options,
+        [&] { return std::vector{peer}; });
+  };
+  Seconds offset = 0;
+  Seconds shortest = -1;
+  for (int r = 1; r < transport.size(); ++r) {
+    for (int round = 0; round < rounds; ++round) {
+      Seconds value = steady_seconds();
+      if (transport.rank() == Rank{0}) {
+        pass(Rank{r}, value, false);
+        value = steady_seconds();
+        pass(Rank{r}, value, true);
+      } else if (transport.rank() == Rank{r}) {
+        const Seconds asked = value;
+        pass(Rank{0}, value, true);
+        pass(Rank{0}, value, false);
+        const Seconds told = steady_seconds();
+        if (shortest >= 0 && told - asked >= shortest) continue;
+        shortest = told - asked;
+        offset = value - (asked + told) / 2;
+      }
+    }
+  }
+  return offset <= shortest / 2 && offset >= -shortest / 2 ? 0 : offset;
+}
+
+namespace impl {
+
+/// The time in which one step of a Program took place, in rank 0's steady seconds.
+struct StepRecord {
+  std::uint32_t action;
+  Step::Does does;
+  Seconds start, end;
+};
+
+}  // namespace impl
+
+HEDDLE_INLINE Timeline merge_stamps(const TransportRef& transport, const Program& program,
+                                    std::span<const Stamp> stamps, const Clock& clock,
+                                    Seconds offset, const ExecuteOptions& options) {
+  std::vector<impl::StepRecord> mine;
   for (std::size_t i = 0; i < stamps.size(); ++i) {
     const Step& step = program.steps[i];
     if (step.does == Step::Does::settle) continue;  // of another rank's action
     mine.push_back({step.action.value, step.does, clock.seconds(stamps[i].start) + offset,
                     clock.seconds(stamps[i].end) + offset});
   }
-  return mine;
-}
-
-HEDDLE_INLINE Timeline impl::merge_records(const Program& program,
-                                           const std::vector<std::vector<StepRecord>>& everyone) {
   std::vector<Span> spans(program.schedule.size());
   std::vector<bool> seen(spans.size(), false);
-  for (const auto& records : everyone) {
-    for (const StepRecord& record : records) {
+  for (const auto& records : all_gather_values<impl::StepRecord>(transport, mine, options)) {
+    for (const impl::StepRecord& record : records) {
       Span& span = spans[record.action];
       if (record.does == Step::Does::receive) {
         span.arrival = record.end;
@@ -76,6 +121,13 @@ HEDDLE_INLINE void CostSamples::add(const Program& program, std::span<const Stam
       samples[added % most] = ticks;
     ++added;
   }
+}
+
+HEDDLE_INLINE TableCosts CostSamples::costs(const TransportRef& transport, const Schedule& schedule,
+                                            const Clock& clock,
+                                            const ExecuteOptions& options) const {
+  const std::vector<Entry> mine = medians(clock);
+  return table(schedule, transport.size(), all_gather_values<Entry>(transport, mine, options));
 }
 
 HEDDLE_INLINE std::vector<CostSamples::Entry> CostSamples::medians(const Clock& clock) const {

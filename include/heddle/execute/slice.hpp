@@ -7,27 +7,13 @@
 
 #include <cstddef>
 #include <functional>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
+#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
-
-namespace impl {
-
-/// Checks the arguments of slice(), and returns for each buffer whether slice() binds it.
-[[nodiscard]] std::vector<bool> touched_by(const Schedule& schedule, Rank rank, bool has_progress);
-
-/// Returns the part of `schedule` on `rank`. `memory` has the begin of every buffer.
-[[nodiscard]] Program make_program(const Schedule& schedule, Rank rank,
-                                   std::vector<std::byte*> memory,
-                                   const std::function<ProgressCounter*(Rank)>& progress);
-
-}  // namespace impl
 
 /// Returns the part of `schedule` that takes place on `rank`, with memory bound. `bind(id, buffer)`
 /// returns where a buffer begins. It is called once for each buffer of this rank, and for each
@@ -40,16 +26,9 @@ namespace impl {
 ///
 /// @throws contract_error if the rank is outside the schedule, if the two ranges of a move differ
 ///         in size, or if ranks share memory but there is no `progress`.
-template <class Bind>
-requires std::is_invocable_r_v<std::byte*, Bind&, BufferId, const Buffer&>
-[[nodiscard]] Program slice(const Schedule& schedule, Rank rank, Bind&& bind,
-                            const std::function<ProgressCounter*(Rank)>& progress = {}) {
-  const std::vector<bool> touched = impl::touched_by(schedule, rank, progress != nullptr);
-  std::vector<std::byte*> memory(schedule.buffers().size(), nullptr);
-  for (std::size_t b = 0; b < memory.size(); ++b)
-    if (touched[b]) memory[b] = bind(BufferId{b}, schedule[BufferId{b}]);
-  return impl::make_program(schedule, rank, std::move(memory), progress);
-}
+[[nodiscard]] Program slice(const Schedule& schedule, Rank rank,
+                            impl::FunctionRef<std::byte*(BufferId, const Buffer&)> bind,
+                            const std::function<ProgressCounter*(Rank)>& progress = {});
 
 }  // namespace heddle::inline v0
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/impl/slicer.hpp>
@@ -20,8 +21,11 @@
 
 namespace heddle::inline v0 {
 
-HEDDLE_INLINE std::vector<bool> impl::touched_by(const Schedule& schedule, Rank rank,
-                                                 bool has_progress) {
+namespace impl {
+
+/// Checks the arguments of slice(), and returns for each buffer whether slice() binds it.
+[[nodiscard]] HEDDLE_INLINE std::vector<bool> touched_by(const Schedule& schedule, Rank rank,
+                                                         bool has_progress) {
   expects(+rank < static_cast<std::size_t>(schedule.ranks()), [&] {
     return ErrorInfo{"heddle::slice", "the schedule has no such rank",
                      text("rank ", rank, " of ", schedule.ranks())};
@@ -50,9 +54,15 @@ HEDDLE_INLINE std::vector<bool> impl::touched_by(const Schedule& schedule, Rank 
   return touched;
 }
 
-HEDDLE_INLINE Program impl::make_program(const Schedule& schedule, Rank rank,
-                                         std::vector<std::byte*> memory,
-                                         const std::function<ProgressCounter*(Rank)>& progress) {
+}  // namespace impl
+
+HEDDLE_INLINE Program slice(const Schedule& schedule, Rank rank,
+                            impl::FunctionRef<std::byte*(BufferId, const Buffer&)> bind,
+                            const std::function<ProgressCounter*(Rank)>& progress) {
+  const std::vector<bool> touched = impl::touched_by(schedule, rank, progress != nullptr);
+  std::vector<std::byte*> memory(schedule.buffers().size(), nullptr);
+  for (std::size_t b = 0; b < memory.size(); ++b)
+    if (touched[b]) memory[b] = bind(BufferId{b}, schedule[BufferId{b}]);
   return impl::Slicer(schedule, rank, std::move(memory), progress).run();
 }
 

@@ -5,16 +5,14 @@
 /// @file
 /// Task: one action with its memory bound, as a handler sees it; and Handler, a callable for tasks.
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string_view>
-#include <type_traits>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
@@ -59,22 +57,14 @@ class Task {
   /// @throws contract_error if there is none, or if its bytes are not whole elements.
   template <class T>
   [[nodiscard]] std::span<T> get(std::string_view label) const {
-    const BoundUse* use = find(label);
-    expects(use != nullptr && use->bytes % sizeof(T) == 0, [&] {
-      return ErrorInfo{text("heddle::Task ", stage(), kind(), item()),
-                       use ? text("'", label, "' does not hold whole elements")
-                           : text("the action uses no buffer '", label, "'"),
-                       use ? text(use->bytes, " bytes, elements of ", sizeof(T)) : std::string{}};
-    });
-    return {reinterpret_cast<T*>(use->data), static_cast<std::size_t>(use->bytes / sizeof(T))};
+    const BoundUse& use = elements(label, sizeof(T));
+    return {reinterpret_cast<T*>(use.data), static_cast<std::size_t>(use.bytes / sizeof(T))};
   }
 
  private:
-  [[nodiscard]] const BoundUse* find(std::string_view label) const {
-    for (const BoundUse& use : m_uses)
-      if ((*m_schedule)[(*m_schedule)[use.buffer].label] == label) return &use;
-    return nullptr;
-  }
+  [[nodiscard]] const BoundUse* find(std::string_view label) const;
+  /// Returns the use of role `label`, which holds whole elements of `size` bytes.
+  [[nodiscard]] const BoundUse& elements(std::string_view label, std::size_t size) const;
 
   const Schedule* m_schedule;
   ActionId m_id;
@@ -83,31 +73,10 @@ class Task {
 
 /// A reference to any callable that takes a Task. It does not own the callable. With it the
 /// executor is compiled once for all models.
-class Handler {
- public:
-  /// Refers to `callable`, which must outlive it.
-  template <class F>
-  requires(!std::same_as<std::remove_cvref_t<F>, Handler> &&
-           std::is_object_v<std::remove_reference_t<F>> && std::invocable<F&, const Task&>)
-      Handler(F&& callable)
-  noexcept  // NOLINT(google-explicit-constructor): it is a reference
-      : m_object(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
-        m_call([](void* object, const Task& task) {
-          (*static_cast<std::remove_reference_t<F>*>(object))(task);
-        }) {}
-
-  /// Calls a plain function.
-  Handler(void (*function)(const Task&)) noexcept  // NOLINT(google-explicit-constructor)
-      : m_object(reinterpret_cast<void*>(function)), m_call([](void* object, const Task& task) {
-          reinterpret_cast<void (*)(const Task&)>(object)(task);
-        }) {}
-
-  /// Performs one action.
-  void operator()(const Task& task) const { m_call(m_object, task); }
-
- private:
-  void* m_object;
-  void (*m_call)(void*, const Task&);
-};
+using Handler = impl::FunctionRef<void(const Task&)>;
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_HEADER_ONLY
+#include <heddle/execute/task.ipp>
+#endif

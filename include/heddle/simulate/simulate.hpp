@@ -157,4 +157,13 @@ template <Costs C>
 
 #if HEDDLE_HEADER_ONLY
 #include <heddle/simulate/simulate.ipp>
+#else
+// The usual costs are compiled once. Other costs, and other types of time, are compiled where they
+// are used.
+extern template void heddle::simulate(const heddle::Schedule&, const heddle::StageCosts&,
+                                      heddle::Timeline&, heddle::Sending);
+extern template void heddle::simulate(const heddle::Schedule&, const heddle::TableCosts&,
+                                      heddle::Timeline&, heddle::Sending);
+extern template void heddle::simulate(const heddle::Schedule&, const heddle::MachineCosts&,
+                                      heddle::Timeline&, heddle::Sending);
 #endif

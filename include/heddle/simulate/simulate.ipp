@@ -33,3 +33,12 @@ HEDDLE_INLINE Timeline simulate(const Schedule& schedule, const StageCosts& cost
 }
 
 }  // namespace heddle::inline v0
+
+#if !HEDDLE_HEADER_ONLY
+template void heddle::simulate(const heddle::Schedule&, const heddle::StageCosts&,
+                               heddle::Timeline&, heddle::Sending);
+template void heddle::simulate(const heddle::Schedule&, const heddle::TableCosts&,
+                               heddle::Timeline&, heddle::Sending);
+template void heddle::simulate(const heddle::Schedule&, const heddle::MachineCosts&,
+                               heddle::Timeline&, heddle::Sending);
+#endif

@@ -20,7 +20,7 @@
 #include <heddle/execute/impl/program_steps.hpp>
 #include <heddle/execute/mover.hpp>
 #include <heddle/execute/program.hpp>
-#include <heddle/execute/transport.hpp>
+#include <heddle/execute/transport_ref.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -29,13 +29,12 @@ namespace heddle::inline v0::impl {
 /// pass, because the end of a message is seen here.
 ///
 /// `record` says whether the pass is recorded, and `at` at which step it stands, for errors.
-template <Transport T>
 class Flight {
  public:
   /// Prepares for the ports of `program`, of which the transport carries the messages and `mover`
-  /// performs the moves. It refers to the program and the transport.
-  Flight(const Program& program, T& transport, const MoverRef& mover)
-      : m_program(&program), m_transport(&transport), m_ports(program.ports.size()) {
+  /// performs the moves. It refers to the program, the transport and the mover.
+  Flight(const Program& program, const TransportRef& transport, const MoverRef& mover)
+      : m_program(&program), m_ports(program.ports.size()) {
     for (std::size_t p = 0; p < m_ports.size(); ++p) {
       const Port& port = program.ports[p];
       if (port.progress != nullptr) continue;
@@ -43,7 +42,7 @@ class Flight {
       if (port.mover)
         m_ports[p].moves = mover.open(m_ports[p].slots);
       else
-        m_ports[p].requests.resize(m_ports[p].slots);
+        m_ports[p].messages = transport.open(m_ports[p].slots);
       m_moves = m_moves || port.mover;
       m_posts = true;
     }
@@ -103,10 +102,10 @@ class Flight {
     const std::size_t slot = pending.posted % pending.slots;
     if (port.mover) [[unlikely]]
       start_move(i, slot);
+    else if (port.sends)
+      pending.messages->send(slot, port.peer, port.lane, use.data, use.bytes);
     else
-      pending.requests[slot] =
-          port.sends ? m_transport->send(port.peer, port.lane, use.data, use.bytes)
-                     : m_transport->receive(port.peer, port.lane, use.data, use.bytes);
+      pending.messages->receive(slot, port.peer, port.lane, use.data, use.bytes);
     if constexpr (record) {
       pending.step_of.resize(pending.slots);
       pending.step_of[slot] = static_cast<std::uint32_t>(i);
@@ -128,12 +127,11 @@ class Flight {
     if (port.moves) [[unlikely]]
       return look_at_moves<record>(number, messages, at);
     const std::size_t slot = port.done % port.slots;
-    if (!m_transport->test(port.requests[slot])) {
+    if (!port.messages->test(slot)) {
       if (m_moves) further_moves<record>(at);
       if constexpr (record) note_others<true>(number);
       return false;
     }
-    port.requests[slot] = {};
     note<record>(port, slot);
     return true;
   }
@@ -151,8 +149,7 @@ class Flight {
       else
         while (port.done < port.posted && port.slots != 0) {
           const std::size_t slot = port.done % port.slots;
-          if (!m_transport->test(port.requests[slot])) return;
-          port.requests[slot] = {};
+          if (!port.messages->test(slot)) return;
           note<record>(port, slot);
         }
       m_looked = m_looked + 1 < m_ports.size() ? m_looked + 1 : 0;
@@ -166,10 +163,10 @@ class Flight {
     for (std::size_t p = 0; p < m_ports.size(); ++p) {
       Pending& port = m_ports[p];
       if (p == number || port.moves || port.slots == 0) continue;
-      for (; port.done < port.posted; note<record>(port, port.done % port.slots)) {
-        typename T::Request& request = port.requests[port.done % port.slots];
-        if (!m_transport->test(request)) break;
-        request = {};
+      while (port.done < port.posted) {
+        const std::size_t slot = port.done % port.slots;
+        if (!port.messages->test(slot)) break;
+        note<record>(port, slot);
       }
     }
   }
@@ -184,7 +181,7 @@ class Flight {
     for (Pending& port : m_ports)
       for (; port.slots != 0 && port.done < port.posted; ++port.done) {
         const std::size_t slot = port.done % port.slots;
-        port.moves ? port.moves->cancel(slot) : m_transport->cancel(port.requests[slot]);
+        port.moves ? port.moves->cancel(slot) : port.messages->cancel(slot);
       }
   }
 
@@ -224,9 +221,9 @@ class Flight {
   /// The messages or moves of one port. The counters only grow, and only this thread writes them.
   struct Pending {
     std::size_t slots = 0;  ///< the size of the ring: message k is in slot k mod slots
-    std::vector<typename T::Request> requests;  ///< the ring of a port of messages
-    std::unique_ptr<MoveRing> moves;            ///< the ring of a port of a Mover
-    std::vector<std::uint32_t> step_of;  ///< the Program's step that posted it; recording only
+    std::unique_ptr<MessageRing> messages;  ///< the ring of a port of messages
+    std::unique_ptr<MoveRing> moves;        ///< the ring of a port of a Mover
+    std::vector<std::uint32_t> step_of;     ///< the Program's step that posted it; recording only
     std::uint64_t posted = 0;
     std::uint64_t done = 0;
     std::uint64_t base = 0;    ///< `posted` at the begin of this pass
@@ -287,7 +284,6 @@ class Flight {
   }
 
   const Program* m_program;
-  T* m_transport;
   std::vector<Pending> m_ports;
   std::vector<Stamp> m_stamps;
   bool m_posts = false;

@@ -5,22 +5,37 @@
 /// @file
 /// Definitions of locate_hang.hpp.
 
+#include <algorithm>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/execute/clock.hpp>
+#include <heddle/execute/idle.hpp>
 #include <heddle/execute/impl/locate_hang.hpp>
+#include <heddle/execute/transport_ref.hpp>
 #include <heddle/schedule/list_place.hpp>
 #include <heddle/schedule/monitor.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::impl {
 
-HEDDLE_INLINE std::vector<Finding> hang_of(const Schedule& schedule,
-                                           std::span<const std::optional<ListPlace>> told) {
+HEDDLE_INLINE std::vector<Finding> locate_hang(const TransportRef& transport,
+                                               const Schedule& schedule, const ListPlace& mine,
+                                               Seconds grace) {
+  transport.answer(mine);
+  if (schedule.ranks() != transport.size()) return {};
+  const Seconds since = steady_seconds();
+  Waiting waiting(Idle::nap);
+  auto told = transport.places();
+  const auto silent = [](const std::optional<ListPlace>& place) { return !place; };
+  while (std::any_of(told.begin(), told.end(), silent) && steady_seconds() - since < grace) {
+    waiting();
+    told = transport.places();
+  }
   std::vector<ListPlace> places;
   for (const auto& place : told) places.push_back(place.value_or(ListPlace{.answered = false}));
   return find_hang(schedule, places);

@@ -7,13 +7,12 @@
 /// Schedule over a transport that shares memory.
 
 #include <cstddef>
-#include <cstdint>
-#include <utility>
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/shared_blocks.hpp>
+#include <heddle/execute/transport_ref.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::impl {
@@ -29,12 +28,8 @@ class SharedStorage {
   /// Shares blocks for the buffers that `held` marks. All ranks must mark the same ones. `where` is
   /// for errors.
   /// @throws contract_error if the schedule has other domains of memory than the transport.
-  template <SharesMemory T>
-  SharedStorage(const char* where, T& transport, const Schedule& schedule, std::vector<bool> held)
-      : m_held(std::move(held)) {
-    place(where, transport.domains(), transport.rank(), schedule);
-    m_blocks = transport.share(m_bytes);  // of zeros, as progress begins
-  }
+  SharedStorage(const char* where, const TransportRef& transport, const Schedule& schedule,
+                std::vector<bool> held);
 
   /// Returns true if a buffer lies in the block of its rank.
   [[nodiscard]] bool holds(BufferId id) const { return !m_held.empty() && m_held[+id]; }
@@ -50,10 +45,6 @@ class SharedStorage {
   [[nodiscard]] Bytes bytes() const noexcept { return m_bytes; }
 
  private:
-  /// Assigns every held buffer a place in the block of its rank.
-  void place(const char* where, const std::vector<std::uint32_t>& domains, Rank rank,
-             const Schedule& schedule);
-
   std::vector<bool> m_held;
   std::vector<Bytes> m_places;  ///< where every buffer lies in the block of its rank
   Bytes m_bytes = 0;

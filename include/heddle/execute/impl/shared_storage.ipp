@@ -7,13 +7,14 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/impl/shared_storage.hpp>
+#include <heddle/execute/transport_ref.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::impl {
@@ -29,10 +30,10 @@ HEDDLE_INLINE std::vector<bool> touched_by_others(const Schedule& schedule) {
   return touched;
 }
 
-HEDDLE_INLINE void SharedStorage::place(const char* where,
-                                        const std::vector<std::uint32_t>& domains, Rank rank,
-                                        const Schedule& schedule) {
-  expects(std::ranges::equal(schedule.domains(), domains), [&] {
+HEDDLE_INLINE SharedStorage::SharedStorage(const char* where, const TransportRef& transport,
+                                           const Schedule& schedule, std::vector<bool> held)
+    : m_held(std::move(held)) {
+  expects(std::ranges::equal(schedule.domains(), transport.domains()), [&] {
     return ErrorInfo{where, "the schedule has other domains of memory than the transport",
                      text("'", schedule.name(), "'"),
                      "give share_memory() the domains of the transport"};
@@ -44,7 +45,8 @@ HEDDLE_INLINE void SharedStorage::place(const char* where,
     m_places.push_back(ends[+buffer.rank]);
     if (m_held[b]) ends[+buffer.rank] += (buffer.bytes + alignment - 1) / alignment * alignment;
   }
-  m_bytes = ends[+rank];
+  m_bytes = ends[+transport.rank()];
+  m_blocks = transport.share(m_bytes);  // of zeros, as progress begins
 }
 
 }  // namespace heddle::inline v0::impl
