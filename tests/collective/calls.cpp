@@ -25,6 +25,7 @@
 #include <mpi.h>
 
 #include <heddle/collective.hpp>
+#include <heddle/memory/message_memory.hpp>
 #include <heddle/schedule/collective/domain_levels.hpp>
 
 namespace test_calls {

@@ -18,6 +18,9 @@
 #include <mpi.h>
 
 #include <heddle/collective.hpp>
+#include <heddle/collective/impl/instance_in.hpp>
+#include <heddle/collective/impl/merging_in.hpp>
+#include <heddle/collective/impl/timed_calls.hpp>
 #include <heddle/collective/measure_collectives.hpp>
 
 namespace test_level_choice {
@@ -175,8 +178,12 @@ TEST_CASE("a reduction over levels leaves the sum at its root") {
 TEST_CASE("a choice over levels can be timed") {
   const hd::Communicator comm(MPI_COMM_WORLD);
   const hd::CostTable table(pairs(comm.size()));
+  const Exec exec;
+  using Floats = Kokkos::View<float*, Kokkos::HostSpace>;
+  const auto moves = hd::impl::instance<Floats>(exec);
+  const auto adds = hd::impl::instance<Floats>(exec, hd::Sum{});
   for (const Collective collective : nested) {
-    const hd::impl::TimedCalls<Exec> timed(Exec{}, collective, 52, comm, table, 20);
+    const hd::impl::TimedCalls timed({moves, adds}, collective, 52, comm, table, 20);
     const hd::CollectiveChoice nested_choice = best_nested(collective, pairs(comm.size()));
     REQUIRE(nested_choice.algorithm == hd::schedule::Algorithm::hierarchical);
     const auto times =

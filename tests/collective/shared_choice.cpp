@@ -17,6 +17,9 @@
 #include <mpi.h>
 
 #include <heddle/collective.hpp>
+#include <heddle/collective/impl/shared_performer.hpp>
+#include <heddle/plan/collective_choice.hpp>
+#include <heddle/plan/shared_collective.hpp>
 
 namespace test_shared_choice {
 

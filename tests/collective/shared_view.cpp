@@ -22,6 +22,7 @@
 #include <mpi.h>
 
 #include <heddle/collective.hpp>
+#include <heddle/collective/impl/shared_performer.hpp>
 
 #include "support/complaint.hpp"
 
@@ -63,8 +64,7 @@ hd::Bytes copied(const hd::Communicator& comm) {
 }
 
 /// That `call` is one of ours, without memory of its own for copies.
-template <class Call>
-void require_in_place(const hd::Prepared<Call>& call) {
+void require_in_place(const hd::Prepared& call) {
   REQUIRE_FALSE(call.by_library());
   const hd::Schedule schedule = call.schedule();
   for (const hd::Buffer& buffer : schedule.buffers())

@@ -21,6 +21,7 @@
 #include <heddle/collective/all_reduce.hpp>
 #include <heddle/collective/all_to_all.hpp>
 #include <heddle/collective/barrier.hpp>
+#include <heddle/collective/impl/shared_performer.hpp>
 #include <heddle/collective/shared_view.hpp>
 #include <heddle/comm/impl/roll_call.hpp>
 #include <heddle/core/text.hpp>

@@ -6,37 +6,42 @@
 /// barrier(): no rank continues before all ranks have called it.
 
 #include <cstddef>
-#include <tuple>
+#include <memory>
+#include <span>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
-#include <heddle/collective/impl/call_base.hpp>
+#include <heddle/collective/impl/call_view.hpp>
+#include <heddle/collective/impl/instance.hpp>
+#include <heddle/collective/impl/instance_in.hpp>
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/communicator.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
 
-/// The call that barrier() makes; see CallBase. It has no View.
-struct BarrierCall : CallBase<Kokkos::DefaultHostExecutionSpace,
-                              Kokkos::View<std::byte*, Kokkos::HostSpace>, NoReduction> {
-  static constexpr const char* where = "heddle::collective::barrier";
-
-  void check() const { expect_no_counts(where); }
-  [[nodiscard]] CallSize size() const { return {schedule::Collective::barrier, 0}; }
-  [[nodiscard]] PerformerKey key() const { return CallBase::key(size()); }
-  [[nodiscard]] std::tuple<> views() const { return {}; }
-  [[nodiscard]] CallMemory memory() const { return {}; }
-  [[nodiscard]] bool knows() const { return true; }
-  int library(MPI_Request* request) const {
-    return request == nullptr ? MPI_Barrier(comm->get()) : MPI_Ibarrier(comm->get(), request);
-  }
+/// The call that barrier() makes. It has no View.
+class BarrierCall final : public Call {
+ public:
+  explicit BarrierCall(const CallArguments& with);
+  void check() override;
+  [[nodiscard]] std::span<CallView> views() override;
+  [[nodiscard]] Bytes bytes() const override;
+  [[nodiscard]] PerformerKey key() const override;
+  [[nodiscard]] CallMemory memory() const override;
+  [[nodiscard]] bool knows() const override;
+  int library(MPI_Request* request) override;
+  [[nodiscard]] std::unique_ptr<Call> moved() override;
 };
+
+/// Whose memory space such a call has.
+using NoView = Kokkos::View<std::byte*, Kokkos::HostSpace>;
 
 }  // namespace impl
 
@@ -44,21 +49,30 @@ struct BarrierCall : CallBase<Kokkos::DefaultHostExecutionSpace,
 /// the call if other ranks need their results.
 /// @throws the errors of CallOptions.
 inline void barrier(const Communicator& comm, const CallOptions& options = {}) {
-  impl::perform([&](auto) { return impl::BarrierCall{{{}, {}, &comm, options}}; });
+  impl::BarrierCall(
+      {impl::instance<impl::NoView>(Kokkos::DefaultHostExecutionSpace{}), comm, options})
+      .perform();
 }
 
 /// Starts a barrier(). The Request is complete when all ranks have started theirs.
 /// @throws the errors of barrier().
 [[nodiscard]] inline Request start_barrier(const Communicator& comm,
                                            const CallOptions& options = {}) {
-  return impl::start(impl::BarrierCall{{{}, {}, &comm, options}});
+  return impl::BarrierCall(
+             {impl::instance<impl::NoView>(Kokkos::DefaultHostExecutionSpace{}), comm, options})
+      .start();
 }
 
 /// Returns a barrier() that can be performed repeatedly.
 /// @throws the errors of barrier().
-[[nodiscard]] inline auto prepare_barrier(const Communicator& comm,
-                                          const CallOptions& options = {}) {
-  return Prepared(impl::BarrierCall{{{}, {}, &comm, options}});
+[[nodiscard]] inline Prepared prepare_barrier(const Communicator& comm,
+                                              const CallOptions& options = {}) {
+  return Prepared(impl::BarrierCall(
+      {impl::instance<impl::NoView>(Kokkos::DefaultHostExecutionSpace{}), comm, options}));
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/collective/barrier.ipp>
+#endif

@@ -5,66 +5,35 @@
 /// @file
 /// broadcast(): copies the View of one rank to every rank.
 
-#include <cstddef>
-#include <tuple>
+#include <memory>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call.hpp>
-#include <heddle/collective/impl/call_base.hpp>
 #include <heddle/collective/impl/call_view.hpp>
-#include <heddle/collective/impl/views.hpp>
+#include <heddle/collective/impl/instance_in.hpp>
+#include <heddle/collective/impl/view_ref.hpp>
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
 
-/// The call that broadcast() makes; see CallBase.
-template <class Exec, class View>
-struct BroadcastCall : CallBase<Exec, View, NoReduction> {
-  using Base = CallBase<Exec, View, NoReduction>;
-  using typename Base::Element;
-  static constexpr const char* where = "heddle::collective::broadcast";
-  CallView<View> data;
-  Rank root;
-
-  void check() {
-    this->expect_no_counts(where);
-    this->expect_root(where, root);
-    // A codec changes what the root has, too.
-    const ViewUse at_root = this->options.codec ? ViewUse::updates : ViewUse::reads;
-    data.prepare(where, +root == this->rank() ? at_root : ViewUse::writes, *this->comm,
-                 this->options);
-  }
-  [[nodiscard]] CallSize size() const { return {schedule::Collective::broadcast, data.bytes()}; }
-  [[nodiscard]] PerformerKey key() const { return Base::key(size(), root); }
-  [[nodiscard]] auto views() { return std::tie(data); }
-  [[nodiscard]] CallMemory memory() const { return {data.data(), nullptr}; }
-
-  [[nodiscard]] bool knows() const { return fits_int(data.bytes()); }
-  int library(MPI_Request* request) const {
-    const auto bytes = static_cast<int>(data.bytes());
-    const auto from = static_cast<int>(root.value);
-    const MPI_Comm all = this->comm->get();
-    return request == nullptr
-               ? MPI_Bcast(data.library_data(), bytes, MPI_BYTE, from, all)
-               : MPI_Ibcast(data.library_data(), bytes, MPI_BYTE, from, all, request);
-  }
+/// The call that broadcast() makes.
+class BroadcastCall final : public InPlaceCall {
+ public:
+  BroadcastCall(const CallArguments& with, const ViewRef& view, Rank root);
+  void check() override;
+  [[nodiscard]] bool knows() const override;
+  int library(MPI_Request* request) override;
+  [[nodiscard]] std::unique_ptr<Call> moved() override;
 };
-
-template <class Held, class Exec, class View>
-[[nodiscard]] auto broadcast_call(Held, const Exec& exec, const View& view, Rank root,
-                                  const Communicator& comm, const CallOptions& options) {
-  return BroadcastCall<typename Held::template of<Exec>, typename Held::template of<View>>{
-      {exec, {}, &comm, options}, view, root};
-}
 
 }  // namespace impl
 
@@ -77,8 +46,7 @@ template <class Held, class Exec, class View>
 template <class Exec, TransferableView View>
 void broadcast(const Exec& space, const View& view, Rank root, const Communicator& comm,
                const CallOptions& options = {}) {
-  impl::perform(
-      [&](auto held) { return impl::broadcast_call(held, space, view, root, comm, options); });
+  impl::BroadcastCall({impl::instance<View>(space), comm, options}, view, root).perform();
 }
 
 /// Starts a broadcast() and returns a Request for it. Waits for the work of `space` before it
@@ -87,15 +55,20 @@ void broadcast(const Exec& space, const View& view, Rank root, const Communicato
 template <class Exec, TransferableView View>
 [[nodiscard]] Request start_broadcast(const Exec& space, const View& view, Rank root,
                                       const Communicator& comm, const CallOptions& options = {}) {
-  return impl::start(impl::broadcast_call(impl::Kept{}, space, view, root, comm, options));
+  return impl::BroadcastCall({impl::instance<View>(space), comm, options}, view, root).start();
 }
 
 /// Returns a broadcast() that can be performed repeatedly.
 /// @throws the errors of broadcast().
 template <class Exec, TransferableView View>
-[[nodiscard]] auto prepare_broadcast(const Exec& space, const View& view, Rank root,
-                                     const Communicator& comm, const CallOptions& options = {}) {
-  return Prepared(impl::broadcast_call(impl::Kept{}, space, view, root, comm, options));
+[[nodiscard]] Prepared prepare_broadcast(const Exec& space, const View& view, Rank root,
+                                         const Communicator& comm,
+                                         const CallOptions& options = {}) {
+  return Prepared(impl::BroadcastCall({impl::instance<View>(space), comm, options}, view, root));
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/collective/broadcast.ipp>
+#endif

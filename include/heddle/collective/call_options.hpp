@@ -10,15 +10,16 @@
 #include <optional>
 #include <vector>
 
-#include <heddle/comm/device_transport.hpp>
+#include <heddle/comm/device_path.hpp>
 #include <heddle/core/codec.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/execute_options.hpp>
-#include <heddle/plan/cost_table.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/hierarchical.hpp>
 
 namespace heddle::inline v0 {
+
+class CostTable;
 
 /// The options of a collective call. They are the same on all ranks, except `path` and `execute`.
 ///

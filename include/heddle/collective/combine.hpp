@@ -11,7 +11,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/collective/cast.hpp>
-#include <heddle/collective/impl/joiner.hpp>
+#include <heddle/collective/impl/join_to.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/execute/combine.hpp>
 #include <heddle/execute/task.hpp>

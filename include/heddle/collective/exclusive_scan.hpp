@@ -6,8 +6,7 @@
 /// exclusive_scan(): every rank gets the merge of the Views of all lower ranks.
 
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/call.hpp>
-#include <heddle/collective/impl/call_base.hpp>
+#include <heddle/collective/impl/merging_in.hpp>
 #include <heddle/collective/impl/scan_call.hpp>
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/reduction.hpp>
@@ -28,10 +27,9 @@ namespace heddle::inline v0 {
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 void exclusive_scan(const Exec& space, const View& view, const R& reduction,
                     const Communicator& comm, const CallOptions& options = {}) {
-  impl::perform([&](auto held) {
-    return impl::scan_call<schedule::Collective::exclusive_scan>(held, space, view, reduction, comm,
-                                                                 options);
-  });
+  impl::ScanCall(schedule::Collective::exclusive_scan,
+                 {impl::instance<View>(space, reduction), comm, options}, view)
+      .perform();
 }
 
 /// Starts an exclusive_scan() and returns a Request for it; see start_all_reduce(). Waits for the
@@ -41,18 +39,19 @@ template <class Exec, TransferableView View, Reduction<typename View::non_const_
 [[nodiscard]] Request start_exclusive_scan(const Exec& space, const View& view, const R& reduction,
                                            const Communicator& comm,
                                            const CallOptions& options = {}) {
-  return impl::start(impl::scan_call<schedule::Collective::exclusive_scan>(
-      impl::Kept{}, space, view, reduction, comm, options));
+  return impl::ScanCall(schedule::Collective::exclusive_scan,
+                        {impl::instance<View>(space, reduction), comm, options}, view)
+      .start();
 }
 
 /// Returns an exclusive_scan() of `view` that can be performed repeatedly.
 /// @throws the errors of exclusive_scan().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
-[[nodiscard]] auto prepare_exclusive_scan(const Exec& space, const View& view, const R& reduction,
-                                          const Communicator& comm,
-                                          const CallOptions& options = {}) {
-  return Prepared(impl::scan_call<schedule::Collective::exclusive_scan>(impl::Kept{}, space, view,
-                                                                        reduction, comm, options));
+[[nodiscard]] Prepared prepare_exclusive_scan(const Exec& space, const View& view,
+                                              const R& reduction, const Communicator& comm,
+                                              const CallOptions& options = {}) {
+  return Prepared(impl::ScanCall(schedule::Collective::exclusive_scan,
+                                 {impl::instance<View>(space, reduction), comm, options}, view));
 }
 
 }  // namespace heddle::inline v0

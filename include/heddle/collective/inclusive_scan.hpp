@@ -6,8 +6,7 @@
 /// inclusive_scan(): every rank gets the merge of the Views of all lower ranks and its own.
 
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/call.hpp>
-#include <heddle/collective/impl/call_base.hpp>
+#include <heddle/collective/impl/merging_in.hpp>
 #include <heddle/collective/impl/scan_call.hpp>
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/reduction.hpp>
@@ -27,10 +26,9 @@ namespace heddle::inline v0 {
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 void inclusive_scan(const Exec& space, const View& view, const R& reduction,
                     const Communicator& comm, const CallOptions& options = {}) {
-  impl::perform([&](auto held) {
-    return impl::scan_call<schedule::Collective::inclusive_scan>(held, space, view, reduction, comm,
-                                                                 options);
-  });
+  impl::ScanCall(schedule::Collective::inclusive_scan,
+                 {impl::instance<View>(space, reduction), comm, options}, view)
+      .perform();
 }
 
 /// Starts an inclusive_scan() and returns a Request for it; see start_all_reduce(). Waits for the
@@ -40,18 +38,19 @@ template <class Exec, TransferableView View, Reduction<typename View::non_const_
 [[nodiscard]] Request start_inclusive_scan(const Exec& space, const View& view, const R& reduction,
                                            const Communicator& comm,
                                            const CallOptions& options = {}) {
-  return impl::start(impl::scan_call<schedule::Collective::inclusive_scan>(
-      impl::Kept{}, space, view, reduction, comm, options));
+  return impl::ScanCall(schedule::Collective::inclusive_scan,
+                        {impl::instance<View>(space, reduction), comm, options}, view)
+      .start();
 }
 
 /// Returns an inclusive_scan() of `view` that can be performed repeatedly.
 /// @throws the errors of inclusive_scan().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
-[[nodiscard]] auto prepare_inclusive_scan(const Exec& space, const View& view, const R& reduction,
-                                          const Communicator& comm,
-                                          const CallOptions& options = {}) {
-  return Prepared(impl::scan_call<schedule::Collective::inclusive_scan>(impl::Kept{}, space, view,
-                                                                        reduction, comm, options));
+[[nodiscard]] Prepared prepare_inclusive_scan(const Exec& space, const View& view,
+                                              const R& reduction, const Communicator& comm,
+                                              const CallOptions& options = {}) {
+  return Prepared(impl::ScanCall(schedule::Collective::inclusive_scan,
+                                 {impl::instance<View>(space, reduction), comm, options}, view));
 }
 
 }  // namespace heddle::inline v0

@@ -8,24 +8,21 @@
 /// file.
 
 #include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/collective/impl/block_counts.hpp>
+#include <heddle/collective/impl/instance_in.hpp>
+#include <heddle/collective/impl/merging_in.hpp>
 #include <heddle/collective/impl/timed_calls.hpp>
-#include <heddle/comm/agreement.hpp>
+#include <heddle/collective/operations.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/measure_links.hpp>
-#include <heddle/comm/mpi_transport.hpp>
-#include <heddle/comm/shared_transport.hpp>
-#include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/plan/collective_choice.hpp>
 #include <heddle/plan/cost_table.hpp>
+#include <heddle/schedule/collective/algorithm.hpp>
 
 namespace heddle::inline v0 {
 
@@ -57,9 +54,10 @@ namespace impl {
 [[nodiscard]] std::vector<CollectiveChoice> shortlist(const std::vector<CollectivePrediction>& all,
                                                       std::size_t count);
 
-/// Returns what of `options` must be equal on all ranks.
-[[nodiscard]] CollectiveCall call_to_measure(const char* where,
-                                             const CollectiveMeasureOptions& options);
+/// measure_collectives() in memory of these instances.
+[[nodiscard]] CostTable measure_collectives(const Communicator& comm,
+                                            const CollectiveMeasureOptions& options,
+                                            const TimedInstances& by);
 
 }  // namespace impl
 
@@ -82,52 +80,9 @@ template <class Exec = Kokkos::DefaultHostExecutionSpace>
 [[nodiscard]] CostTable measure_collectives(const Communicator& comm,
                                             const CollectiveMeasureOptions& options = {},
                                             const Exec& space = {}) {
-  using schedule::Collective;
-  const auto ranks = static_cast<Bytes>(comm.size());
-  constexpr const char* where = "heddle::measure_collectives";
-  const auto check = [&] {
-    for (const Bytes bytes : options.sizes)
-      expects(bytes % sizeof(float) == 0 && impl::fits_int(bytes + ranks * sizeof(float)), [&] {
-        return ErrorInfo{where,
-                         "a size must be a multiple of 4 bytes (a float) and below 2^31 bytes",
-                         text(bytes, " bytes")};
-      });
-  };
-  check_together(
-      comm, where, check, [&] { return impl::call_to_measure(where, options); },
-      ContractLevel::communication);
-  // What it keeps for the calls refers to the table, and ends with it.
-  const Communicator own(comm.get());
-  MpiTransport transport(own.get());
-  CostTable table(measure_links(transport, options.links));
-  // Of memory that the host does not reach, nothing is read in place.
-  std::vector<std::uint32_t> domains;
-  if (Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Exec::memory_space>::accessible)
-    domains = SharedTransport(own.get()).domains();
-  for (const Collective collective : options.collectives) {
-    const std::vector<Bytes> none{0};
-    const std::vector<Bytes>& sizes = collective == Collective::barrier ? none : options.sizes;
-    for (const Bytes bytes : sizes) {
-      const schedule::CollectiveOptions size{
-          .ranks = comm.size(), .bytes = bytes, .type = Scalar::f32};
-      std::vector<CollectiveChoice> choices{{.library = true}};
-      if (comm.size() > 1) {
-        const auto all = predict(collective, size, table.machine(), domains);
-        if (all.front().time > options.budget && bytes != sizes.front()) continue;
-        const auto best = impl::shortlist(all, options.candidates);
-        choices.insert(choices.end(), best.begin(), best.end());
-      }
-      const impl::TimedCalls<Exec> timed(space, collective, bytes, own, table,
-                                         options.links.watchdog);
-      std::vector<std::function<void()>> calls;
-      for (const CollectiveChoice& choice : choices) calls.push_back(timed(choice));
-      const std::vector<Seconds> times = impl::time_in_turns(calls, options.budget, own);
-      for (std::size_t c = 0; c < choices.size(); ++c)
-        for (const CollectiveChoice& same : same_at(collective, choices[c], size))
-          table.set(collective, bytes, same, times[c]);
-    }
-  }
-  return table;
+  using Floats = Kokkos::View<float*, typename Exec::memory_space>;
+  return impl::measure_collectives(
+      comm, options, {impl::instance<Floats>(space), impl::instance<Floats>(space, Sum{})});
 }
 
 }  // namespace heddle::inline v0

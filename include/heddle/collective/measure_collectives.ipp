@@ -7,20 +7,32 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <heddle/collective/impl/block_counts.hpp>
+#include <heddle/collective/impl/instance.hpp>
+#include <heddle/collective/impl/timed_calls.hpp>
 #include <heddle/collective/measure_collectives.hpp>
 #include <heddle/comm/agreement.hpp>
+#include <heddle/comm/communicator.hpp>
 #include <heddle/comm/measure_links.hpp>
+#include <heddle/comm/mpi_transport.hpp>
+#include <heddle/comm/shared_transport.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/plan/collective_choice.hpp>
+#include <heddle/plan/cost_table.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::impl {
 
-HEDDLE_FULL_INLINE std::vector<CollectiveChoice> impl::shortlist(
+HEDDLE_FULL_INLINE std::vector<CollectiveChoice> shortlist(
     const std::vector<CollectivePrediction>& all, std::size_t count) {
   std::vector<CollectiveChoice> flat, shared, nested;
   for (const auto& [choice, time] : all) {
@@ -37,8 +49,8 @@ HEDDLE_FULL_INLINE std::vector<CollectiveChoice> impl::shortlist(
   return flat;
 }
 
-HEDDLE_FULL_INLINE CollectiveCall impl::call_to_measure(const char* where,
-                                                        const CollectiveMeasureOptions& options) {
+// Returns what of `options` must be equal on all ranks.
+inline CollectiveCall call_to_measure(const char* where, const CollectiveMeasureOptions& options) {
   const LinkOptions& links = options.links;
   std::string names = printable(links.name);
   for (const std::string& name : links.names) names += ", " + printable(name);
@@ -54,4 +66,53 @@ HEDDLE_FULL_INLINE CollectiveCall impl::call_to_measure(const char* where,
            {"names of devices", std::move(names)}}};
 }
 
-}  // namespace heddle::inline v0
+HEDDLE_FULL_INLINE CostTable measure_collectives(const Communicator& comm,
+                                                 const CollectiveMeasureOptions& options,
+                                                 const TimedInstances& by) {
+  using schedule::Collective;
+  const auto ranks = static_cast<Bytes>(comm.size());
+  constexpr const char* where = "heddle::measure_collectives";
+  const auto check = [&] {
+    for (const Bytes bytes : options.sizes)
+      expects(bytes % sizeof(float) == 0 && fits_int(bytes + ranks * sizeof(float)), [&] {
+        return ErrorInfo{where,
+                         "a size must be a multiple of 4 bytes (a float) and below 2^31 bytes",
+                         text(bytes, " bytes")};
+      });
+  };
+  check_together(
+      comm, where, check, [&] { return call_to_measure(where, options); },
+      ContractLevel::communication);
+  // What it keeps for the calls refers to the table, and ends with it.
+  const Communicator own(comm.get());
+  MpiTransport transport(own.get());
+  CostTable table(measure_links(transport, options.links));
+  // Of memory that the host does not reach, nothing is read in place.
+  std::vector<std::uint32_t> domains;
+  if (by.moves.on_host()) domains = SharedTransport(own.get()).domains();
+  for (const Collective collective : options.collectives) {
+    const std::vector<Bytes> none{0};
+    const std::vector<Bytes>& sizes = collective == Collective::barrier ? none : options.sizes;
+    for (const Bytes bytes : sizes) {
+      const schedule::CollectiveOptions size{
+          .ranks = comm.size(), .bytes = bytes, .type = Scalar::f32};
+      std::vector<CollectiveChoice> choices{{.library = true}};
+      if (comm.size() > 1) {
+        const auto all = predict(collective, size, table.machine(), domains);
+        if (all.front().time > options.budget && bytes != sizes.front()) continue;
+        const auto best = shortlist(all, options.candidates);
+        choices.insert(choices.end(), best.begin(), best.end());
+      }
+      const TimedCalls timed(by, collective, bytes, own, table, options.links.watchdog);
+      std::vector<std::function<void()>> calls;
+      for (const CollectiveChoice& choice : choices) calls.push_back(timed(choice));
+      const std::vector<Seconds> times = time_in_turns(calls, options.budget, own);
+      for (std::size_t c = 0; c < choices.size(); ++c)
+        for (const CollectiveChoice& same : same_at(collective, choices[c], size))
+          table.set(collective, bytes, same, times[c]);
+    }
+  }
+  return table;
+}
+
+}  // namespace heddle::inline v0::impl

@@ -5,51 +5,45 @@
 /// @file
 /// Prepared: a collective call that is performed repeatedly.
 
-#include <utility>
+#include <memory>
 
-#include <heddle/collective/impl/call.hpp>
-#include <heddle/collective/impl/performer.hpp>
-#include <heddle/collective/impl/scheduled_work.hpp>
 #include <heddle/collective/request.hpp>
-#include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
+
+namespace impl {
+class Call;
+struct PerformerKey;
+}  // namespace impl
 
 /// A collective call bound to its Views, which it keeps alive. prepare_...() makes it, and
 /// operator() or start() performs it, any number of times. All ranks of the communicator must
 /// perform it in the same order. The communicator must outlive it. With error feedback, the
 /// rounding error of one performance is added in the next one.
-template <class Call>
 class Prepared {
  public:
   /// Constructed by the library.
-  explicit Prepared(Call call) : m_call(std::move(call)), m_key(impl::checked(m_call, true, true)) {
-    if (m_key.codec && m_key.codec->feedback) m_call.keep(schedule());
-  }
+  explicit Prepared(impl::Call&& call);
 
   /// Performs the call and waits for it.
-  void operator()() { impl::perform(m_call, m_key); }
+  void operator()();
   /// Starts the call and returns a Request. Only one performance may be in flight at a time.
-  [[nodiscard]] Request start() { return impl::begin(m_call, m_key); }
+  [[nodiscard]] Request start();
   /// Returns true if the MPI library performs the call, instead of schedule().
-  [[nodiscard]] bool by_library() const { return m_key.choice.library; }
+  [[nodiscard]] bool by_library() const;
   /// Returns the Schedule that a call performs; start() sends messages. It is a collective call.
   /// @throws contract_error if the MPI library performs the call.
-  [[nodiscard]] Schedule schedule() const {
-    expects(!by_library(), [] {
-      return ErrorInfo{"heddle::Prepared::schedule",
-                       "the MPI library performs this call, so it has no Schedule"};
-    });
-    if (const impl::Performer* shared = impl::in_shared_memory(m_call, m_key))
-      return shared->schedule();
-    const int ranks = m_call.comm->size();
-    return impl::schedule_of(impl::by_messages(m_key, ranks), ranks);
-  }
+  [[nodiscard]] Schedule schedule() const;
 
  private:
-  Call m_call;
-  impl::PerformerKey m_key;
+  std::shared_ptr<impl::Call> m_call;
+  std::shared_ptr<const impl::PerformerKey> m_key;
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/collective/prepared.ipp>
+#endif

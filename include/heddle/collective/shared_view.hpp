@@ -11,16 +11,22 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/collective/impl/shared_performer.hpp>
-#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
-#include <heddle/comm/shared_transport.hpp>
 #include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/shared_blocks.hpp>
 
 namespace heddle::inline v0 {
+
+namespace impl {
+
+/// Returns a block of `bytes` bytes for every rank of `comm`. The ranks check it together at
+/// `level`.
+[[nodiscard]] SharedBlocks share_blocks(const Communicator& comm, Bytes bytes, ContractLevel level);
+
+}  // namespace impl
 
 /// A View of zeros in host memory. If all ranks of the communicator are on one host, they share
 /// this memory. all_reduce, reduce_scatter (for its input), all_gather (for its output), broadcast
@@ -64,7 +70,8 @@ class SharedView {
   template <class... Extents>
   requires(std::is_convertible_v<Extents, std::size_t>&&...) explicit SharedView(
       const Communicator& comm, Extents... extents)
-      : m_blocks(share(comm, View::required_allocation_size(extents...))),
+      : m_blocks(
+            impl::share_blocks(comm, View::required_allocation_size(extents...), contract_level)),
         m_view(reinterpret_cast<typename View::pointer_type>(m_blocks.of[+comm.rank()]),
                extents...) {}
 
@@ -72,19 +79,12 @@ class SharedView {
   [[nodiscard]] const View& view() const noexcept { return m_view; }
 
  private:
-  [[nodiscard]] static SharedBlocks share(const Communicator& comm, Bytes bytes) {
-    constexpr const char* where = "heddle::SharedView";
-    check_together(
-        comm, where, [] {},
-        [&] {
-          return CollectiveCall{where, {{"bytes", text(bytes)}}};
-        },
-        contract_level, SharedOptions{}.watchdog);
-    return comm.attached<impl::SharedPlace>().line([] {}).share(bytes);
-  }
-
   SharedBlocks m_blocks;
   View m_view;
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/collective/shared_view.ipp>
+#endif

@@ -7,16 +7,14 @@
 /// "communication". A mismatch then throws an error that names the rank, instead of giving wrong
 /// data or a hang. check_together() also checks the arguments that only one rank knows.
 
-#include <concepts>
 #include <functional>
 #include <string>
 #include <string_view>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
@@ -37,9 +35,6 @@ struct CollectiveCall {
 };
 
 namespace impl {
-/// Compares the calls that `describe` returns on the ranks of `comm`. All ranks take part.
-void compare(const Communicator& comm, const std::function<CollectiveCall()>& describe,
-             Seconds watchdog, std::function<void()> further);
 
 /// Returns the value of a term that has several: "8 64 512".
 template <class Values>
@@ -48,6 +43,7 @@ template <class Values>
   for (const auto& value : values) list += text(list.empty() ? "" : " ", value);
   return list;
 }
+
 }  // namespace impl
 
 /// At ContractLevel::communication, compares the calls that `describe()` returns on the ranks of
@@ -70,14 +66,9 @@ template <class Values>
 ///
 /// After an error `comm` may contain messages that no rank receives. If the program continues, call
 /// release() on it.
-template <std::invocable Describe>
-requires std::convertible_to<std::invoke_result_t<Describe>, CollectiveCall>
-void check_agreement(const Communicator& comm, Describe&& describe,
+void check_agreement(const Communicator& comm, impl::FunctionRef<CollectiveCall()> describe,
                      ContractLevel level = contract_level, Seconds watchdog = 120,
-                     std::function<void()> further = {}) {
-  if (level != ContractLevel::communication || comm.size() == 1) return;
-  impl::compare(comm, std::ref(describe), watchdog, std::move(further));
-}
+                     std::function<void()> further = {});
 
 /// Checks the collective call `where` on this rank, and compares it with those of other ranks.
 /// First calls `check()`, which throws if the arguments of this rank are not valid. At
@@ -86,20 +77,10 @@ void check_agreement(const Communicator& comm, Describe&& describe,
 /// do not learn of the error, and may wait for this rank. So a call that is not made often, such as
 /// a constructor, passes ContractLevel::communication.
 /// @throws contract_error if `comm` is empty, and the errors of `check()` and check_agreement().
-template <std::invocable Check, std::invocable Describe>
-void check_together(const Communicator& comm, std::string_view where, Check&& check,
-                    Describe&& describe, ContractLevel level = contract_level,
-                    Seconds watchdog = 120, std::function<void()> further = {}) {
-  comm.expect_not_empty(where);
-  if (level != ContractLevel::communication || comm.size() == 1) return check();
-  check_agreement(
-      comm,
-      [&] {
-        check();
-        return describe();
-      },
-      level, watchdog, std::move(further));
-}
+void check_together(const Communicator& comm, std::string_view where,
+                    impl::FunctionRef<void()> check, impl::FunctionRef<CollectiveCall()> describe,
+                    ContractLevel level = contract_level, Seconds watchdog = 120,
+                    std::function<void()> further = {});
 
 }  // namespace heddle::inline v0
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <mpi.h>
@@ -17,19 +18,22 @@
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/impl/agreement.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
 
-HEDDLE_FULL_INLINE void impl::compare(const Communicator& comm,
-                                      const std::function<CollectiveCall()>& describe,
-                                      Seconds watchdog, std::function<void()> further) {
+HEDDLE_FULL_INLINE void check_agreement(const Communicator& comm,
+                                        impl::FunctionRef<CollectiveCall()> describe,
+                                        ContractLevel level, Seconds watchdog,
+                                        std::function<void()> further) {
+  if (level != ContractLevel::communication || comm.size() == 1) return;
   comm.expect_not_empty("heddle::check_agreement");
   const auto refuse = [&](const std::exception& error) {
     try {
-      Agreement(comm, {}, watchdog, further).refuse(error);
+      impl::Agreement(comm, {}, watchdog, further).refuse(error);
     } catch (...) {  // the error of describe() is the one to report
     }
   };
@@ -45,7 +49,23 @@ HEDDLE_FULL_INLINE void impl::compare(const Communicator& comm,
   }
   std::string mine = call.name;
   for (const CollectiveCall::Term& term : call.terms) mine += "\n" + term.name + " " + term.value;
-  Agreement(comm, call.name, watchdog, std::move(further))(std::move(mine));
+  impl::Agreement(comm, call.name, watchdog, std::move(further))(std::move(mine));
+}
+
+HEDDLE_FULL_INLINE void check_together(const Communicator& comm, std::string_view where,
+                                       impl::FunctionRef<void()> check,
+                                       impl::FunctionRef<CollectiveCall()> describe,
+                                       ContractLevel level, Seconds watchdog,
+                                       std::function<void()> further) {
+  comm.expect_not_empty(where);
+  if (level != ContractLevel::communication || comm.size() == 1) return check();
+  check_agreement(
+      comm,
+      [&] {
+        check();
+        return describe();
+      },
+      level, watchdog, std::move(further));
 }
 
 HEDDLE_FULL_INLINE void impl::check_color(const Communicator& comm, int color, const char* where) {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <heddle/comm/device_transport.hpp>
+#include <heddle/comm/device_path.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/schedule/schedule.hpp>
 

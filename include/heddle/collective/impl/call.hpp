@@ -3,134 +3,174 @@
 #pragma once
 
 /// @file
-/// How a collective call is made: it is checked, and then made by the MPI library or by a Schedule;
-/// at once or as a Request.
+/// Call: a collective call. It is checked, and then made by the MPI library or by a Schedule; at
+/// once or as a Request.
 
+#include <cstddef>
 #include <memory>
-#include <string>
-#include <typeinfo>
-#include <utility>
+#include <span>
 
-#include <heddle/collective/impl/call_base.hpp>
+#include <mpi.h>
+
+#include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call_view.hpp>
-#include <heddle/collective/impl/decide.hpp>
-#include <heddle/collective/impl/library_work.hpp>
-#include <heddle/collective/impl/meet.hpp>
-#include <heddle/collective/impl/performer.hpp>
-#include <heddle/collective/impl/scheduled_work.hpp>
+#include <heddle/collective/impl/instance.hpp>
 #include <heddle/collective/request.hpp>
-#include <heddle/comm/agreement.hpp>
-#include <heddle/comm/check.hpp>
+#include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/device/done_at_once.hpp>
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/schedule/collective/algorithm.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
 
-/// Calls `check()`, which checks the arguments of a call, and returns its key. Throws if another
-/// argument is invalid on this rank, and at the contract level "communication" if the calls of the
-/// ranks differ.
-template <class Call, class Check>
-[[nodiscard]] PerformerKey completed(Call& call, Check&& check, bool blocking = true,
-                                     bool keeps = false) {
-  PerformerKey key;
-  const auto check_all = [&] {
-    check();
-    key = call.key();
-    using enum schedule::Collective;
-    check_codec(
-        Call::where, call.options, call.ranks(),
-        key.collective == all_to_all || key.collective == gather || key.collective == scatter,
-        keeps);
-    decide(call, key, blocking);
-  };
-  agree(call, check_all, [&] {
-    return CollectiveCall{
-        Call::where,
-        {{"bytes", text(key.bytes)},
-         {"bytes of blocks", listed(key.blocks)},
-         {"type", key.element == 0 ? text(key.type) : text(key.element, " bytes")},
-         {"reduction", typeid(call.reduction).name()},
-         {"order of elements", orders_of_views(call)},
-         {"root", text(call.key().root)},
-         {"algorithm", text(key.choice)},
-         {"chunks", text(key.chunks)},
-         {"codec", key.codec ? text(*key.codec) : std::string("none")},
-         {"domains of the codec", listed(key.codec_domains)},
-         {"shared memory", text(call.options.shared_memory)},
-         {"in SharedView", key.in_place ? text(place_in_view(call)) : std::string("none")},
-         {"shared bytes", text(call.options.shared_bytes)},
-         {"progress thread", text(call.options.progress_thread)},
-         {"watched", text(call.options.watch_library)}}};
-  });
-  return key;
-}
-/// Returns the key of a call whose arguments are not checked yet.
-template <class Call>
-[[nodiscard]] PerformerKey checked(Call& call, bool blocking = true, bool keeps = false) {
-  call.comm->expect_not_empty(Call::where);
-  call.exchange();
-  return completed(
-      call, [&] { call.check(); }, blocking, keeps);
-}
+struct CallSize;
 
-/// Has MPI make a call that was checked, in a function of its that blocks.
-template <class Call>
-void perform_by_library(Call& call) {
-  fetch_views(call);
-  wait_for_work(call.exec, Call::where);
-  check(call.library(nullptr), Call::where);
-  give_views(call);
-}
+/// References to the arguments that all calls have.
+struct CallArguments {
+  CallArguments(const Instance& instance, const Communicator& communicator,
+                const CallOptions& call_options, ContractLevel check_level = contract_level)
+      : by(&instance), comm(&communicator), options(&call_options), level(check_level) {}
 
-/// Makes a call that was checked, and waits for it.
-template <class Call>
-void perform(Call& call, const PerformerKey& key) {
-  if (!key.choice.library)
-    ScheduledWork<Call&>(call, key).wait();
-  else if (polled(call))
-    LibraryWork<Call>(call).wait();
-  else
-    perform_by_library(call);
-}
+  const Instance* by;
+  const Communicator* comm;
+  const CallOptions* options;
+  ContractLevel level;
+};
 
-/// Makes the call that `make` returns of Lent or of Kept, and waits for it.
-template <class Make>
-void perform(const Make& make) {
-  auto call = make(Lent{});
-  call.comm->expect_not_empty(decltype(call)::where);
-  call.exchange();
-  constexpr bool at_once = contract_level == ContractLevel::local;
-  if constexpr (at_once) {
-    call.check();
-    if (library_at_once(call)) return perform_by_library(call);
+/// The base of every call. It refers to its arguments, because every copy of a View or of an
+/// execution space instance takes a lock; start() copies them.
+class Call {
+ public:
+  /// `where` names the function that makes the call.
+  Call(const char* where, schedule::Collective collective, const CallArguments& with);
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  virtual ~Call();
+
+  /// Makes the call, and waits for it.
+  void perform();
+  /// Begins the call.
+  [[nodiscard]] Request start();
+
+  /// Communicates what check() needs to know of other ranks.
+  virtual void exchange();
+  /// Throws if the arguments are invalid, and prepares the Views. Does not communicate.
+  virtual void check() = 0;
+  /// Returns the Views: they are packed before the call and unpacked after it if their elements do
+  /// not lie in the order of their indices.
+  [[nodiscard]] virtual std::span<CallView> views() = 0;
+  /// Returns the bytes by which the choice of its performer is made.
+  [[nodiscard]] virtual Bytes bytes() const = 0;
+  /// Returns the key of its Schedule.
+  [[nodiscard]] virtual PerformerKey key() const = 0;
+  /// Returns the memory to which the Schedule is bound.
+  [[nodiscard]] virtual CallMemory memory() const = 0;
+  /// Returns the memory of a Schedule whose input is not part of its output.
+  [[nodiscard]] virtual CallMemory apart() const;
+  /// Copies the inputs to where a Schedule bound to memory() begins.
+  virtual void before();
+  /// Copies the results of the Schedule.
+  virtual void after();
+  /// Completes the Views, whoever has performed the call.
+  virtual void ended();
+  /// Returns true if MPI can perform the call.
+  [[nodiscard]] virtual bool knows() const = 0;
+  /// Calls MPI, and blocks if `request` is null.
+  virtual int library(MPI_Request* request) = 0;
+  /// Moves the call to the heap.
+  [[nodiscard]] virtual std::unique_ptr<Call> moved() = 0;
+
+  [[nodiscard]] const char* where() const noexcept { return m_where; }
+  [[nodiscard]] schedule::Collective collective() const noexcept { return m_collective; }
+  [[nodiscard]] CallSize size() const;
+  [[nodiscard]] const Instance& by() const noexcept { return *m_with.by; }
+  [[nodiscard]] const Communicator& comm() const noexcept { return *m_with.comm; }
+  [[nodiscard]] const CallOptions& options() const noexcept { return *m_with.options; }
+  [[nodiscard]] ContractLevel level() const noexcept { return m_with.level; }
+  [[nodiscard]] std::size_t ranks() const noexcept {
+    return static_cast<std::size_t>(comm().size());
   }
-  const PerformerKey key = completed(call, [&] {
-    if constexpr (!at_once) call.check();
-  });
-  if (!key.choice.library) return ScheduledWork<decltype(call)&>(call, key).wait();
-  if (!polled(call)) return perform_by_library(call);
-  auto kept = make(Kept{});  // MPI's, should it never be over
-  kept.exchange();
-  kept.check();
-  LibraryWork<decltype(kept)>(std::move(kept)).wait();
-}
+  [[nodiscard]] std::size_t rank() const noexcept { return +comm().rank(); }
 
-/// Begins a call that was checked.
-template <class Call>
-[[nodiscard]] Request begin(Call call, const PerformerKey& key) {
-  if (key.choice.library) return Request(std::make_unique<LibraryWork<Call>>(std::move(call)));
-  call.comm->template attached<CallLines>().requested(true);
-  return Request(std::make_unique<ScheduledWork<Call>>(std::move(call), key));
-}
+  /// Copies the arguments, for a call that outlives its caller's scope.
+  void keep();
+  /// The errors that a codec with error feedback has accumulated in a prepared call.
+  Room residual;
 
-/// Begins the call.
-template <class Call>
-[[nodiscard]] Request start(Call call) {
-  const PerformerKey key = checked(call, false);
-  return begin(std::move(call), key);
-}
+ protected:
+  Call(Call&&) = default;
+
+  /// Returns the key of a Schedule for elements of `view`.
+  [[nodiscard]] PerformerKey key_of(const ViewRef& view, Rank root = {}) const;
+  /// Copies bytes, and waits for it.
+  void copy(const std::byte* from, std::byte* into, Bytes bytes) const;
+  void expect_no_counts() const;
+  void expect_root(Rank root) const;
+
+ private:
+  const char* m_where;
+  schedule::Collective m_collective;
+  CallArguments m_with;
+  std::shared_ptr<const void> m_kept;
+};
+
+/// The base of the calls on one View, in place.
+class InPlaceCall : public Call {
+ public:
+  InPlaceCall(const char* where, schedule::Collective collective, const CallArguments& with,
+              const ViewRef& view, Rank root = {});
+
+  [[nodiscard]] std::span<CallView> views() override;
+  [[nodiscard]] Bytes bytes() const override;
+  [[nodiscard]] PerformerKey key() const override;
+  [[nodiscard]] CallMemory memory() const override;
+  /// Returns true if MPI knows the reduction, and if its counts suffice.
+  [[nodiscard]] bool knows() const override;
+
+ protected:
+  /// Prepares the View, which is whole on all ranks.
+  void prepare(ViewUse use);
+  [[nodiscard]] bool at_root() const noexcept { return +m_root == rank(); }
+
+  CallView m_data;
+  Rank m_root;
+};
+
+/// The base of the calls on an input and an output, one of which has a block for each rank.
+class BlocksCall : public Call {
+ public:
+  BlocksCall(const char* where, schedule::Collective collective, const CallArguments& with,
+             const ViewRef& input, const ViewRef& output, Rank root = {});
+
+  [[nodiscard]] std::span<CallView> views() override;
+  [[nodiscard]] Bytes bytes() const override;
+  [[nodiscard]] PerformerKey key() const override;
+  [[nodiscard]] CallMemory memory() const override;
+  /// Returns true if MPI's counts suffice for bytes.
+  [[nodiscard]] bool knows() const override;
+
+ protected:
+  [[nodiscard]] CallView& input() noexcept { return m_views[0]; }
+  [[nodiscard]] const CallView& input() const noexcept { return m_views[0]; }
+  [[nodiscard]] CallView& output() noexcept { return m_views[1]; }
+  [[nodiscard]] const CallView& output() const noexcept { return m_views[1]; }
+  [[nodiscard]] Bytes element() const noexcept { return input().view().element; }
+  [[nodiscard]] bool at_root() const noexcept { return +m_root == rank(); }
+
+  Rank m_root;
+  BlockCounts m_blocks;
+
+ private:
+  CallView m_views[2];
+};
 
 }  // namespace impl
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/collective/impl/call.ipp>
+#endif

@@ -11,8 +11,13 @@
 #include <vector>
 
 #include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/decide.hpp>
+#include <heddle/collective/impl/instance.hpp>
 #include <heddle/collective/impl/performer.hpp>
+#include <heddle/collective/impl/shared_performer.hpp>
+#include <heddle/collective/impl/shared_views.hpp>
+#include <heddle/comm/communicator.hpp>
 #include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
@@ -20,6 +25,8 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/plan/cost_table.hpp>
+#include <heddle/plan/shared_collective.hpp>
 #include <heddle/schedule/collective/collective.hpp>
 
 namespace heddle::inline v0::impl {
@@ -80,6 +87,99 @@ HEDDLE_FULL_INLINE void merge_in_order(PerformerKey& key) {
   if (key.collective == reduce_scatter || (key.collective == reduce && key.root != Rank{}))
     key.collective = all_reduce;
   key.root = {};
+}
+
+HEDDLE_FULL_INLINE bool may_share(const Call& call, Bytes bytes) {
+  const CallOptions& options = call.options();
+  return call.by().on_host() && options.shared_memory && !options.progress_thread &&
+         !options.codec && bytes >= least_shared_bytes && call.comm().size() > 1;
+}
+
+// Returns true if the data of a call that blocks lies in a SharedView. The same on all ranks, which
+// give the same part of it.
+inline bool in_shared_view(const Call& call, const CallSize& size) {
+  if (!schedule::works_in_place(size.collective) || !may_share(call, size.bytes)) return false;
+  const SharedViews* const views = call.comm().attached<SharedPlace>().views();
+  return views != nullptr && views->hold(call.memory()[0]);
+}
+
+HEDDLE_FULL_INLINE PlaceInView place_in_view(const Call& call) {
+  return call.comm().attached<SharedPlace>().views()->place(call.memory()[0]);
+}
+
+// Returns true if MPI can make a call as its options want it.
+inline bool library_can(const Call& call) {
+  return !call.options().progress_thread && !call.options().codec && call.knows();
+}
+
+HEDDLE_FULL_INLINE bool polled(const Call& call) {
+  return call.options().watch_library || call.comm().attached<CallLines>().requested();
+}
+
+HEDDLE_FULL_INLINE bool library_at_once(const Call& call) {
+  const CallOptions& options = call.options();
+  if (options.algorithm || !options.codec_domains.empty() || !library_can(call) || polled(call))
+    return false;
+  const CallSize size = call.size();
+  if (in_shared_view(call, size)) return false;
+  if (options.costs == nullptr) return true;
+  return options.costs->machine().ranks() == call.comm().size() &&
+         call.comm()
+             .attached<CallLines>()
+             .choose(*options.costs, size, true, may_share(call, size.bytes))
+             .library;
+}
+
+// Chooses for a call that names no algorithm and may merge in any order.
+inline void choose(const Call& call, PerformerKey& key, bool blocking) {
+  const CallOptions& options = call.options();
+  if (key.in_place) {
+    key.choice = {.piece = shared_piece, .shared = true};
+    return;
+  }
+  const bool library = library_can(call);
+  if (options.costs != nullptr) {
+    key.choice = call.comm().attached<CallLines>().choose(*options.costs, call.size(), library,
+                                                          blocking && may_share(call, key.bytes));
+    if (!key.choice.library) key.costs = options.costs;
+    // Costs put actions in order: with copies among them it might not be that of other ranks.
+    key.apart = false;
+    if (!key.choice.library || library) return;
+  }
+  key.choice.library = library;
+  if (library) return;
+  key.usual = true;
+  key.choice.algorithm = usual(key.collective, key.bytes, call.comm().size(), key.root);
+}
+
+HEDDLE_FULL_INLINE void decide(const Call& call, PerformerKey& key, bool blocking) {
+  const CallOptions& options = call.options();
+  const bool in_order = !call.by().commutes() && !schedule::is_scan(key.collective);
+  if (in_order) merge_in_order(key);
+  key.codec = options.codec;
+  if (key.codec) key.codec_domains = options.codec_domains;
+  key.in_place = blocking && in_shared_view(call, {key.collective, key.bytes});
+  if (options.algorithm) {
+    if (in_order && !keeps_order(*options.algorithm, options.levels))
+      throw infeasible(
+          {call.where(),
+           "the reduction is not commutative, and the algorithm does not keep its order",
+           text(*options.algorithm),
+           "choose star, binomial_tree or levels of these, or no algorithm"});
+    key.choice.algorithm = *options.algorithm;
+    key.chunks = options.chunks;
+    if (*options.algorithm == schedule::Algorithm::hierarchical) key.choice.levels = options.levels;
+    return;
+  }
+  expects(options.costs == nullptr || options.costs->machine().ranks() == call.comm().size(), [&] {
+    return ErrorInfo{call.where(), "the cost table was measured for another number of ranks",
+                     text("the table has ", options.costs->machine().ranks(),
+                          " ranks, the communicator ", call.comm().size())};
+  });
+  if (in_order)
+    key.choice.algorithm = schedule::Algorithm::binomial_tree;
+  else
+    choose(call, key, blocking);
 }
 
 }  // namespace heddle::inline v0::impl

@@ -13,25 +13,22 @@
 #include <optional>
 #include <string>
 #include <typeindex>
-#include <utility>
 #include <vector>
 
-#include <Kokkos_Core.hpp>
 #include <mpi.h>
 
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/lane_shift.hpp>
+#include <heddle/collective/impl/instance.hpp>
 #include <heddle/collective/request.hpp>
-#include <heddle/comm/device_transport.hpp>
-#include <heddle/comm/gpu_aware.hpp>
+#include <heddle/comm/device_path.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/codec.hpp>
+#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/execute/executor.hpp>
-#include <heddle/execute/slice.hpp>
-#include <heddle/memory/message_memory.hpp>
+#include <heddle/execute/execute_options.hpp>
+#include <heddle/execute/task.hpp>
 #include <heddle/plan/collective_choice.hpp>
 #include <heddle/plan/cost_table.hpp>
 #include <heddle/schedule/collective/collective.hpp>
@@ -39,10 +36,6 @@
 
 namespace heddle::inline v0 {
 namespace impl {
-
-/// The addresses of a call: its data, or its input and its output; and the memory in which its
-/// codec keeps errors.
-using CallMemory = std::array<std::byte*, 3>;
 
 /// The collective of a call and its bytes, by which the choice of its performer is made.
 struct CallSize {
@@ -114,102 +107,6 @@ class Performer {
   std::size_t m_slot = none;
 };
 
-/// The one whose Views lie in `MemorySpace`. Not inline, so that heddle::compiled has that of the
-/// host.
-template <class MemorySpace>
-class PerformerIn final : public Performer {
-  using Shifted = LaneShift<MpiTransport>;
-  using Carrier = DeviceTransport<Shifted, MemorySpace>;
-
- public:
-  PerformerIn(PerformerKey key, MpiTransport& transport, const CallMemory& memory);
-  ~PerformerIn() override;
-
-  void begin(const CallMemory& memory, std::size_t lane, const ExecuteOptions& options) override;
-  bool advance(Handler handler) override;
-  void finish(Handler handler) override;
-  void abort(const std::string& doing, const char* reason) noexcept override;
-  [[nodiscard]] const Schedule& schedule() const noexcept override { return m_schedule; }
-  [[nodiscard]] Bytes scratch() const noexcept override;
-
- private:
-  std::byte* bind(BufferId id, const Buffer& buffer);
-
-  Shifted m_shifted;
-  Carrier m_carrier;
-  CallMemory m_memory;
-  Schedule m_schedule;
-  std::vector<std::pair<BufferId, std::size_t>> m_bound;  ///< and the number of its memory
-  Bytes m_kept = 0;                                       ///< bytes of the third that are in use
-  std::vector<Kokkos::View<std::byte*, MemorySpace>> m_scratch;
-  Executor<Carrier> m_executor;  // refers to those above
-};
-
-template <class MemorySpace>
-PerformerIn<MemorySpace>::PerformerIn(PerformerKey key, MpiTransport& transport,
-                                      const CallMemory& memory)
-    : Performer(std::move(key)),
-      m_shifted(transport),
-      m_carrier(m_shifted, device_path(this->key().path, memory::impl::on_host<MemorySpace>,
-                                       gpu_aware<MemorySpace>())),
-      m_memory(memory),
-      m_schedule(schedule_of(this->key(), transport.size())),
-      m_executor(slice(m_schedule, transport.rank(),
-                       [&](BufferId id, const Buffer& buffer) { return bind(id, buffer); }),
-                 m_carrier) {}
-
-template <class MemorySpace>
-PerformerIn<MemorySpace>::~PerformerIn() = default;
-
-template <class MemorySpace>
-void PerformerIn<MemorySpace>::begin(const CallMemory& memory, std::size_t lane,
-                                     const ExecuteOptions& options) {
-  for (const auto& [id, which] : m_bound)
-    if (m_memory[which] != memory[which]) m_executor.rebind(id, m_memory[which], memory[which]);
-  m_memory = memory;
-  m_shifted.shift(lane);
-  m_executor.options(options);
-  m_executor.begin();
-}
-
-template <class MemorySpace>
-bool PerformerIn<MemorySpace>::advance(Handler handler) {
-  return m_executor.advance(handler);
-}
-
-template <class MemorySpace>
-void PerformerIn<MemorySpace>::finish(Handler handler) {
-  m_executor.finish(handler);
-}
-
-template <class MemorySpace>
-void PerformerIn<MemorySpace>::abort(const std::string& doing, const char* reason) noexcept {
-  m_executor.abort(doing, reason);
-}
-
-template <class MemorySpace>
-Bytes PerformerIn<MemorySpace>::scratch() const noexcept {
-  Bytes bytes = 0;
-  for (const auto& view : m_scratch) bytes += view.size();
-  return bytes;
-}
-
-template <class MemorySpace>
-std::byte* PerformerIn<MemorySpace>::bind(BufferId id, const Buffer& buffer) {
-  if (buffer.transient) {
-    if (buffer.bytes == 0) return nullptr;
-    m_scratch.push_back(
-        memory::message_buffer<MemorySpace>("heddle::collective::scratch", buffer.bytes));
-    return m_scratch.back().data();
-  }
-  if (const Bytes bytes = kept_bytes(m_schedule, buffer); bytes != 0) {
-    m_bound.emplace_back(id, 2);
-    return m_memory[2] + std::exchange(m_kept, m_kept + bytes);
-  }
-  m_bound.emplace_back(id, m_schedule[buffer.label] == "output" ? 1 : 0);
-  return m_memory[m_bound.back().second];
-}
-
 /// Messages of a communicator's collectives, and the performers that use them. The k-th operation
 /// of a line has lanes of its own, k modulo the number of operations that may be under way: as all
 /// ranks start them in the same order, no message can meet one of another operation, whichever are
@@ -220,15 +117,10 @@ class CallLine {
   /// messages wait no longer for a rank that does not answer than `watchdog` says, as calls do.
   CallLine(MPI_Comm comm, std::size_t slots, Seconds watchdog);
 
-  /// A performer for `key` that has begun, for `work`, which end() must be told the end of.
-  template <class MemorySpace>
-  Performer& begin(const PerformerKey& key, const CallMemory& memory, const ExecuteOptions& options,
-                   Work* work) {
-    if (!latest(key))
-      m_performers.push_back(std::make_unique<PerformerIn<MemorySpace>>(key, m_transport, memory));
-    begin(*m_performers.back(), memory, options, work);
-    return *m_performers.back();
-  }
+  /// A performer for `key` in the memory of `by`. It has begun for `work`, whose end end() must be
+  /// told.
+  Performer& begin(const PerformerKey& key, const Instance& by, const CallMemory& memory,
+                   const ExecuteOptions& options, Work* work);
 
   /// Begins with one that nobody has.
   void begin(Performer& performer, const CallMemory& memory, const ExecuteOptions& options,
@@ -293,20 +185,10 @@ class CallLines {
 
   /// The line of the next operation. Where one is made, with its `watchdog`, `meet()` comes first,
   /// which returns when all ranks have called it.
-  template <class Meet>
-  CallLine& line(bool of_a_thread, Seconds watchdog, Meet&& meet) {
-    auto& line = of_a_thread ? m_threads[m_started++ % m_threads.size()] : m_caller;
-    if (line == nullptr) {
-      meet();
-      line = made(of_a_thread ? 1 : concurrent, watchdog);
-    }
-    return *line;
-  }
+  CallLine& line(bool of_a_thread, Seconds watchdog, FunctionRef<void()> meet);
 
  private:
   static constexpr std::size_t concurrent = 256;
-
-  [[nodiscard]] std::unique_ptr<CallLine> made(std::size_t slots, Seconds watchdog) const;
 
   struct Chosen {
     const CostTable* costs = nullptr;
@@ -330,6 +212,4 @@ class CallLines {
 
 #if HEDDLE_FULL_HEADER_ONLY
 #include <heddle/collective/impl/performer.ipp>
-#else
-extern template class heddle::v0::impl::PerformerIn<Kokkos::HostSpace>;
 #endif

@@ -10,14 +10,16 @@
 #include <memory>
 #include <utility>
 
-#include <Kokkos_Core.hpp>
 #include <mpi.h>
 
+#include <heddle/collective/impl/instance.hpp>
 #include <heddle/collective/impl/performer.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/mpi_transport.hpp>
+#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/plan/collective_choice.hpp>
 #include <heddle/plan/cost_table.hpp>
 #include <heddle/schedule/collective/collective.hpp>
@@ -60,10 +62,6 @@ HEDDLE_FULL_INLINE Performer::Performer(PerformerKey key) : m_key(std::move(key)
 
 HEDDLE_FULL_INLINE Performer::~Performer() = default;
 
-#if !HEDDLE_FULL_HEADER_ONLY
-template class PerformerIn<Kokkos::HostSpace>;
-#endif
-
 HEDDLE_FULL_INLINE CallLine::CallLine(MPI_Comm comm, std::size_t slots, Seconds watchdog)
     : m_transport(comm, options(watchdog)), m_works(slots) {}
 
@@ -75,6 +73,14 @@ HEDDLE_FULL_INLINE void CallLine::begin(Performer& performer, const CallMemory& 
   m_works[slot] = work;
   ++m_under_way;
   performer.begin(memory, slot * lanes, options);
+}
+
+HEDDLE_FULL_INLINE Performer& CallLine::begin(const PerformerKey& key, const Instance& by,
+                                              const CallMemory& memory,
+                                              const ExecuteOptions& options, Work* work) {
+  if (!latest(key)) m_performers.push_back(by.performer(key, m_transport, memory));
+  begin(*m_performers.back(), memory, options, work);
+  return *m_performers.back();
 }
 
 HEDDLE_FULL_INLINE void CallLine::end(Performer& performer) noexcept {
@@ -142,9 +148,14 @@ HEDDLE_FULL_INLINE void CallLines::further() {
   if (under_way()) m_caller->further(nullptr);
 }
 
-HEDDLE_FULL_INLINE std::unique_ptr<CallLine> CallLines::made(std::size_t slots,
-                                                             Seconds watchdog) const {
-  return std::make_unique<CallLine>(m_comm, slots, watchdog);
+HEDDLE_FULL_INLINE CallLine& CallLines::line(bool of_a_thread, Seconds watchdog,
+                                             FunctionRef<void()> meet) {
+  auto& line = of_a_thread ? m_threads[m_started++ % m_threads.size()] : m_caller;
+  if (line == nullptr) {
+    meet();
+    line = std::make_unique<CallLine>(m_comm, of_a_thread ? 1 : concurrent, watchdog);
+  }
+  return *line;
 }
 
 }  // namespace heddle::inline v0::impl

@@ -16,6 +16,7 @@
 #include <heddle/collective/impl/performer.hpp>
 #include <heddle/collective/impl/shared_views.hpp>
 #include <heddle/comm/shared_transport.hpp>
+#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/shared_blocks.hpp>
@@ -48,15 +49,8 @@ class SharedLine {
   /// A performer for `key`; null where it would take more than `bound`, with all that is kept, or
   /// than the host has. Where one is made, `meet()` comes first, which returns when all ranks have
   /// called it, and they wait for each other as long as `watchdog` says.
-  template <class Meet>
   Performer* find(const PerformerKey& key, const CallMemory& memory, Seconds watchdog, Bytes bound,
-                  Meet&& meet) {
-    if (!latest(key, bound)) {
-      meet();
-      make(key, memory, watchdog, bound);
-    }
-    return m_kept.back().performer.get();
-  }
+                  FunctionRef<void()> meet);
 
  private:
   struct Kept {
@@ -97,14 +91,7 @@ class SharedPlace {
   ~SharedPlace();
 
   /// Made after `meet()`, which returns when all ranks have called it, and with `options` for good.
-  template <class Meet>
-  SharedLine& line(Meet&& meet, const SharedOptions& options = {}) {
-    if (m_line == nullptr) {
-      meet();
-      make(options);
-    }
-    return *m_line;
-  }
+  SharedLine& line(FunctionRef<void()> meet, const SharedOptions& options = {});
 
   /// The memory that all ranks see; null where none was ever shared.
   [[nodiscard]] const SharedViews* views() const noexcept {
@@ -112,8 +99,6 @@ class SharedPlace {
   }
 
  private:
-  void make(const SharedOptions& options);
-
   MPI_Comm m_comm;
   std::unique_ptr<SharedLine> m_line;
 };

@@ -20,6 +20,7 @@
 #include <heddle/collective/impl/shared_views.hpp>
 #include <heddle/comm/shared_transport.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
@@ -165,6 +166,16 @@ HEDDLE_FULL_INLINE Schedule SharedLine::schedule_of(const PerformerKey& key) con
   return shared_schedule_of(key, m_transport.size(), m_transport.domains());
 }
 
+HEDDLE_FULL_INLINE Performer* SharedLine::find(const PerformerKey& key, const CallMemory& memory,
+                                               Seconds watchdog, Bytes bound,
+                                               FunctionRef<void()> meet) {
+  if (!latest(key, bound)) {
+    meet();
+    make(key, memory, watchdog, bound);
+  }
+  return m_kept.back().performer.get();
+}
+
 // The key of a call in memory that ranks share, which no path of messages tells apart.
 inline PerformerKey key_in_memory(PerformerKey key) {
   key.path = {};
@@ -208,8 +219,13 @@ HEDDLE_FULL_INLINE SharedPlace::SharedPlace(MPI_Comm comm) : m_comm(comm) {}
 
 HEDDLE_FULL_INLINE SharedPlace::~SharedPlace() = default;
 
-HEDDLE_FULL_INLINE void SharedPlace::make(const SharedOptions& options) {
-  m_line = std::make_unique<SharedLine>(m_comm, options);
+HEDDLE_FULL_INLINE SharedLine& SharedPlace::line(FunctionRef<void()> meet,
+                                                 const SharedOptions& options) {
+  if (m_line == nullptr) {
+    meet();
+    m_line = std::make_unique<SharedLine>(m_comm, options);
+  }
+  return *m_line;
 }
 
 }  // namespace heddle::inline v0::impl

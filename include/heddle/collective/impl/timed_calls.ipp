@@ -8,19 +8,102 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include <Kokkos_Core.hpp>
 #include <mpi.h>
 
+#include <heddle/collective/all_gather.hpp>
+#include <heddle/collective/all_reduce.hpp>
+#include <heddle/collective/all_to_all.hpp>
+#include <heddle/collective/barrier.hpp>
+#include <heddle/collective/broadcast.hpp>
+#include <heddle/collective/gather.hpp>
+#include <heddle/collective/impl/call.hpp>
+#include <heddle/collective/impl/perform.hpp>
+#include <heddle/collective/impl/performer.hpp>
+#include <heddle/collective/impl/scan_call.hpp>
 #include <heddle/collective/impl/timed_calls.hpp>
+#include <heddle/collective/reduce.hpp>
+#include <heddle/collective/reduce_scatter.hpp>
+#include <heddle/collective/scatter.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
+#include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
+#include <heddle/plan/collective_choice.hpp>
+#include <heddle/schedule/collective/algorithm.hpp>
 
 namespace heddle::inline v0::impl {
+
+HEDDLE_FULL_INLINE TimedCalls::TimedCalls(const TimedInstances& by, schedule::Collective collective,
+                                          Bytes bytes, const Communicator& comm,
+                                          const CostTable& costs, Seconds watchdog)
+    : m_by(by),
+      m_collective(collective),
+      m_blocks(bytes / sizeof(float), static_cast<std::size_t>(comm.size())),
+      m_comm(&comm),
+      m_costs(&costs) {
+  m_options.execute.watchdog = watchdog;
+  m_counted = m_options;
+  for (std::size_t r = 0; r < m_blocks.ranks() && !m_blocks.even(); ++r)
+    m_counted.counts.push_back(m_blocks.count(r));
+  constexpr const char* label = "heddle::collective::measured";
+  const std::size_t whole = std::max(m_blocks.total(), m_blocks.count(0) * m_blocks.ranks());
+  m_in = by.moves.zeros(label, m_blocks.total() * sizeof(float));
+  m_out = by.moves.zeros(label, whole * sizeof(float));
+}
+
+HEDDLE_FULL_INLINE std::function<void()> TimedCalls::operator()(
+    const CollectiveChoice& choice) const {
+  const std::shared_ptr<Call> made = call();
+  made->exchange();
+  made->check();
+  PerformerKey key = made->key();
+  key.choice = choice;
+  if (!choice.library) key.costs = m_costs;
+  return [made, key = std::move(key)] { perform(*made, key); };
+}
+
+HEDDLE_FULL_INLINE std::unique_ptr<Call> TimedCalls::call() const {
+  using schedule::Collective;
+  using View = Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  // Only the addresses count, in whichever memory they are.
+  auto* const in_data = reinterpret_cast<float*>(m_in.data);
+  auto* const out_data = reinterpret_cast<float*>(m_out.data);
+  const std::size_t all = m_blocks.total();
+  const std::size_t mine = m_blocks.count(+m_comm->rank());
+  const View in(in_data, all), out(out_data, all);
+  const View my_in(in_data, mine), my_out(out_data, mine);
+  const View from_all(out_data, mine * m_blocks.ranks());
+  const auto level = ContractLevel::local;
+  const CallArguments moves(m_by.moves, *m_comm, m_options, level);
+  const CallArguments counted(m_by.moves, *m_comm, m_counted, level);
+  const CallArguments adds(m_by.adds, *m_comm, m_options, level);
+  const auto kept = [](Call&& call) {
+    call.keep();
+    return call.moved();
+  };
+  const Rank root{0};
+  switch (m_collective) {
+    case Collective::all_reduce: return kept(AllReduceCall(adds, in));
+    case Collective::reduce_scatter: return kept(ReduceScatterCall(adds, in, my_out));
+    case Collective::all_gather: return kept(AllGatherCall(moves, my_in, out));
+    case Collective::all_to_all: return kept(AllToAllCall(moves, in, from_all));
+    case Collective::broadcast: return kept(BroadcastCall(moves, in, root));
+    case Collective::reduce: return kept(ReduceCall(adds, in, root));
+    case Collective::gather: return kept(GatherCall(counted, my_in, out, root));
+    case Collective::scatter: return kept(ScatterCall(counted, in, my_out, root));
+    case Collective::inclusive_scan:
+    case Collective::exclusive_scan: return kept(ScanCall(m_collective, adds, in));
+    case Collective::barrier: break;
+  }
+  return kept(BarrierCall(moves));
+}
 
 HEDDLE_FULL_INLINE double nine_tenths(std::vector<double> sample) {
   const auto last = sample.begin() + static_cast<std::ptrdiff_t>((9 * sample.size() + 9) / 10 - 1);

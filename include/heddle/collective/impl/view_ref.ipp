@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of view_ref.hpp.
+
+#include <cstddef>
+
+#include <heddle/collective/impl/view_ref.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/layout/strided_block.hpp>
+
+namespace heddle::inline v0::impl {
+
+HEDDLE_FULL_INLINE void ViewRef::keep() {
+  if (m_view == nullptr || m_kept != nullptr) return;
+  m_kept = m_copy(m_view);
+  m_view = m_kept.get();
+}
+
+HEDDLE_FULL_INLINE bool ViewRef::in_index_order() const noexcept {
+  bool ordered = true;
+  std::size_t inside = 1;
+  for (std::size_t axis = axes; axis-- > 0; inside *= extents[axis])
+    ordered = ordered && (extents[axis] == 1 || static_cast<std::size_t>(strides[axis]) == inside);
+  return ordered || inside == 0;
+}
+
+HEDDLE_FULL_INLINE std::byte* ViewRef::place_of(std::size_t number) const noexcept {
+  std::ptrdiff_t offset = 0;
+  for (std::size_t axis = axes; axis-- > 0;) {
+    const std::size_t extent = axis == 0 ? number + 1 : extents[axis];
+    offset += static_cast<std::ptrdiff_t>(number % extent) * strides[axis];
+    number /= extent;
+  }
+  return data + offset * static_cast<std::ptrdiff_t>(element);
+}
+
+HEDDLE_FULL_INLINE StridedBlock ViewRef::block() const {
+  StridedBlock block(element);
+  for (std::size_t axis = axes; axis-- > 0;)
+    block = block.repeated(extents[axis], strides[axis] * static_cast<std::ptrdiff_t>(element));
+  return block;
+}
+
+HEDDLE_FULL_INLINE void expect_size(const char* where, const char* name, const ViewRef& view,
+                                    std::size_t size) {
+  expects(view.size == size, [&] {
+    return ErrorInfo{where, text("the ", name, " has the wrong size"),
+                     text(view.label(), " has ", view.size, " elements, expected ", size)};
+  });
+}
+
+}  // namespace heddle::inline v0::impl
