@@ -184,7 +184,9 @@ class Executor {
   }
 
   /// Replaces the options, except for `mover`, and for `record`, which record() changes.
-  void options(ExecuteOptions options) noexcept {
+  /// @throws contract_error if a time is out of range; then the options do not change.
+  void options(ExecuteOptions options) {
+    expect_valid(options, "heddle::Executor::options");
     options.record = m_options.record;
     options.mover = m_options.mover;
     m_options = std::move(options);
