@@ -87,7 +87,8 @@ HEDDLE_INLINE double EmpiricalTimes::mean_of_least(int walkers) const {
 }
 
 HEDDLE_INLINE ShiftedExponential ShiftedExponential::fit(const EmpiricalTimes& runs) {
-  return {runs.times().front(), runs.mean_of_least(1) - runs.times().front()};
+  // The mean of equal runs may be rounded down.
+  return {runs.times().front(), std::max(runs.mean_of_least(1) - runs.times().front(), 0.0)};
 }
 
 HEDDLE_INLINE double ShiftedExponential::share_within(double time) const {

@@ -182,6 +182,14 @@ HEDDLE_INLINE Schedule sequence_schedule(const SequenceCandidate& candidate,
   heddle::impl::expect_enumerator(where, "SequenceCandidate::method", candidate.method,
                                   SequenceMethod::token_ring);
   heddle::impl::expect_enumerator(where, "SequenceCandidate::near", candidate.near, NearAxis::ring);
+  expects(candidate.heads >= 1 && candidate.ring >= 1 && form.ranks % candidate.heads == 0 &&
+              form.ranks / candidate.heads == candidate.ring && candidate.heads <= form.key_heads(),
+          [&] {
+            return ErrorInfo{
+                where, "the candidate does not fit the form",
+                text(candidate.heads, " heads ranks times ", candidate.ring, " ring ranks; ",
+                     form.ranks, " ranks, ", form.key_heads(), " K,V heads")};
+          });
   const bool takes_heads = candidate.method == SequenceMethod::ulysses;
   expects(candidate.method == SequenceMethod::usp ||
               (takes_heads ? candidate.ring : candidate.heads) == 1,
@@ -190,14 +198,6 @@ HEDDLE_INLINE Schedule sequence_schedule(const SequenceCandidate& candidate,
                 where, text(candidate.method, " has one axis only"),
                 text(candidate.heads, " heads ranks times ", candidate.ring, " ring ranks"),
                 "use usp for two axes"};
-          });
-  expects(candidate.heads >= 1 && candidate.ring >= 1 && form.ranks % candidate.heads == 0 &&
-              form.ranks / candidate.heads == candidate.ring && candidate.heads <= form.key_heads(),
-          [&] {
-            return ErrorInfo{
-                where, "the candidate does not fit the form",
-                text(candidate.heads, " heads ranks times ", candidate.ring, " ring ranks; ",
-                     form.ranks, " ranks, ", form.key_heads(), " K,V heads")};
           });
   std::vector<std::vector<Rank>> heads_groups(static_cast<std::size_t>(candidate.ring));
   std::vector<std::vector<Rank>> rings(static_cast<std::size_t>(candidate.heads));
