@@ -51,8 +51,8 @@ struct BasicAttentionCosts {
   T user = {};                       ///< a user action
   T latency = {};                    ///< the latency of every move
   T per_byte = {};                   ///< occupancy of the channel by a move, per byte
-  Bytes query_bytes = 0;  ///< of a token of the form, to reject schedules of others; 0: unchecked
-  Bytes key_bytes = 0;    ///< of a token of the form, likewise
+  Bytes query_bytes = 0;             ///< query bytes of a token; 0: the form is not checked
+  Bytes key_bytes = 0;               ///< key bytes of a token
 
   /// Checks all costs. @throws contract_error if one is negative, infinite or not a number. The
   ///         error names the member.
