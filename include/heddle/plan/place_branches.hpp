@@ -56,8 +56,8 @@ struct PlacedBranches {
 /// @param graph forwards only; edges at a backward pass are not used
 /// @param costs prices the stages and the messages, as in simulate()
 /// @param options the workers, the outputs and the steps of the search
-/// @throws contract_error if there are no workers, more than 2^20, or no stages, if the sizes are not one for each
-///         stage, or if the graph has a cycle or an edge to no stage.
+/// @throws contract_error if there are no workers, more than 2^20, or no stages, if the sizes are
+///         not one for each stage, or if the graph has a cycle or an edge to no stage.
 template <Costs C>
 [[nodiscard]] PlacedBranches<typename C::Time> place_branches(const StageGraph& graph,
                                                               const C& costs,
