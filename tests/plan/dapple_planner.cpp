@@ -155,7 +155,7 @@ TEST_CASE("the pivot is the last stage, unless an earlier one outlasts what is b
   for (const auto& run : {std::pair{Stages{}, 1}, {Stages{{1, 1, 0}}, 0}})
     CHECK_THAT(
         test::message_of<contract_error>([&] { (void)plan::pivot_latency(run.first, run.second); }),
-        ContainsSubstring("heddle::plan::pivot_stage") && ContainsSubstring("at least one"));
+        ContainsSubstring("heddle::plan::pivot_latency") && ContainsSubstring("at least one"));
 }
 
 TEST_CASE("the pivot formula is exact if the last stage is the pivot and nothing waits for it") {

@@ -86,7 +86,7 @@ TEST_CASE("a search counts training and evaluation, and its score follows the ac
   CHECK_THAT(message_of<contract_error>([] {
                (void)plan::operations(plan::DenseLayer{0, 1});
              }),
-             ContainsSubstring("a dense layer with a size of 0"));
+             ContainsSubstring("a dense layer with inputs = 0"));
 }
 
 TEST_CASE("proposals by TPE find better points than random ones") {

@@ -148,7 +148,7 @@ TEST_CASE("sizes that make no transformer are refused", "[plan][program]") {
   refused({.layers = 0}, "layers = 0");
   refused({.width = 62}, "width 62, heads 4");
   refused({.kv_heads = 3}, "kv_heads 3");
-  refused({.vocabulary = -1}, "vocabulary is too small");
+  refused({.vocabulary = -1}, "vocabulary = -1");
   refused({.activation = "sine"}, "'sine'");
 }
 

@@ -22,6 +22,7 @@
 #include <heddle/comm/environment.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 
@@ -29,7 +30,7 @@ namespace heddle::inline v0 {
 
 HEDDLE_FULL_INLINE std::ostream& operator<<(std::ostream& out, ThreadLevel level) {
   constexpr const char* names[] = {"single", "funneled", "serialized", "multiple"};
-  return out << names[static_cast<int>(level)];
+  return out << impl::enumerator_name(names, level);
 }
 
 namespace impl {

@@ -98,7 +98,8 @@ class AnyExecutor {
   void rebind(BufferId buffer, const std::byte* from, std::byte* to) noexcept;
 
   /// Replaces the options, except for `mover`, and for `record`, which record() changes.
-  void options(ExecuteOptions options) noexcept;
+  /// @throws contract_error if a time is out of range; then the options do not change.
+  void options(ExecuteOptions options);
 
   /// Returns the program that it runs.
   [[nodiscard]] const Program& program() const noexcept { return m_program; }

@@ -140,7 +140,8 @@ HEDDLE_INLINE void AnyExecutor::rebind(BufferId buffer, const std::byte* from,
     if (use.buffer == buffer && use.data != nullptr) use.data = to + (use.data - from);
 }
 
-HEDDLE_INLINE void AnyExecutor::options(ExecuteOptions options) noexcept {
+HEDDLE_INLINE void AnyExecutor::options(ExecuteOptions options) {
+  expect_valid(options, "heddle::Executor::options");
   options.record = m_options.record;
   options.mover = m_options.mover;
   m_options = std::move(options);

@@ -15,6 +15,7 @@
 
 #include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 
@@ -34,7 +35,7 @@ enum class ShardLevel : std::uint8_t {
 /// Prints the level's name, for example `node`.
 inline std::ostream& operator<<(std::ostream& out, ShardLevel level) {
   constexpr const char* names[] = {"rank", "pair", "node", "world"};
-  return out << names[static_cast<int>(level)];
+  return out << impl::enumerator_name(names, level);
 }
 
 /// The levels at which the weights and gradients are divided. The data of the optimiser are always

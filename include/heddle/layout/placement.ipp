@@ -10,6 +10,7 @@
 #include <ostream>
 #include <variant>
 
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/layout/placement.hpp>
 
@@ -17,7 +18,7 @@ namespace heddle::inline v0 {
 
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, Merge merge) {
   constexpr std::array names = {"sum", "product", "min", "max"};
-  return out << names[static_cast<std::size_t>(merge)];
+  return out << impl::enumerator_name(names, merge);
 }
 
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Shard& shard) {

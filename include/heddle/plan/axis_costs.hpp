@@ -34,16 +34,19 @@ struct AxisCosts {
   Seconds ring = 0;     ///< per byte that each rank sends to the next one of its ring
   Seconds pairs = 0;    ///< per byte of each message, if each rank sends one to each other rank
 
+  /// Checks the members and a number of bytes on behalf of the function `where`.
+  /// @throws contract_error if there is no rank, or if a time or `n` is negative, infinite or not a
+  ///         number. So do the functions below.
+  void expect_valid(const char* where, double n) const;
   /// Returns the time of an all-reduce of n bytes. One rank takes no time.
-  [[nodiscard]] Seconds all_reduce(double n) const noexcept;
+  [[nodiscard]] Seconds all_reduce(double n) const;
   /// Returns the time of an all-gather to n bytes, which is that of a reduce-scatter of n bytes.
-  [[nodiscard]] Seconds all_gather(double n) const noexcept;
+  [[nodiscard]] Seconds all_gather(double n) const;
   /// Returns the time of an all-to-all of a tensor of n bytes in all.
-  [[nodiscard]] Seconds all_to_all(double n) const noexcept;
+  [[nodiscard]] Seconds all_to_all(double n) const;
   /// Returns the time to change the form of a tensor of n bytes, infinity if there is no such
   /// change.
-  [[nodiscard]] Seconds change(const TensorForm& from, const TensorForm& to,
-                               double n) const noexcept;
+  [[nodiscard]] Seconds change(const TensorForm& from, const TensorForm& to, double n) const;
 };
 
 /// Returns the prices of an axis whose groups all communicate at once. `ring` is the time per byte
@@ -53,8 +56,9 @@ struct AxisCosts {
 /// @param machine  the links and ports
 /// @param groups   the ranks of each group, in the order of its ring; all of one size
 /// @param start    seconds that each collective takes before its first message
-/// @throws contract_error if there is no group, if the groups differ in size, or if `start` is
-///         negative, infinite or not a number.
+/// @throws contract_error if there is no group, if the groups differ in size, if a group names a
+///         rank that the machine does not have or one twice, or if `start` is negative, infinite or
+///         not a number.
 [[nodiscard]] AxisCosts axis_costs(const Machine& machine,
                                    const std::vector<std::vector<Rank>>& groups, Seconds start = 0);
 

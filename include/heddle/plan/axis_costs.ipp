@@ -23,24 +23,40 @@
 
 namespace heddle::inline v0::plan {
 
-HEDDLE_INLINE Seconds AxisCosts::all_gather(double n) const noexcept {
+HEDDLE_INLINE void AxisCosts::expect_valid(const char* where, double n) const {
+  expects(ways >= 1, [&] {
+    return ErrorInfo{where, "an axis has at least one rank", text("ways = ", ways)};
+  });
+  heddle::impl::expect_time(where, "start", start);
+  heddle::impl::expect_time(where, "latency", latency);
+  heddle::impl::expect_time(where, "ring", ring);
+  heddle::impl::expect_time(where, "pairs", pairs);
+  expects(heddle::impl::is_time(n), [&] {
+    return ErrorInfo{where, "a number of bytes must be finite and at least 0", text("n = ", n)};
+  });
+}
+
+HEDDLE_INLINE Seconds AxisCosts::all_gather(double n) const {
+  expect_valid("heddle::plan::AxisCosts::all_gather", n);
   if (ways < 2) return 0;
   const double p = ways;
   return start + (p - 1) * latency + (p - 1) / p * n * ring;
 }
 
-HEDDLE_INLINE Seconds AxisCosts::all_reduce(double n) const noexcept {
-  return ways < 2 ? 0 : 2 * all_gather(n) - start;
+HEDDLE_INLINE Seconds AxisCosts::all_reduce(double n) const {
+  const Seconds gather = all_gather(n);
+  return ways < 2 ? 0 : 2 * gather - start;
 }
 
-HEDDLE_INLINE Seconds AxisCosts::all_to_all(double n) const noexcept {
+HEDDLE_INLINE Seconds AxisCosts::all_to_all(double n) const {
+  expect_valid("heddle::plan::AxisCosts::all_to_all", n);
   if (ways < 2) return 0;
   const double p = ways;
   return start + (p - 1) * latency + n / (p * p) * pairs;
 }
 
 HEDDLE_INLINE Seconds AxisCosts::change(const TensorForm& from, const TensorForm& to,
-                                        double n) const noexcept {
+                                        double n) const {
   using enum TensorForm::Kind;
   if (from == to) return 0;
   if (to.kind == partial) return std::numeric_limits<Seconds>::infinity();
@@ -59,6 +75,18 @@ HEDDLE_INLINE AxisCosts axis_costs(const Machine& machine,
                      text(groups.size(), " groups")};
   });
   heddle::impl::expect_time("heddle::plan::axis_costs", "start", start);
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    for (std::size_t i = 0; i < groups[g].size(); ++i) {
+      const auto here = groups[g].begin() + static_cast<std::ptrdiff_t>(i);
+      expects(+*here < static_cast<std::size_t>(machine.ranks()) &&
+                  std::find(groups[g].begin(), here, *here) == here,
+              [&] {
+                return ErrorInfo{
+                    "heddle::plan::axis_costs",
+                    "a group names a rank that does not exist, or one twice",
+                    text("groups[", g, "][", i, "] is rank ", *here, " of ", machine.ranks())};
+              });
+    }
   AxisCosts costs{.ways = static_cast<int>(groups.front().size()), .start = start};
   impl::ByteTimes ring(machine), pairs(machine);
   for (const std::vector<Rank>& group : groups)

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <ostream>
 #include <utility>
@@ -56,7 +57,12 @@ namespace impl {
   } else {
     block = std::ranges::max(options.blocks);
   }
-  options.chunks = static_cast<int>(std::max<Bytes>((block + choice.piece - 1) / choice.piece, 1));
+  const Bytes chunks = std::max<Bytes>(block / choice.piece + (block % choice.piece != 0), 1);
+  expects(chunks <= static_cast<Bytes>(std::numeric_limits<int>::max()), [&] {
+    return ErrorInfo{"heddle::CollectiveChoice", "the pieces of a block are too many",
+                     text("blocks of ", block, " bytes in pieces of ", choice.piece)};
+  });
+  options.chunks = static_cast<int>(chunks);
   return options;
 }
 

@@ -101,6 +101,9 @@ class CostTable {
   [[nodiscard]] static Seconds between(const Row& left, const Row& right,
                                        const CollectiveChoice& choice, Bytes bytes);
 
+  /// Returns the place of a collective in m_rows. @throws contract_error if it is unknown.
+  [[nodiscard]] static std::size_t row_of(schedule::Collective collective);
+
   [[nodiscard]] static CostTable read_lines(const std::string& lines);
 
   void read_time(const std::string& line);

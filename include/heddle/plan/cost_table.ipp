@@ -23,6 +23,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/file.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
@@ -71,6 +72,12 @@ template <class T>
 
 }  // namespace impl
 
+HEDDLE_INLINE std::size_t CostTable::row_of(schedule::Collective collective) {
+  impl::expect_enumerator(impl::cost_table, "collective", collective,
+                          static_cast<schedule::Collective>(schedule::collective_count - 1));
+  return static_cast<std::size_t>(collective);
+}
+
 HEDDLE_INLINE CostTable::CostTable(Machine machine) : m_machine(std::move(machine)) {}
 
 HEDDLE_INLINE void CostTable::set(schedule::Collective collective, Bytes bytes,
@@ -81,7 +88,7 @@ HEDDLE_INLINE void CostTable::set(schedule::Collective collective, Bytes bytes,
         "the choice must exist for these ranks, and its time must be above 0 and finite",
         text(collective, ", ", choice, ", ", time, " s, ", m_machine.ranks(), " ranks")};
   });
-  auto& rows = m_rows[static_cast<std::size_t>(collective)];
+  auto& rows = m_rows[row_of(collective)];
   auto row = std::ranges::lower_bound(rows, bytes, {}, &Row::bytes);
   if (row == rows.end() || row->bytes != bytes) row = rows.insert(row, {bytes, {}});
   auto entry = std::ranges::find(row->times, choice, &CollectivePrediction::choice);
@@ -91,7 +98,7 @@ HEDDLE_INLINE void CostTable::set(schedule::Collective collective, Bytes bytes,
 
 HEDDLE_INLINE CollectivePrediction CostTable::best(schedule::Collective collective, Bytes bytes,
                                                    bool library, bool shared) const {
-  const auto& rows = m_rows[static_cast<std::size_t>(collective)];
+  const auto& rows = m_rows[row_of(collective)];
   const CollectivePrediction nothing{{.library = true}, 0};
   if (rows.empty()) return nothing;
   const auto above = std::ranges::lower_bound(rows, bytes, {}, &Row::bytes);
@@ -120,14 +127,14 @@ HEDDLE_INLINE CollectiveChoice CostTable::choose(schedule::Collective collective
 
 HEDDLE_INLINE std::vector<CollectivePrediction> CostTable::times(schedule::Collective collective,
                                                                  Bytes bytes) const {
-  for (const Row& row : m_rows[static_cast<std::size_t>(collective)])
+  for (const Row& row : m_rows[row_of(collective)])
     if (row.bytes == bytes) return row.times;
   return {};
 }
 
 HEDDLE_INLINE std::vector<Bytes> CostTable::sizes(schedule::Collective collective) const {
   std::vector<Bytes> found;
-  for (const Row& row : m_rows[static_cast<std::size_t>(collective)]) found.push_back(row.bytes);
+  for (const Row& row : m_rows[row_of(collective)]) found.push_back(row.bytes);
   return found;
 }
 
@@ -280,6 +287,9 @@ HEDDLE_INLINE void CostTable::read_time(const std::string& line) {
 HEDDLE_INLINE bool CostTable::is_possible(schedule::Collective collective,
                                           const CollectiveChoice& choice, Seconds time) const {
   const auto ranks = static_cast<std::uint32_t>(m_machine.ranks());
+  if (static_cast<std::size_t>(collective) >= schedule::collective_count ||
+      static_cast<std::size_t>(choice.algorithm) >= schedule::algorithm_count)
+    return false;
   const bool nested = choice.algorithm == schedule::Algorithm::hierarchical && !choice.library;
   return time > 0 && std::isfinite(time) && choice.root.value < ranks &&
          !(nested && choice.shared) &&

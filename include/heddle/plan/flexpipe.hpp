@@ -20,6 +20,7 @@ namespace heddle::inline v0::plan {
 /// Returns the rules for branches of `ranks` stages each: standard_rules(), and rules by slots in
 /// which the branches that run up are a slot ahead of, or behind, the branches that run down. This
 /// moves all places at which the branches wait for each other.
+/// @throws contract_error if there is no rank.
 [[nodiscard]] std::vector<Rule> branch_rules(int ranks);
 
 /// Returns the best orders that coordinate() finds for schedule::flexpipe_orders with

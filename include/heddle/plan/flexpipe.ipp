@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/flexpipe.hpp>
@@ -18,6 +19,10 @@
 namespace heddle::inline v0::plan {
 
 HEDDLE_INLINE std::vector<Rule> branch_rules(int ranks) {
+  expects(ranks >= 1, [&] {
+    return ErrorInfo{"heddle::plan::branch_rules", "branches run on at least one rank",
+                     text("ranks = ", ranks)};
+  });
   std::vector<Rule> rules = standard_rules();
   for (const int half_slots : {1, 2, 4}) {
     for (const int lead : {-2, 2}) {

@@ -41,7 +41,7 @@ std::ostream& operator<<(std::ostream& out, GangPolicy policy);
 class GangOrder {
  public:
   /// Constructs the order of as many clients as there are weights, which are their shares.
-  /// @throws contract_error if a weight is not in [1, most_weight].
+  /// @throws contract_error if the policy is unknown, or if a weight is not in [1, most_weight].
   GangOrder(GangPolicy policy, std::vector<std::uint32_t> weights);
 
   /// The largest weight of a client.

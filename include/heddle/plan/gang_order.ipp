@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/gang_order.hpp>
@@ -26,6 +27,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, GangPolicy policy) {
 
 HEDDLE_INLINE GangOrder::GangOrder(GangPolicy policy, std::vector<std::uint32_t> weights)
     : m_policy(policy) {
+  impl::expect_enumerator("heddle::GangOrder", "policy", policy, GangPolicy::share);
   for (const std::uint32_t weight : weights) {
     expects(weight >= 1 && weight <= most_weight, [&] {
       return ErrorInfo{"heddle::GangOrder", text("a weight must lie in 1 .. ", most_weight),

@@ -30,6 +30,7 @@
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
@@ -175,11 +176,18 @@ HEDDLE_INLINE Schedule migration_schedule(std::span<const StatePiece> pieces, in
     std::uint32_t leaving = 0, arriving = 0, parts = 0;  // the first parts, and their number
   };
   std::map<std::pair<std::size_t, std::size_t>, Message> messages;  // by sender and receiver
+  double all = 0;
   for (const StatePiece& piece : pieces) {
     expects(+piece.from < count && +piece.to < count && piece.array < bytes.size(), [&] {
       return ErrorInfo{"heddle::plan::migration_schedule", "a piece has no such rank or array",
                        text("array ", piece.array, " from rank ", piece.from, " to rank ", piece.to,
                             "; there are ", bytes.size(), " arrays and ", ranks, " ranks")};
+    });
+    expects(piece.from != piece.to, [&] {
+      return ErrorInfo{
+          "heddle::plan::migration_schedule", "a piece stays on its rank",
+          text("array ", piece.array, " from rank ", piece.from, " to rank ", piece.to),
+          "leave the piece out"};
     });
     auto& out = leaving[+piece.from];
     auto& in = arriving[+piece.to];
@@ -189,7 +197,14 @@ HEDDLE_INLINE Schedule migration_schedule(std::span<const StatePiece> pieces, in
                                                 static_cast<std::uint32_t>(in.size()), 0})
                            .first->second;
     ++message.parts;
-    const Bytes size = static_cast<Bytes>(piece.elements.size()) * bytes[piece.array];
+    const Bytes elements = static_cast<Bytes>(piece.elements.size()), each = bytes[piece.array];
+    all += static_cast<double>(elements) * static_cast<double>(each);
+    expects(all < 0x1p63, [&] {
+      return ErrorInfo{"heddle::plan::migration_schedule", "the bytes do not fit in 63 bits",
+                       text(elements, " elements of array ", piece.array, " have ", each,
+                            " bytes each, all pieces so far ", all)};
+    });
+    const Bytes size = elements * each;
     out.push_back(size);
     in.push_back(size);
   }
@@ -227,10 +242,18 @@ HEDDLE_INLINE Schedule migration_schedule(std::span<const StatePiece> pieces, in
 }
 
 HEDDLE_INLINE std::vector<Bytes> state_sizes(const Profile& profile, double per_parameter) {
+  constexpr const char* where = "heddle::plan::state_sizes";
+  heddle::impl::expect_time(where, "per_parameter", per_parameter);
   std::vector<Bytes> sizes;
-  for (const ProfiledLayer& layer : profile.layers)
-    sizes.push_back(
-        static_cast<Bytes>(std::llround(static_cast<double>(layer.parameters) * per_parameter)));
+  for (std::size_t l = 0; l < profile.layers.size(); ++l) {
+    const double size = static_cast<double>(profile.layers[l].parameters) * per_parameter;
+    expects(size < 0x1p63, [&] {
+      return ErrorInfo{where, "the state of a layer does not fit in 63 bits",
+                       text("layer ", l, ": ", profile.layers[l].parameters,
+                            " bytes of parameters, per_parameter = ", per_parameter)};
+    });
+    sizes.push_back(static_cast<Bytes>(std::llround(size)));
+  }
   return sizes;
 }
 

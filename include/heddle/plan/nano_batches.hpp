@@ -77,6 +77,7 @@ struct NanoPlan {
 
 /// Returns the plan that does not overlap: every operation in `pieces` shares of the batch, one
 /// operation after another, each with all units. `pieces` are the samples of the shares.
+/// @throws contract_error as NanoLayer::check() does.
 [[nodiscard]] NanoPlan serial_nano_plan(const NanoLayer& layer, std::vector<std::int64_t> pieces);
 
 /// Returns the Schedule of a plan on one rank. Each resource is a local queue (the lane is the
@@ -107,6 +108,7 @@ class InterferenceCosts {
   /// Returns the Machine, which counts the units of its only device.
   [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
   /// Returns the time of a piece. Other actions take no time.
+  /// @throws contract_error if the schedule has an operation or units that the layer does not have.
   [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const;
   /// Returns zero: moves take no time.
   [[nodiscard]] Transfer<Seconds> transfer(const Schedule&, ActionId) const { return {}; }

@@ -101,6 +101,7 @@ HEDDLE_INLINE std::vector<double> performance_between(
 }
 
 HEDDLE_INLINE NanoPlan serial_nano_plan(const NanoLayer& layer, std::vector<std::int64_t> pieces) {
+  layer.check();
   NanoPlan plan;
   for (std::uint32_t o = 0; o < layer.operations.size(); ++o)
     for (std::uint32_t p = 0; p < pieces.size(); ++p)
@@ -253,6 +254,15 @@ HEDDLE_INLINE InterferenceCosts::InterferenceCosts(NanoLayer layer)
 HEDDLE_INLINE Seconds InterferenceCosts::time(const Schedule& schedule, ActionId id) const {
   const Action& action = schedule[id];
   if (action.kind != Kind::forward) return 0;
+  expects(+action.stage < m_layer.operations.size() && action.units >= 1 &&
+              action.units <= m_layer.units,
+          [&] {
+            return ErrorInfo{"heddle::plan::InterferenceCosts",
+                             "the schedule is not one of this layer",
+                             text("action ", id, " is of operation ", action.stage, " of ",
+                                  m_layer.operations.size(), " and has ", action.units, " of ",
+                                  m_layer.units, " units")};
+          });
   const NanoOperation& operation = m_layer.operations[+action.stage];
   const double share =
       static_cast<double>(samples_of(schedule, id)) / static_cast<double>(m_layer.samples);

@@ -83,20 +83,24 @@ using CountedLayer = std::variant<ConvolutionLayer, DenseLayer, ElementLayer>;
 /// multiply-additions forward, as many for each gradient, and one for the step of each weight. So
 /// the backward pass counts k^2 * inputs * outputs * (4 * height * width + 2), or (2 * ... + 2) in
 /// the first layer, with the weights of AIPerf.
-/// @throws contract_error if a size is below 1.
+/// @throws contract_error if a size is below 1 or a weight below 0, if the kind is unknown, or if
+///         the operations do not fit in 63 bits.
 [[nodiscard]] OperationCount operations(const ConvolutionLayer& layer,
                                         const OperationWeights& weights = {});
 /// Returns the operations of a dense layer: inputs * outputs multiply-additions forward, as many
 /// for each gradient, and one for the step of each of (inputs + 1) * outputs parameters.
-/// @throws contract_error if a size is below 1.
+/// @throws contract_error if a size is below 1 or a weight below 0, if the kind is unknown, or if
+///         the operations do not fit in 63 bits.
 [[nodiscard]] OperationCount operations(const DenseLayer& layer,
                                         const OperationWeights& weights = {});
 /// Returns the operations of a layer that has none in the backward pass by AIPerf's count.
-/// @throws contract_error if a size is below 1.
+/// @throws contract_error if a size is below 1 or a weight below 0, if the kind is unknown, or if
+///         the operations do not fit in 63 bits.
 [[nodiscard]] OperationCount operations(const ElementLayer& layer,
                                         const OperationWeights& weights = {});
 /// Returns the operations of all layers for one sample.
-/// @throws contract_error if a size is below 1.
+/// @throws contract_error if a size is below 1 or a weight below 0, if the kind is unknown, or if
+///         the operations do not fit in 63 bits.
 [[nodiscard]] OperationCount operations(std::span<const CountedLayer> layers,
                                         const OperationWeights& weights = {});
 
@@ -110,10 +114,12 @@ struct TrainedNetwork {
 
 /// Returns the operations of training and evaluation: the sum over the networks of epochs *
 /// (training_images * training() + evaluated_images * forward).
+/// @throws contract_error if a number is below 0.
 [[nodiscard]] double search_operations(std::span<const TrainedNetwork> networks);
 
 /// Returns AIPerf's score of a search: operations / time * |ln(1 - accuracy)| / 1e9.
-/// @throws contract_error if `time` is not above 0 or `accuracy` is not in [0, 1).
+/// @throws contract_error if a number is not finite, if `operations` is below 0, if `time` is not
+///         above 0, or if `accuracy` is not in [0, 1).
 [[nodiscard]] double search_score(double operations, Seconds time, double accuracy);
 
 }  // namespace heddle::inline v0::plan

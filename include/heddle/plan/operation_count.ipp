@@ -5,26 +5,59 @@
 /// @file
 /// Definitions of operation_count.hpp.
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <string>
+#include <utility>
 #include <variant>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/operation_count.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 
 namespace heddle::inline v0::plan {
 
 namespace impl {
 
-inline void expect_sizes(const char* layer, std::initializer_list<std::int64_t> sizes) {
-  for (const std::int64_t size : sizes)
-    expects(size >= 1, [&] {
-      return ErrorInfo{"heddle::plan::operations", "a size is below 1",
-                       text("a ", layer, " with a size of ", size)};
+using NamedSize = std::pair<const char*, std::int64_t>;
+
+/// Checks the sizes of a layer and the weights. Their product must fit in 63 bits with the largest
+/// weight.
+inline void expect_sizes(const char* layer, std::initializer_list<NamedSize> sizes,
+                         const OperationWeights& weights) {
+  constexpr const char* where = "heddle::plan::operations";
+  double product = 1;
+  for (const auto& [name, size] : sizes) {
+    expects(size >= 1, [&, name = name, size = size] {
+      return ErrorInfo{where, "a size is below 1", text("a ", layer, " with ", name, " = ", size)};
     });
+    product *= static_cast<double>(size);
+  }
+  double heaviest = 0;
+  for (const auto& [name, weight] : {NamedSize{"add", weights.add},
+                                     {"multiply", weights.multiply},
+                                     {"compare", weights.compare},
+                                     {"divide", weights.divide},
+                                     {"exponential", weights.exponential}}) {
+    expects(weight >= 0, [&, name = name, weight = weight] {
+      return ErrorInfo{where, "a weight is below 0",
+                       text("OperationWeights::", name, " = ", weight)};
+    });
+    heaviest = std::max(heaviest, static_cast<double>(weight));
+  }
+  // At most 3 passes, each with two operations.
+  expects(6 * product * heaviest < 0x1p62, [&] {
+    std::string given;
+    for (const auto& [name, size] : sizes) given += text(name, " = ", size, ", ");
+    return ErrorInfo{where, "the operations do not fit in 63 bits",
+                     text("a ", layer, " with ", given, "weights up to ", heaviest)};
+  });
 }
 
 }  // namespace impl
@@ -32,21 +65,34 @@ inline void expect_sizes(const char* layer, std::initializer_list<std::int64_t> 
 HEDDLE_INLINE OperationCount operations(const ConvolutionLayer& layer,
                                         const OperationWeights& weights) {
   impl::expect_sizes("convolution",
-                     {layer.inputs, layer.outputs, layer.kernel, layer.height, layer.width});
+                     {{"inputs", layer.inputs},
+                      {"outputs", layer.outputs},
+                      {"kernel", layer.kernel},
+                      {"kernel", layer.kernel},
+                      {"height", layer.height},
+                      {"width", layer.width}},
+                     weights);
   const std::int64_t parameters = layer.kernel * layer.kernel * layer.inputs * layer.outputs;
   const std::int64_t product = parameters * layer.height * layer.width * weights.multiply_add();
   return {product, (layer.first ? 1 : 2) * product + parameters * weights.multiply_add()};
 }
 
 HEDDLE_INLINE OperationCount operations(const DenseLayer& layer, const OperationWeights& weights) {
-  impl::expect_sizes("dense layer", {layer.inputs, layer.outputs});
+  // A bias adds an input.
+  impl::expect_sizes("dense layer",
+                     {{"inputs", layer.inputs}, {"outputs", layer.outputs}, {"biases", 2}},
+                     weights);
   const std::int64_t product = layer.inputs * layer.outputs * weights.multiply_add();
   return {product, 2 * product + (layer.inputs + 1) * layer.outputs * weights.multiply_add()};
 }
 
 HEDDLE_INLINE OperationCount operations(const ElementLayer& layer,
                                         const OperationWeights& weights) {
-  impl::expect_sizes("layer of elements", {layer.elements, layer.kernel});
+  heddle::impl::expect_enumerator("heddle::plan::operations", "ElementLayer::kind", layer.kind,
+                                  ElementLayer::Kind::softmax);
+  impl::expect_sizes(
+      "layer of elements",
+      {{"elements", layer.elements}, {"kernel", layer.kernel}, {"kernel", layer.kernel}}, weights);
   const std::int64_t n = layer.elements;
   switch (layer.kind) {
     case ElementLayer::Kind::relu: return {n * weights.compare, 0};
@@ -70,20 +116,37 @@ HEDDLE_INLINE OperationCount operations(std::span<const CountedLayer> layers,
 
 HEDDLE_INLINE double search_operations(std::span<const TrainedNetwork> networks) {
   double sum = 0;
-  for (const TrainedNetwork& network : networks)
+  for (std::size_t n = 0; n < networks.size(); ++n) {
+    const TrainedNetwork& network = networks[n];
+    for (const auto& [name, number] : {impl::NamedSize{"sample.forward", network.sample.forward},
+                                       {"sample.backward", network.sample.backward},
+                                       {"epochs", network.epochs},
+                                       {"training_images", network.training_images},
+                                       {"evaluated_images", network.evaluated_images}})
+      expects(number >= 0, [&, name = name, number = number] {
+        return ErrorInfo{"heddle::plan::search_operations", "a number is below 0",
+                         text("networks[", n, "].", name, " = ", number)};
+      });
     sum +=
         static_cast<double>(network.epochs) * (static_cast<double>(network.training_images) *
-                                                   static_cast<double>(network.sample.training()) +
+                                                   (static_cast<double>(network.sample.forward) +
+                                                    static_cast<double>(network.sample.backward)) +
                                                static_cast<double>(network.evaluated_images) *
                                                    static_cast<double>(network.sample.forward));
+  }
   return sum;
 }
 
 HEDDLE_INLINE double search_score(double operations, Seconds time, double accuracy) {
-  expects(time > 0 && accuracy >= 0 && accuracy < 1, [&] {
-    return ErrorInfo{"heddle::plan::search_score", "a time is above 0 and an accuracy is in [0, 1)",
-                     text("time = ", time, ", accuracy = ", accuracy)};
-  });
+  expects(heddle::impl::is_time(operations) && time > 0 && std::isfinite(time) && accuracy >= 0 &&
+              accuracy < 1,
+          [&] {
+            return ErrorInfo{
+                "heddle::plan::search_score",
+                "operations are at least 0, a time is above 0, both are finite, and an accuracy is "
+                "in [0, 1)",
+                text("operations = ", operations, ", time = ", time, ", accuracy = ", accuracy)};
+          });
   return operations / time * std::abs(std::log(1 - accuracy)) / 1e9;
 }
 

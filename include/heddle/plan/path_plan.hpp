@@ -42,7 +42,11 @@ struct Flow {
 /// Konig's edge colouring. If all spines have the same share, the plan is again the balanced one.
 class PathPlan {
  public:
-  /// Plans all `flows` over `spines` spines. @throws contract_error if there are none.
+  /// The leaves have numbers below this one.
+  static constexpr std::uint32_t most_leaves = 1u << 24;
+
+  /// Plans all `flows` over `spines` spines. @throws contract_error if there are no spines or more
+  /// than 2^20, or if a leaf is not below most_leaves.
   PathPlan(std::vector<Flow> flows, int spines);
 
   /// Returns the spine of a flow.

@@ -119,11 +119,17 @@ class Slots {
 }  // namespace impl
 
 HEDDLE_INLINE PathPlan::PathPlan(std::vector<Flow> flows, int spines) : m_flows(std::move(flows)) {
-  expects(spines >= 1, [&] {
+  expects(spines >= 1 && spines <= 1 << 20, [&] {
     return ErrorInfo{"heddle::plan::PathPlan",
-                     "flows between leaf switches need at least one spine switch",
+                     "flows between leaf switches need from 1 to 2^20 spine switches",
                      text(spines, " spines")};
   });
+  for (std::size_t f = 0; f < m_flows.size(); ++f)
+    expects(std::max(m_flows[f].from, m_flows[f].to) < most_leaves, [&] {
+      return ErrorInfo{"heddle::plan::PathPlan", "a leaf has too large a number",
+                       text("flow ", f, " from leaf ", m_flows[f].from, " to leaf ", m_flows[f].to),
+                       text("number the leaves from 0 to ", most_leaves - 1)};
+    });
   for (const Flow& flow : m_flows) m_leaves = std::max({m_leaves, flow.from + 1, flow.to + 1});
   m_share.assign(static_cast<std::size_t>(spines), 1.0);
   m_at.resize(2 * std::size_t{m_leaves});

@@ -56,15 +56,15 @@ struct PlacedBranches {
 /// @param graph forwards only; edges at a backward pass are not used
 /// @param costs prices the stages and the messages, as in simulate()
 /// @param options the workers, the outputs and the steps of the search
-/// @throws contract_error if there are no workers or stages, if the sizes are not one for each
-///         stage, or if the graph has a cycle or an edge to no stage.
+/// @throws contract_error if there are no workers, more than 2^20, or no stages, if the sizes are
+///         not one for each stage, or if the graph has a cycle or an edge to no stage.
 template <Costs C>
 [[nodiscard]] PlacedBranches<typename C::Time> place_branches(const StageGraph& graph,
                                                               const C& costs,
                                                               const BranchOptions& options) {
   constexpr const char* where = "heddle::plan::place_branches";
-  expects(options.workers >= 1 && graph.stages >= 1, [&] {
-    return ErrorInfo{where, "there must be at least one worker and one stage",
+  expects(options.workers >= 1 && options.workers <= 1 << 20 && graph.stages >= 1, [&] {
+    return ErrorInfo{where, "there must be at least one stage, and 1 to 2^20 workers",
                      text("workers = ", options.workers, ", stages = ", graph.stages)};
   });
   const auto stages = static_cast<std::size_t>(graph.stages);

@@ -98,6 +98,8 @@ struct StagePrice {
 /// 2 (n - 1) / n * bytes / bandwidth + 2 (n - 1) latency, with the least bandwidth and the greatest
 /// latency between two of them. The bandwidth between two ranks is also at most that of the ports
 /// and lines on their route. One rank takes no time.
+/// @throws contract_error if the machine does not have a rank, or if `bytes` is negative or not
+///         finite.
 [[nodiscard]] Seconds ring_all_reduce_time(const Machine& machine, std::span<const Rank> ranks,
                                            double bytes);
 

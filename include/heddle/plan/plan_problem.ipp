@@ -18,6 +18,7 @@
 
 #include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
@@ -34,6 +35,7 @@
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 #include <heddle/schedule/order/live_activations.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/weave.hpp>
@@ -74,6 +76,9 @@ inline void check_options(const PlanOptions& options) {
   for (const auto& codec : options.codecs)
     if (codec) heddle::check(*codec);
   static_cast<void>(schedule::find_schedule(options.schedule));
+  heddle::impl::expect_enumerator(where, "PlanOptions::attention", options.attention,
+                                  SequenceMethod::automatic);
+  heddle::impl::expect_enumerator(where, "PlanOptions::activation", options.activation, Scalar::i8);
 }
 
 /// Returns the divisors of the batch, in ascending order.
@@ -257,6 +262,16 @@ HEDDLE_INLINE PlanProblem::PlanProblem(const Profile& profile, const Machine& ma
 
 HEDDLE_INLINE Seconds ring_all_reduce_time(const Machine& machine, std::span<const Rank> ranks,
                                            double bytes) {
+  constexpr const char* where = "heddle::plan::ring_all_reduce_time";
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    expects(+ranks[i] < static_cast<std::size_t>(machine.ranks()), [&] {
+      return ErrorInfo{where, "the machine does not have a rank",
+                       text("ranks[", i, "] is rank ", ranks[i], " of ", machine.ranks())};
+    });
+  expects(heddle::impl::is_time(bytes), [&] {
+    return ErrorInfo{where, "a number of bytes must be finite and at least 0",
+                     text("bytes = ", bytes)};
+  });
   if (ranks.size() < 2) return 0;
   const impl::RingLink link = impl::ring_link(machine, ranks);
   const auto n = static_cast<double>(ranks.size());

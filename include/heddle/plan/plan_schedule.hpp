@@ -48,7 +48,7 @@ struct ScheduleOptions {
 /// The stages of the Schedule are those of in_buckets(plan). With several buckets, sums and updates
 /// stand behind the last backward of their bucket, see eager_updates().
 ///
-/// @throws contract_error if the plan is invalid (see check(const Plan&)), if the schedule does not
+/// @throws contract_error if the plan or an option is invalid, if the schedule does not
 ///         have one stage on each rank, or updates several times in a step although ranks of a
 ///         stage divide its samples, if stages have different sequence degrees, if the samples of a
 ///         group are no multiple of its tensor degree, or as cast_at_cut().
@@ -75,8 +75,10 @@ class RankCosts {
   /// Returns the Machine whose links price the moves.
   [[nodiscard]] const Machine& machine() const noexcept { return m_machine; }
   /// Returns the times of a rank's share of a microbatch. They are 0 if the plan leaves it out.
-  [[nodiscard]] const LayerTimes& times(Rank rank) const { return m_times[+rank]; }
+  /// @throws contract_error if there is no such rank.
+  [[nodiscard]] const LayerTimes& times(Rank rank) const;
   /// Returns the cost of an action that is not a move.
+  /// @throws contract_error if the rank has no such stage.
   [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const;
   /// Returns the cost of a move, by the link between its two ranks.
   [[nodiscard]] Transfer<Seconds> transfer(const Schedule& schedule, ActionId id) const;

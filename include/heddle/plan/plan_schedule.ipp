@@ -18,6 +18,7 @@
 
 #include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
@@ -106,14 +107,30 @@ struct StageBytes {
 
 /// Returns the bytes of a stage, rounded up to whole elements.
 [[nodiscard]] inline StageBytes stage_bytes(const PlanStage& stage, const Profile& profile,
-                                            Scalar type) {
+                                            Scalar type, double most) {
   const LayerRange layers = stage.layers;
   StageBytes bytes{.input = profile.input_of(layers.first),
                    .output = profile.layers[static_cast<std::size_t>(layers.last) - 1].output,
                    .saved = profile.saved(layers),
                    .parameters = profile.parameters(layers)};
-  for (int l = layers.first; l < layers.last; ++l)
-    bytes.delta += profile.layers[static_cast<std::size_t>(l)].delta;
+  double delta = 0;
+  for (int l = layers.first; l < layers.last; ++l) {
+    const ProfiledLayer& layer = profile.layers[static_cast<std::size_t>(l)];
+    bytes.delta += layer.delta;
+    delta += static_cast<double>(layer.delta);
+  }
+  // All samples of a step, in as many parts as there are ranks and microbatches.
+  for (const auto& [name, size] : {std::pair{"input", static_cast<double>(bytes.input)},
+                                   {"output", static_cast<double>(bytes.output)},
+                                   {"saved", static_cast<double>(bytes.saved)},
+                                   {"delta", delta},
+                                   {"parameters", static_cast<double>(bytes.parameters)}})
+    expects(size * most < 0x1p62, [&, name = name, size = size] {
+      return ErrorInfo{"heddle::plan::schedule", "the bytes of a step do not fit in 62 bits",
+                       text(name, " of layers ", layers.first, " to ", layers.last, ": ", size,
+                            " bytes, times ", most),
+                       "correct the bytes of the profile"};
+    });
   // A rank of a group that divides sequences holds a share of them.
   const auto parts = static_cast<Bytes>(stage.sequence) * size_of(type);
   for (Bytes* const each : {&bytes.input, &bytes.output, &bytes.saved, &bytes.delta})
@@ -187,6 +204,12 @@ template <class Change, class Degree>
 HEDDLE_INLINE Schedule schedule(const Plan& plan, const Profile& profile,
                                 const ScheduleOptions& options) {
   constexpr const char* where = "heddle::plan::schedule";
+  expects(options.ranks >= 0, [&] {
+    return ErrorInfo{where, "a Schedule has at least 0 ranks",
+                     text("ScheduleOptions::ranks = ", options.ranks),
+                     "use 0 for the ranks of the plan"};
+  });
+  heddle::impl::expect_enumerator(where, "ScheduleOptions::type", options.type, Scalar::i8);
   std::size_t highest = 0;
   for (const PlanStage& stage : plan.stages)
     for (const Rank rank : stage.ranks) highest = std::max(highest, +rank);
@@ -212,7 +235,9 @@ HEDDLE_INLINE Schedule schedule(const Plan& plan, const Profile& profile,
   }
   std::vector<impl::StageBytes> bytes;
   for (const PlanStage& stage : buckets.stages)
-    bytes.push_back(impl::stage_bytes(stage, profile, options.type));
+    bytes.push_back(impl::stage_bytes(stage, profile, options.type,
+                                      8.0 * static_cast<double>(plan.microbatches) *
+                                          static_cast<double>(plan.microbatch_samples())));
   const Schedule woven = weave(orders);
   const auto size = [&](Buffer& buffer) {
     impl::size_buffer(buffer, woven[buffer.label], bytes[+buffer.stage], options.type,
@@ -262,6 +287,7 @@ HEDDLE_INLINE RankCosts::RankCosts(const Plan& plan, const Profile& profile, Mac
   heddle::check(profile);
   heddle::check(plan, static_cast<int>(profile.layers.size()), m_machine.ranks());
   impl::check_degrees(plan, "heddle::plan::costs");
+  heddle::impl::expect_enumerator("heddle::plan::costs", "type", type, Scalar::i8);
   m_stages.resize(m_times.size());
   const Plan buckets = in_buckets(plan);
   for (std::size_t s = 0; s < buckets.stages.size(); ++s) {
@@ -296,9 +322,19 @@ HEDDLE_INLINE RankCosts::RankCosts(const Plan& plan, const Profile& profile, Mac
 
 HEDDLE_INLINE Seconds RankCosts::time(const Schedule& schedule, ActionId id) const {
   const Action& action = schedule[id];
-  if (action.kind == Kind::group) return m_sums[+action.stage];
-  if (!is_work(action.kind) || action.kind == Kind::user) return 0;
-  const StageTimes& of_rank = m_stages[+schedule[action.queue].from];
+  const bool sums = action.kind == Kind::group;
+  if (!sums && (!is_work(action.kind) || action.kind == Kind::user)) return 0;
+  const Rank rank = schedule[action.queue].from;
+  const StageTimes& of_rank = m_stages[+rank];
+  expects(
+      sums ? +action.stage < m_sums.size() : +action.stage - of_rank.first < of_rank.times.size(),
+      [&] {
+        return ErrorInfo{
+            "heddle::plan::RankCosts", "the schedule is not one of this plan",
+            text("action ", id, " is of stage ", action.stage, " on rank ", rank, ", which has ",
+                 of_rank.times.size(), " stages from ", of_rank.first, " on")};
+      });
+  if (sums) return m_sums[+action.stage];
   const LayerTimes& times = of_rank.times[+action.stage - of_rank.first];
   switch (action.kind) {
     case Kind::forward: return times.forward;
@@ -307,6 +343,14 @@ HEDDLE_INLINE Seconds RankCosts::time(const Schedule& schedule, ActionId id) con
     case Kind::backward_weight: return times.backward_weight;
     default: return times.update;
   }
+}
+
+HEDDLE_INLINE const LayerTimes& RankCosts::times(Rank rank) const {
+  expects(+rank < m_times.size(), [&] {
+    return ErrorInfo{"heddle::plan::RankCosts::times", "no such rank",
+                     text("rank ", rank, " of ", m_times.size())};
+  });
+  return m_times[+rank];
 }
 
 HEDDLE_INLINE Transfer<Seconds> RankCosts::transfer(const Schedule& schedule, ActionId id) const {

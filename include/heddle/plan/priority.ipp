@@ -7,6 +7,7 @@
 
 #include <limits>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/plan/priority.hpp>
@@ -35,6 +36,9 @@ HEDDLE_INLINE Urgency SlotFirst::operator()(const Candidate& candidate) const {
 }
 
 HEDDLE_INLINE Urgency WeightsLast::operator()(const Candidate& candidate) const {
+  expects(rule != nullptr, [] {
+    return ErrorInfo{"heddle::plan::WeightsLast", "there is no rule", "WeightsLast::rule is empty"};
+  });
   if (candidate.order.kind != Kind::backward_weight) return rule(candidate);
   return {std::numeric_limits<int>::max(), candidate.turn, -candidate.progress()};
 }

@@ -140,8 +140,14 @@ inline void expect_range(const Profile& profile, LayerRange range, const char* w
     return ErrorInfo{where, "a tensor degree is at least 1", text("tensor = ", tensor)};
   });
   Bytes sum = 0;
-  for (int l = range.first; l < range.last; ++l)
-    sum += share_of(profile.layers[static_cast<std::size_t>(l)].*bytes, tensor);
+  for (int l = range.first; l < range.last; ++l) {
+    const Bytes more = share_of(profile.layers[static_cast<std::size_t>(l)].*bytes, tensor);
+    sum += more;
+    expects(sum >= more, [&] {
+      return ErrorInfo{where, "the bytes of the layers do not fit in 64 bits",
+                       text(layer_text(profile, l), " has ", more, " bytes")};
+    });
+  }
   return sum;
 }
 
@@ -167,7 +173,25 @@ HEDDLE_INLINE LayerTimes Profile::times(int layer, const Device& device, int ten
                 text(impl::layer_text(*this, layer), " has ", impl::measured_text(profiled)),
                 "use a degree that was measured"};
           });
+  expects(std::isfinite(samples), [&] {
+    return ErrorInfo{where, "a number of samples must be finite", text("samples = ", samples)};
+  });
+  expects(device.speed > 0 && std::isfinite(device.speed), [&] {
+    return ErrorInfo{where, "the speed of a device must be above 0 and finite",
+                     text("'", device.name, "' has speed = ", device.speed)};
+  });
   LayerTimes times = impl::times_between(profiled, kind, tensor, samples);
+  const auto is_time = [](Seconds time) { return time >= 0 && std::isfinite(time); };
+  expects(is_time(times.forward) && is_time(times.backward_input) &&
+              is_time(times.backward_weight) && is_time(times.update),
+          [&] {
+            return ErrorInfo{
+                where, "the measurements give a time that is negative or not finite",
+                text(impl::layer_text(*this, layer), " for ", samples, " samples on '", kind,
+                     "': forward = ", times.forward, ", backward_input = ", times.backward_input,
+                     ", backward_weight = ", times.backward_weight, ", update = ", times.update),
+                "correct the measurements; see check(const Profile&)"};
+          });
   if (kind != device.name)
     for (const auto time : {&LayerTimes::forward, &LayerTimes::backward_input,
                             &LayerTimes::backward_weight, &LayerTimes::update})

@@ -138,6 +138,14 @@ struct TensorProgram {
   friend std::ostream& operator<<(std::ostream& out, const TensorProgram& program);
 };
 
+namespace impl {
+
+/// Throws an error of the function `where` if the kind is unknown, if there is no input, or if the
+/// factor is not a number.
+void check_kind(const char* where, const Operation& operation);
+
+}  // namespace impl
+
 /// Checks a program and returns the numbers of its operations in an order in which each stands
 /// behind those that it needs. Of several such orders, it is the one nearest to the given order.
 /// @throws contract_error that names the first wrong entry and a remedy: a name that is empty or

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <ostream>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/impl/names.hpp>
@@ -132,6 +134,8 @@ inline void check_names(const TensorProgram& program) {
       return ErrorInfo{where, "a tensor needs a name of its own",
                        text("tensor ", t, ", '", tensor.name, "'"), "give it another name"};
     });
+    heddle::impl::expect_enumerator(where, "ProgramTensor::role", tensor.role, TensorRole::output);
+    heddle::impl::expect_enumerator(where, "ProgramTensor::type", tensor.type, Scalar::i8);
     expects(tensor.dims.size() <= 8, [&] {
       return ErrorInfo{where, "a tensor has more than 8 dimensions",
                        text("tensor '", tensor.name, "', ", tensor.dims.size(), " dimensions"),
@@ -161,15 +165,29 @@ inline void check_names(const TensorProgram& program) {
 
 }  // namespace impl
 
+namespace impl {
+
+HEDDLE_INLINE void check_kind(const char* where, const Operation& operation) {
+  heddle::impl::expect_enumerator(where, "Operation::kind", operation.kind,
+                                  OperationKind::scatter_add);
+  expects(!operation.inputs.empty() && !std::isnan(operation.factor), [&] {
+    return ErrorInfo{where, "an operation has inputs, and its factor is a number",
+                     text(operation.kind, " of '", operation.output, "' has ",
+                          operation.inputs.size(), " inputs, factor = ", operation.factor)};
+  });
+}
+
+}  // namespace impl
+
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, TensorRole role) {
   constexpr const char* names[] = {"input", "parameter", "intermediate", "output"};
-  return out << names[static_cast<std::size_t>(role)];
+  return out << heddle::impl::enumerator_name(names, role);
 }
 
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, OperationKind kind) {
   constexpr const char* names[] = {"matmul",  "elementwise", "reduce",
                                    "reshape", "gather",      "scatter_add"};
-  return out << names[static_cast<std::size_t>(kind)];
+  return out << heddle::impl::enumerator_name(names, kind);
 }
 
 HEDDLE_INLINE std::size_t elementwise_inputs(std::string_view name) noexcept {
@@ -214,10 +232,13 @@ HEDDLE_INLINE double TensorProgram::elements(const ProgramTensor& of) const {
 }
 
 HEDDLE_INLINE double TensorProgram::bytes(const ProgramTensor& of) const {
+  heddle::impl::expect_enumerator("heddle::plan::TensorProgram::bytes", "ProgramTensor::type",
+                                  of.type, Scalar::i8);
   return elements(of) * static_cast<double>(heddle::size_of(of.type));
 }
 
 HEDDLE_INLINE double TensorProgram::flops(const Operation& operation) const {
+  impl::check_kind("heddle::plan::TensorProgram::flops", operation);
   const ProgramTensor& out = tensors[tensor(operation.output)];
   switch (operation.kind) {
     case OperationKind::matmul: {
@@ -265,6 +286,7 @@ HEDDLE_INLINE std::vector<std::size_t> check(const TensorProgram& program) {
     const Operation& operation = program.operations[o];
     for (const std::string& input : operation.inputs) (void)program.tensor(input);
     const std::size_t output = program.tensor(operation.output);
+    impl::check_kind(where, operation);
     const std::string wanted = impl::misfit(program, operation);
     expects(wanted.empty(), [&] {
       return ErrorInfo{where, "the operands do not fit the operation",

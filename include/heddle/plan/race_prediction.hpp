@@ -56,9 +56,10 @@ struct ShiftedExponential {
   [[nodiscard]] static ShiftedExponential fit(const EmpiricalTimes& runs);
 
   /// Returns the probability of a time of at most `time`.
+  /// @throws contract_error if a member is negative or not finite, or if `time` is not a number.
   [[nodiscard]] double share_within(double time) const;
   /// Returns the mean of the least of `walkers` times, least + mean_excess / walkers.
-  /// @throws contract_error if `walkers` is below 1.
+  /// @throws contract_error if a member is negative or not finite, or if `walkers` is below 1.
   [[nodiscard]] double mean_of_least(int walkers) const;
 };
 
@@ -72,9 +73,12 @@ struct LognormalTimes {
   [[nodiscard]] static LognormalTimes fit(const EmpiricalTimes& runs);
 
   /// Returns the probability of a time of at most `time`.
+  /// @throws contract_error if a member is not finite, if `deviation` is negative, or if `time` is
+  ///         not a number.
   [[nodiscard]] double share_within(double time) const;
   /// Returns the mean of the least of `walkers` times by quadrature, with a relative error below
-  /// 1e-6. @throws contract_error if `walkers` is below 1.
+  /// 1e-6. @throws contract_error if a member is not finite, if `deviation` is negative, or if
+  ///         `walkers` is below 1.
   [[nodiscard]] double mean_of_least(int walkers) const;
 };
 

@@ -14,6 +14,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/race_prediction.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -23,6 +24,26 @@ inline void expect_walkers(int walkers) {
   expects(walkers >= 1, [&] {
     return ErrorInfo{"heddle::plan::mean_of_least", "a race needs at least one walker",
                      text("walkers = ", walkers)};
+  });
+}
+
+inline void expect_instant(double time) {
+  expects(!std::isnan(time), [] {
+    return ErrorInfo{"heddle::plan::share_within", "a time is not a number", "time = nan"};
+  });
+}
+
+inline void check(const ShiftedExponential& times) {
+  constexpr const char* where = "heddle::plan::ShiftedExponential";
+  heddle::impl::expect_time(where, "least", times.least);
+  heddle::impl::expect_time(where, "mean_excess", times.mean_excess);
+}
+
+inline void check(const LognormalTimes& times) {
+  expects(std::isfinite(times.mean_logarithm) && heddle::impl::is_time(times.deviation), [&] {
+    return ErrorInfo{
+        "heddle::plan::LognormalTimes", "the members are finite, and the deviation is at least 0",
+        text("mean_logarithm = ", times.mean_logarithm, ", deviation = ", times.deviation)};
   });
 }
 
@@ -47,6 +68,7 @@ HEDDLE_INLINE EmpiricalTimes::EmpiricalTimes(std::vector<double> times)
 }
 
 HEDDLE_INLINE double EmpiricalTimes::share_within(double time) const {
+  impl::expect_instant(time);
   const auto after = std::upper_bound(m_times.begin(), m_times.end(), time);
   return static_cast<double>(after - m_times.begin()) / static_cast<double>(m_times.size());
 }
@@ -65,15 +87,19 @@ HEDDLE_INLINE double EmpiricalTimes::mean_of_least(int walkers) const {
 }
 
 HEDDLE_INLINE ShiftedExponential ShiftedExponential::fit(const EmpiricalTimes& runs) {
-  return {runs.times().front(), runs.mean_of_least(1) - runs.times().front()};
+  // The mean of equal runs may be rounded down.
+  return {runs.times().front(), std::max(runs.mean_of_least(1) - runs.times().front(), 0.0)};
 }
 
 HEDDLE_INLINE double ShiftedExponential::share_within(double time) const {
+  impl::check(*this);
+  impl::expect_instant(time);
   if (time < least) return 0;
   return mean_excess > 0 ? -std::expm1((least - time) / mean_excess) : 1;
 }
 
 HEDDLE_INLINE double ShiftedExponential::mean_of_least(int walkers) const {
+  impl::check(*this);
   impl::expect_walkers(walkers);
   return least + mean_excess / walkers;
 }
@@ -97,6 +123,8 @@ HEDDLE_INLINE LognormalTimes LognormalTimes::fit(const EmpiricalTimes& runs) {
 }
 
 HEDDLE_INLINE double LognormalTimes::share_within(double time) const {
+  impl::check(*this);
+  impl::expect_instant(time);
   if (time <= 0) return 0;
   const double distance = std::log(time) - mean_logarithm;
   if (deviation == 0) return distance >= 0 ? 1 : 0;
@@ -104,6 +132,7 @@ HEDDLE_INLINE double LognormalTimes::share_within(double time) const {
 }
 
 HEDDLE_INLINE double LognormalTimes::mean_of_least(int walkers) const {
+  impl::check(*this);
   impl::expect_walkers(walkers);
   // The mean is the integral of P(every walker is later than y) over y. With y = exp(mean_logarithm
   // + deviation z), P is 1 to the last bit below z = -9, and beyond deviation + 10 nothing is left.

@@ -6,6 +6,7 @@
 /// Definitions of reverse_program.hpp.
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -299,6 +300,10 @@ class Reverser {
 
 HEDDLE_INLINE TensorProgram reverse(const TensorProgram& program, std::string_view output,
                                     const ReverseOptions& options) {
+  expects(!options.step || std::isfinite(*options.step), [&] {
+    return ErrorInfo{"heddle::plan::reverse", "the learning rate must be finite",
+                     text("ReverseOptions::step = ", *options.step)};
+  });
   return impl::Reverser(program, output, options).run();
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
@@ -47,6 +48,16 @@ inline int own_kv_heads(const AttentionForm& form, int heads_ranks, int rank) {
                                      static_cast<std::size_t>(heads_ranks),
                                      static_cast<std::size_t>(rank))
                               .count);
+}
+
+/// Checks a form whose order and ways are those of a candidate.
+inline void expect_form(const char* where, AttentionForm form, std::size_t sequences) {
+  form.order = {};  // it is of the ring axis: each candidate has its own
+  form.ways = 1;
+  form.expect_valid(where);
+  expects(sequences >= 1, [&] {
+    return ErrorInfo{where, "there must be at least one sequence", text(sequences, " sequences")};
+  });
 }
 
 /// The form of the ring of heads rank `heads_rank`.
@@ -167,13 +178,26 @@ HEDDLE_INLINE Schedule sequence_schedule(const SequenceCandidate& candidate,
                                          const schedule::AttentionForm& form, bool backward,
                                          std::size_t sequences) {
   constexpr const char* where = "heddle::plan::sequence_schedule";
-  expects(candidate.heads >= 1 && candidate.ring >= 1 &&
-              candidate.heads * candidate.ring == form.ranks && candidate.heads <= form.key_heads(),
+  impl::expect_form(where, form, sequences);
+  heddle::impl::expect_enumerator(where, "SequenceCandidate::method", candidate.method,
+                                  SequenceMethod::token_ring);
+  heddle::impl::expect_enumerator(where, "SequenceCandidate::near", candidate.near, NearAxis::ring);
+  expects(candidate.heads >= 1 && candidate.ring >= 1 && form.ranks % candidate.heads == 0 &&
+              form.ranks / candidate.heads == candidate.ring && candidate.heads <= form.key_heads(),
           [&] {
             return ErrorInfo{
                 where, "the candidate does not fit the form",
                 text(candidate.heads, " heads ranks times ", candidate.ring, " ring ranks; ",
                      form.ranks, " ranks, ", form.key_heads(), " K,V heads")};
+          });
+  const bool takes_heads = candidate.method == SequenceMethod::ulysses;
+  expects(candidate.method == SequenceMethod::usp ||
+              (takes_heads ? candidate.ring : candidate.heads) == 1,
+          [&] {
+            return ErrorInfo{
+                where, text(candidate.method, " has one axis only"),
+                text(candidate.heads, " heads ranks times ", candidate.ring, " ring ranks"),
+                "use usp for two axes"};
           });
   std::vector<std::vector<Rank>> heads_groups(static_cast<std::size_t>(candidate.ring));
   std::vector<std::vector<Rank>> rings(static_cast<std::size_t>(candidate.heads));
@@ -218,14 +242,10 @@ HEDDLE_INLINE std::vector<SequenceCandidate> sequence_choice(const schedule::Att
                                                              const Machine& machine,
                                                              const AttentionWork& work) {
   constexpr const char* where = "heddle::plan::sequence_choice";
-  schedule::AttentionForm checked = form;
-  checked.order = {};  // it is of the ring axis: each candidate has its own
-  checked.ways = 1;
-  checked.expect_valid(where);
-  expects(form.ranks <= machine.ranks() && work.sequences >= 1, [&] {
-    return ErrorInfo{where, "the machine has all ranks of the form, and there is a sequence",
-                     text(form.ranks, " ranks, ", machine.ranks(), " on the machine; ",
-                          work.sequences, " sequences")};
+  impl::expect_form(where, form, work.sequences);
+  expects(form.ranks <= machine.ranks(), [&] {
+    return ErrorInfo{where, "the machine has all ranks of the form",
+                     text(form.ranks, " ranks, ", machine.ranks(), " on the machine")};
   });
   std::vector<SequenceCandidate> all = impl::sequence_candidates(form.ranks);
   for (SequenceCandidate& each : all) {

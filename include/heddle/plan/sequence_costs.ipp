@@ -143,6 +143,10 @@ HEDDLE_INLINE SequenceCosts flexsp_costs(const FlexSpModel& model, int ranks, do
                                    {"fixed", model.fixed},
                                    {"parameters", model.parameters}})
     heddle::impl::expect_time(where, name, part);
+  for (const auto& [name, size] : {std::pair{"layers", model.layers}, {"hidden", model.hidden}})
+    expects(size >= 0, [&, name = name, size = size] {
+      return ErrorInfo{where, "a size of the model is below 0", text(name, " = ", size)};
+    });
   const auto rate = [](double value) { return value > 0 && std::isfinite(value); };
   expects(rate(model.activation) && std::ranges::all_of(bandwidths, rate), [&] {
     std::string given;

@@ -70,14 +70,16 @@ struct SequenceGroupOptions {
 
 /// Returns all multisets of `degrees` with the sum `ranks`, each in descending order. For 64 ranks
 /// and the degrees 2, 4, ..., 64 there are 202.
-/// @throws contract_error if `degrees` are not ascending powers of two.
+/// @throws contract_error if `degrees` are not ascending powers of two, or if there are more than
+///         2^20 ranks or 10^6 multisets.
 [[nodiscard]] std::vector<std::vector<int>> group_compositions(int ranks,
                                                                std::span<const int> degrees);
 
 /// Divides `lengths`, which must be in descending order, into `count` consecutive ranges. The
 /// largest sum of a range is as small as possible. Returns the ends of the ranges. If there are
 /// more ranges than lengths, the last ranges are empty.
-/// @throws contract_error if `count` is 0.
+/// @throws contract_error if `count` is 0, if a length is negative, or if their sum does not fit in
+///         62 bits.
 [[nodiscard]] std::vector<std::size_t> divide_evenly(std::span<const std::int64_t> lengths,
                                                      std::size_t count);
 

@@ -48,15 +48,35 @@ inline void add_compositions(int ranks, std::span<const int> degrees, std::vecto
     all.push_back(sizes);
     return;
   }
-  for (std::size_t d = degrees.size(); d-- > 0;) {
-    if (degrees[d] > ranks) continue;
-    sizes.push_back(degrees[d]);
-    add_compositions(ranks - degrees[d], degrees.first(d + 1), sizes, all);
-    sizes.pop_back();
+  if (degrees.empty()) return;
+  const std::size_t before = sizes.size();
+  for (int count = ranks / degrees.back(); count >= 0; --count) {
+    sizes.resize(before + static_cast<std::size_t>(count), degrees.back());
+    add_compositions(ranks - count * degrees.back(), degrees.first(degrees.size() - 1), sizes, all);
+    sizes.resize(before);
   }
 }
 
-/// One plan_sequence_groups() call.
+/// Throws contract_error if so many ranks have too many compositions to try all.
+inline void expect_few_compositions(const char* where, int ranks, std::span<const int> degrees) {
+  constexpr double most = 1e6;
+  expects(ranks <= 1 << 20, [&] {
+    return ErrorInfo{where, "there are too many ranks to compose groups", text(ranks, " ranks"),
+                     "use at most 2^20 ranks"};
+  });
+  std::vector<double> ways(static_cast<std::size_t>(std::max(ranks, 0)) + 1, 0);
+  ways[0] = 1;
+  for (const int degree : degrees)
+    for (std::size_t sum = static_cast<std::size_t>(degree); sum < ways.size(); ++sum)
+      ways[sum] += ways[sum - static_cast<std::size_t>(degree)];
+  expects(ways.back() <= most, [&] {
+    return ErrorInfo{where, "there are too many compositions of groups",
+                     text(ways.back(), " compositions of ", ranks, " ranks from ", degrees.size(),
+                          " degrees, at most ", most),
+                     "leave out small degrees"};
+  });
+}
+
 class SequencePlanner {
  public:
   SequencePlanner(std::vector<std::int64_t> lengths, const SequenceCosts& costs,
@@ -274,6 +294,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const SequencePlan& pl
 HEDDLE_INLINE std::vector<std::vector<int>> group_compositions(int ranks,
                                                                std::span<const int> degrees) {
   impl::expect_degrees("heddle::plan::group_compositions", degrees);
+  impl::expect_few_compositions("heddle::plan::group_compositions", ranks, degrees);
   std::vector<std::vector<int>> all;
   std::vector<int> sizes;
   if (ranks >= 1) impl::add_compositions(ranks, degrees, sizes, all);
@@ -286,6 +307,15 @@ HEDDLE_INLINE std::vector<std::size_t> divide_evenly(std::span<const std::int64_
     return ErrorInfo{"heddle::plan::divide_evenly",
                      "lengths must be divided into at least one range", "0 ranges"};
   });
+  double all = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    all += static_cast<double>(lengths[i]);
+    expects(lengths[i] >= 0 && all < 0x1p62, [&] {
+      return ErrorInfo{"heddle::plan::divide_evenly",
+                       "lengths are at least 0, and their sum fits in 62 bits",
+                       text("lengths[", i, "] = ", lengths[i], ", sum ", all)};
+    });
+  }
   // The least bound for which filling one range after the other needs no more ranges.
   const auto ends_at = [&](std::int64_t bound) {
     std::vector<std::size_t> ends;

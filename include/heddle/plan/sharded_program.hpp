@@ -111,8 +111,8 @@ void check(const TensorProgram& program, const ShardedProgram& sharded);
 /// Groups of dimensions that ranks must divide alike because reshapes join them.
 class ShardGroups {
  public:
-  /// Groups the dimensions of a program for this number of ranks. @throws contract_error as
-  /// shard_rules().
+  /// Groups the dimensions of a program for this number of ranks. @throws contract_error if there
+  /// is no rank, or as shard_rules().
   ShardGroups(const TensorProgram& program, int ranks);
 
   /// Returns the number of groups.
@@ -125,8 +125,14 @@ class ShardGroups {
   [[nodiscard]] bool divisible(std::size_t group) const {
     return m_units[group] >= static_cast<std::int64_t>(m_ranks);
   }
+  /// Checks on behalf of the function `where` that the groups are those of `program` for so many
+  /// ranks, and that `shares` has a finite share of at least 0 for each group and rank.
+  /// @throws contract_error that names the wrong number.
+  void expect_fit(const char* where, const TensorProgram& program, int ranks,
+                  const std::vector<std::vector<double>>& shares) const;
   /// Returns the blocks of every dimension of a program for the given shares, by group and rank:
   /// whole units by largest remainders, but at least one. Groups that are not divisible have none.
+  /// @throws contract_error as expect_fit().
   [[nodiscard]] std::vector<std::vector<std::int64_t>> blocks(
       const TensorProgram& program, const std::vector<std::vector<double>>& shares) const;
 
@@ -137,7 +143,9 @@ class ShardGroups {
 };
 
 /// Returns `units` divided in proportion to `shares` by largest remainders, at least one each.
-/// There must be at least as many units as shares.
+/// @throws contract_error if there are more shares than units, if a share is negative or not
+/// finite,
+///         or if all are 0.
 [[nodiscard]] std::vector<std::int64_t> apportion(std::int64_t units,
                                                   std::span<const double> shares);
 

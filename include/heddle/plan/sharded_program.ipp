@@ -6,6 +6,7 @@
 /// Definitions of sharded_program.hpp.
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -16,11 +17,13 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/impl/shard_checker.ipp>
 #include <heddle/plan/program.hpp>
 #include <heddle/plan/sharded_program.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -63,8 +66,8 @@ inline void add_linear(const Operation& operation, std::vector<ShardRule>& rules
   const bool one =
       name == "identity" || name == "negate" || name == "scale" || name == "stop_gradient";
   const bool both = name == "add" || name == "subtract" || name == "step";
-  const bool first = name == "multiply" || name == "divide" || name == "relu_gradient" ||
-                     name == "tanh_gradient";
+  const bool first =
+      name == "multiply" || name == "divide" || name == "relu_gradient" || name == "tanh_gradient";
   if (one) rules.push_back({{partial}, partial, {}});
   if (both) rules.push_back({{partial, partial}, partial, {}});
   if (first) rules.push_back({{partial, {}}, partial, {}});
@@ -81,6 +84,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const TensorForm& form
 
 HEDDLE_INLINE std::vector<ShardRule> shard_rules(const TensorProgram& program,
                                                  const Operation& operation) {
+  impl::check_kind("heddle::plan::shard_rules", operation);
   const auto dims = [&](const std::string& name) -> const impl::Dims& {
     return program.tensors[program.tensor(name)].dims;
   };
@@ -131,7 +135,7 @@ HEDDLE_INLINE std::vector<ShardRule> shard_rules(const TensorProgram& program,
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, ShardInstructionKind kind) {
   constexpr const char* names[] = {"place",      "compute",        "slice",     "all_gather",
                                    "all_reduce", "reduce_scatter", "all_to_all"};
-  return out << names[static_cast<std::size_t>(kind)];
+  return out << heddle::impl::enumerator_name(names, kind);
 }
 
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const ShardedProgram& sharded) {
@@ -157,10 +161,21 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const ShardedProgram& 
 
 HEDDLE_INLINE void check(const TensorProgram& program, const ShardedProgram& sharded) {
   check(program);
+  for (const ShardInstruction& each : sharded.instructions) {
+    heddle::impl::expect_enumerator("heddle::plan::check(ShardedProgram)", "ShardInstruction::kind",
+                                    each.kind, ShardInstructionKind::all_to_all);
+    for (const TensorForm::Kind kind : {each.from.kind, each.to.kind, each.rule.output.kind})
+      heddle::impl::expect_enumerator("heddle::plan::check(ShardedProgram)", "TensorForm::kind",
+                                      kind, TensorForm::Kind::sharded);
+  }
   impl::ShardChecker(program, sharded).run();
 }
 
 HEDDLE_INLINE ShardGroups::ShardGroups(const TensorProgram& program, int ranks) : m_ranks(ranks) {
+  expects(ranks >= 1, [&] {
+    return ErrorInfo{"heddle::plan::ShardGroups", "there must be at least one rank",
+                     text("ranks = ", ranks)};
+  });
   for (std::size_t d = 0; d < program.dimensions.size(); ++d) {
     m_group.push_back(d);
     m_units.push_back(program.dimensions[d].size);
@@ -190,8 +205,34 @@ HEDDLE_INLINE ShardGroups::ShardGroups(const TensorProgram& program, int ranks) 
   m_units = std::move(units);
 }
 
+HEDDLE_INLINE void ShardGroups::expect_fit(const char* where, const TensorProgram& program,
+                                           int ranks,
+                                           const std::vector<std::vector<double>>& shares) const {
+  expects(program.dimensions.size() == m_group.size() && ranks == m_ranks, [&] {
+    return ErrorInfo{where, "the groups are of another program or machine",
+                     text("groups of ", m_group.size(), " dimensions for ", m_ranks,
+                          " ranks, the program has ", program.dimensions.size(), " for ", ranks)};
+  });
+  expects(shares.size() == size(), [&] {
+    return ErrorInfo{where, "every group needs its shares",
+                     text(shares.size(), " lists of shares for ", size(), " groups")};
+  });
+  for (std::size_t g = 0; g < shares.size(); ++g) {
+    expects(shares[g].size() == static_cast<std::size_t>(m_ranks), [&] {
+      return ErrorInfo{where, "every rank needs its share",
+                       text("shares[", g, "] has ", shares[g].size(), " for ", m_ranks, " ranks")};
+    });
+    for (std::size_t r = 0; r < shares[g].size(); ++r)
+      expects(heddle::impl::is_time(shares[g][r]), [&] {
+        return ErrorInfo{where, "a share is finite and at least 0",
+                         text("shares[", g, "][", r, "] = ", shares[g][r])};
+      });
+  }
+}
+
 HEDDLE_INLINE std::vector<std::vector<std::int64_t>> ShardGroups::blocks(
     const TensorProgram& program, const std::vector<std::vector<double>>& shares) const {
+  expect_fit("heddle::plan::ShardGroups::blocks", program, m_ranks, shares);
   std::vector<std::vector<std::int64_t>> out(program.dimensions.size());
   for (std::size_t d = 0; d < out.size(); ++d) {
     const std::size_t group = m_group[d];
@@ -205,11 +246,11 @@ HEDDLE_INLINE std::vector<std::vector<std::int64_t>> ShardGroups::blocks(
 HEDDLE_INLINE std::vector<std::int64_t> apportion(std::int64_t units,
                                                   std::span<const double> shares) {
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
-  expects(units >= static_cast<std::int64_t>(shares.size()) && sum > 0 &&
+  expects(units >= static_cast<std::int64_t>(shares.size()) && sum > 0 && std::isfinite(sum) &&
               std::ranges::all_of(shares, [](double share) { return share >= 0; }),
           [&] {
             return ErrorInfo{"heddle::plan::apportion",
-                             "there must be a unit for each share, and shares of at least 0",
+                             "there must be a unit for each share, and finite shares of at least 0",
                              text(units, " units, ", shares.size(), " shares, sum ", sum)};
           });
   std::vector<std::int64_t> out;

@@ -38,6 +38,7 @@ inline constexpr Bytes shared_piece = Bytes{64} << 10;
 /// levels of `options`. In one domain it is algorithm_inside(). If levels_of() finds levels that
 /// perform the collective, it is the hierarchical algorithm, with `outer` among the domains. Else
 /// it is `outer` among all ranks.
+/// @throws contract_error if `domains` does not have one number per rank.
 [[nodiscard]] schedule::Algorithm shared_algorithm(schedule::Collective collective,
                                                    schedule::Algorithm outer,
                                                    schedule::CollectiveOptions& options,

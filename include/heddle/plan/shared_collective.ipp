@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/plan/shared_collective.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
@@ -46,6 +48,10 @@ HEDDLE_INLINE schedule::Algorithm shared_algorithm(schedule::Collective collecti
                                                    schedule::CollectiveOptions& options,
                                                    const std::vector<std::uint32_t>& domains) {
   using enum schedule::Algorithm;
+  expects(domains.size() == static_cast<std::size_t>(options.ranks), [&] {
+    return ErrorInfo{"heddle::shared_algorithm", "every rank needs one memory domain",
+                     text(domains.size(), " domains, ", options.ranks, " ranks")};
+  });
   options.levels = schedule::levels_of(domains, outer);
   const bool nested = options.levels.size() > 1;
   if (nested || all_share(domains)) options.levels[0].algorithm = algorithm_inside(collective);
@@ -69,8 +75,8 @@ HEDDLE_INLINE Schedule share_copies(const Schedule& schedule,
   for (const Buffer& buffer : copied.buffers())
     if (buffer.transient && buffer.bytes != 0)
       part = std::max(part, buffer.bytes / std::max<std::uint32_t>(buffer.parts, 1));
-  return fold_to_min_slots(copied, static_cast<std::uint32_t>(
-                                  std::clamp<Bytes>(shared_outbox / part, 2, copied.size() + 2)));
+  return fold_to_min_slots(copied, static_cast<std::uint32_t>(std::clamp<Bytes>(
+                                       shared_outbox / part, 2, copied.size() + 2)));
 }
 
 }  // namespace heddle::inline v0

@@ -31,19 +31,23 @@ struct StreamLaw {
   double gain = 0;   ///< k: what ln P streams add, in units of the parameters
 
   /// Returns the factor of parameters that has the effect of `streams` streams.
+  /// @throws contract_error if a member is out of range, or if there is no stream.
   [[nodiscard]] double factor(int streams) const;
   /// Returns the predicted loss.
+  /// @throws contract_error as factor(), or if `parameters` is not above 0 and finite.
   [[nodiscard]] double loss(double parameters, int streams) const;
 
   /// Returns the law with the least sum of squared relative errors of L - least on `losses`. For
   /// given `least` and `gain` the other two are a linear regression of logarithms; these two are
   /// searched on grids that become finer. `gain` is at most 2.
   /// @throws contract_error if there are fewer than four losses, if all have the same number of
-  ///         streams or of parameters, or if a number is not positive.
+  ///         streams or of parameters, or if a number is not above 0 and
+  ///         finite. The error names the loss.
   [[nodiscard]] static StreamLaw fit(std::span<const StreamLoss> losses);
 };
 
 /// Returns the share of the variance of `losses` that `law` explains, R^2.
+/// @throws contract_error as StreamLaw::loss(), or if the losses are not at least two that differ.
 [[nodiscard]] double explained(const StreamLaw& law, std::span<const StreamLoss> losses);
 
 /// The sizes of a transformer from which the memory of decoding with several streams follows.

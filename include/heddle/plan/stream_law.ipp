@@ -17,13 +17,22 @@
 
 namespace heddle::inline v0::plan {
 
-HEDDLE_INLINE double StreamLaw::factor(int streams) const { return gain * std::log(streams) + 1; }
-
-HEDDLE_INLINE double StreamLaw::loss(double parameters, int streams) const {
-  return least + std::pow(scale * 1e9 / (parameters * factor(streams)), power);
-}
-
 namespace impl {
+
+inline double stream_factor(double gain, int streams) { return gain * std::log(streams) + 1; }
+
+inline void expect_loss(const char* where, std::span<const StreamLoss> losses) {
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    const StreamLoss& one = losses[i];
+    expects(one.parameters > 0 && std::isfinite(one.parameters) && one.streams >= 1 &&
+                one.loss > 0 && std::isfinite(one.loss),
+            [&] {
+              return ErrorInfo{where, "a loss has a number that is not above 0 and finite",
+                               text("losses[", i, "]: parameters = ", one.parameters,
+                                    ", streams = ", one.streams, ", loss = ", one.loss)};
+            });
+  }
+}
 
 /// A law and its sum of squared errors of log(L - least).
 struct FittedLaw {
@@ -38,7 +47,7 @@ inline FittedLaw regress(std::span<const StreamLoss> losses, double least, doubl
   double mean_y = 0;
   const auto n = static_cast<double>(losses.size());
   const auto x_of = [&](const StreamLoss& one) {
-    return std::log(one.parameters / 1e9 * fitted.law.factor(one.streams));
+    return std::log(one.parameters / 1e9 * stream_factor(gain, one.streams));
   };
   for (const StreamLoss& one : losses) {
     if (one.loss <= least) return fitted;
@@ -66,20 +75,43 @@ inline FittedLaw regress(std::span<const StreamLoss> losses, double least, doubl
 
 }  // namespace impl
 
+HEDDLE_INLINE double StreamLaw::factor(int streams) const {
+  constexpr const char* where = "heddle::plan::StreamLaw";
+  expects(streams >= 1, [&] {
+    return ErrorInfo{where, "there must be at least one stream", text("streams = ", streams)};
+  });
+  const double found = impl::stream_factor(gain, streams);
+  expects(std::isfinite(least) && scale > 0 && std::isfinite(scale) && std::isfinite(power) &&
+              found > 0 && std::isfinite(found),
+          [&] {
+            return ErrorInfo{where, "a member is out of range",
+                             text("least = ", least, ", scale = ", scale, ", power = ", power,
+                                  ", gain = ", gain),
+                             "use finite numbers, a scale above 0 and a gain of at least 0"};
+          });
+  return found;
+}
+
+HEDDLE_INLINE double StreamLaw::loss(double parameters, int streams) const {
+  expects(parameters > 0 && std::isfinite(parameters), [&] {
+    return ErrorInfo{"heddle::plan::StreamLaw", "a number of parameters is above 0 and finite",
+                     text("parameters = ", parameters)};
+  });
+  return least + std::pow(scale * 1e9 / (parameters * factor(streams)), power);
+}
+
 HEDDLE_INLINE StreamLaw StreamLaw::fit(std::span<const StreamLoss> losses) {
+  constexpr const char* where = "heddle::plan::StreamLaw::fit";
+  impl::expect_loss(where, losses);
   const auto differ = [&](auto member) {
     return std::ranges::any_of(
         losses, [&](const StreamLoss& one) { return one.*member != losses.front().*member; });
   };
-  expects(losses.size() >= 4 && differ(&StreamLoss::streams) && differ(&StreamLoss::parameters) &&
-              std::ranges::all_of(losses,
-                                  [](const StreamLoss& one) {
-                                    return one.parameters > 0 && one.streams >= 1 && one.loss > 0;
-                                  }),
+  expects(losses.size() >= 4 && differ(&StreamLoss::streams) && differ(&StreamLoss::parameters),
           [&] {
-            return ErrorInfo{"heddle::plan::StreamLaw::fit", "these losses do not determine a law",
+            return ErrorInfo{where, "these losses do not determine a law",
                              text(losses.size(), " losses"),
-                             "give at least four positive losses, with several numbers of "
+                             "give at least four losses, with several numbers of "
                              "parameters and of streams"};
           });
   const double least_loss = std::ranges::min(losses, {}, &StreamLoss::loss).loss;
@@ -107,6 +139,8 @@ HEDDLE_INLINE StreamLaw StreamLaw::fit(std::span<const StreamLoss> losses) {
 }
 
 HEDDLE_INLINE double explained(const StreamLaw& law, std::span<const StreamLoss> losses) {
+  constexpr const char* where = "heddle::plan::explained";
+  impl::expect_loss(where, losses);
   double mean = 0;
   for (const StreamLoss& one : losses) mean += one.loss / static_cast<double>(losses.size());
   double total = 0;
@@ -116,6 +150,10 @@ HEDDLE_INLINE double explained(const StreamLaw& law, std::span<const StreamLoss>
     total += (one.loss - mean) * (one.loss - mean);
     rest += error * error;
   }
+  expects(total > 0, [&] {
+    return ErrorInfo{where, "losses that do not differ have no variance",
+                     text(losses.size(), " losses"), "give several losses that differ"};
+  });
   return 1 - rest / total;
 }
 
@@ -126,6 +164,16 @@ HEDDLE_INLINE Bytes StreamMemory::added(int streams) const {
   });
   if (streams == 1) return 0;
   const auto p = static_cast<Bytes>(streams);
+  const auto d = [](Bytes bytes) { return static_cast<double>(bytes); };
+  const double tokens = d(p) * d(prefix) + d(p - 1) * d(context);
+  const double all =
+      d(number) * (tokens * 2 * d(layers) * d(keys) + d(hidden) * (d(p) * d(width) + d(p)));
+  expects(all < 0x1p63, [&] {
+    return ErrorInfo{"heddle::plan::StreamMemory", "the bytes do not fit in 63 bits",
+                     text("streams = ", streams, ", layers = ", layers, ", keys = ", keys,
+                          ", width = ", width, ", prefix = ", prefix, ", context = ", context,
+                          ", hidden = ", hidden, ", number = ", number)};
+  });
   const Bytes token = 2 * layers * keys;
   return number * (p * prefix * token + (p - 1) * context * token + hidden * (p * width + p));
 }

@@ -6,12 +6,15 @@
 /// Definitions of transformer_program.hpp.
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/program.hpp>
@@ -24,15 +27,21 @@ namespace impl {
 inline void check_shape(const TransformerShape& shape) {
   constexpr const char* where = "heddle::plan::transformer_program";
   const std::pair<const char*, std::int64_t> sizes[] = {
-      {"layers", shape.layers},     {"sequences", shape.sequences},
-      {"context", shape.context},   {"width", shape.width},
-      {"heads", shape.heads},       {"kv_heads", shape.kv_heads + 1},
-      {"hidden", shape.hidden + 1}, {"vocabulary", shape.vocabulary + 1}};
-  for (const auto& [name, size] : sizes)
-    expects(size >= 1, [&] {
-      return ErrorInfo{where, text(name, " is too small"), text(name, " = ", size),
-                       "give a size of at least 1"};
+      {"layers", shape.layers}, {"sequences", shape.sequences},  {"context", shape.context},
+      {"width", shape.width},   {"heads", shape.heads},          {"kv_heads", shape.kv_heads},
+      {"hidden", shape.hidden}, {"vocabulary", shape.vocabulary}};
+  for (std::size_t i = 0; i < std::size(sizes); ++i) {
+    const auto& [name, size] = sizes[i];
+    const std::int64_t least = i < 5 ? 1 : 0, most = i == 0 ? 1 << 16 : std::int64_t{1} << 60;
+    expects(size >= least && size <= most, [&, name = name, size = size] {
+      return ErrorInfo{where, text(name, " is out of range"), text(name, " = ", size),
+                       text("give a size from ", least, " to ", most)};
     });
+  }
+  expects(shape.epsilon >= 0 && std::isfinite(shape.epsilon), [&] {
+    return ErrorInfo{where, "epsilon is finite and at least 0", text("epsilon = ", shape.epsilon)};
+  });
+  heddle::impl::expect_enumerator(where, "TransformerShape::type", shape.type, Scalar::i8);
   const std::int64_t kv_heads = shape.kv_heads == 0 ? shape.heads : shape.kv_heads;
   expects(shape.width % shape.heads == 0 && shape.heads % kv_heads == 0, [&] {
     return ErrorInfo{where, "heads divide the width, and heads of keys and values divide the heads",

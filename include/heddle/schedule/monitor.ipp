@@ -21,6 +21,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
@@ -127,7 +128,7 @@ HEDDLE_INLINE std::string_view to_string(Syndrome syndrome) {
   constexpr std::array<std::string_view, 6> names = {
       "slow link",     "slow sender",           "slow receiver",
       "slow computer", "hang in communication", "hang outside of communication"};
-  return names[static_cast<std::size_t>(syndrome)];
+  return impl::enumerator_name(names, syndrome);
 }
 
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, Syndrome syndrome) {

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <ostream>
 
+#include <heddle/core/impl/enumerator.hpp>
+
 namespace heddle::inline v0 {
 
 /// A method of sequence parallelism. The heads axis has U ranks, the ring axis R ranks.
@@ -25,7 +27,7 @@ enum class SequenceMethod : std::uint8_t {
 /// Prints the name of the enumerator, such as "ulysses".
 inline std::ostream& operator<<(std::ostream& out, SequenceMethod method) {
   constexpr std::array names = {"ulysses", "ring", "usp", "rsa", "token_ring", "automatic"};
-  return out << names[static_cast<std::size_t>(method)];
+  return out << impl::enumerator_name(names, method);
 }
 
 }  // namespace heddle::inline v0

@@ -51,6 +51,8 @@ struct BasicAttentionCosts {
   T user = {};                       ///< a user action
   T latency = {};                    ///< the latency of every move
   T per_byte = {};                   ///< occupancy of the channel by a move, per byte
+  Bytes query_bytes = 0;             ///< query bytes of a token; 0: the form is not checked
+  Bytes key_bytes = 0;               ///< key bytes of a token
 
   /// Checks all costs. @throws contract_error if one is negative, infinite or not a number. The
   ///         error names the member.
@@ -64,7 +66,7 @@ struct BasicAttentionCosts {
     impl::expect_time(where, "per_byte", per_byte);
   }
   /// The cost of an action that is not a move.
-  /// @throws contract_error for an action that is not one of an attention.
+  /// @throws contract_error for an action that is not one of an attention of this form.
   [[nodiscard]] T time(const Schedule& schedule, ActionId id) const {
     switch (schedule[id].kind) {
       case Kind::combine: return combine * T(schedule.bytes(schedule.uses(id).front()));
@@ -72,6 +74,10 @@ struct BasicAttentionCosts {
       case Kind::user: return user;
       default: break;
     }
+    if (query_bytes != 0)
+      for (const Use& use : schedule.uses(id))
+        heddle::schedule::impl::expect_made_of("heddle::AttentionCosts", schedule, use.buffer,
+                                               pieces, query_bytes, key_bytes);
     const std::int64_t pairs = pieces.pairs(pieces.block(schedule, id));
     return product * T(pairs * impl::attention_products(schedule, id));
   }
@@ -90,7 +96,10 @@ class AttentionCosts : public BasicMachineCosts<BasicAttentionCosts<Seconds>> {
   /// device of speed 1, and other local work takes no time.
   /// @throws contract_error for a form without a schedule, and for an invalid cost.
   AttentionCosts(const schedule::AttentionForm& form, Seconds product, Machine machine)
-      : BasicMachineCosts({.pieces = schedule::AttentionPieces(form), .product = product},
+      : BasicMachineCosts({.pieces = schedule::AttentionPieces(form),
+                           .product = product,
+                           .query_bytes = form.query_bytes(),
+                           .key_bytes = form.key_bytes()},
                           std::move(machine)) {}
 };
 static_assert(SharingCosts<AttentionCosts> && CheckedCosts<AttentionCosts>);

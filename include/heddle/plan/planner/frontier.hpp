@@ -36,6 +36,7 @@ struct Frontier3D {
   std::uint64_t seed = 0;        ///< seed of the search
 
   /// Returns the best plan by formula() of those that it tried.
+  /// @throws contract_error if `share` is not in [0, 1].
   [[nodiscard]] FoundPlan search(const PlanProblem& problem) const;
 
   /// Returns the time of a step: (M + P - 1) * max(forward + backward) + the greatest gradient sum

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
@@ -95,12 +96,17 @@ class UniformPlans {
 }  // namespace impl
 
 HEDDLE_INLINE FoundPlan Frontier3D::search(const PlanProblem& problem) const {
+  expects(share >= 0 && share <= 1, [&] {
+    return ErrorInfo{"heddle::plan::Frontier3D", "the share of a grid is in [0, 1]",
+                     text("share = ", share)};
+  });
   const impl::UniformPlans plans(problem);
   const std::vector<TuneAxis> axes = plans.axes();
   std::size_t points = 1;
   for (const TuneAxis& axis : axes) points *= axis.values;
   const auto tried = static_cast<std::size_t>(share * static_cast<double>(points));
-  const std::size_t evaluations = points <= exhaustive ? points : std::max(tried, exhaustive / 4);
+  const std::size_t evaluations =
+      points <= exhaustive ? points : std::max({tried, exhaustive / 4, std::size_t{1}});
   FoundPlan found{.planner = std::string(name)};
   std::optional<MemoryShortage> smallest;  // of the plans that do not fit
   const Tuned tuned = tune(axes,

@@ -107,6 +107,8 @@ struct HapResult {
 
 /// Returns the program of the least time for fixed shares of the groups, by group and rank, and
 /// adds the number of its property sets to `candidates`. Returns nothing if none fits in memory.
+/// @throws contract_error as hap(), or if the groups or the shares are not those of the program and
+///         the machine.
 [[nodiscard]] std::optional<ShardedProgram> hap_search(
     const TensorProgram& program, const Machine& machine, const ShardGroups& groups,
     const std::vector<std::vector<double>>& shares, const HapOptions& options,
@@ -115,6 +117,7 @@ struct HapResult {
 /// Returns the linear program of shares for a fixed program, as input of solve_ratios(). The time
 /// of an all-to-all between two groups is a product of shares; it is linear here, because one of
 /// the two shares is that of `shares` each time.
+/// @throws contract_error as hap_search().
 [[nodiscard]] RatioProblem<double> hap_ratios(const TensorProgram& program,
                                               const ShardedProgram& sharded, const Machine& machine,
                                               const ShardGroups& groups,

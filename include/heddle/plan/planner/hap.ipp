@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/planner/hap.hpp>
@@ -169,6 +170,8 @@ HEDDLE_INLINE std::optional<ShardedProgram> hap_search(
     const TensorProgram& program, const Machine& machine, const ShardGroups& groups,
     const std::vector<std::vector<double>>& shares, const HapOptions& options,
     std::size_t& candidates) {
+  check(program);
+  groups.expect_fit("heddle::plan::hap_search", program, machine.ranks(), shares);
   impl::HapSearch search(program, machine, groups, shares, options);
   std::optional<ShardedProgram> found = search.run();
   candidates += search.candidates();
@@ -182,6 +185,7 @@ HEDDLE_INLINE RatioProblem<double> hap_ratios(const TensorProgram& program,
                                               const std::vector<std::vector<double>>& shares,
                                               const HapOptions& options) {
   impl::expect_ranks(sharded.ranks, machine);
+  groups.expect_fit("heddle::plan::hap_ratios", program, machine.ranks(), shares);
   const impl::ShardPrices prices(program, machine, options);
   const std::size_t n = prices.ranks();
   RatioProblem<double> out{.devices = n};
@@ -230,6 +234,8 @@ HEDDLE_INLINE HapResult hap(const TensorProgram& program, const Machine& machine
   const std::size_t n = prices.ranks();
   for (const auto& [name, form] : options.forms) {
     const ProgramTensor& tensor = program.tensors[program.tensor(name)];
+    heddle::impl::expect_enumerator("heddle::plan::hap", "HapOptions::forms, kind", form.kind,
+                                    TensorForm::Kind::sharded);
     const bool has_dim = std::ranges::find(tensor.dims, form.dim) != tensor.dims.end();
     expects(form.kind != TensorForm::Kind::sharded || has_dim, [&] {
       return ErrorInfo{"heddle::plan::hap",
@@ -237,7 +243,7 @@ HEDDLE_INLINE HapResult hap(const TensorProgram& program, const Machine& machine
                        text("tensor '", name, "', form ", form), "name one of its dimensions"};
     });
   }
-  const auto positive = [](double share) { return share > 0; };
+  const auto positive = [](double share) { return share > 0 && std::isfinite(share); };
   expects(options.shares.empty() ||
               (options.shares.size() == n && std::ranges::all_of(options.shares, positive)),
           [&] {

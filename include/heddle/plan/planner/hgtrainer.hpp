@@ -35,7 +35,7 @@ struct HGTrainer {
 
   int window = 4;  ///< layers between a cut and its proportional place, at most
 
-  /// Returns the best plan by formula().
+  /// Returns the best plan by formula(). @throws contract_error if `window` is negative.
   [[nodiscard]] FoundPlan search(const PlanProblem& problem) const;
 
   /// Returns the time of a step: (M - 1) * max(t, x) + sum t + sum of both x + max gradient sum,

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
@@ -25,6 +26,10 @@
 namespace heddle::inline v0::plan {
 
 HEDDLE_INLINE FoundPlan HGTrainer::search(const PlanProblem& problem) const {
+  expects(window >= 0, [&] {
+    return ErrorInfo{"heddle::plan::HGTrainer", "a window has at least 0 layers",
+                     text("window = ", window)};
+  });
   FoundPlan found;
   found.planner = name;
   impl::LayerTable table(problem);

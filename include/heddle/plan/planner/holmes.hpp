@@ -43,6 +43,7 @@ struct Holmes {
   int buckets = 8;      ///< the buckets of a stage, see Plan::bucket_count(); 1: none
 
   /// Returns the best plan by formula().
+  /// @throws contract_error if `alpha` is not above 0 and finite, or if there is no bucket.
   [[nodiscard]] FoundPlan search(const PlanProblem& problem) const;
 
   /// Returns the time of a step: (M - 1) * max(t + x) + sum t + sum x + the greatest h - d of a

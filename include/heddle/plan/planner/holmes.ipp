@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
@@ -126,6 +127,11 @@ HEDDLE_INLINE std::vector<std::vector<Rank>> network_clusters(const Machine& mac
 }
 
 HEDDLE_INLINE FoundPlan Holmes::search(const PlanProblem& problem) const {
+  expects(alpha > 0 && std::isfinite(alpha) && buckets >= 1, [&] {
+    return ErrorInfo{"heddle::plan::Holmes", "an option is out of range",
+                     text("alpha = ", alpha, ", buckets = ", buckets),
+                     "use a finite alpha above 0 and at least one bucket"};
+  });
   const Machine& machine = problem.machine();
   const std::vector<std::vector<Rank>> clusters = network_clusters(machine);
   FoundPlan found{.planner = std::string(name)};

@@ -44,7 +44,7 @@ struct Metis {
   /// Plans are refined whose time is at most this multiple of the best one; 0: none.
   double refined = 1.1;
 
-  /// Returns the best plan by formula().
+  /// Returns the best plan by formula(). @throws contract_error if an option is out of range.
   [[nodiscard]] FoundPlan search(const PlanProblem& problem) const;
 
   /// Returns the time of a step: (M - 1) * max t + sum t + max update + max gradient sum + sum x,

@@ -283,6 +283,14 @@ class MetisSearch {
 }  // namespace impl
 
 HEDDLE_INLINE FoundPlan Metis::search(const PlanProblem& problem) const {
+  expects(longest_permutation >= 1 && variance >= 0 && std::isfinite(variance) && refined >= 0 &&
+              std::isfinite(refined),
+          [&] {
+            return ErrorInfo{"heddle::plan::Metis", "an option is out of range",
+                             text("longest_permutation = ", longest_permutation,
+                                  ", variance = ", variance, ", refined = ", refined),
+                             "use at least one block, and finite numbers of at least 0"};
+          });
   return impl::MetisSearch(*this, problem).run();
 }
 
@@ -302,10 +310,11 @@ HEDDLE_INLINE Seconds Metis::formula(const Plan& plan, const PlanProblem& proble
 HEDDLE_INLINE std::vector<std::vector<int>> device_group_lists(int devices, int stages,
                                                                int longest_permutation,
                                                                double variance) {
-  expects(devices >= 1 && stages >= 1 && longest_permutation >= 1, [&] {
-    return ErrorInfo{"heddle::plan::device_group_lists", "a number is below 1",
-                     text("devices = ", devices, ", stages = ", stages,
-                          ", longest_permutation = ", longest_permutation)};
+  expects(devices >= 1 && stages >= 1 && longest_permutation >= 1 && variance >= 0, [&] {
+    return ErrorInfo{"heddle::plan::device_group_lists",
+                     "a number is below 1, or the variance is below 0 or not a number",
+                     text("devices = ", devices, ", stages = ", stages, ", longest_permutation = ",
+                          longest_permutation, ", variance = ", variance)};
   });
   const double smallest = variance * std::max(devices / stages, stages / devices);
   int odd = devices;

@@ -37,6 +37,7 @@
 #include <heddle/plan/profile.hpp>
 #include <heddle/plan/solver/compositions.hpp>
 #include <heddle/plan/solver/min_max_partition.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 #include <heddle/schedule/monitor.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/schedule.hpp>
@@ -217,8 +218,8 @@ HEDDLE_INLINE PlanPrediction PlanChoice::prediction_of(const ConsideredPlan& con
 
 HEDDLE_INLINE void PlanChoice::check_options() const {
   (void)problem();  // checks the profile and the options of the search
-  expects(m_options.gain >= 0 && m_options.pause >= 0, [&] {
-    return ErrorInfo{where, "an option is negative",
+  expects(heddle::impl::is_time(m_options.gain) && heddle::impl::is_time(m_options.pause), [&] {
+    return ErrorInfo{where, "an option is negative, infinite or not a number",
                      text("gain = ", m_options.gain, ", pause = ", m_options.pause)};
   });
   expects(m_options.state.empty() || m_options.state.size() == m_profile.layers.size(), [&] {

@@ -83,11 +83,17 @@ template <Costs C>
 [[nodiscard]] Coordinated<typename C::Time> coordinate(const Orders& orders, const C& costs,
                                                        const CoordinateOptions& options = {}) {
   using Time = typename C::Time;
-  expects(options.cap >= 0, [&] {
+  // The search raises the cap by quarters.
+  expects(options.cap >= 0 && options.cap <= (std::int64_t{1} << 40), [&] {
     return ErrorInfo{text("heddle::plan::coordinate(", orders.name, ")"),
-                     "the cap on activations must be at least 0", text("cap = ", options.cap),
-                     "0 means no limit"};
+                     "the cap on activations must be at least 0 and at most 2^40",
+                     text("cap = ", options.cap), "0 means no limit"};
   });
+  for (const Rule& rule : options.rules)
+    expects(rule.priority != nullptr, [&] {
+      return ErrorInfo{text("heddle::plan::coordinate(", orders.name, ")"),
+                       "a rule has no priority", text("rule '", rule.name, "'")};
+    });
   const ListScheduler<C> scheduler(orders, costs, options.sizes);
   Coordinated<Time> best;
   BasicTimeline<Time> timeline;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/solver/flow_splitting.hpp>
@@ -24,6 +25,8 @@ HEDDLE_INLINE std::vector<FlowPiece> split_flows(int flows, int links, SplitRule
     return ErrorInfo{"heddle::plan::split_flows", "flows must be at least 0 and links at least 1",
                      text(flows, " flows over ", links, " links")};
   });
+  heddle::impl::expect_enumerator("heddle::plan::split_flows", "rule", rule,
+                                  SplitRule::fill_in_turn);
   const auto r = static_cast<std::uint32_t>(flows);
   const auto s = static_cast<std::uint32_t>(links);
   std::vector<FlowPiece> pieces;

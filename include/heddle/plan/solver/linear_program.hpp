@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/impl/simplex.hpp>
 
@@ -36,7 +37,7 @@ enum class Outcome : std::uint8_t {
 /// Prints the name of the enumerator, such as "optimal".
 inline std::ostream& operator<<(std::ostream& out, Outcome outcome) {
   constexpr const char* names[] = {"optimal", "infeasible", "unbounded", "inaccurate"};
-  return out << names[static_cast<std::size_t>(outcome)];
+  return out << heddle::impl::enumerator_name(names, outcome);
 }
 
 /// A linear program: the least cost x over all x >= lower bounds that fulfil the constraints.
@@ -70,34 +71,45 @@ class LinearProgram {
     expects(ordered && finite(cost) && (!lower || finite(*lower)) && (!upper || finite(*upper)),
             [&] {
               return ErrorInfo{where, "a variable needs a finite cost and finite bounds in order",
-                               text("variable '", name, "', cost ", cost),
+                               text("variable '", name, "', cost ", cost,
+                                    lower ? text(", lower ", *lower) : std::string(),
+                                    upper ? text(", upper ", *upper) : std::string()),
                                "leave a bound out where there is none"};
             });
     m_variables.push_back({std::move(name), cost, std::move(lower), std::move(upper)});
     return m_variables.size() - 1;
   }
   /// Adds a constraint and returns its number, counted from 0.
-  /// @throws contract_error if it names a variable that does not exist, or if a number is not
-  ///         finite.
+  /// @throws contract_error if it names a variable that does not exist, if a number is not
+  ///         finite, or if the relation is unknown.
   std::size_t add_constraint(std::string name, std::vector<Term> terms, Relation relation,
                              Number side) {
-    bool valid = finite(side);
-    for (const Term& term : terms)
-      valid = valid && term.first < m_variables.size() && finite(term.second);
-    expects(valid, [&] {
-      return ErrorInfo{where, "a constraint needs finite numbers and variables that exist",
-                       text("constraint '", name, "', ", m_variables.size(), " variables"),
-                       "add its variables first"};
+    heddle::impl::expect_enumerator(where, "relation", relation, Relation::at_least);
+    expects(finite(side), [&] {
+      return ErrorInfo{where, "a constraint needs a finite side",
+                       text("constraint '", name, "', side ", side)};
     });
+    for (const Term& term : terms)
+      expects(term.first < m_variables.size() && finite(term.second), [&] {
+        return ErrorInfo{where, "a constraint needs finite factors and variables that exist",
+                         text("constraint '", name, "', factor ", term.second, " of variable ",
+                              term.first, " of ", m_variables.size()),
+                         "add its variables first"};
+      });
     m_constraints.push_back({std::move(name), std::move(terms), relation, side});
     return m_constraints.size() - 1;
   }
   /// Replaces the bounds of a variable. @throws contract_error as add_variable().
   void set_bounds(std::size_t variable, std::optional<Number> lower, std::optional<Number> upper) {
-    expects(variable < m_variables.size() && (!lower || !upper || !(*upper < *lower)), [&] {
-      return ErrorInfo{where, "bounds need a variable that exists, and lower <= upper",
-                       text("variable ", variable, " of ", m_variables.size())};
-    });
+    expects(variable < m_variables.size() && (!lower || finite(*lower)) &&
+                (!upper || finite(*upper)) && (!lower || !upper || !(*upper < *lower)),
+            [&] {
+              return ErrorInfo{where,
+                               "bounds need a variable that exists, and finite lower <= upper",
+                               text("variable ", variable, " of ", m_variables.size(),
+                                    lower ? text(", lower ", *lower) : std::string(),
+                                    upper ? text(", upper ", *upper) : std::string())};
+            });
     m_variables[variable].lower = std::move(lower);
     m_variables[variable].upper = std::move(upper);
   }

@@ -7,6 +7,7 @@
 /// makes schedules for which there is no formula: unequal stages, branches, memory limits.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -38,22 +39,26 @@ class ListScheduler {
   /// into a dead end. A cap holds forwards back only if there are backwards.
   /// @throws blocked_order, an infeasible, if no rank can go on within the cap. It names the cap,
   ///         the ranks and the first order without room, which its grid marks.
-  /// @throws contract_error if the activations are not one number of at least 0 for each stage, or
-  ///         if the cap is negative.
+  /// @throws contract_error if the activations are not one number of at least 0 for each stage, if
+  ///         the cap is negative, or if the priority is empty.
   [[nodiscard]] Orders run(const ListOptions& options) const {
     expects(options.cap >= 0, [&] {
       return ErrorInfo{where(m_orders), "the cap on activations must be at least 0",
                        text("cap = ", options.cap), "0 means no limit"};
     });
+    expects(options.priority != nullptr, [&] {
+      return ErrorInfo{where(m_orders), "there is no priority", "ListOptions::priority is empty"};
+    });
     const auto& activations = options.activations;
-    expects((activations.empty() || activations.size() == m_problem.stages) &&
-                std::all_of(activations.begin(), activations.end(),
-                            [](std::int64_t each) { return each >= 0; }),
-            [&] {
-              return ErrorInfo{
-                  where(m_orders), "every stage needs a number of kept activations",
-                  text(activations.size(), " numbers for ", m_problem.stages, " stages")};
-            });
+    expects(activations.empty() || activations.size() == m_problem.stages, [&] {
+      return ErrorInfo{where(m_orders), "every stage needs a number of kept activations",
+                       text(activations.size(), " numbers for ", m_problem.stages, " stages")};
+    });
+    for (std::size_t s = 0; s < activations.size(); ++s)
+      expects(activations[s] >= 0, [&] {
+        return ErrorInfo{where(m_orders), "a stage keeps at least 0 activations",
+                         text("activations[", s, "] = ", activations[s])};
+      });
     Orders orders = m_orders;
     orders.ranks = impl::ListRun(m_problem, options).lists(where(m_orders));
     return orders;

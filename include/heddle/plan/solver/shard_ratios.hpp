@@ -66,6 +66,10 @@ template <class Number>
 [[nodiscard]] LinearProgram<Number> ratio_program(const RatioProblem<Number>& problem) {
   using Terms = std::vector<std::pair<std::size_t, Number>>;
   LinearProgram<Number> program;
+  expects(problem.devices >= 1, [] {
+    return ErrorInfo{"heddle::plan::ratio_program", "there must be at least one device",
+                     "devices = 0"};
+  });
   const auto share = [&](const ShareTerm<Number>& term) {
     expects(term.group < problem.least.size() && term.device < problem.devices, [&] {
       return ErrorInfo{"heddle::plan::ratio_program", "a term has no such group or device",
@@ -86,6 +90,11 @@ template <class Number>
   }
   for (const RatioStep<Number>& step : problem.steps) {
     const std::size_t time = program.add_variable(step.name, Number(1));
+    for (const ShareTerm<Number>& term : step.terms)
+      expects(!(term.coefficient < Number{}), [&] {
+        return ErrorInfo{"heddle::plan::ratio_program", "a time is below 0",
+                         text("step '", step.name, "', coefficient ", term.coefficient)};
+      });
     for (const ShareTerm<Number>& term : step.terms)
       program.add_constraint(step.name,
                              {{time, Number(1)}, {share(term), Number{} - term.coefficient}},

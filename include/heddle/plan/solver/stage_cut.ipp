@@ -6,6 +6,7 @@
 /// Definitions of stage_cut.hpp.
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <utility>
@@ -17,6 +18,7 @@
 #include <heddle/plan/solver/integer_program.hpp>
 #include <heddle/plan/solver/linear_program.hpp>
 #include <heddle/plan/solver/stage_cut.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -166,6 +168,13 @@ inline Outcome cut_exactly(const OperationGraph& graph, int stages, double most,
 }  // namespace impl
 
 HEDDLE_INLINE double OperationGraph::bytes(const std::vector<int>& stages) const {
+  for (std::size_t d = 0; d < data.size(); ++d)
+    for (const std::size_t v : data[d].vertices)
+      expects(v < stages.size(), [&] {
+        return ErrorInfo{
+            "heddle::plan::OperationGraph::bytes", "a vertex has no stage",
+            text("data[", d, "] names vertex ", v, ", there are ", stages.size(), " stages")};
+      });
   double sum = 0;
   for (const Data& each : data) {
     if (each.vertices.empty()) continue;
@@ -195,7 +204,25 @@ HEDDLE_INLINE StageCut cut_stages(const OperationGraph& graph, int stages,
     exists(order.first);
     exists(order.last);
   }
-  for (const OperationGraph::Data& data : graph.data) std::ranges::for_each(data.vertices, exists);
+  for (std::size_t d = 0; d < graph.data.size(); ++d) {
+    std::ranges::for_each(graph.data[d].vertices, exists);
+    expects(heddle::impl::is_time(graph.data[d].bytes), [&] {
+      return ErrorInfo{where, "the bytes of data are finite and at least 0",
+                       text("data[", d, "].bytes = ", graph.data[d].bytes)};
+    });
+  }
+  double all = 0;
+  for (std::size_t v = 0; v < n; ++v) {
+    all += graph.work[v];
+    expects(heddle::impl::is_time(graph.work[v]) && std::isfinite(all), [&] {
+      return ErrorInfo{where, "the work of a vertex and its sum are finite and at least 0",
+                       text("work[", v, "] = ", graph.work[v], ", sum ", all)};
+    });
+  }
+  expects(heddle::impl::is_time(options.tolerance), [&] {
+    return ErrorInfo{where, "the tolerance is finite and at least 0",
+                     text("tolerance = ", options.tolerance)};
+  });
   std::vector<std::vector<std::size_t>> orders;
   for (const bool deep : {false, true})
     for (const bool reversed : {false, true})

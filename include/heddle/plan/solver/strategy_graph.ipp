@@ -29,13 +29,17 @@ namespace impl {
 
 inline void check_costs(const std::vector<Seconds>& costs, std::size_t expected,
                         const std::string& whose) {
-  const auto valid = [](Seconds cost) { return cost >= 0; };  // false for NaN
-  expects(costs.size() == expected && std::ranges::all_of(costs, valid), [&] {
+  expects(costs.size() == expected, [&] {
     return ErrorInfo{"heddle::plan::choose_strategies",
-                     "a cost is needed for every strategy or pair, and none may be below 0",
-                     text(whose, ": ", costs.size(), " costs for ", expected),
-                     "forbid a pair with a cost of infinity"};
+                     "a cost is needed for every strategy or pair",
+                     text(whose, ": ", costs.size(), " costs for ", expected)};
   });
+  for (std::size_t c = 0; c < costs.size(); ++c)
+    expects(costs[c] >= 0, [&] {  // false for NaN
+      return ErrorInfo{"heddle::plan::choose_strategies", "a cost is below 0 or not a number",
+                       text(whose, ": number ", c, " is ", costs[c]),
+                       "forbid a pair with a cost of infinity"};
+    });
 }
 
 inline void check(const StrategyGraph& graph) {
@@ -300,9 +304,24 @@ inline StrategyChoice choose_by_price(const StrategyGraph& graph, const Strategy
   return best;
 }
 
+/// Checks the strategy of each node.
+inline void check_choice(const StrategyGraph& graph, const std::vector<std::size_t>& choice) {
+  expects(choice.size() == graph.nodes.size(), [&] {
+    return ErrorInfo{"heddle::plan::StrategyGraph", "every node needs its strategy",
+                     text(choice.size(), " strategies for ", graph.nodes.size(), " nodes")};
+  });
+  for (std::size_t n = 0; n < choice.size(); ++n)
+    expects(choice[n] < graph.nodes[n].costs.size(), [&] {
+      return ErrorInfo{"heddle::plan::StrategyGraph", "a node does not have a strategy",
+                       text("choice[", n, "] = ", choice[n], ", node '", graph.nodes[n].name,
+                            "' has ", graph.nodes[n].costs.size())};
+    });
+}
+
 }  // namespace impl
 
 HEDDLE_INLINE Seconds StrategyGraph::cost(const std::vector<std::size_t>& choice) const {
+  impl::check_choice(*this, choice);
   Seconds sum = 0;
   for (std::size_t n = 0; n < nodes.size(); ++n) sum += nodes[n].costs[choice[n]];
   for (const Edge& edge : edges)
@@ -311,6 +330,7 @@ HEDDLE_INLINE Seconds StrategyGraph::cost(const std::vector<std::size_t>& choice
 }
 
 HEDDLE_INLINE double StrategyGraph::bytes(const std::vector<std::size_t>& choice) const {
+  impl::check_choice(*this, choice);
   double sum = 0;
   for (std::size_t n = 0; n < nodes.size(); ++n)
     if (!nodes[n].bytes.empty()) sum += nodes[n].bytes[choice[n]];
@@ -320,6 +340,11 @@ HEDDLE_INLINE double StrategyGraph::bytes(const std::vector<std::size_t>& choice
 HEDDLE_INLINE StrategyChoice choose_strategies(const StrategyGraph& graph,
                                                const StrategyOptions& options) {
   impl::check(graph);
+  const double capacity = graph.capacity.value_or(0);
+  expects(capacity >= 0 && heddle::impl::is_time(options.per_byte), [&] {
+    return ErrorInfo{"heddle::plan::choose_strategies", "a number is below 0 or not a number",
+                     text("capacity = ", capacity, ", per_byte = ", options.per_byte)};
+  });
   if (!graph.capacity) return impl::choose_freely(graph, options, options.per_byte);
   // The best choice without the capacity is the best one also if it fits.
   StrategyChoice found = impl::choose_freely(graph, options, options.per_byte);

@@ -236,6 +236,9 @@ HEDDLE_INLINE Tuned tune(const std::vector<TuneAxis>& axes, const TuneCost& cost
     return ErrorInfo{where, "a search needs an axis and an evaluation",
                      text(axes.size(), " axes, ", options.evaluations, " evaluations")};
   });
+  expects(cost != nullptr, [] {
+    return ErrorInfo{where, "there is no function of the cost", "`cost` is empty"};
+  });
   for (const TuneAxis& axis : axes)
     expects(axis.values >= 1, [&] {
       return ErrorInfo{where, "an axis has no values", text("axis '", axis.name, "'"),

@@ -137,10 +137,21 @@ class AttentionPieces {
   std::vector<IndexSet> m_positions;  ///< by block and piece
 };
 
+namespace impl {
+
+/// Throws an error of the function `where` if buffer `id` is "queries" or "keys_values" and does
+/// not have the parts and bytes that a generator of this room gives to it. `pieces` are those of a
+/// form in which a token has `query_bytes` and `key_bytes`.
+void expect_made_of(const char* where, const Schedule& schedule, BufferId id,
+                    const AttentionPieces& pieces, Bytes query_bytes, Bytes key_bytes);
+
+}  // namespace impl
+
 /// Returns `schedule`, which a generator of this room has made of `form`, with only `slots` slots
 /// in the buffers through which blocks travel. Without this, they have one slot for each step. With
 /// two slots a rank can receive a block while it computes with the one before. Apply drop_unread()
 /// first.
+/// @throws contract_error if the schedule is not one of `form`, or if there is no slot.
 /// @throws infeasible if an action would find another value than before, like fold().
 [[nodiscard]] Schedule fold_attention(const Schedule& schedule, const AttentionForm& form,
                                       std::uint32_t slots = 2);

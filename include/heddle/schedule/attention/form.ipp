@@ -237,9 +237,50 @@ HEDDLE_INLINE AttentionBlock AttentionPieces::block(const Schedule& schedule, Ac
   return block;
 }
 
+namespace impl {
+
+HEDDLE_INLINE void expect_made_of(const char* where, const Schedule& schedule, BufferId id,
+                                  const AttentionPieces& pieces, Bytes query_bytes,
+                                  Bytes key_bytes) {
+  const Buffer& buffer = schedule[id];
+  const std::string& label = schedule[buffer.label];
+  const bool keys = label == "keys_values";
+  if (!keys && label != "queries") return;
+  const bool whole = !keys && buffer.parts == 1;  // as in rsa()
+  const auto tokens =
+      static_cast<Bytes>(whole ? pieces.block_capacity() : pieces.capacity() * pieces.pieces());
+  const Bytes expected = tokens * (keys ? 2 * key_bytes : query_bytes);
+  expects((whole || buffer.parts == pieces.pieces()) && buffer.bytes == expected, [&] {
+    return ErrorInfo{
+        where, "the schedule is not one of this form",
+        text("'", schedule.name(), "' has ", buffer.bytes, " bytes of ", label, " in ",
+             buffer.parts, " parts, the form ", expected, " in ", whole ? 1 : pieces.pieces()),
+        "give the form of which the schedule was made"};
+  });
+}
+
+}  // namespace impl
+
 HEDDLE_INLINE Schedule fold_attention(const Schedule& schedule, const AttentionForm& form,
                                       std::uint32_t slots) {
-  const std::uint32_t pieces = AttentionPieces(form).pieces();
+  constexpr const char* where = "heddle::schedule::fold_attention";
+  const AttentionPieces of_form(form);
+  bool attends = false;
+  for (std::size_t b = 0; b < schedule.buffers().size(); ++b) {
+    impl::expect_made_of(where, schedule, BufferId{b}, of_form, form.query_bytes(),
+                         form.key_bytes());
+    attends = attends || schedule[schedule[BufferId{b}].label] == "queries";
+  }
+  expects(attends && schedule.ranks() == form.ranks, [&] {
+    return ErrorInfo{where, "the schedule is not one of this form",
+                     text("'", schedule.name(), "' has ", schedule.ranks(), " ranks",
+                          attends ? "" : " and no queries", ", the form ", form.ranks, " ranks"),
+                     "give the form of which the schedule was made"};
+  });
+  expects(slots >= 1, [] {
+    return ErrorInfo{where, "a buffer has at least one slot", "slots = 0"};
+  });
+  const std::uint32_t pieces = of_form.pieces();
   Schedule folded = schedule;
   for (std::size_t b = 0; b < schedule.buffers().size(); ++b) {
     const Buffer& buffer = schedule[BufferId{b}];

@@ -10,6 +10,7 @@
 #include <iosfwd>
 #include <string_view>
 
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0::schedule {
@@ -37,7 +38,7 @@ inline constexpr std::size_t collective_count = 11;
   constexpr std::array<std::string_view, collective_count> names = {
       "all_reduce", "reduce_scatter", "all_gather", "all_to_all",     "broadcast",     "reduce",
       "gather",     "scatter",        "barrier",    "inclusive_scan", "exclusive_scan"};
-  return names[static_cast<std::size_t>(collective)];
+  return heddle::impl::enumerator_name(names, collective);
 }
 /// Prints the name of the collective.
 std::ostream& operator<<(std::ostream& out, Collective collective);
@@ -84,7 +85,7 @@ inline constexpr std::size_t algorithm_count = 10;
                                                                    "direct",
                                                                    "bruck",
                                                                    "hierarchical"};
-  return names[static_cast<std::size_t>(algorithm)];
+  return heddle::impl::enumerator_name(names, algorithm);
 }
 /// Prints the name of the algorithm.
 std::ostream& operator<<(std::ostream& out, Algorithm algorithm);

@@ -5,6 +5,7 @@
 /// @file
 /// Definitions of form.hpp.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -75,6 +76,10 @@ HEDDLE_INLINE void CollectiveForm::operator()(Builder& builder, std::span<const 
 }
 
 HEDDLE_INLINE std::string CollectiveForm::why_not(std::uint32_t ranks) const {
+  if (static_cast<std::size_t>(collective) >= collective_count)
+    return text("there is no collective ", static_cast<int>(collective));
+  if (static_cast<std::size_t>(algorithm) >= algorithm_count)
+    return text("there is no algorithm ", static_cast<int>(algorithm));
   if (root.value >= ranks) return text("the root is rank ", root);
   if (collective == Collective::barrier && chunks > 1)
     return "a barrier has no data to cut into chunks";

@@ -33,12 +33,15 @@ class ShardPrices {
       : m_program(&program), m_ranks(static_cast<std::size_t>(machine.ranks())) {
     constexpr const char* where = "heddle::plan::hap";
     expects(options.flops > 0 && options.flops < std::numeric_limits<double>::infinity() &&
-                options.state_per_parameter >= 1 && options.rounds >= 1,
+                options.state_per_parameter >= 1 &&
+                options.state_per_parameter < std::numeric_limits<double>::infinity() &&
+                options.rounds >= 1,
             [&] {
-              return ErrorInfo{where, "an option is out of range",
-                               text("flops ", options.flops, ", state_per_parameter ",
-                                    options.state_per_parameter, ", rounds ", options.rounds),
-                               "flops above 0 and finite, state_per_parameter and rounds from 1"};
+              return ErrorInfo{
+                  where, "an option is out of range",
+                  text("flops ", options.flops, ", state_per_parameter ",
+                       options.state_per_parameter, ", rounds ", options.rounds),
+                  "finite flops above 0, a finite state_per_parameter and rounds from 1"};
             });
     std::vector<Rank> ring;
     for (std::size_t r = 0; r < m_ranks; ++r) {
