@@ -72,6 +72,6 @@ template <class Exec, TransferableView View, Reduction<typename View::non_const_
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/all_reduce.ipp>
 #endif

@@ -73,6 +73,6 @@ inline void barrier(const Communicator& comm, const CallOptions& options = {}) {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/barrier.ipp>
 #endif

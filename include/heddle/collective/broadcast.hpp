@@ -69,6 +69,6 @@ template <class Exec, TransferableView View>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/broadcast.ipp>
 #endif

@@ -75,6 +75,6 @@ template <class Exec, TransferableView In, TransferableView Out>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/gather.ipp>
 #endif

@@ -44,6 +44,6 @@ class Prepared {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/prepared.ipp>
 #endif

@@ -111,6 +111,6 @@ template <class Exec, TransferableView In, TransferableView Out,
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/reduce_scatter.ipp>
 #endif

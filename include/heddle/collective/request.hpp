@@ -82,6 +82,6 @@ class [[nodiscard]] Request {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/request.ipp>
 #endif

@@ -85,6 +85,6 @@ class SharedView {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/shared_view.ipp>
 #endif

@@ -74,6 +74,6 @@ void all_reduce(const ExecutionSpace& space, const View& view, Sum, const Commun
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/sum_in_place.ipp>
 #endif

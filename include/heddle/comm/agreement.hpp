@@ -84,6 +84,6 @@ void check_together(const Communicator& comm, std::string_view where,
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/agreement.ipp>
 #endif

@@ -46,6 +46,6 @@ class BlockDatatype {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/block_datatype.ipp>
 #endif

@@ -33,6 +33,6 @@ inline void check(int code, std::string_view where) {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/check.ipp>
 #endif

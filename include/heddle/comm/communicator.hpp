@@ -132,6 +132,6 @@ class Communicator {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/communicator.ipp>
 #endif

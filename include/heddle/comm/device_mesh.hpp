@@ -102,6 +102,6 @@ class DeviceMesh {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/device_mesh.ipp>
 #endif

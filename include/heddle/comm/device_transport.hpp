@@ -243,6 +243,8 @@ static_assert(Transport<DeviceTransport<MpiTransport, Kokkos::HostSpace>>);
 
 }  // namespace heddle::inline v0
 
-#if !HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
+#include <heddle/comm/device_transport.ipp>
+#else
 extern template class heddle::DeviceTransport<heddle::MpiTransport, Kokkos::HostSpace>;
 #endif

@@ -98,6 +98,6 @@ class Environment {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/environment.ipp>
 #endif

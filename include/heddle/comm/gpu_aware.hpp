@@ -47,6 +47,6 @@ template <class MemorySpace>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/gpu_aware.ipp>
 #endif

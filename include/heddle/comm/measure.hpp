@@ -47,6 +47,6 @@ struct MeasureOptions {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/measure.ipp>
 #endif

@@ -70,6 +70,6 @@ namespace impl {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/measure_links.ipp>
 #endif

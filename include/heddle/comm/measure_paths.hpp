@@ -142,6 +142,6 @@ template <kernel::ExecutionSpace Exec>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/measure_paths.ipp>
 #endif

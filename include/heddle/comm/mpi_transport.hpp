@@ -198,6 +198,6 @@ static_assert(ReportsPlaces<MpiTransport> && NotesSilence<MpiTransport>);
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/mpi_transport.ipp>
 #endif

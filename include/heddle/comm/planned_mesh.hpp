@@ -148,6 +148,6 @@ class PlannedMesh {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/planned_mesh.ipp>
 #endif

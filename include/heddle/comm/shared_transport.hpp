@@ -157,6 +157,6 @@ static_assert(SharesMemory<SharedTransport>);
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/shared_transport.ipp>
 #endif

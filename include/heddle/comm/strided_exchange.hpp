@@ -301,6 +301,6 @@ class StridedExchange {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/strided_exchange.ipp>
 #endif

@@ -102,6 +102,6 @@ class Checkpoint {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_CORE
 #include <heddle/core/checkpoint.ipp>
 #endif

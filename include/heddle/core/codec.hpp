@@ -62,6 +62,6 @@ void check(const Codec& codec);
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_CORE
 #include <heddle/core/codec.ipp>
 #endif

@@ -104,6 +104,6 @@ class out_of_memory : public impl::Error<std::bad_alloc> {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_CORE
 #include <heddle/core/error.ipp>
 #endif

@@ -32,6 +32,6 @@ void write_file(const std::string& path, std::string_view content);
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_CORE
 #include <heddle/core/file.ipp>
 #endif

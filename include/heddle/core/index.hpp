@@ -90,6 +90,6 @@ using LabelId = Index<struct LabelTag>;    ///< a label that actions of a Schedu
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_CORE
 #include <heddle/core/index.ipp>
 #endif

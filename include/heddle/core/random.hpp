@@ -80,6 +80,6 @@ class Random {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_CORE
 #include <heddle/core/random.ipp>
 #endif

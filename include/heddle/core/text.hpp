@@ -66,6 +66,6 @@ template <class... Pieces>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_CORE
 #include <heddle/core/text.ipp>
 #endif

@@ -49,6 +49,6 @@ std::ostream& operator<<(std::ostream& out, Scalar scalar);
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_CORE
 #include <heddle/core/units.ipp>
 #endif

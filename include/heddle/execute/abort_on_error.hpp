@@ -61,6 +61,6 @@ decltype(auto) abort_on_error(const TransportRef& transport, const char* doing, 
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/abort_on_error.ipp>
 #endif

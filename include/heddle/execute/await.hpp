@@ -58,6 +58,6 @@ void await(T& transport, typename T::Request& request, Idle idle, Seconds watchd
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/await.ipp>
 #endif

@@ -181,6 +181,6 @@ void cast_on_host(const Task& task);
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/cast.ipp>
 #endif

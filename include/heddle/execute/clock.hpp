@@ -67,6 +67,6 @@ class Clock {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/clock.ipp>
 #endif

@@ -96,6 +96,6 @@ void combine_on_host(const Task& task);
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/combine.ipp>
 #endif

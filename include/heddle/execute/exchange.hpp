@@ -79,6 +79,6 @@ requires std::is_trivially_copyable_v<V>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/exchange.ipp>
 #endif

@@ -47,6 +47,6 @@ struct Stamp {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/execute_options.ipp>
 #endif

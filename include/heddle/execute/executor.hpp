@@ -176,6 +176,6 @@ void execute(Program program, Handler handler, const TransportRef& transport,
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/executor.ipp>
 #endif

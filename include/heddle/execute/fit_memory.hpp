@@ -29,6 +29,6 @@ void expect_fits(const Schedule& schedule, const Machine& machine);
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/fit_memory.ipp>
 #endif

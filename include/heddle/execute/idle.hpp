@@ -46,6 +46,6 @@ class Waiting {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/idle.ipp>
 #endif

@@ -109,6 +109,6 @@ class CostSamples {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/recording.ipp>
 #endif

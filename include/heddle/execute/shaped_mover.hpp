@@ -124,6 +124,6 @@ class ShapedMover {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/shaped_mover.ipp>
 #endif

@@ -333,7 +333,7 @@ class ShapedTransport {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/shaped_transport.ipp>
 #include <heddle/schedule/list_place.hpp>
 #endif

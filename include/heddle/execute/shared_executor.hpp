@@ -81,6 +81,6 @@ class SharedExecutor {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/shared_executor.ipp>
 #endif

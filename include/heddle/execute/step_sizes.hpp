@@ -35,6 +35,6 @@ void use_bytes(Program& program, const UsedBytes& used);
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/step_sizes.ipp>
 #endif

@@ -77,6 +77,6 @@ using Handler = impl::FunctionRef<void(const Task&)>;
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/task.ipp>
 #endif

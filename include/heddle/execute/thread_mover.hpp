@@ -148,6 +148,6 @@ static_assert(Mover<ThreadMover>);
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/thread_mover.ipp>
 #endif

@@ -230,6 +230,6 @@ void run_threads(int ranks, Body&& body) {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/thread_transport.ipp>
 #endif

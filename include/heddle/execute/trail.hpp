@@ -70,6 +70,6 @@ class Trail {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/trail.ipp>
 #endif

@@ -197,6 +197,6 @@ class Island {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_ISLAND
 #include <heddle/island/island.ipp>
 #endif

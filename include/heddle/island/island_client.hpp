@@ -112,6 +112,6 @@ class IslandClient {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_ISLAND
 #include <heddle/island/island_client.ipp>
 #endif

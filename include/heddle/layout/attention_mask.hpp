@@ -34,6 +34,6 @@ struct AttentionMask {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_LAYOUT
 #include <heddle/layout/attention_mask.ipp>
 #endif

@@ -94,6 +94,6 @@ template <impl::LineOfNumbers Sums>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_LAYOUT
 #include <heddle/layout/cut.ipp>
 #endif

@@ -78,6 +78,6 @@ class ForkedText {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_LAYOUT
 #include <heddle/layout/forked_text.ipp>
 #endif

@@ -116,6 +116,6 @@ void check(const FrontierOptions& options);
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_LAYOUT
 #include <heddle/layout/frontier_balance.ipp>
 #endif

@@ -112,6 +112,6 @@ struct NodeParts {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_LAYOUT
 #include <heddle/layout/graph.ipp>
 #endif

@@ -71,6 +71,6 @@ struct LocalityOptions {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_LAYOUT
 #include <heddle/layout/grid_order.ipp>
 #endif

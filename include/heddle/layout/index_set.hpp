@@ -74,6 +74,6 @@ class IndexSet {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_LAYOUT
 #include <heddle/layout/index_set.ipp>
 #endif

@@ -128,6 +128,6 @@ class Layout {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_LAYOUT
 #include <heddle/layout/layout.ipp>
 #endif

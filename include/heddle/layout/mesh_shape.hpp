@@ -91,6 +91,6 @@ class MeshShape {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_LAYOUT
 #include <heddle/layout/mesh_shape.ipp>
 #endif

@@ -50,6 +50,6 @@ void unpack_first(Bytes bytes, const StridedBlock& block, const std::byte* packe
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_LAYOUT
 #include <heddle/layout/pack.ipp>
 #endif

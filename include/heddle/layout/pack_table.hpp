@@ -67,6 +67,6 @@ class PackTable {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_LAYOUT
 #include <heddle/layout/pack_table.ipp>
 #endif

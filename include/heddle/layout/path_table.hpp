@@ -84,6 +84,6 @@ class PathTable {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_LAYOUT
 #include <heddle/layout/path_table.ipp>
 #endif

@@ -55,6 +55,6 @@ std::ostream& operator<<(std::ostream& out, const Placement& placement);
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_LAYOUT
 #include <heddle/layout/placement.ipp>
 #endif

@@ -89,6 +89,6 @@ class ShardOrder {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_LAYOUT
 #include <heddle/layout/shard_order.ipp>
 #endif

@@ -106,6 +106,6 @@ class SharedRegion {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_LAYOUT
 #include <heddle/layout/shared_region.ipp>
 #endif

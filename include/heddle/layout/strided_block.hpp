@@ -171,6 +171,6 @@ struct hash<heddle::StridedBlock> {
 
 }  // namespace std
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_LAYOUT
 #include <heddle/layout/strided_block.ipp>
 #endif

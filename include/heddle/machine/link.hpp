@@ -31,6 +31,6 @@ struct Link {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_MACHINE
 #include <heddle/machine/link.ipp>
 #endif

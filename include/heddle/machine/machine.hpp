@@ -180,6 +180,6 @@ class Machine {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_MACHINE
 #include <heddle/machine/machine.ipp>
 #endif

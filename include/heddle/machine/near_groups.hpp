@@ -28,6 +28,6 @@ namespace heddle::inline v0 {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_MACHINE
 #include <heddle/machine/near_groups.ipp>
 #endif

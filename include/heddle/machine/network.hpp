@@ -53,6 +53,6 @@ struct NetworkKind {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_MACHINE
 #include <heddle/machine/network.ipp>
 #endif

@@ -88,7 +88,7 @@ template <class MemorySpace>
                                             "heddle::memory::message_buffer", bytes);
 }
 
-#if !HEDDLE_FULL_HEADER_ONLY
+#if !HEDDLE_DEFINES_MEMORY
 // The pool of host memory is compiled in heddle::compiled.
 extern template class impl::Chunks<IpcSafe<Pages>>;
 extern template class impl::Slabs<IpcSafe<Pages>>;
@@ -96,3 +96,7 @@ extern template class impl::BlockPool<IpcSafe<Pages>>;
 #endif
 
 }  // namespace heddle::inline v0::memory
+
+#if HEDDLE_DEFINES_MEMORY
+#include <heddle/memory/message_memory.ipp>
+#endif

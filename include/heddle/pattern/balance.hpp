@@ -43,6 +43,6 @@ BalancedRound balance(SpeedRatios& ratios, std::int64_t items,
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/balance.ipp>
 #endif

@@ -139,6 +139,6 @@ class FarmDecider {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/farm_decider.ipp>
 #endif

@@ -43,6 +43,6 @@ struct FarmForecast {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/farm_forecast.ipp>
 #endif

@@ -74,6 +74,6 @@ class FarmJournal {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/farm_journal.ipp>
 #endif

@@ -47,6 +47,6 @@ template <class Value, class Rule>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/fixed_point.ipp>
 #endif

@@ -110,6 +110,6 @@ requires std::invocable<Map&, std::span<const double>, std::span<double>>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/parallel_streams.ipp>
 #endif

@@ -45,6 +45,6 @@ template <class Answer>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/prompt_schema.ipp>
 #endif

@@ -53,6 +53,6 @@ requires std::invocable<Search&, Walker&>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/impl/thread_race.ipp>
 #endif

@@ -70,6 +70,6 @@ template <Transport T, class Value, class Rule>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/rank_fixed_point.ipp>
 #endif

@@ -45,6 +45,6 @@ struct AlignedGroup {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/aligned_groups.ipp>
 #endif

@@ -64,6 +64,6 @@ struct AxisCosts {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/axis_costs.ipp>
 #endif

@@ -118,6 +118,6 @@ class CostTable {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/cost_table.ipp>
 #endif

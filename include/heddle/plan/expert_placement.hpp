@@ -119,6 +119,6 @@ struct ExpertPlacementOptions {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/expert_placement.ipp>
 #endif

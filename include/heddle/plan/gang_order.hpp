@@ -84,6 +84,6 @@ class GangOrder {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/gang_order.ipp>
 #endif

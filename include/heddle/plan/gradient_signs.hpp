@@ -72,6 +72,6 @@ class GradientSigns {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/gradient_signs.ipp>
 #endif

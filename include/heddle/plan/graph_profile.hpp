@@ -60,6 +60,6 @@ struct GraphProfileOptions {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/graph_profile.ipp>
 #endif

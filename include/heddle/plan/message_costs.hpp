@@ -63,6 +63,6 @@ class MessageCosts {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/message_costs.ipp>
 #endif

@@ -107,6 +107,6 @@ struct Moved {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/migration.ipp>
 #endif

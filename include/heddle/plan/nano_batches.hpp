@@ -131,6 +131,6 @@ class InterferenceCosts {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/nano_batches.ipp>
 #endif

@@ -51,6 +51,6 @@ struct FoundNanoPlan {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/nano_search.ipp>
 #endif

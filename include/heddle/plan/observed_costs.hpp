@@ -82,6 +82,6 @@ class ObservedCosts {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/observed_costs.ipp>
 #endif

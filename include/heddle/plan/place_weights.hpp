@@ -113,6 +113,6 @@ template <Costs C>
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/place_weights.ipp>
 #endif

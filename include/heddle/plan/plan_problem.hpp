@@ -211,6 +211,6 @@ struct MemoryShortage {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/plan_problem.ipp>
 #endif

@@ -121,6 +121,6 @@ class RankCosts {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/plan_schedule.ipp>
 #endif

@@ -66,6 +66,6 @@ struct WeightsLast {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/priority.ipp>
 #endif

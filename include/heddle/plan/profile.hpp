@@ -118,6 +118,6 @@ void check(const Profile& profile);
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/profile.ipp>
 #endif

@@ -70,6 +70,6 @@ struct ReverseOptions {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/reverse_program.ipp>
 #endif

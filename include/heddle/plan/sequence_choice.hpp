@@ -105,6 +105,6 @@ struct SequenceCandidate {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/sequence_choice.ipp>
 #endif

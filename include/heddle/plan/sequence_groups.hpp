@@ -108,6 +108,6 @@ struct SequenceGroupOptions {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/sequence_groups.ipp>
 #endif

@@ -151,6 +151,6 @@ class ShardGroups {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/sharded_program.ipp>
 #endif

@@ -75,6 +75,6 @@ class SpeedRatios {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/speed_ratios.ipp>
 #endif

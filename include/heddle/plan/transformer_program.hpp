@@ -57,6 +57,6 @@ struct TransformerShape {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/transformer_program.ipp>
 #endif

@@ -249,6 +249,6 @@ static_assert(sizeof(Use) == 12 && sizeof(Action) == 20 && sizeof(After) == 4,
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/action.ipp>
 #endif

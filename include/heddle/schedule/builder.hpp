@@ -123,6 +123,6 @@ struct Carried {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/builder.ipp>
 #endif

@@ -28,6 +28,6 @@ namespace heddle::inline v0 {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/fold_to_arena.ipp>
 #endif

@@ -35,6 +35,6 @@ void size_message(Buffer& narrow, const Buffer& wide);
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/message_sizes.ipp>
 #endif

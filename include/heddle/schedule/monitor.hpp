@@ -170,6 +170,6 @@ class Monitor {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/monitor.ipp>
 #endif

@@ -134,6 +134,6 @@ template <class Time>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/place_lives.ipp>
 #endif

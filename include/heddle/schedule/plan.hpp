@@ -118,6 +118,6 @@ void check(const Plan& plan, int layers, int ranks);
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/plan.ipp>
 #endif

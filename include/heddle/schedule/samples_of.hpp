@@ -31,6 +31,6 @@ void size_by_samples(Buffer& buffer, Bytes each);
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/samples_of.ipp>
 #endif

@@ -145,6 +145,6 @@ class Schedule {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/schedule.ipp>
 #endif

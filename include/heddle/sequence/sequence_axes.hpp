@@ -174,6 +174,6 @@ class SequenceAxes {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_SEQUENCE
 #include <heddle/sequence/sequence_axes.ipp>
 #endif

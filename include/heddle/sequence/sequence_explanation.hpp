@@ -31,6 +31,6 @@ struct SequenceExplanation {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_SEQUENCE
 #include <heddle/sequence/sequence_explanation.ipp>
 #endif

@@ -49,6 +49,6 @@ class SequenceGroups {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_SEQUENCE
 #include <heddle/sequence/sequence_groups.ipp>
 #endif

@@ -37,6 +37,6 @@ struct SequenceShape {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_SEQUENCE
 #include <heddle/sequence/sequence_shape.ipp>
 #endif

@@ -298,6 +298,6 @@ class TableCosts {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SIMULATE
 #include <heddle/simulate/costs.ipp>
 #endif

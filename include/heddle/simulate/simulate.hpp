@@ -155,7 +155,7 @@ template <Costs C>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SIMULATE
 #include <heddle/simulate/simulate.ipp>
 #else
 // The usual costs are compiled once. Other costs, and other types of time, are compiled where they

@@ -149,6 +149,6 @@ class Cache final : public Objects, private impl::Pins {
 
 }  // namespace heddle::inline v0::tier
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TIER
 #include <heddle/tier/cache.ipp>
 #endif

@@ -43,6 +43,6 @@ struct CacheEvent {
 
 }  // namespace heddle::inline v0::tier
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TIER
 #include <heddle/tier/cache_event.ipp>
 #endif

@@ -34,6 +34,6 @@ namespace heddle::inline v0::tier {
 
 }  // namespace heddle::inline v0::tier
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TIER
 #include <heddle/tier/object_reader.ipp>
 #endif

@@ -75,6 +75,6 @@ class Objects {
 
 }  // namespace heddle::inline v0::tier
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TIER
 #include <heddle/tier/objects.ipp>
 #endif

@@ -95,6 +95,6 @@ class Pinned {
 
 }  // namespace heddle::inline v0::tier
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TIER
 #include <heddle/tier/pinned.ipp>
 #endif

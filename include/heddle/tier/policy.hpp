@@ -177,6 +177,6 @@ template <class MayLeave>
 
 }  // namespace heddle::inline v0::tier
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TIER
 #include <heddle/tier/policy.ipp>
 #endif

@@ -68,6 +68,6 @@ struct CacheReport {
 
 }  // namespace heddle::inline v0::tier
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TIER
 #include <heddle/tier/replay.ipp>
 #endif

@@ -108,6 +108,6 @@ class MemorySource final : public Source {
 
 }  // namespace heddle::inline v0::tier
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TIER
 #include <heddle/tier/source.ipp>
 #endif

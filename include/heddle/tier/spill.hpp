@@ -57,6 +57,6 @@ struct SpilledSymbols {
 
 }  // namespace heddle::inline v0::tier
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TIER
 #include <heddle/tier/spill.ipp>
 #endif

@@ -107,6 +107,6 @@ class Store final : public Objects {
 
 }  // namespace heddle::inline v0::tier
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TIER
 #include <heddle/tier/store.ipp>
 #endif

@@ -69,6 +69,6 @@ class StoreWriter {
 
 }  // namespace heddle::inline v0::tier
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TIER
 #include <heddle/tier/store_writer.ipp>
 #endif

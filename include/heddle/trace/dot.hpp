@@ -20,6 +20,6 @@ namespace heddle::inline v0::trace {
 
 }  // namespace heddle::inline v0::trace
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TRACE
 #include <heddle/trace/dot.ipp>
 #endif

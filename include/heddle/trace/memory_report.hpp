@@ -53,6 +53,6 @@ std::ostream& operator<<(std::ostream& out, const MemoryReport& report);
 
 }  // namespace heddle::inline v0::trace
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TRACE
 #include <heddle/trace/memory_report.ipp>
 #endif

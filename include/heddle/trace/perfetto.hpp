@@ -42,6 +42,6 @@ void write(const std::string& path, const Timeline& predicted, const Timeline& m
 
 }  // namespace heddle::inline v0::trace
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TRACE
 #include <heddle/trace/perfetto.ipp>
 #endif

@@ -99,6 +99,6 @@ std::ostream& operator<<(std::ostream& out, const PlanError& error);
 
 }  // namespace heddle::inline v0::trace
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TRACE
 #include <heddle/trace/plan_error.ipp>
 #endif

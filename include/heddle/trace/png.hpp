@@ -29,6 +29,6 @@ struct Pixel {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TRACE
 #include <heddle/trace/png.ipp>
 #endif

@@ -83,6 +83,6 @@ std::ostream& operator<<(std::ostream& out, const BubbleReport& report);
 
 }  // namespace heddle::inline v0::trace
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TRACE
 #include <heddle/trace/report.ipp>
 #endif

@@ -28,6 +28,6 @@ struct SequenceSvgOptions {
 
 }  // namespace heddle::inline v0::trace
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TRACE
 #include <heddle/trace/sequence_groups.ipp>
 #endif

@@ -46,6 +46,6 @@ struct SvgOptions {
 
 }  // namespace heddle::inline v0::trace
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_TRACE
 #include <heddle/trace/svg.ipp>
 #endif

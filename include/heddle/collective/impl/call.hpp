@@ -171,6 +171,6 @@ class BlocksCall : public Call {
 }  // namespace impl
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/impl/call.ipp>
 #endif

@@ -45,7 +45,7 @@ template <class MemorySpace>
 }  // namespace heddle::inline v0
 
 // The definitions for host memory are compiled in heddle::compiled. Devices have other memory.
-#if HEDDLE_FULL_HEADER_ONLY || defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP) || \
+#if HEDDLE_DEFINES_COLLECTIVE || defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP) || \
     defined(KOKKOS_ENABLE_SYCL) || defined(KOKKOS_ENABLE_OPENACC) ||                        \
     defined(KOKKOS_ENABLE_OPENMPTARGET) || defined(KOKKOS_ENABLE_NEXTSILICON)
 #include <heddle/collective/impl/call_memory.ipp>

@@ -60,6 +60,6 @@ void decide(const Call& call, PerformerKey& key, bool blocking);
 }  // namespace impl
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/impl/decide.ipp>
 #endif

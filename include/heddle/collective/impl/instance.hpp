@@ -114,6 +114,6 @@ class Instance {
 }  // namespace impl
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/impl/instance.ipp>
 #endif

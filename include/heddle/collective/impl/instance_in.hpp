@@ -256,7 +256,7 @@ void InstanceIn<Exec, MemorySpace>::coded(std::size_t elements, bool loops_only,
 }  // namespace impl
 }  // namespace heddle::inline v0
 
-#if !HEDDLE_FULL_HEADER_ONLY
+#if !HEDDLE_DEFINES_COLLECTIVE
 extern template class heddle::impl::InstanceIn<Kokkos::DefaultHostExecutionSpace,
                                                Kokkos::HostSpace>;
 #endif

@@ -49,6 +49,6 @@ class LibraryWork final : public Work {
 }  // namespace impl
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/impl/library_work.ipp>
 #endif

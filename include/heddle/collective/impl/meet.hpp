@@ -42,6 +42,6 @@ void meet(const Call& call);
 }  // namespace impl
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/impl/meet.ipp>
 #endif

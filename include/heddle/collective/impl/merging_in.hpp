@@ -125,7 +125,6 @@ void MergingIn<Exec, MemorySpace, T, R>::identity(std::byte* element) const {
 }  // namespace impl
 }  // namespace heddle::inline v0
 
-#if !HEDDLE_FULL_HEADER_ONLY
 /// The usual numbers and reductions in host memory.
 #define HEDDLE_MERGING(Extern, T, R)                                               \
   Extern template class heddle::impl::MergingIn<Kokkos::DefaultHostExecutionSpace, \
@@ -143,5 +142,9 @@ void MergingIn<Exec, MemorySpace, T, R>::identity(std::byte* element) const {
   HEDDLE_MERGING(Extern, std::int64_t, Sum) \
   HEDDLE_MERGING(Extern, std::int64_t, Min) \
   HEDDLE_MERGING(Extern, std::int64_t, Max)
+
+#if HEDDLE_DEFINES_COLLECTIVE
+#include <heddle/collective/impl/merging_in.ipp>
+#else
 HEDDLE_MERGINGS(extern)
 #endif

@@ -41,6 +41,6 @@ void perform(Call& call, const PerformerKey& key);
 }  // namespace impl
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/impl/perform.ipp>
 #endif

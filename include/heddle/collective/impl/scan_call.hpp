@@ -34,6 +34,6 @@ class ScanCall final : public InPlaceCall {
 }  // namespace impl
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/impl/scan_call.ipp>
 #endif

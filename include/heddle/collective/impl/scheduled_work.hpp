@@ -83,6 +83,6 @@ class ScheduledWork final : public Work {
 }  // namespace impl
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/impl/scheduled_work.ipp>
 #endif

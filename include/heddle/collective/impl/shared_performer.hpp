@@ -106,6 +106,6 @@ class SharedPlace {
 }  // namespace impl
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/impl/shared_performer.ipp>
 #endif

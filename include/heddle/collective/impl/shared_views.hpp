@@ -76,6 +76,6 @@ class SharedViews {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/impl/shared_views.ipp>
 #endif

@@ -68,6 +68,6 @@ class TimedCalls {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/impl/timed_calls.ipp>
 #endif

@@ -89,6 +89,6 @@ void expect_size(const char* where, const char* name, const ViewRef& view, std::
 }  // namespace impl
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/impl/view_ref.ipp>
 #endif

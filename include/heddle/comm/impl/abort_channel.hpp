@@ -102,6 +102,6 @@ class AbortChannel {
 }  // namespace impl
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/impl/abort_channel.ipp>
 #endif

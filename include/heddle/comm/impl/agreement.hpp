@@ -89,6 +89,6 @@ class Agreement {
 }  // namespace impl
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/impl/agreement.ipp>
 #endif

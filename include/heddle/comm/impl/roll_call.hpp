@@ -45,6 +45,6 @@ class RollCall {
 }  // namespace impl
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/impl/roll_call.ipp>
 #endif

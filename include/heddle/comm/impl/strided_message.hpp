@@ -134,6 +134,6 @@ class StridedMessage {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COMM
 #include <heddle/comm/impl/strided_message.ipp>
 #endif

@@ -58,6 +58,6 @@ class PathLock {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_CORE
 #include <heddle/core/impl/locked_file.ipp>
 #endif

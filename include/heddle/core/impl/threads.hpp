@@ -39,6 +39,6 @@ class Threads {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_CORE
 #include <heddle/core/impl/threads.ipp>
 #endif

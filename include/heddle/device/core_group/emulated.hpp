@@ -128,6 +128,6 @@ class CoreGroup {
 
 }  // namespace heddle::inline v0::emulated
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_DEVICE
 #include <heddle/device/core_group/emulated.ipp>
 #endif

@@ -31,6 +31,6 @@ namespace heddle::inline v0::impl {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/impl/locate_hang.ipp>
 #endif

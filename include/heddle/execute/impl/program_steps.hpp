@@ -63,6 +63,6 @@ void expect_mover_lanes(const Program& program, const MoverRef& mover);
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/impl/program_steps.ipp>
 #endif

@@ -137,6 +137,6 @@ class RunnerCore {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/impl/runner_core.ipp>
 #endif

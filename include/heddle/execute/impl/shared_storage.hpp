@@ -53,6 +53,6 @@ class SharedStorage {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/impl/shared_storage.ipp>
 #endif

@@ -50,6 +50,6 @@ class GangIsland {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_ISLAND
 #include <heddle/island/impl/gang_island.ipp>
 #endif

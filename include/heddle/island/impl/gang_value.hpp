@@ -128,6 +128,6 @@ struct GangEntry {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_ISLAND
 #include <heddle/island/impl/gang_value.ipp>
 #endif

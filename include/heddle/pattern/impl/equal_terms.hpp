@@ -23,6 +23,6 @@ void check_equal_terms(const char* where, const std::vector<std::vector<std::byt
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/impl/equal_terms.ipp>
 #endif

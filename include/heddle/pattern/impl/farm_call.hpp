@@ -60,6 +60,6 @@ void take_outcome(const FarmPart& part, std::span<const std::byte> message,
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/impl/farm_call.ipp>
 #endif

@@ -53,6 +53,6 @@ class FarmHolders {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/impl/farm_holders.ipp>
 #endif

@@ -90,6 +90,6 @@ class FarmSlots {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/impl/farm_slots.ipp>
 #endif

@@ -55,6 +55,6 @@ class ForkPool {
 }  // namespace impl
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/impl/fork_pool.ipp>
 #endif

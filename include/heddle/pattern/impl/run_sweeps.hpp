@@ -20,6 +20,6 @@ void run_sweeps(int threads, const bool& done, FunctionRef<void(std::size_t)> co
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/impl/run_sweeps.ipp>
 #endif

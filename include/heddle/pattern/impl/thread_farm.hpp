@@ -17,6 +17,6 @@ FarmReport thread_farm(const FarmOptions& options, FarmPart& part);
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/impl/thread_farm.ipp>
 #endif

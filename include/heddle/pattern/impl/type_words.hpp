@@ -49,6 +49,6 @@ template <class V>
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/impl/type_words.ipp>
 #endif

@@ -144,6 +144,6 @@ class AxisProblem {
 
 }  // namespace heddle::inline v0::plan::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/impl/axis_problem.ipp>
 #endif

@@ -34,6 +34,6 @@ struct Branch {
 
 }  // namespace heddle::inline v0::plan::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/impl/branch_graph.ipp>
 #endif

@@ -23,6 +23,6 @@ namespace heddle::inline v0::plan::impl {
 
 }  // namespace heddle::inline v0::plan::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/impl/plan_orders.ipp>
 #endif

@@ -131,6 +131,6 @@ class PlanTracker {
 
 }  // namespace heddle::inline v0::plan::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/impl/stage_table.ipp>
 #endif

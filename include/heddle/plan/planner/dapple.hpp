@@ -78,6 +78,6 @@ static_assert(Planner<Dapple>);
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN_PLANNER
 #include <heddle/plan/planner/dapple.ipp>
 #endif

@@ -126,6 +126,6 @@ struct HapResult {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN_PLANNER
 #include <heddle/plan/planner/hap.ipp>
 #endif

@@ -67,6 +67,6 @@ static_assert(Planner<Metis>);
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN_PLANNER
 #include <heddle/plan/planner/metis.ipp>
 #endif

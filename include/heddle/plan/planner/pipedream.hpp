@@ -57,6 +57,6 @@ static_assert(Planner<PipeDream>);
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN_PLANNER
 #include <heddle/plan/planner/pipedream.ipp>
 #endif

@@ -169,6 +169,6 @@ class PlanChoice {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN_PLANNER
 #include <heddle/plan/planner/plan_choice.ipp>
 #endif

@@ -35,6 +35,6 @@ static_assert(Planner<Replicas>);
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN_PLANNER
 #include <heddle/plan/planner/replicas.ipp>
 #endif

@@ -48,6 +48,6 @@ namespace heddle::inline v0::plan {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN_PLANNER
 #include <heddle/plan/planner/rhino.ipp>
 #endif

@@ -93,6 +93,6 @@ struct RhinoPlan {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN_PLANNER
 #include <heddle/plan/planner/rhino_plan.ipp>
 #endif

@@ -98,6 +98,6 @@ class PlanSearch {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN_PLANNER
 #include <heddle/plan/planner/search.ipp>
 #endif

@@ -98,6 +98,6 @@ template <Costs C>
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN_SOLVER
 #include <heddle/plan/solver/list_schedule.ipp>
 #endif

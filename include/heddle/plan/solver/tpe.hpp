@@ -40,6 +40,6 @@ struct TpeOptions {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN_SOLVER
 #include <heddle/plan/solver/tpe.ipp>
 #endif

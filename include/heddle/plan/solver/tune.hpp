@@ -68,6 +68,6 @@ struct Tuned {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_PLAN_SOLVER
 #include <heddle/plan/solver/tune.ipp>
 #endif

@@ -168,6 +168,6 @@ void expect_made_of(const char* where, const Schedule& schedule, BufferId id,
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/attention/form.ipp>
 #endif

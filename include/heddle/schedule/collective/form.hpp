@@ -74,6 +74,6 @@ struct CollectiveForm {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/collective/form.ipp>
 #endif

@@ -33,6 +33,6 @@ void recursive_halving_all_reduce(Team& team);
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/collective/recursive.ipp>
 #endif

@@ -22,6 +22,6 @@ void star_broadcast(Team& team);
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/collective/star.ipp>
 #endif

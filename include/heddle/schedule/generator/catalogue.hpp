@@ -51,6 +51,6 @@ struct NamedSchedule {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE_GENERATOR
 #include <heddle/schedule/generator/catalogue.ipp>
 #endif

@@ -48,6 +48,6 @@ struct DappleOptions {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE_GENERATOR
 #include <heddle/schedule/generator/dapple.ipp>
 #endif

@@ -64,6 +64,6 @@ struct FlexpipeOptions {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE_GENERATOR
 #include <heddle/schedule/generator/flexpipe.ipp>
 #endif

@@ -35,6 +35,6 @@ struct KfkbOptions {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE_GENERATOR
 #include <heddle/schedule/generator/kfkb.ipp>
 #endif

@@ -49,6 +49,6 @@ struct LocalStepsOptions {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE_GENERATOR
 #include <heddle/schedule/generator/local_steps.ipp>
 #endif

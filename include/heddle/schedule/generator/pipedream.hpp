@@ -58,6 +58,6 @@ struct PipeDreamOptions {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE_GENERATOR
 #include <heddle/schedule/generator/pipedream.ipp>
 #endif

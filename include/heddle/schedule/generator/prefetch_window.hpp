@@ -65,6 +65,6 @@ inline constexpr const char* slots = "slots";  ///< the label of the buffer in t
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE_GENERATOR
 #include <heddle/schedule/generator/prefetch_window.ipp>
 #endif

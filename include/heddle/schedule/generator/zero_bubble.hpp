@@ -69,6 +69,6 @@ template <class Time>
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE_GENERATOR
 #include <heddle/schedule/generator/zero_bubble.ipp>
 #endif

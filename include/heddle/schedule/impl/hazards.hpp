@@ -85,6 +85,6 @@ class Hazards {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/impl/hazards.ipp>
 #endif

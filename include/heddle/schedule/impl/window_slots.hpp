@@ -41,6 +41,6 @@ class WindowSlots {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/impl/window_slots.ipp>
 #endif

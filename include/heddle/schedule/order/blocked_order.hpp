@@ -36,6 +36,6 @@ class blocked_order : public infeasible {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/order/blocked_order.ipp>
 #endif

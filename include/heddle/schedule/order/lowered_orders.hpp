@@ -35,6 +35,6 @@ struct LoweredOrders {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/order/lowered_orders.ipp>
 #endif

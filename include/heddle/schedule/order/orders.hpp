@@ -55,6 +55,6 @@ struct Orders {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/order/orders.ipp>
 #endif

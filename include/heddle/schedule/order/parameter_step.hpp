@@ -43,6 +43,6 @@ struct ParameterStep {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/order/parameter_step.ipp>
 #endif

@@ -45,6 +45,6 @@ struct StageGraph {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/order/stage_graph.ipp>
 #endif

@@ -69,6 +69,6 @@ struct StageShares {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/order/stage_shares.ipp>
 #endif

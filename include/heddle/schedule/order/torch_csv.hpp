@@ -160,6 +160,6 @@ template <class Time>
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/order/torch_csv.ipp>
 #endif

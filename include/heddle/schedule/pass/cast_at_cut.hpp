@@ -61,6 +61,6 @@ template <std::predicate<Rank, Rank> Cut>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/pass/cast_at_cut.ipp>
 #endif

@@ -68,6 +68,6 @@ template <CollectiveGenerator G>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/pass/expand.ipp>
 #endif

@@ -49,6 +49,6 @@ struct FillOptions {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/pass/fill_idle_with_weights.ipp>
 #endif

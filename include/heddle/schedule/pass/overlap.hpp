@@ -68,6 +68,6 @@ template <std::predicate<ActionId> Chosen>
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/pass/overlap.ipp>
 #endif

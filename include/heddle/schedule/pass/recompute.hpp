@@ -52,6 +52,6 @@ template <std::predicate<Stage> Select = impl::EveryStage>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/pass/recompute.ipp>
 #endif

@@ -58,6 +58,6 @@ template <std::invocable<ActionId> Pieces>
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/pass/split_moves.ipp>
 #endif

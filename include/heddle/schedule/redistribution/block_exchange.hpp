@@ -86,6 +86,6 @@ void check(const BlockExchange& exchange);
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/redistribution/block_exchange.ipp>
 #endif

@@ -61,6 +61,6 @@ struct Redistribution {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/redistribution/redistribution.ipp>
 #endif

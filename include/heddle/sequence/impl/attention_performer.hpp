@@ -190,6 +190,6 @@ class AttentionPerformers {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_SEQUENCE
 #include <heddle/sequence/impl/attention_performer.ipp>
 #endif

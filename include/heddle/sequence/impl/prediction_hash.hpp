@@ -20,6 +20,6 @@ namespace heddle::inline v0::impl {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_SEQUENCE
 #include <heddle/sequence/impl/prediction_hash.ipp>
 #endif

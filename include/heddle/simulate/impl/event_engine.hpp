@@ -338,6 +338,6 @@ class EventEngine {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SIMULATE
 #include <heddle/simulate/impl/event_engine.ipp>
 #endif

@@ -80,6 +80,6 @@ template <SharingCosts C>
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SIMULATE
 #include <heddle/simulate/impl/priced.ipp>
 #endif

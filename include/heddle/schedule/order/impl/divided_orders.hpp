@@ -97,6 +97,6 @@ class DividedOrders {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/order/impl/divided_orders.ipp>
 #endif

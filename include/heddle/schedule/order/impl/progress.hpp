@@ -179,6 +179,6 @@ class Progress {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_HEADER_ONLY
+#if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/order/impl/progress.ipp>
 #endif
