@@ -22,6 +22,8 @@
 #include <heddle/collective/impl/merging_in.hpp>
 #include <heddle/collective/impl/timed_calls.hpp>
 #include <heddle/collective/measure_collectives.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/machine/network.hpp>
 
 namespace test_level_choice {
 

@@ -18,6 +18,8 @@
 
 #include <heddle/collective.hpp>
 #include <heddle/collective/impl/shared_performer.hpp>
+#include <heddle/machine/machine.hpp>
+#include <heddle/machine/network.hpp>
 #include <heddle/plan/collective_choice.hpp>
 #include <heddle/plan/shared_collective.hpp>
 

@@ -17,7 +17,7 @@
 #include <heddle/collective/impl/timed_calls.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/comm/communicator.hpp>
-#include <heddle/comm/measure_links.hpp>
+#include <heddle/comm/link_options.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/plan/collective_choice.hpp>

@@ -6,23 +6,12 @@
 /// sign_score(): the score of a network whose samples are divided among ranks, see
 /// plan::GradientSigns.
 
-#include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <vector>
-
-#include <Kokkos_Core.hpp>
 
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/block_counts.hpp>
-#include <heddle/collective/operations.hpp>
-#include <heddle/collective/reduce_scatter.hpp>
-#include <heddle/collective/sum_in_place.hpp>
-#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
-#include <heddle/core/units.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/plan/gradient_signs.hpp>
 
 namespace heddle::inline v0 {
@@ -33,6 +22,14 @@ struct SignScore {
   std::int64_t samples = 0;  ///< the samples of all ranks
   friend bool operator==(const SignScore&, const SignScore&) = default;
 };
+
+namespace impl {
+
+/// sign_score() of ranks that check it together at `level`.
+[[nodiscard]] SignScore sign_score(const plan::GradientSigns& signs, const Communicator& comm,
+                                   const CallOptions& options, ContractLevel level);
+
+}  // namespace impl
 
 /// Returns the score of the samples of all ranks of `comm`, the same on each of them. It equals the
 /// score of one GradientSigns that has all samples, for any number of ranks and any division.
@@ -45,29 +42,11 @@ struct SignScore {
 [[nodiscard]] inline SignScore sign_score(const plan::GradientSigns& signs,
                                           const Communicator& comm,
                                           const CallOptions& options = {}) {
-  using Space = Kokkos::DefaultHostExecutionSpace;
-  using Sums =
-      Kokkos::View<std::int32_t*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-  std::vector<std::int32_t> sums(signs.sums().begin(), signs.sums().end());
-  constexpr const char* where = "heddle::collective::sign_score";
-  impl::BlockCounts blocks;
-  check_together(
-      comm, where,
-      [&] {
-        blocks = {where, sums.size(), static_cast<std::size_t>(comm.size()), options.counts};
-      },
-      [&] {
-        return CollectiveCall{where, {{"parameters", text(sums.size())}}};
-      });
-  std::vector<std::int32_t> own(blocks.count(+comm.rank()));
-  reduce_scatter(Space{}, Sums(sums.data(), sums.size()), Sums(own.data(), own.size()), Sum{}, comm,
-                 options);
-  std::int64_t both[] = {plan::GradientSigns::absolute_sum(own), signs.samples()};
-  sum_in_place(both, 2, Scalar::i64, comm);
-  expects(both[1] <= std::numeric_limits<std::int32_t>::max(), [&] {
-    return ErrorInfo{where, "a sum has 32 bits", text(both[1], " samples in all")};
-  });
-  return {both[0], both[1]};
+  return impl::sign_score(signs, comm, options, contract_level);
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/collective/sign_score.ipp>
+#endif

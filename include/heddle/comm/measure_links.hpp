@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <heddle/comm/link_options.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/transport_ref.hpp>
@@ -17,18 +18,6 @@
 namespace heddle::inline v0 {
 
 class DeviceMesh;
-
-/// The options of measure_links().
-struct LinkOptions {
-  Seconds budget = 0.1;        ///< time for the round trips of a pair, 5 to 100 of them
-  Bytes piece = 16 * 1024;     ///< size of the messages in a burst, which measures the bandwidth
-  Bytes largest = 4ull << 20;  ///< size of the largest burst
-  int bursts = 3;              ///< bursts of each size
-  Seconds watchdog = 60;       ///< longest wait for one message
-  std::string name = "rank";   ///< the name of the devices
-  /// The names of the devices by rank, if they differ: LayerProfile::device_of_rank.
-  std::vector<std::string> names = {};
-};
 
 namespace impl {
 

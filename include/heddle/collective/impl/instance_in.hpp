@@ -22,12 +22,14 @@
 #include <heddle/collective/impl/copy_past_caches.hpp>
 #include <heddle/collective/impl/instance.hpp>
 #include <heddle/collective/impl/join_to.hpp>
+#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/device/done_at_once.hpp>
 #include <heddle/execute/cast.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/kernel/pack.hpp>
+#include <heddle/kernel/view.hpp>
 #include <heddle/layout/strided_block.hpp>
 
 namespace heddle::inline v0 {
@@ -76,6 +78,9 @@ class InstanceIn : public Instance {
   [[nodiscard]] std::unique_ptr<const Exec> copied(bool beside) const;
   /// Returns true if so many elements are a plain loop: it is over before other threads have come.
   [[nodiscard]] static bool loops(std::size_t elements, bool loops_only);
+  /// Has the threads of a host's space call `loop(begin, end)` for parts of a range.
+  void in_parts(const char* label, std::size_t count,
+                FunctionRef<void(std::size_t, std::size_t)> loop) const;
   /// Calls `perform(run)`, see cast(), for so many elements, and waits for it.
   template <class Perform>
   void coded(std::size_t elements, bool loops_only, const Perform& perform) const;
@@ -243,14 +248,47 @@ bool InstanceIn<Exec, MemorySpace>::loops(std::size_t elements, bool loops_only)
   return host_reaches && (loops_only || elements < few);
 }
 
+/// A thread's parts of a range, whose loop is compiled elsewhere.
+struct LoopOverPart {
+  FunctionRef<void(std::size_t, std::size_t)> loop;
+  std::size_t count, part;
+  void operator()(std::size_t index) const {
+    const std::size_t begin = index * part;
+    loop(begin, count - begin < part ? count : begin + part);
+  }
+};
+
+template <class Exec, class MemorySpace>
+void InstanceIn<Exec, MemorySpace>::in_parts(
+    const char* label, std::size_t count, FunctionRef<void(std::size_t, std::size_t)> loop) const {
+  if constexpr (kernel::runs_on_host<Exec>) {
+    const auto threads = static_cast<std::size_t>(m_exec->concurrency());
+    const std::size_t part = (count + threads - 1) / threads;
+    const std::size_t parts = (count + part - 1) / part;
+    Kokkos::parallel_for(label,
+                         Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(
+                             *m_exec, 0, parts, Kokkos::ChunkSize(1)),
+                         LoopOverPart{loop, count, part});
+    m_exec->fence(label);
+  }
+}
+
 template <class Exec, class MemorySpace>
 template <class Perform>
 void InstanceIn<Exec, MemorySpace>::coded(std::size_t elements, bool loops_only,
                                           const Perform& perform) const {
   if constexpr (host_reaches)
     if (loops(elements, loops_only)) return perform(RunOnHost{});
-  perform(RunAsKernel<Exec>{*m_exec});
-  m_exec->fence("heddle::collective::combine");
+  if constexpr (kernel::runs_on_host<Exec>) {
+    perform([this](const auto& body) {
+      in_parts(body.label, body.message.calls(), [&](std::size_t begin, std::size_t end) {
+        for (std::size_t call = begin; call < end; ++call) body(call);
+      });
+    });
+  } else {
+    perform(RunAsKernel<Exec>{*m_exec});
+    m_exec->fence("heddle::collective::combine");
+  }
 }
 
 }  // namespace impl

@@ -25,6 +25,7 @@
 #include <heddle/execute/cast.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/kernel/impl/walk.hpp>
+#include <heddle/kernel/view.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -88,17 +89,21 @@ void MergingIn<Exec, MemorySpace, T, R>::perform(const Task& task, bool loops_on
 template <class Exec, class MemorySpace, class T, Reduction<T> R>
 void MergingIn<Exec, MemorySpace, T, R>::join(const JoinTo<R, T>& each, std::size_t count,
                                               bool loops_only) const {
-  if constexpr (Base::host_reaches) {
-    if (this->loops(count, loops_only)) {
-      HEDDLE_INDEPENDENT
-      for (std::size_t i = 0; i < count; ++i) each(i);
-      return;
-    }
+  const auto loop = [&each](std::size_t begin, std::size_t end) {
+    HEDDLE_INDEPENDENT
+    for (std::size_t i = begin; i < end; ++i) each(i);
+  };
+  if constexpr (Base::host_reaches)
+    if (this->loops(count, loops_only)) return loop(0, count);
+  constexpr const char* label = "heddle::collective::combine";
+  if constexpr (kernel::runs_on_host<Exec>) {
+    this->in_parts(label, count, loop);
+  } else {
+    Kokkos::parallel_for(
+        label, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(this->exec(), 0, count),
+        each);
+    this->exec().fence(label);
   }
-  Kokkos::parallel_for(
-      "heddle::collective::combine",
-      Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(this->exec(), 0, count), each);
-  this->exec().fence("heddle::collective::combine");
 }
 
 template <class Exec, class MemorySpace, class T, Reduction<T> R>

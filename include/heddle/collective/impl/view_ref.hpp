@@ -59,6 +59,10 @@ class ViewRef {
 
   [[nodiscard]] Bytes bytes() const noexcept { return size * element; }
   [[nodiscard]] std::string label() const { return m_label(m_view); }
+  /// Returns the bytes from the first element to the end of the last one. No stride is negative.
+  [[nodiscard]] Bytes span() const noexcept;
+  /// Returns `count` indices of the first axis, from `first` on.
+  [[nodiscard]] ViewRef rows(std::size_t first, std::size_t count) const;
   /// Returns true if the elements lie one after another in the order of their indices, the last
   /// index fastest: then they travel as they lie.
   [[nodiscard]] bool in_index_order() const noexcept;

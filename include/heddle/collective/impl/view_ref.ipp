@@ -12,6 +12,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/layout/strided_block.hpp>
 
 namespace heddle::inline v0::impl {
@@ -20,6 +21,23 @@ HEDDLE_FULL_INLINE void ViewRef::keep() {
   if (m_view == nullptr || m_kept != nullptr) return;
   m_kept = m_copy(m_view);
   m_view = m_kept.get();
+}
+
+HEDDLE_FULL_INLINE Bytes ViewRef::span() const noexcept {
+  std::size_t last = 0;
+  for (std::size_t axis = 0; axis != axes; ++axis)
+    last += (extents[axis] - 1) * static_cast<std::size_t>(strides[axis]);
+  return size == 0 ? 0 : (last + 1) * element;
+}
+
+HEDDLE_FULL_INLINE ViewRef ViewRef::rows(std::size_t first, std::size_t count) const {
+  ViewRef part = *this;
+  const std::size_t row = extents[0] == 0 ? 0 : size / extents[0];
+  part.data += static_cast<std::ptrdiff_t>(first * element) * strides[0];
+  part.extents[0] = count;
+  part.size = count * row;
+  part.contiguous = contiguous && in_index_order();
+  return part;
 }
 
 HEDDLE_FULL_INLINE bool ViewRef::in_index_order() const noexcept {
