@@ -47,6 +47,6 @@ namespace impl {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_COLLECTIVE
 #include <heddle/collective/sign_score.ipp>
 #endif
