@@ -7,31 +7,29 @@
 /// any time. Replanner::resume() uses it.
 
 #include <array>
-#include <concepts>
-#include <cstddef>
 #include <cstdint>
-#include <exception>
-#include <filesystem>
+#include <functional>
 #include <memory>
-#include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <heddle/core/checkpoint.hpp>
-#include <heddle/core/error.hpp>
-#include <heddle/core/impl/locked_file.hpp>
-#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/execute/exchange.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/resumed_run.hpp>
 #include <heddle/execute/runner.hpp>
-#include <heddle/execute/transport.hpp>
+#include <heddle/execute/transport_ref.hpp>
 #include <heddle/pipeline/checkpoint.hpp>
+#include <heddle/pipeline/impl/held_array.hpp>
 #include <heddle/pipeline/state.hpp>
 
 namespace heddle::inline v0 {
+
+namespace impl {
+class PathLock;
+}
 
 /// Two checkpoints of one run: a file, and a file with ".2" at the end of its name. save() writes
 /// the one that is not the newest. If the program is killed meanwhile, or if the newest file is
@@ -49,30 +47,12 @@ class CheckpointPair {
   /// Returns 0, and changes nothing, if there is no file. All ranks must call it.
   /// @throws format_error on every rank if another run owns the files, if there are files but none
   ///         is whole, if the file has no step, and as restore(). The model is then as it was.
-  template <HasState M, Place P, std::invocable<const Checkpoint&> Check = impl::AnyCheckpoint>
-  std::int64_t resume(M& model, P& place, Check&& check = {}, const ExecuteOptions& options = {}) {
-    constexpr const char* where = "heddle::CheckpointPair::resume";
-    auto& transport = transport_of(place);
-    own_files(transport, options, where);
-    std::array<std::int64_t, 1> newest{none};
-    std::string damage;
-    if (transport.rank() == Rank{0}) newest[0] = find_newest(damage);
-    // Rank 0 decides for all.
-    m_newest = all_gather_values<std::int64_t>(transport, newest, options)[0][0];
-    const auto told = all_gather_values<char>(transport, std::span<const char>(damage), options)[0];
-    m_damage.assign(told.begin(), told.end());
-    if (m_newest == none && m_damage.empty()) return 0;
-    if (m_newest == none)
-      throw format_error(
-          {where, "no checkpoint is whole", m_damage, "remove the files to train from the start"});
-    std::int64_t step = 0;
-    (void)restore(
-        newest_path(), model, place,
-        [&](const Checkpoint& checkpoint) {
-          check(checkpoint);
-          step = checkpoint.get<std::int64_t>(step_field, 1)[0];
-        },
-        options);
+  template <HasState M, Place P>
+  std::int64_t resume(M& model, P& place, const std::function<void(const Checkpoint&)>& check = {},
+                      const ExecuteOptions& options = {}) {
+    const std::int64_t step = resume_arrays(impl::held_arrays(model, "heddle::restore"), check,
+                                            transport_of(place), options);
+    if (m_newest != none) impl::state_written(model);
     return step;
   }
 
@@ -83,17 +63,12 @@ class CheckpointPair {
   template <HasState M, Place P>
   void save(M& model, P& place, std::int64_t step, Checkpoint own = {},
             const ExecuteOptions& options = {}) {
-    own_files(transport_of(place), options, "heddle::CheckpointPair::save");
-    const std::int64_t next = m_newest == 0 ? 1 : 0;
-    own.set(step_field, std::vector<std::int64_t>{step});
-    heddle::save(m_paths[static_cast<std::size_t>(next)], model, place, std::move(own), options);
-    m_newest = next;
+    save_arrays(impl::held_arrays(model, "heddle::save"), step, std::move(own), transport_of(place),
+                options);
   }
 
   /// Returns the name of the newest file that is whole, or an empty text if there is none.
-  [[nodiscard]] std::string newest_path() const {
-    return m_newest == none ? std::string() : m_paths[static_cast<std::size_t>(m_newest)];
-  }
+  [[nodiscard]] std::string newest_path() const;
   /// Returns the errors of the damaged files that resume() found, or an empty text.
   [[nodiscard]] const std::string& damage() const noexcept { return m_damage; }
 
@@ -101,43 +76,16 @@ class CheckpointPair {
   static constexpr std::int64_t none = -1;
   static constexpr const char* step_field = "step";
 
-  /// Makes this run the owner of the files, once. All ranks must call it.
-  template <Transport T>
-  void own_files(T& transport, const ExecuteOptions& options, const char* where) {
-    if (m_owns) return;
-    std::exception_ptr error;
-    std::shared_ptr<impl::PathLock> lock;  // goes if another rank throws
-    if (transport.rank() == Rank{0}) {
-      try {
-        lock = std::make_shared<impl::PathLock>(where, text("'", m_paths[0], "'"), m_paths[0]);
-      } catch (...) {
-        error = std::current_exception();
-      }
-    }
-    impl::throw_together(transport, options, error, where, "own the checkpoints", m_paths[0]);
-    m_lock = std::move(lock);
-    m_owns = true;
-  }
+  std::int64_t resume_arrays(const std::vector<impl::HeldArray>& held,
+                             const std::function<void(const Checkpoint&)>& check,
+                             const TransportRef& transport, const ExecuteOptions& options);
+  void save_arrays(const std::vector<impl::HeldArray>& held, std::int64_t step, Checkpoint own,
+                   const TransportRef& transport, const ExecuteOptions& options);
 
+  /// Makes this run the owner of the files, once. All ranks must call it.
+  void own_files(const TransportRef& transport, const ExecuteOptions& options, const char* where);
   /// Returns the number of the whole file of the latest step, and the errors of damaged files.
-  [[nodiscard]] std::int64_t find_newest(std::string& damage) const {
-    std::int64_t newest = none, latest = none;
-    for (std::size_t i = 0; i < m_paths.size(); ++i) {
-      std::error_code error;
-      if (!std::filesystem::exists(m_paths[i], error)) continue;
-      try {
-        const Checkpoint checkpoint = Checkpoint::load(m_paths[i]);
-        const std::int64_t step =
-            checkpoint.has(step_field) ? checkpoint.get<std::int64_t>(step_field, 1)[0] : 0;
-        if (step <= latest) continue;
-        latest = step;
-        newest = static_cast<std::int64_t>(i);
-      } catch (const format_error& complaint) {
-        damage += (damage.empty() ? "" : "; ") + std::string(complaint.what());
-      }
-    }
-    return newest;
-  }
+  [[nodiscard]] std::int64_t find_newest(std::string& damage) const;
 
   std::array<std::string, 2> m_paths;
   std::shared_ptr<impl::PathLock> m_lock;  ///< on rank 0; copies of the pair share it
@@ -163,3 +111,7 @@ template <HasState M, Place P>
 }
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/pipeline/checkpoint_pair.ipp>
+#endif

@@ -3,92 +3,28 @@
 #pragma once
 
 /// @file
-/// The arrays of a model's state on this rank and on the others, without their types.
+/// The arrays of a model's state on this rank and on the others, under common numbers.
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <map>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
-
-#include <Kokkos_Core.hpp>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/layout/index_set.hpp>
-#include <heddle/pipeline/state.hpp>
+#include <heddle/pipeline/impl/held_array.hpp>
 #include <heddle/plan/migration.hpp>
 
 namespace heddle::inline v0::impl {
-
-/// The description of an array for other ranks.
-struct ArrayInfo {
-  int layer = 0;
-  std::string name = {};
-  Scalar type = Scalar::byte;
-  std::int64_t whole = 0;
-  IndexSet elements = {};  ///< on the rank
-
-  [[nodiscard]] std::string called() const { return text("'", name, "' of layer ", layer); }
-  [[nodiscard]] Bytes bytes() const { return static_cast<Bytes>(elements.size()) * size_of(type); }
-};
-
-/// An array on this rank.
-struct HeldArray {
-  ArrayInfo info;
-  const void* data = nullptr;
-  std::function<void(std::byte* host)> read;
-  std::function<void(const std::byte* host)> write;
-};
-
-/// Throws unless an array can be part of a model's state.
-template <class T, class Memory>
-void check_array(const StateArray<T, Memory>& array, const char* where) {
-  const auto intervals = array.elements.intervals();
-  expects(
-      intervals.empty() || (intervals.front().begin >= 0 && intervals.back().end <= array.whole),
-      [&] {
-        return ErrorInfo{where, "visit_state() names elements outside of the array",
-                         text("elements ", array.elements, " of ", array.whole, " of '", array.name,
-                              "' of layer ", array.layer)};
-      });
-}
-
-/// Returns the arrays that `model` visits.
-template <HasState M>
-[[nodiscard]] std::vector<HeldArray> held_arrays(M& model, const char* where) {
-  std::vector<HeldArray> held;
-  model.visit_state([&](const auto& array) {
-    using Array = std::remove_cvref_t<decltype(array)>;
-    using T = typename Array::value_type;
-    using Memory = typename Array::memory_space;
-    static_assert(scalar_of<T> != Scalar::byte,
-                  "heddle: a StateArray has elements that a Checkpoint takes");
-    check_array(array, where);
-    using Host = Kokkos::View<T*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
-    const auto count = static_cast<std::size_t>(array.elements.size());
-    const Kokkos::View<T*, Memory, Kokkos::MemoryUnmanaged> view(array.data, count);
-    held.push_back({{array.layer, array.name, scalar_of<T>, array.whole, array.elements},
-                    array.data,
-                    [view, count](std::byte* host) {
-                      Kokkos::deep_copy(Host(reinterpret_cast<T*>(host), count), view);
-                    },
-                    [view, count](const std::byte* host) {
-                      Kokkos::deep_copy(
-                          view, Host(reinterpret_cast<T*>(const_cast<std::byte*>(host)), count));
-                    }});
-  });
-  return held;
-}
 
 /// Returns an array whose layer and name an earlier one has, or null if there is none.
 [[nodiscard]] inline const ArrayInfo* named_twice(std::span<const ArrayInfo> infos) {
@@ -108,13 +44,12 @@ class HostElements {
   std::vector<double> m_words;
 };
 
-/// Returns the bytes of [data, data + count) that no array has.
-template <class T>
-[[nodiscard]] Bytes bytes_without_name(const std::vector<HeldArray>& held, const T* data,
-                                       std::size_t count) {
+/// Returns the bytes of [data, data + bytes) that no array has.
+[[nodiscard]] inline Bytes bytes_without_name(const std::vector<HeldArray>& held,
+                                              const std::byte* data, Bytes bytes) {
   std::vector<std::pair<std::uintptr_t, std::uintptr_t>> ranges;
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
-  const std::uintptr_t end = begin + count * sizeof(T);
+  const std::uintptr_t end = begin + bytes;
   for (const HeldArray& each : held) {
     const auto first = reinterpret_cast<std::uintptr_t>(each.data);
     ranges.emplace_back(std::clamp(first, begin, end),

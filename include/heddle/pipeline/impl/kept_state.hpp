@@ -6,7 +6,6 @@
 /// Decides what Stages does with the state of its stages when it builds others. Looks at what all
 /// ranks have reported, so that all of them decide alike.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -15,23 +14,16 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/pipeline/impl/held_state.hpp>
-#include <heddle/pipeline/partition.hpp>
-#include <heddle/pipeline/state.hpp>
+#include <heddle/layout/layer_range.hpp>
+#include <heddle/pipeline/impl/any_stage.hpp>
+#include <heddle/pipeline/impl/held_array.hpp>
 
 namespace heddle::inline v0::impl {
 
-/// Tells a stage that its state was written, if it wants to know.
-template <class S>
-void state_written(S& stage) {
-  if constexpr (requires { stage.state_written(); }) stage.state_written();
-}
-
 /// Returns the arrays of a stage, with layers counted over the whole model.
-template <HasState S>
-[[nodiscard]] std::vector<HeldArray> held_arrays_of_stage(S& stage, LayerRange layers) {
+[[nodiscard]] inline std::vector<HeldArray> arrays_of_stage(AnyStage& stage, LayerRange layers) {
   stage.fence();
-  auto held = held_arrays(stage, "heddle::Stages");
+  std::vector<HeldArray> held = stage.arrays();
   for (HeldArray& each : held) {
     expects(each.info.layer >= 0 && each.info.layer < layers.size(), [&] {
       return ErrorInfo{"heddle::Stages", "visit_state() names a layer that the stage does not have",
@@ -62,11 +54,11 @@ struct KeptState {
   }
 };
 
-/// Returns true if new stages must get the state of present ones. `Named`: whether it has names.
+/// Returns true if new stages must get the state of present ones. `named`: whether it has names.
 /// @throws contract_error if a new stage does not name all of its parameters, or if state would be
 ///         lost because it has no names.
-template <bool Named>
-[[nodiscard]] bool must_carry_state(const std::vector<std::vector<KeptState>>& ranks) {
+[[nodiscard]] inline bool must_carry_state(const std::vector<std::vector<KeptState>>& ranks,
+                                           bool named) {
   bool held = false, trained = false, made = false;
   for (const auto& rank : ranks) {
     const KeptState& each = rank[0];
@@ -80,13 +72,13 @@ template <bool Named>
     trained = trained || each.trained;
     made = made || each.made;
   }
-  expects(Named || !(held && trained && made), [&] {
+  expects(named || !(held && trained && made), [&] {
     return ErrorInfo{"heddle::Stages", "this Runner would drop what the model has learned",
                      "its schedule gives ranks other layers or samples, and the state of the "
                      "stages has no names",
                      "give the stages visit_state() (see HasState), or keep their layers"};
   });
-  return Named && held && made;
+  return named && held && made;
 }
 
 }  // namespace heddle::inline v0::impl

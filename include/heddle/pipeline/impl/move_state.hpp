@@ -9,15 +9,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/slice.hpp>
+#include <heddle/execute/task.hpp>
+#include <heddle/execute/transport_ref.hpp>
 #include <heddle/pipeline/impl/held_state.hpp>
 #include <heddle/plan/migration.hpp>
 #include <heddle/schedule/schedule.hpp>
@@ -48,10 +50,10 @@ class HostCopies {
 
 /// Sends pieces of arrays, of which this rank holds `copies`. `receive(piece, data)` is called for
 /// each piece that arrives here. Returns what all ranks have sent. All ranks must call it.
-template <Transport T, class Receive>
-plan::Moved move_state(T& transport, const ExecuteOptions& options,
-                       const std::vector<plan::StatePiece>& pieces, std::span<const Bytes> bytes,
-                       HostCopies& copies, Receive&& receive) {
+inline plan::Moved move_state(
+    const TransportRef& transport, const ExecuteOptions& options,
+    const std::vector<plan::StatePiece>& pieces, std::span<const Bytes> bytes, HostCopies& copies,
+    FunctionRef<void(const plan::StatePiece&, const std::byte*)> receive) {
   const Schedule schedule = plan::migration_schedule(pieces, transport.size(), bytes);
   const Rank self = transport.rank();
   const auto size_of_piece = [&](const plan::StatePiece& piece) {
@@ -70,14 +72,11 @@ plan::Moved move_state(T& transport, const ExecuteOptions& options,
                   piece.elements, leaving.data() + at, bytes[piece.array]);
     at += size_of_piece(piece);
   }
-  Executor<T> executor(slice(schedule, self,
-                             [&](BufferId, const Buffer& buffer) {
-                               return schedule[buffer.label] == "leaving" ? leaving.data()
-                                                                          : arriving.data();
-                             }),
-                       transport, {.idle = options.idle, .watchdog = options.watchdog});
-  executor.step([](const Task&) {});
-  executor.drain();
+  execute(slice(schedule, self,
+                [&](BufferId, const Buffer& buffer) {
+                  return schedule[buffer.label] == "leaving" ? leaving.data() : arriving.data();
+                }),
+          [](const Task&) {}, transport, {.idle = options.idle, .watchdog = options.watchdog});
   at = 0;
   for (const plan::StatePiece& piece : pieces) {
     if (piece.to != self) continue;
@@ -91,10 +90,9 @@ plan::Moved move_state(T& transport, const ExecuteOptions& options,
 /// lists may have any arrays of the model. Returns what all ranks have sent. All ranks must call
 /// it.
 /// @throws contract_error on every rank if nobody holds an element that is needed.
-template <Transport T>
-plan::Moved carry_state(T& transport, const ExecuteOptions& options,
-                        const std::vector<HeldArray>& before, const std::vector<HeldArray>& after,
-                        const char* where) {
+inline plan::Moved carry_state(const TransportRef& transport, const ExecuteOptions& options,
+                               const std::vector<HeldArray>& before,
+                               const std::vector<HeldArray>& after, const char* where) {
   ArrayNumbers numbers(where);
   const auto had = numbers.add(all_gather(transport, packed(before), options));
   const auto needed = numbers.add(all_gather(transport, packed(after), options));

@@ -16,6 +16,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/pipeline/impl/any_stage.hpp>
 #include <heddle/pipeline/impl/sample_ranges.hpp>
 #include <heddle/pipeline/impl/stage_ends.hpp>
 #include <heddle/schedule/action_text.hpp>
@@ -25,12 +26,6 @@
 #include <heddle/schedule/stage_storage.hpp>
 
 namespace heddle::inline v0::impl {
-
-/// The sizes of a stage in elements, in the form in which ranks exchange them.
-struct StageElements {
-  std::uint32_t stage;
-  std::uint64_t input, output, saved, delta, parameters, gradients;
-};
 
 /// The sizes of the stages of every rank.
 class SizesOfRanks {

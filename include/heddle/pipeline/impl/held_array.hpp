@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// HeldArray: an array of a model's state on this rank, without its type.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/layout/index_set.hpp>
+#include <heddle/pipeline/impl/stage_space.hpp>
+#include <heddle/pipeline/state.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// The description of an array for other ranks.
+struct ArrayInfo {
+  int layer = 0;
+  std::string name = {};
+  Scalar type = Scalar::byte;
+  std::int64_t whole = 0;
+  IndexSet elements = {};  ///< on the rank
+
+  [[nodiscard]] std::string called() const;  ///< such as "'weights' of layer 3"
+  [[nodiscard]] Bytes bytes() const;
+};
+
+/// An array on this rank.
+struct HeldArray {
+  ArrayInfo info;
+  std::byte* data = nullptr;
+  const StageSpace* space = nullptr;  ///< of `data`
+
+  void read(std::byte* host) const { space->copy_to_host(data, host, info.bytes()); }
+  void write(const std::byte* host) const { space->copy_from_host(host, data, info.bytes()); }
+};
+
+/// Throws unless an array can be part of a model's state.
+void check_array(const ArrayInfo& array, const char* where);
+
+/// Returns the arrays that `model` visits.
+template <HasState M>
+[[nodiscard]] std::vector<HeldArray> held_arrays(M& model, const char* where) {
+  std::vector<HeldArray> held;
+  model.visit_state([&](const auto& array) {
+    using Array = std::remove_cvref_t<decltype(array)>;
+    constexpr Scalar type = scalar_of<typename Array::value_type>;
+    static_assert(type != Scalar::byte,
+                  "heddle: a StateArray has elements that a Checkpoint takes");
+    held.push_back({{array.layer, array.name, type, array.whole, array.elements},
+                    reinterpret_cast<std::byte*>(array.data),
+                    &stage_space<typename Array::memory_space>()});
+    check_array(held.back().info, where);
+  });
+  return held;
+}
+
+/// Tells a model that its state was written, if it wants to know.
+template <class M>
+void state_written(M& model) {
+  if constexpr (requires { model.state_written(); }) model.state_written();
+}
+
+}  // namespace heddle::inline v0::impl
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/pipeline/impl/held_array.ipp>
+#endif

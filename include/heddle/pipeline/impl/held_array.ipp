@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of held_array.hpp.
+
+#include <string>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
+#include <heddle/pipeline/impl/held_array.hpp>
+
+namespace heddle::inline v0::impl {
+
+HEDDLE_FULL_INLINE std::string ArrayInfo::called() const {
+  return text("'", name, "' of layer ", layer);
+}
+
+HEDDLE_FULL_INLINE Bytes ArrayInfo::bytes() const {
+  return static_cast<Bytes>(elements.size()) * size_of(type);
+}
+
+HEDDLE_FULL_INLINE void check_array(const ArrayInfo& array, const char* where) {
+  const auto intervals = array.elements.intervals();
+  expects(
+      intervals.empty() || (intervals.front().begin >= 0 && intervals.back().end <= array.whole),
+      [&] {
+        return ErrorInfo{
+            where, "visit_state() names elements outside of the array",
+            text("elements ", array.elements, " of ", array.whole, " of ", array.called())};
+      });
+}
+
+}  // namespace heddle::inline v0::impl

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of partition.hpp.
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/layout/layer_range.hpp>
+#include <heddle/pipeline/partition.hpp>
+
+namespace heddle::inline v0 {
+
+HEDDLE_FULL_INLINE std::vector<LayerRange> partition_layers(int layers, int stages,
+                                                            std::vector<int> counts) {
+  constexpr const char* where = "heddle::partition_layers";
+  expects(layers >= 1 && stages >= 1, [&] {
+    return ErrorInfo{where, "a model needs at least one layer and one stage",
+                     text("layers = ", layers, ", stages = ", stages)};
+  });
+  if (stages > layers)
+    throw infeasible({where, "there are more stages than layers",
+                      text("stages = ", stages, ", layers = ", layers),
+                      text("use at most ", layers, " stages")});
+  if (counts.empty()) {
+    counts.assign(static_cast<std::size_t>(stages), layers / stages);
+    for (int s = 0; s < layers % stages; ++s) ++counts[static_cast<std::size_t>(s)];
+  }
+  std::vector<LayerRange> ranges;
+  std::string given;
+  bool positive = true;
+  for (const int count : counts) {
+    const int first = ranges.empty() ? 0 : ranges.back().last;
+    ranges.push_back({first, first + count});
+    positive = positive && count >= 1;
+    given += text(given.empty() ? "" : ", ", count);
+  }
+  expects(
+      positive && counts.size() == static_cast<std::size_t>(stages) && ranges.back().last == layers,
+      [&] {
+        return ErrorInfo{where, "the layers per stage do not divide the model",
+                         text(given, " for ", layers, " layers on ", stages, " stages"),
+                         "give one number of at least 1 per stage; their sum is the layers"};
+      });
+  return ranges;
+}
+
+}  // namespace heddle::inline v0
