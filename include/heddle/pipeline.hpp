@@ -8,6 +8,7 @@
 #include <heddle/pipeline/checkpoint.hpp>
 #include <heddle/pipeline/checkpoint_pair.hpp>
 #include <heddle/pipeline/layer.hpp>
+#include <heddle/pipeline/layer_place.hpp>
 #include <heddle/pipeline/layer_stage.hpp>
 #include <heddle/pipeline/parameter.hpp>
 #include <heddle/pipeline/partition.hpp>

@@ -34,5 +34,5 @@ double gate_gpt(heddle::DeviceMesh& mesh, std::span<const std::uint8_t> tokens) 
 // The sum of gradients in a LayerStage whose layers are not split.
 void gate_layer_stage(const gate::Exec& exec) {
   const auto sum = gate::vector<float>(), part = gate::vector<float>();
-  heddle::kernel::map(exec, heddle::impl::Plus{}, sum, sum, part);
+  heddle::kernel::map(exec, heddle::kernel::impl::Plus{}, sum, sum, part);
 }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// LayerChain: the part of a LayerStage that does not depend on the type of its
+/// layers.
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/pipeline/layer_place.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// The numbers of a sample before and after a layer, and the number of its parameters.
+struct LayerNumbers {
+  std::size_t inputs, outputs, parameters;
+};
+
+/// Where the values of a chain of layers lie, and which samples it gets in a step. All sizes and
+/// offsets are in elements.
+class LayerChain {
+ public:
+  /// @throws contract_error as the constructor of LayerStage.
+  LayerChain(std::vector<LayerNumbers> layers, LayerPlace place);
+
+  [[nodiscard]] const LayerPlace& place() const noexcept { return m_place; }
+  [[nodiscard]] const LayerNumbers& operator[](std::size_t layer) const { return m_layers[layer]; }
+  [[nodiscard]] std::size_t parameters() const noexcept { return m_parameters; }
+  [[nodiscard]] std::size_t widest() const noexcept { return m_widest; }
+
+  // The sizes of a PipelineStage.
+  [[nodiscard]] std::size_t input_size() const;
+  [[nodiscard]] std::size_t output_size() const;
+  [[nodiscard]] std::size_t saved_size() const;
+  [[nodiscard]] std::size_t delta_size(bool split) const;
+
+  /// Where the output of `layer` begins in memory for the outputs of all layers, of so many rows.
+  [[nodiscard]] std::size_t before(std::size_t layer, std::size_t rows) const;
+  /// Where the gradient of the loss begins: behind them.
+  [[nodiscard]] std::size_t loss_gradient(std::size_t rows) const {
+    return before(m_layers.size(), rows);
+  }
+
+  /// Takes the shapes of a step's data. @throws contract_error as LayerStage::begin_step().
+  void begin_step(std::size_t input_rows, std::size_t input_columns, std::size_t target_rows);
+  [[nodiscard]] const std::optional<std::size_t>& microbatches() const { return m_microbatches; }
+  /// The samples of a microbatch. @throws contract_error if the schedule has another number.
+  [[nodiscard]] std::size_t rows(Item item, std::size_t scheduled) const;
+  /// The first sample of a microbatch among those of a step.
+  [[nodiscard]] std::size_t begin_of(Item item) const;
+
+  /// The losses of the microbatches of this step.
+  void set_loss(Item item, double loss) { m_losses.at(+item) = loss; }
+  [[nodiscard]] double loss(Item item) const {
+    return +item < m_losses.size() ? m_losses[+item] : 0;
+  }
+
+  /// Checks the number of elements of a vector that an update keeps.
+  void check_memory(const std::string& name, std::size_t elements) const;
+
+ private:
+  void check() const;
+  void take_samples(const char* name, std::size_t samples);
+
+  std::vector<LayerNumbers> m_layers;
+  LayerPlace m_place;
+  std::size_t m_parameters = 0, m_widest = 0;
+  std::optional<std::size_t> m_microbatches;  ///< number in the last step, if it is known
+  std::vector<double> m_losses;
+};
+
+}  // namespace heddle::inline v0::impl
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/pipeline/impl/layer_chain.ipp>
+#endif
