@@ -7,6 +7,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <heddle/core/error.hpp>
 #include <heddle/pipeline/partition.hpp>
 
 namespace test_partition {

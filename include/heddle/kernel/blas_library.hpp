@@ -6,25 +6,17 @@
 /// BlasLibrary: the library that multiplies matrices, its version and the processor type whose
 /// kernels it chose. The library is asked at run time, so programs link with any BLAS.
 
-#include <algorithm>
-#include <array>
-#include <cstdlib>
-#include <ostream>
-#include <sstream>
+#include <iosfwd>
 #include <string>
-#include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include <Kokkos_Core.hpp>
 
 #if defined(HEDDLE_HAS_KOKKOSKERNELS)
 #include <KokkosKernels_config.h>
 #endif
-#if defined(HEDDLE_HAS_CBLAS) || defined(HEDDLE_HAS_KOKKOSKERNELS)
-#include <dlfcn.h>
-#endif
-
+#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/kernel/view.hpp>
 
@@ -42,81 +34,27 @@ struct BlasLibrary {
 
   friend bool operator==(const BlasLibrary&, const BlasLibrary&) = default;
   /// Prints for example "OpenBLAS 0.3.21, kernels for Haswell", and the hint if there is one.
-  friend std::ostream& operator<<(std::ostream& out, const BlasLibrary& library) {
-    out << library.name;
-    if (!library.version.empty()) out << ' ' << library.version;
-    if (!library.core.empty()) out << ", kernels for " << library.core;
-    if (!library.newer_core.empty())
-      out << "; this processor has AVX-512, try OPENBLAS_CORETYPE=" << library.newer_core;
-    return out;
-  }
+  friend std::ostream& operator<<(std::ostream& out, const BlasLibrary& library);
 };
 
 namespace impl {
 
 /// Returns whether the processor has the parts of AVX-512 that OpenBLAS's SkylakeX kernels use.
-[[nodiscard]] inline bool has_avx512() {
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__)) && !defined(__CUDA_ARCH__)
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
-         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
-#else
-  return false;
-#endif
-}
+[[nodiscard]] bool has_avx512();
 
 /// Returns what OpenBLAS says of itself. `config` is for example "OpenBLAS 0.3.21 NO_LAPACKE
 /// DYNAMIC_ARCH USE_OPENMP Haswell MAX_THREADS=64". `chosen` says whether the user has set
 /// OPENBLAS_CORETYPE, which only libraries with DYNAMIC_ARCH read.
-[[nodiscard]] inline BlasLibrary describe_openblas(const std::string& config, std::string core,
-                                                   bool avx512, bool chosen) {
-  // The names of the x86 core types without AVX-512 that OpenBLAS falls back to.
-  constexpr std::array<std::string_view, 11> narrow{
-      "Prescott",  "Core2",     "Nehalem",    "Sandybridge", "Haswell",  "Zen",
-      "Barcelona", "Bulldozer", "Piledriver", "Steamroller", "Excavator"};
-  BlasLibrary library{"OpenBLAS", {}, std::move(core), {}};
-  bool dynamic = false;
-  std::istringstream words(config);
-  for (std::string word, before; words >> word; before = word) {
-    if (before == "OpenBLAS") library.version = word;
-    dynamic = dynamic || word == "DYNAMIC_ARCH";
-  }
-  if (dynamic && avx512 && !chosen &&
-      std::find(narrow.begin(), narrow.end(), library.core) != narrow.end())
-    library.newer_core = "SkylakeX";
-  return library;
-}
+[[nodiscard]] BlasLibrary describe_openblas(const std::string& config, std::string core,
+                                            bool avx512, bool chosen);
 
 /// Returns what the BLAS says of itself whose functions `find(name)` finds: an address, or null.
-template <class Find>
-[[nodiscard]] BlasLibrary describe_blas(Find&& find, bool avx512, bool chosen) {
-  const auto word = [&](const char* name) -> std::string {
-    void* const found = find(name);
-    const char* const said =
-        found == nullptr ? nullptr : reinterpret_cast<const char* (*)()>(found)();
-    return said == nullptr ? "" : said;
-  };
-  if (const std::string config = word("openblas_get_config"); !config.empty())
-    return describe_openblas(config, word("openblas_get_corename"), avx512, chosen);
-  if (const std::string version = word("bli_info_get_version_str"); !version.empty()) {
-    BlasLibrary library{"BLIS", version, {}, {}};
-    void* const query = find("bli_arch_query_id");
-    void* const name = find("bli_arch_string");
-    if (query != nullptr && name != nullptr)
-      library.core =
-          reinterpret_cast<const char* (*)(int)>(name)(reinterpret_cast<int (*)()>(query)());
-    return library;
-  }
-  return {"a BLAS that does not tell its name", {}, {}, {}};
-}
+[[nodiscard]] BlasLibrary describe_blas(heddle::impl::FunctionRef<void*(const char*)> find,
+                                        bool avx512, bool chosen);
 
 #if defined(HEDDLE_HAS_CBLAS) || defined(HEDDLE_HAS_KOKKOSKERNELS)
 /// Returns what the BLAS of this process says of itself.
-[[nodiscard]] inline BlasLibrary loaded_blas() {
-  const char* const chosen = std::getenv("OPENBLAS_CORETYPE");
-  return describe_blas([](const char* name) { return ::dlsym(RTLD_DEFAULT, name); }, has_avx512(),
-                       chosen != nullptr && *chosen != '\0');
-}
+[[nodiscard]] BlasLibrary loaded_blas();
 #endif
 
 }  // namespace impl
@@ -150,3 +88,7 @@ template <ExecutionSpace Exec>
 }
 
 }  // namespace heddle::inline v0::kernel
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/kernel/blas_library.ipp>
+#endif

@@ -20,7 +20,9 @@
 #include <cblas.h>
 #endif
 
+#include <heddle/core/linkage.hpp>
 #include <heddle/kernel/blas_library.hpp>
+#include <heddle/kernel/impl/host_exec.hpp>
 #include <heddle/kernel/impl/loops.hpp>
 #include <heddle/kernel/team_gemm.hpp>
 #include <heddle/kernel/transpose.hpp>
@@ -66,27 +68,15 @@ void cblas_gemm(Transpose transpose_a, Transpose transpose_b, element<C> alpha, 
 }
 #endif
 
-}  // namespace impl
-
-/// Computes C = alpha op(A) op(B) + beta C. If beta == 0, C is written without being read. The
-/// error of an element is at most (k + 2) eps (|alpha| |op(A)| |op(B)| + |beta C|) with any
-/// library; k is the depth of the product. The order of the sums depends on the library.
-///
-/// Stream order: the product runs after all work that `exec` has queued. A host BLAS runs in the
-/// calling thread, so `exec` is fenced first and the product is complete on return. Otherwise the
-/// call returns without waiting.
-template <ExecutionSpace Exec, MatrixOn<Exec> C>
-void gemm(const Exec& exec, Transpose transpose_a, Transpose transpose_b, element<C> alpha,
-          Matrix<const std::type_identity_t<element<C>>, Exec> a,
-          Matrix<const std::type_identity_t<element<C>>, Exec> b, element<C> beta, const C& c) {
-  using Real = element<C>;
-  static_assert(std::is_same_v<Real, float> || std::is_same_v<Real, double>,
-                "heddle::kernel::gemm: the elements must be float or double");
-  const auto shape = impl::gemm_shape("heddle::kernel::gemm", transpose_a, transpose_b, a, b, c);
+/// gemm() on Matrices. Those of the host are compiled once.
+template <ExecutionSpace Exec, class Real>
+void gemm(const Exec& exec, Transpose transpose_a, Transpose transpose_b, Real alpha,
+          Matrix<const Real, Exec> a, Matrix<const Real, Exec> b, Real beta, Matrix<Real, Exec> c) {
+  const auto shape = gemm_shape("heddle::kernel::gemm", transpose_a, transpose_b, a, b, c);
   if (shape.rows == 0 || shape.columns == 0) return;
   if (shape.depth == 0 || alpha == Real(0)) {
-    impl::for_each_element("heddle::kernel::gemm_scale", exec, shape.rows, shape.columns,
-                           impl::Scale<Exec, Real>{c, beta});
+    for_each_element("heddle::kernel::gemm_scale", exec, shape.rows, shape.columns,
+                     Scale<Exec, Real>{c, beta});
     return;
   }
   const Kokkos::Profiling::ScopedRegion region("heddle::kernel::gemm");
@@ -106,11 +96,43 @@ void gemm(const Exec& exec, Transpose transpose_a, Transpose transpose_b, elemen
 #elif defined(HEDDLE_HAS_CBLAS)
   if constexpr (runs_on_host<Exec>) {
     exec.fence("heddle::kernel::gemm");
-    impl::cblas_gemm(transpose_a, transpose_b, alpha, a, b, beta, c, shape);
+    cblas_gemm(transpose_a, transpose_b, alpha, a, b, beta, c, shape);
     return;
   }
 #endif
   team_gemm(exec, transpose_a, transpose_b, alpha, a, b, beta, c);
 }
 
+}  // namespace impl
+
+/// Computes C = alpha op(A) op(B) + beta C. If beta == 0, C is written without being read. The
+/// error of an element is at most (k + 2) eps (|alpha| |op(A)| |op(B)| + |beta C|) with any
+/// library; k is the depth of the product. The order of the sums depends on the library.
+///
+/// Stream order: the product runs after all work that `exec` has queued. A host BLAS runs in the
+/// calling thread, so `exec` is fenced first and the product is complete on return. Otherwise the
+/// call returns without waiting.
+template <ExecutionSpace Exec, MatrixOn<Exec> C>
+void gemm(const Exec& exec, Transpose transpose_a, Transpose transpose_b, element<C> alpha,
+          Matrix<const std::type_identity_t<element<C>>, Exec> a,
+          Matrix<const std::type_identity_t<element<C>>, Exec> b, element<C> beta, const C& c) {
+  using Real = element<C>;
+  static_assert(std::is_same_v<Real, float> || std::is_same_v<Real, double>,
+                "heddle::kernel::gemm: the elements must be float or double");
+  impl::gemm<Exec, Real>(exec, transpose_a, transpose_b, alpha, a, b, beta, c);
+}
+
 }  // namespace heddle::inline v0::kernel
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/kernel/linalg.ipp>
+#else
+namespace heddle::inline v0::kernel::impl {
+extern template void gemm<HostExec, float>(const HostExec&, Transpose, Transpose, float,
+                                           ConstHostMatrix<float>, ConstHostMatrix<float>, float,
+                                           HostMatrix<float>);
+extern template void gemm<HostExec, double>(const HostExec&, Transpose, Transpose, double,
+                                            ConstHostMatrix<double>, ConstHostMatrix<double>,
+                                            double, HostMatrix<double>);
+}  // namespace heddle::inline v0::kernel::impl
+#endif

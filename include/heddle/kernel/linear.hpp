@@ -10,6 +10,8 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <heddle/core/linkage.hpp>
+#include <heddle/kernel/impl/host_exec.hpp>
 #include <heddle/kernel/impl/loops.hpp>
 #include <heddle/kernel/linalg.hpp>
 #include <heddle/kernel/view.hpp>
@@ -26,6 +28,28 @@ struct FillRows {
   }
 };
 
+/// linear_forward() and linear_backward_weight() on Matrices. Those of the host are compiled once.
+template <ExecutionSpace Exec, class Real>
+void linear_forward(const Exec& exec, Matrix<const Real, Exec> input,
+                    Matrix<const Real, Exec> weight, Vector<const Real, Exec> bias,
+                    Matrix<Real, Exec> output) {
+  expect_shape("heddle::kernel::linear_forward", "bias", bias, output.extent(1));
+  for_each_element("heddle::kernel::linear_forward_bias", exec, output.extent(0), output.extent(1),
+                   FillRows<Exec, Real>{bias, output});
+  gemm<Exec, Real>(exec, Transpose::no, Transpose::no, 1, input, weight, 1, output);
+}
+
+template <ExecutionSpace Exec, class Real>
+void linear_backward_weight(const Exec& exec, Matrix<const Real, Exec> input,
+                            Matrix<const Real, Exec> output_grad, Matrix<Real, Exec> weight_grad,
+                            Vector<Real, Exec> bias_grad) {
+  expect_shape("heddle::kernel::linear_backward_weight", "bias_grad", bias_grad,
+               output_grad.extent(1));
+  gemm<Exec, Real>(exec, Transpose::yes, Transpose::no, 1, input, output_grad, 1, weight_grad);
+  add_column_sums("heddle::kernel::linear_backward_weight_bias", exec, output_grad.extent(0),
+                  ElementOf<Exec, Real>{output_grad}, bias_grad);
+}
+
 }  // namespace impl
 
 /// Computes output = input weight + bias, in the stream order of gemm.
@@ -35,10 +59,7 @@ void linear_forward(const Exec& exec,
                     Matrix<const std::type_identity_t<element<Output>>, Exec> weight,
                     Vector<const std::type_identity_t<element<Output>>, Exec> bias,
                     const Output& output) {
-  expect_shape("heddle::kernel::linear_forward", "bias", bias, output.extent(1));
-  impl::for_each_element("heddle::kernel::linear_forward_bias", exec, output.extent(0),
-                         output.extent(1), impl::FillRows<Exec, element<Output>>{bias, output});
-  gemm(exec, Transpose::no, Transpose::no, 1, input, weight, 1, output);
+  impl::linear_forward<Exec, element<Output>>(exec, input, weight, bias, output);
 }
 
 /// Computes input_grad = output_grad weight^T, in the stream order of gemm.
@@ -58,12 +79,30 @@ void linear_backward_weight(
     Matrix<const std::type_identity_t<element<WeightGrad>>, Exec> output_grad,
     const WeightGrad& weight_grad,
     Vector<std::type_identity_t<element<WeightGrad>>, Exec> bias_grad) {
-  using Real = element<WeightGrad>;
-  expect_shape("heddle::kernel::linear_backward_weight", "bias_grad", bias_grad,
-               output_grad.extent(1));
-  gemm(exec, Transpose::yes, Transpose::no, 1, input, output_grad, 1, weight_grad);
-  impl::add_column_sums("heddle::kernel::linear_backward_weight_bias", exec, output_grad.extent(0),
-                        impl::ElementOf<Exec, Real>{output_grad}, bias_grad);
+  impl::linear_backward_weight<Exec, element<WeightGrad>>(exec, input, output_grad, weight_grad,
+                                                          bias_grad);
 }
 
 }  // namespace heddle::inline v0::kernel
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/kernel/linear.ipp>
+#else
+namespace heddle::inline v0::kernel::impl {
+extern template void linear_forward<HostExec, float>(const HostExec&, ConstHostMatrix<float>,
+                                                     ConstHostMatrix<float>, ConstHostVector<float>,
+                                                     HostMatrix<float>);
+extern template void linear_backward_weight<HostExec, float>(const HostExec&,
+                                                             ConstHostMatrix<float>,
+                                                             ConstHostMatrix<float>,
+                                                             HostMatrix<float>, HostVector<float>);
+extern template void linear_forward<HostExec, double>(const HostExec&, ConstHostMatrix<double>,
+                                                      ConstHostMatrix<double>,
+                                                      ConstHostVector<double>, HostMatrix<double>);
+extern template void linear_backward_weight<HostExec, double>(const HostExec&,
+                                                              ConstHostMatrix<double>,
+                                                              ConstHostMatrix<double>,
+                                                              HostMatrix<double>,
+                                                              HostVector<double>);
+}  // namespace heddle::inline v0::kernel::impl
+#endif

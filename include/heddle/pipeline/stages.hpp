@@ -30,6 +30,7 @@
 #include <heddle/pipeline/stage_place.hpp>
 #include <heddle/pipeline/stages_options.hpp>
 #include <heddle/pipeline/state.hpp>
+#include <heddle/plan/migration.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
@@ -37,10 +38,6 @@ namespace heddle::inline v0 {
 class DeviceMesh;
 struct Plan;
 class PlannedMesh;
-
-namespace plan {
-struct Moved;
-}
 
 /// The result of a training step.
 struct StepResult {

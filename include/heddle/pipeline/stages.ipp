@@ -98,13 +98,13 @@ inline void expect_microbatches_of(const Schedule& schedule, std::span<const Hel
 }  // namespace impl
 
 struct StagesBase::State {
-  State(int layers, impl::MakeStage make, StagesOptions options, const impl::StageTraits& traits)
-      : layers(layers),
-        make(std::move(make)),
-        options(std::move(options)),
-        traits(traits),
-        held(traits),
-        calls(traits) {}
+  State(int count, impl::MakeStage maker, StagesOptions chosen, const impl::StageTraits& type)
+      : layers(count),
+        make(std::move(maker)),
+        options(std::move(chosen)),
+        traits(type),
+        held(type),
+        calls(type) {}
 
   /// Returns the ranks over which MPI sums gradients: those that differ on the axes of replicas.
   /// Null if there are no replicas, or if the sum is part of the schedule.

@@ -11,6 +11,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/core/linkage.hpp>
+#include <heddle/kernel/impl/host_exec.hpp>
 #include <heddle/kernel/map.hpp>
 #include <heddle/kernel/view.hpp>
 
@@ -49,7 +50,6 @@ void add_elements(const Exec& exec, const T* from, T* sum, std::size_t count) {
 #include <heddle/kernel/impl/elements.ipp>
 #else
 namespace heddle::inline v0::kernel::impl {
-using HostExec = Kokkos::DefaultHostExecutionSpace;
 extern template void copy_elements(const HostExec&, const float*, float*, std::size_t);
 extern template void copy_elements(const HostExec&, const double*, double*, std::size_t);
 extern template void clear_elements(const HostExec&, float*, std::size_t);

@@ -6,15 +6,11 @@
 /// The elements of several Views of equal shape as rows, the longest that all of the Views allow:
 /// dense Views of the same layout are one single row, whatever their rank. For map and reduce.
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
-#include <utility>
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/kernel/view.hpp>
 
 // The iterations of the loop that follows do not depend on one another. The compiler cannot know
@@ -71,68 +67,52 @@ struct Walk {
   }
 };
 
+/// The shape of a View of any type, and its strides in elements.
+struct ViewShape {
+  std::size_t rank;
+  std::size_t extent[8];
+  std::ptrdiff_t stride[8];
+};
+
+/// The members of a Walk over any number of Views.
+struct AnyWalk {
+  std::size_t& rows;
+  std::size_t& columns;
+  std::ptrdiff_t* step;
+  int& axes;
+  std::size_t* extent;
+  std::ptrdiff_t* stride;  ///< [axis][view]
+};
+
+/// Sets the members of a Walk over `views` Views. @throws contract_error where their extents
+/// differ.
+void set_walk(const char* where, const ViewShape* shapes, std::size_t views, const AnyWalk& walk);
+
+template <class View>
+[[nodiscard]] ViewShape shape_of(const View& view) {
+  ViewShape shape{View::rank, {}, {}};
+  for (std::size_t axis = 0; axis < View::rank; ++axis) {
+    shape.extent[axis] = view.extent(axis);
+    shape.stride[axis] = static_cast<std::ptrdiff_t>(view.stride(axis));
+  }
+  return shape;
+}
+
 /// The walk over `first` and `others`. @throws contract_error where their extents differ.
 template <class First, class... Others>
 [[nodiscard]] Walk<1 + sizeof...(Others)> make_walk(const char* where, const First& first,
                                                     const Others&... others) {
-  constexpr std::size_t views = 1 + sizeof...(Others), rank = First::rank;
-  static_assert(((Others::rank == rank) && ...),
+  static_assert(((Others::rank == First::rank) && ...),
                 "heddle::kernel: the Views of an elementwise pattern must have the same rank");
-  const auto same_shape = [&](const auto& other) {
-    for (std::size_t axis = 0; axis != rank; ++axis)
-      if (other.extent(axis) != first.extent(axis)) return false;
-    return true;
-  };
-  const auto check = [&](const auto& other) {
-    expects(same_shape(other), [&] {
-      return ErrorInfo{where, "the Views have different shapes",
-                       text(shape_text(first), " and ", shape_text(other))};
-    });
-  };
-  static_cast<void>(check);  // without others
-  (check(others), ...);
-
-  struct Axis {
-    std::size_t extent;
-    std::array<std::ptrdiff_t, views> stride;
-  };
-  std::array<Axis, Walk<views>::most_axes> axis{};
-  std::size_t count = 0;
-  for (std::size_t a = 0; a != rank; ++a) {
-    if (first.extent(a) == 1) continue;
-    axis[count++] = {first.extent(a),
-                     {static_cast<std::ptrdiff_t>(first.stride(a)),
-                      static_cast<std::ptrdiff_t>(others.stride(a))...}};
-  }
-  // The fastest axis of the first View last; axes that follow each other in every View become one.
-  for (std::size_t a = 1; a < count; ++a)
-    for (std::size_t b = a; b > 0 && axis[b - 1].stride[0] < axis[b].stride[0]; --b)
-      std::swap(axis[b - 1], axis[b]);
-  for (std::size_t a = count; a-- > 1;) {
-    bool follow = true;
-    for (std::size_t view = 0; view < views; ++view)
-      follow = follow && axis[a - 1].stride[view] ==
-                             static_cast<std::ptrdiff_t>(axis[a].extent) * axis[a].stride[view];
-    if (!follow) continue;
-    axis[a - 1] = {axis[a - 1].extent * axis[a].extent, axis[a].stride};
-    std::copy(axis.begin() + a + 1, axis.begin() + count, axis.begin() + a);
-    --count;
-  }
-
-  Walk<views> walk;
-  if (count == 0) {
-    std::fill_n(walk.step, views, std::ptrdiff_t{1});
-    return walk;
-  }
-  walk.columns = axis[count - 1].extent;
-  std::copy_n(axis[count - 1].stride.begin(), views, walk.step);
-  walk.axes = static_cast<int>(count) - 1;
-  for (std::size_t a = 0; a + 1 < count; ++a) {
-    walk.extent[a] = axis[a].extent;
-    std::copy_n(axis[a].stride.begin(), views, walk.stride[a]);
-    walk.rows *= axis[a].extent;
-  }
+  const ViewShape shapes[] = {shape_of(first), shape_of(others)...};
+  Walk<1 + sizeof...(Others)> walk;
+  set_walk(where, shapes, 1 + sizeof...(Others),
+           {walk.rows, walk.columns, walk.step, walk.axes, walk.extent, walk.stride[0]});
   return walk;
 }
 
 }  // namespace heddle::inline v0::kernel::impl
+
+#if HEDDLE_FULL_HEADER_ONLY
+#include <heddle/kernel/impl/walk.ipp>
+#endif

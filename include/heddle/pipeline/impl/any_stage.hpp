@@ -75,10 +75,10 @@ concept AddsGradientsElsewhere = requires(S& stage) {
   stage.added_gradients();
 };
 
-/// What is equal for all stages of a type.
+/// The properties of a type of stages.
 struct StageTraits {
-  Scalar type;              ///< of parameters and activations
-  const StageSpace* space;  ///< of the memory that holds them
+  Scalar type;              ///< the type of parameters and activations
+  const StageSpace* space;  ///< the memory that holds them
   bool interleaves_passes, uses_parameters, updates_parts, has_state;
 };
 
@@ -136,8 +136,8 @@ struct HeldStage {
   std::shared_ptr<const PlannedLines> lines;  ///< to which the stage may refer
   std::unique_ptr<AnyStage> stage;
   StageElements sizes = {};
-  std::shared_ptr<std::byte> versions = {};  ///< of its parameters, if there are several
-  SampleRange samples = {};                  ///< of a microbatch, if ranks divide it
+  std::shared_ptr<std::byte> versions = {};  ///< the versions of its parameters, if several
+  SampleRange samples = {};                  ///< its samples of a microbatch, if divided
 };
 
 /// A stage of type S.

@@ -36,7 +36,7 @@ struct ArrayInfo {
 struct HeldArray {
   ArrayInfo info;
   std::byte* data = nullptr;
-  const StageSpace* space = nullptr;  ///< of `data`
+  const StageSpace* space = nullptr;  ///< the memory of `data`
 
   void read(std::byte* host) const { space->copy_to_host(data, host, info.bytes()); }
   void write(const std::byte* host) const { space->copy_from_host(host, data, info.bytes()); }

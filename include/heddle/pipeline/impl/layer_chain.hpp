@@ -22,8 +22,8 @@ struct LayerNumbers {
   std::size_t inputs, outputs, parameters;
 };
 
-/// Where the values of a chain of layers lie, and which samples it gets in a step. All sizes and
-/// offsets are in elements.
+/// The places of the values of a chain of layers, and the samples that it gets in a step. All sizes
+/// and offsets are in elements.
 class LayerChain {
  public:
   /// @throws contract_error as the constructor of LayerStage.
@@ -40,9 +40,10 @@ class LayerChain {
   [[nodiscard]] std::size_t saved_size() const;
   [[nodiscard]] std::size_t delta_size(bool split) const;
 
-  /// Where the output of `layer` begins in memory for the outputs of all layers, of so many rows.
+  /// Returns where the output of `layer` begins in memory for the outputs of all layers, of so many
+  /// rows.
   [[nodiscard]] std::size_t before(std::size_t layer, std::size_t rows) const;
-  /// Where the gradient of the loss begins: behind them.
+  /// Returns where the gradient of the loss begins, behind the outputs.
   [[nodiscard]] std::size_t loss_gradient(std::size_t rows) const {
     return before(m_layers.size(), rows);
   }
@@ -50,9 +51,10 @@ class LayerChain {
   /// Takes the shapes of a step's data. @throws contract_error as LayerStage::begin_step().
   void begin_step(std::size_t input_rows, std::size_t input_columns, std::size_t target_rows);
   [[nodiscard]] const std::optional<std::size_t>& microbatches() const { return m_microbatches; }
-  /// The samples of a microbatch. @throws contract_error if the schedule has another number.
+  /// Returns the samples of a microbatch. @throws contract_error if the schedule has another
+  /// number.
   [[nodiscard]] std::size_t rows(Item item, std::size_t scheduled) const;
-  /// The first sample of a microbatch among those of a step.
+  /// Returns the first sample of a microbatch among those of a step.
   [[nodiscard]] std::size_t begin_of(Item item) const;
 
   /// The losses of the microbatches of this step.

@@ -22,7 +22,7 @@ class Communicator;
 
 namespace heddle::inline v0::impl {
 
-/// What Stages does in the memory of its stages. Kernels run in the default instance of the
+/// The operations of Stages in the memory of its stages. Kernels run in the default instance of the
 /// execution space, and every function waits for them.
 class StageSpace {
  public:
