@@ -89,6 +89,6 @@ template <ExecutionSpace Exec>
 
 }  // namespace heddle::inline v0::kernel
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_KERNEL
 #include <heddle/kernel/blas_library.ipp>
 #endif

@@ -124,7 +124,7 @@ void gemm(const Exec& exec, Transpose transpose_a, Transpose transpose_b, elemen
 
 }  // namespace heddle::inline v0::kernel
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_KERNEL
 #include <heddle/kernel/linalg.ipp>
 #else
 namespace heddle::inline v0::kernel::impl {

@@ -85,7 +85,7 @@ void linear_backward_weight(
 
 }  // namespace heddle::inline v0::kernel
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_KERNEL
 #include <heddle/kernel/linear.ipp>
 #else
 namespace heddle::inline v0::kernel::impl {

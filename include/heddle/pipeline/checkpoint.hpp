@@ -71,6 +71,6 @@ Checkpoint restore(const std::string& path, M& model, P& place,
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_PIPELINE
 #include <heddle/pipeline/checkpoint.ipp>
 #endif

@@ -112,6 +112,6 @@ template <HasState M, Place P>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_PIPELINE
 #include <heddle/pipeline/checkpoint_pair.ipp>
 #endif

@@ -23,6 +23,6 @@ namespace heddle::inline v0 {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_PIPELINE
 #include <heddle/pipeline/partition.ipp>
 #endif

@@ -90,6 +90,6 @@ template <PipelineStage S, Place P, class Begin = impl::BeginsNothing>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_PIPELINE
 #include <heddle/pipeline/profile.ipp>
 #endif

@@ -261,6 +261,6 @@ class Stages : public StagesBase {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_PIPELINE
 #include <heddle/pipeline/stages.ipp>
 #endif

@@ -46,7 +46,7 @@ void add_elements(const Exec& exec, const T* from, T* sum, std::size_t count) {
 
 }  // namespace heddle::inline v0::kernel::impl
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_KERNEL
 #include <heddle/kernel/impl/elements.ipp>
 #else
 namespace heddle::inline v0::kernel::impl {

@@ -91,7 +91,7 @@ void set_walk(const char* where, const ViewShape* shapes, std::size_t views, con
 template <class View>
 [[nodiscard]] ViewShape shape_of(const View& view) {
   ViewShape shape{View::rank, {}, {}};
-  for (std::size_t axis = 0; axis < View::rank; ++axis) {
+  for (std::size_t axis = 0; axis != View::rank; ++axis) {
     shape.extent[axis] = view.extent(axis);
     shape.stride[axis] = static_cast<std::ptrdiff_t>(view.stride(axis));
   }
@@ -113,6 +113,6 @@ template <class First, class... Others>
 
 }  // namespace heddle::inline v0::kernel::impl
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_KERNEL
 #include <heddle/kernel/impl/walk.ipp>
 #endif

@@ -70,6 +70,6 @@ void state_written(M& model) {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_PIPELINE
 #include <heddle/pipeline/impl/held_array.ipp>
 #endif

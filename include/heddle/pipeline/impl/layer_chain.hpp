@@ -79,6 +79,6 @@ class LayerChain {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_PIPELINE
 #include <heddle/pipeline/impl/layer_chain.ipp>
 #endif

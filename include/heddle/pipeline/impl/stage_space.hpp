@@ -54,7 +54,7 @@ template <class MemorySpace>
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_FULL_HEADER_ONLY
+#if HEDDLE_DEFINES_PIPELINE
 #include <heddle/pipeline/impl/stage_space.ipp>
 #else
 extern template const heddle::impl::StageSpace& heddle::impl::stage_space<Kokkos::HostSpace>();
