@@ -4,8 +4,8 @@
 
 /// @file
 /// What a first program of heddle::heddle needs, with Kokkos and MPI: heddle_core.hpp, meshes of
-/// ranks, collective calls, distributed tensors, pipelines of stages, and a memory pool. Everything
-/// else is included by its room, such as heddle/kernel.hpp or heddle/sequence.hpp, or by its header.
+/// ranks, collective calls, distributed tensors, pipelines of stages, and a memory pool. All else
+/// is included by its room, such as heddle/kernel.hpp or heddle/sequence.hpp, or by its header.
 
 #include <heddle/collective.hpp>
 #include <heddle/comm.hpp>

@@ -53,7 +53,8 @@ Result by_hand(MPI_Comm comm, std::int64_t size, int steps) {
   Grid now("now", rows.count + 2, size), next("next", rows.count + 2, size);
   const Grid start = now;
   Kokkos::parallel_for(
-      "start", Range({1, 0}, {rows.count + 1, size}), KOKKOS_LAMBDA(std::int64_t i, std::int64_t j) {
+      "start", Range({1, 0}, {rows.count + 1, size}),
+      KOKKOS_LAMBDA(std::int64_t i, std::int64_t j) {
         start(i, j) = static_cast<double>((rows.first + i - 1) * 7 % 11 + j % 13);
       });
   Kokkos::deep_copy(next, now);

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A program of the kind that is ported to Heddle: Kokkos loops, a halo and a reduction. It is there
-/// twice, so that compile/consumers can compare what its sources take to compile.
+/// A program of the kind that is ported to Heddle: Kokkos loops, a halo and a reduction. It is
+/// there twice, so that compile/consumers can compare what its sources take to compile.
 
 #include <cstdint>
 

@@ -40,7 +40,7 @@ class BarrierCall final : public Call {
   [[nodiscard]] std::unique_ptr<Call> moved() override;
 };
 
-/// Whose memory space such a call has.
+/// The View whose memory space such a call has.
 using NoView = Kokkos::View<std::byte*, Kokkos::HostSpace>;
 
 }  // namespace impl

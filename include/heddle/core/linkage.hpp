@@ -54,6 +54,7 @@
 
 // HEDDLE_DEFINES_ROOM is 1 if this source compiles the definitions of a room, HEDDLE_DEFINES_ALL or
 // HEDDLE_DEFINES_FULL_ALL those of all rooms without or with Kokkos and MPI.
+/// @cond
 #if HEDDLE_HEADER_ONLY || (defined(HEDDLE_IMPLEMENTATION) && !defined(HEDDLE_CORE_COMPILED))
 #define HEDDLE_DEFINES_ALL 1
 #else
@@ -174,6 +175,7 @@
 #else
 #define HEDDLE_DEFINES_ISLAND 0
 #endif
+/// @endcond
 
 #if !HEDDLE_HEADER_ONLY && !defined(HEDDLE_CORE_COMPILED)
 namespace heddle {

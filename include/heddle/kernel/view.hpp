@@ -69,7 +69,7 @@ template <class View>
 [[nodiscard]] std::string shape_text(const View& view) {
   std::string shape = text(view.extent(0));
   for (int axis = 1; axis < static_cast<int>(View::rank); ++axis)
-    shape += text(" x ", view.extent(axis));
+    shape += text(" x ", view.extent(static_cast<std::size_t>(axis)));
   return shape;
 }
 

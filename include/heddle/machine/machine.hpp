@@ -57,9 +57,13 @@ class Machine {
   [[nodiscard]] static Machine from_links(std::vector<Device> devices, std::vector<Link> links);
 
   // Defined once, because a program that only passes a Machine on would instantiate them.
+  /// Copies a machine.
   Machine(const Machine& other);
+  /// Moves a machine. `other` may only be assigned to, or destroyed.
   Machine(Machine&& other) noexcept;
+  /// Copies a machine.
   Machine& operator=(const Machine& other);
+  /// Moves a machine. `other` may only be assigned to, or destroyed.
   Machine& operator=(Machine&& other) noexcept;
   ~Machine();
 

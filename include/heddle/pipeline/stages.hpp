@@ -111,19 +111,28 @@ class StagesBase {
   [[nodiscard]] int layers() const noexcept;
 
  protected:
+  /// Constructed by Stages, which knows how to make a stage.
   StagesBase(int layers, impl::MakeStage make, StagesOptions options,
              const impl::StageTraits& traits);
+  /// Moves the model.
   StagesBase(StagesBase&&) noexcept;
+  /// Moves the model.
   StagesBase& operator=(StagesBase&&) noexcept;
   ~StagesBase();
 
   /// The stages of this rank, in ascending order.
   [[nodiscard]] std::span<const impl::HeldStage> held() const;
+  /// The stage `number`. @throws contract_error if it is on another rank.
   [[nodiscard]] impl::AnyStage& held(Stage number);
+  /// Makes the stage of `place`, apart from those of a Runner.
   [[nodiscard]] std::unique_ptr<impl::AnyStage> make_any(const StagePlace& place) const;
+  /// The bytes of Stages::output().
   [[nodiscard]] std::span<const std::byte> output_of(Stage number, Item item) const;
+  /// The options of the constructor.
   [[nodiscard]] const StagesOptions& options() const noexcept;
+  /// Forgets the step before.
   void begin();
+  /// Tells the stages that their state was written.
   void note_written();
 
  private:

@@ -45,7 +45,7 @@ struct MpiReduction {
   MPI_Op operation = MPI_OP_NULL;
 };
 
-/// What calls do in an instance of an execution space, and with the memory of their Views. It
+/// The work of calls in an instance of an execution space and in the memory of their Views. It
 /// refers to the instance. If the call reduces, it also has the reduction and the type of its
 /// elements.
 class Instance {

@@ -70,7 +70,7 @@ class ScheduledWork final : public Work {
 
   Call& m_call;
   std::shared_ptr<Call> m_owner;
-  /// Where a progress thread's kernels run, so that it does not wait for those of the caller.
+  /// The instance of a progress thread, which does not wait for the kernels of the caller.
   std::unique_ptr<const Instance> m_beside;
   Perform m_perform;
   CallLine* m_line;

@@ -44,7 +44,7 @@ class GangDraft {
   std::unique_ptr<State> m_state;
 };
 
-/// What all futures of a value share.
+/// The state that all futures of a value share.
 struct GangFuture {
   std::shared_ptr<GangDraft> draft;
   std::uint64_t id;

@@ -66,7 +66,7 @@ struct FarmOutcomeMemory final : AnyFarmOutcome {
   FarmOutcome<Result> outcome;
 };
 
-/// What the types of a farm permit.
+/// The properties of the types of a farm.
 struct FarmFacts {
   bool sees_outcomes;     ///< the source is called with the outcomes
   bool items_have_sums;   ///< equal items have equal bytes, so that a journal can compare them

@@ -234,7 +234,7 @@ class RankFarm {
   FarmDecider m_decider;
   FarmSlots m_items;
   std::unique_ptr<AnyFarmItem> m_item;        ///< that this rank works on
-  std::unique_ptr<AnyFarmOutcome> m_outcome;  ///< of it
+  std::unique_ptr<AnyFarmOutcome> m_outcome;  ///< the outcome of that item
   FarmHolders m_holders;
   Seconds m_clock_offset = 0;      ///< to rank 0's steady clock, for the trail
   RingQueue<MessageBytes> m_own;   ///< items of rank 0, if it is alone
