@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <heddle/execute/combine.hpp>
+#include <heddle/execute/exchange.hpp>
 #include <heddle/execute/shaped_transport.hpp>
 #include <heddle/heddle_core.hpp>
 #include <heddle/plan.hpp>

@@ -30,6 +30,7 @@
 #include <heddle/comm.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute.hpp>
+#include <heddle/machine/network.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 

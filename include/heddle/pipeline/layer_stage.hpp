@@ -81,11 +81,11 @@ class LayerStage {
     T* own = m_own.get();
     for_each_parameter([&](auto& parameter) {
       const auto& value = parameter.value;
-      const std::size_t rows = value.span_is_contiguous() ? 1 : value.extent(0);
-      const std::size_t row = rows == 0 ? 0 : value.size() / rows;
-      for (std::size_t r = 0; r < rows; ++r, own += row)
+      const std::size_t pieces = value.span_is_contiguous() ? 1 : value.extent(0);
+      const std::size_t piece = pieces == 0 ? 0 : value.size() / pieces;
+      for (std::size_t r = 0; r < pieces; ++r, own += piece)
         kernel::impl::copy_elements<Exec, T>(
-            m_exec, value.data() + (rows == 1 ? 0 : r * value.stride(0)), own, row);
+            m_exec, value.data() + (pieces == 1 ? 0 : r * value.stride(0)), own, piece);
     });
     fence();
     m_parameters = m_own.get();
