@@ -43,6 +43,7 @@ class MergingIn final : public InstanceIn<Exec, MemorySpace> {
   MergingIn(std::unique_ptr<const Exec> exec, const R& reduction)
       : Base(std::move(exec)), m_reduction(reduction) {}
 
+  using Base::copy;
   [[nodiscard]] std::unique_ptr<const Instance> copy(bool beside) const override;
   void perform(const Task& task, bool loops_only) const override;
   [[nodiscard]] const char* reduction() const noexcept override;
