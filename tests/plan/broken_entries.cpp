@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <iostream>
 #include <limits>
 #include <span>
 #include <string>

@@ -48,9 +48,9 @@ struct ScheduleOptions {
 /// The stages of the Schedule are those of in_buckets(plan). With several buckets, sums and updates
 /// stand behind the last backward of their bucket, see eager_updates().
 ///
-/// @throws contract_error if the plan or an option is invalid, if the schedule does not
-///         have one stage on each rank, or updates several times in a step although ranks of a
-///         stage divide its samples, if stages have different sequence degrees, if the samples of a
+/// @throws contract_error if the plan or an option is invalid, if the schedule does not have one
+///         stage on each rank, or updates several times in a step although ranks of a stage divide
+///         its samples, if stages have different sequence degrees, if the samples of a
 ///         group are no multiple of its tensor degree, or as cast_at_cut().
 [[nodiscard]] Schedule schedule(const Plan& plan, const Profile& profile,
                                 const ScheduleOptions& options = {});

@@ -23,6 +23,7 @@
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/machine/device.hpp>
 #include <heddle/plan/profile.hpp>
+#include <heddle/schedule/impl/is_time.hpp>
 
 namespace heddle::inline v0 {
 
@@ -181,7 +182,7 @@ HEDDLE_INLINE LayerTimes Profile::times(int layer, const Device& device, int ten
                      text("'", device.name, "' has speed = ", device.speed)};
   });
   LayerTimes times = impl::times_between(profiled, kind, tensor, samples);
-  const auto is_time = [](Seconds time) { return time >= 0 && std::isfinite(time); };
+  using heddle::impl::is_time;
   expects(is_time(times.forward) && is_time(times.backward_input) &&
               is_time(times.backward_weight) && is_time(times.update),
           [&] {

@@ -75,9 +75,8 @@ struct SequenceCandidate {
 /// Actions of the attention keep their stages and items, which are numbers on the ring axis. A cast
 /// of no bytes stands between two phases of a rank.
 /// @throws contract_error for a form without a schedule, no sequences, a candidate of another
-/// number
-///         of ranks or with an unknown or automatic method, two axes of a method with one, and the
-///         backward pass of TokenRing.
+///         number of ranks or with an unknown or automatic method, two axes of a method with one,
+///         and the backward pass of TokenRing.
 [[nodiscard]] Schedule sequence_schedule(const SequenceCandidate& candidate,
                                          const schedule::AttentionForm& form, bool backward,
                                          std::size_t sequences = 1);

@@ -94,9 +94,9 @@ class PlanChoice {
  public:
   /// Constructs a choice whose first plan is the candidate of the least simulated time.
   /// @throws contract_error as PlanProblem, if `gain` or `pause` is negative or not finite, or if a
-  /// candidate has
-  ///         another number of ranks or layers, another batch, or a state that migration() cannot
-  ///         move: a tensor degree above 1, or a sharding other than zero1, zero2 and zero3.
+  ///         candidate has another number of ranks or layers, another batch, or a state that
+  ///         migration() cannot move: a tensor degree above 1, or a sharding other than zero1,
+  ///         zero2 and zero3.
   /// @throws infeasible if there is no candidate that fits in memory.
   PlanChoice(Profile profile, Machine machine, PlanChoiceOptions options);
   /// Constructs a choice that begins with `first`. @throws as the other constructor, and if `first`
