@@ -294,6 +294,26 @@ TEST_CASE("an exception of the source or the sink ends the farm") {
   }
 }
 
+TEST_CASE("a sink that threw gets no outcome of the attempts that ran meanwhile") {
+  std::atomic<int> waiting = 0;  // three attempts, until the sink has the outcome of item 0
+  std::atomic<bool> broken = false;
+  int delivered = 0;
+  const auto work = [&](int item) {
+    if (item > 0) ++waiting;
+    while (item > 0 ? !broken : waiting < 3) std::this_thread::yield();
+    return item;
+  };
+  CHECK_THAT(test::message_of<std::runtime_error>([&] {
+               farm({.workers = 4}, numbers(100), work, [&](std::int64_t, FarmOutcome<int>&&) {
+                 ++delivered;
+                 broken = true;
+                 throw std::runtime_error("the disk is full");
+               });
+             }),
+             ContainsSubstring("the disk is full"));
+  CHECK(delivered == 1);
+}
+
 TEST_CASE("wrong options of a farm are refused") {
   const auto message = [](const FarmOptions& options) {
     return test::message_of<contract_error>(

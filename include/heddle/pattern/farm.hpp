@@ -44,8 +44,8 @@ namespace heddle::inline v0 {
 ///
 /// @throws contract_error if an option is out of range, or if a journal is set and the results
 ///         are not Sendable; format_error as FarmJournal does; the exception of `source` or `sink`,
-///         after all threads have ended; std::system_error, before any work, if the system does
-///         not start the threads.
+///         after all threads have ended: once one has thrown, `sink` gets nothing more;
+///         std::system_error, before any work, if the system does not start the threads.
 template <class Source, class Work, class Sink>
 FarmReport farm(const FarmOptions& options, Source&& source, Work&& work, Sink&& sink) {
   impl::FarmPartOf<Source, Work, Sink> part(source, work, sink);

@@ -66,6 +66,10 @@ class FarmSlots {
   /// Notes that a worker does not read an item any more.
   void release(FarmSlot& slot);
 
+  /// Lets the sink get nothing more, because it or the source threw. The journal still gets the
+  /// outcomes of the attempts that end.
+  void stop() { m_stopped = true; }
+
   /// Ends the journal, and returns the counts.
   FarmReport end();
 
@@ -86,6 +90,7 @@ class FarmSlots {
   std::int64_t m_next = 0;  ///< the next item for the sink, if ordered
   std::int64_t m_failed = 0;
   std::int64_t m_known = 0;
+  bool m_stopped = false;
 };
 
 }  // namespace heddle::inline v0::impl

@@ -125,7 +125,7 @@ HEDDLE_INLINE void FarmSlots::deliver(std::int64_t number, FarmSlot& slot) {
 
 HEDDLE_INLINE void FarmSlots::give(std::int64_t number, FarmSlot& slot) {
   slot.delivered = true;
-  m_part.give(number, *slot.outcome);
+  if (!m_stopped) m_part.give(number, *slot.outcome);
 }
 
 /// Keeps the memory of items that are done for later ones.

@@ -116,6 +116,7 @@ class ThreadFarm {
     } catch (...) {
       if (!m_error) m_error = std::current_exception();
       m_stop = true;
+      m_slots.stop();
     }
     m_changed.notify_all();
   }
