@@ -100,7 +100,7 @@ class SpaceOfStages final : public StageSpace {
 
 template <class MemorySpace>
 const StageSpace& stage_space() {
-  static constexpr SpaceOfStages<MemorySpace> space;
+  static const SpaceOfStages<MemorySpace> space;
   return space;
 }
 
