@@ -37,7 +37,7 @@ template <class MemorySpace>
 
 /// Returns a PerformerIn.
 template <class MemorySpace>
-[[nodiscard]] std::unique_ptr<Performer> performer_in(const PerformerKey& key,
+[[nodiscard]] std::shared_ptr<Performer> performer_in(const PerformerKey& key,
                                                       MpiTransport& transport,
                                                       const CallMemory& of);
 

@@ -41,16 +41,16 @@ bool mpi_takes(const std::byte* data) {
 }
 
 template <class MemorySpace>
-std::unique_ptr<Performer> performer_in(const PerformerKey& key, MpiTransport& transport,
+std::shared_ptr<Performer> performer_in(const PerformerKey& key, MpiTransport& transport,
                                         const CallMemory& of) {
-  return std::make_unique<PerformerIn<MemorySpace>>(key, transport, of);
+  return std::make_shared<PerformerIn<MemorySpace>>(key, transport, of);
 }
 
 #if !HEDDLE_FULL_HEADER_ONLY
 template Room message_room<Kokkos::HostSpace>(std::string_view, Bytes);
 template Room zeroed_room<Kokkos::HostSpace>(const char*, Bytes);
 template bool mpi_takes<Kokkos::HostSpace>(const std::byte*);
-template std::unique_ptr<Performer> performer_in<Kokkos::HostSpace>(const PerformerKey&,
+template std::shared_ptr<Performer> performer_in<Kokkos::HostSpace>(const PerformerKey&,
                                                                     MpiTransport&,
                                                                     const CallMemory&);
 #endif

@@ -84,8 +84,8 @@ class Instance {
   [[nodiscard]] virtual Room zeros(const char* label, Bytes bytes) const = 0;
   /// Returns true if MPI takes the address `data` as it is.
   [[nodiscard]] virtual bool mpi_takes(const std::byte* data) const = 0;
-  /// Returns a performer for Views in the memory.
-  [[nodiscard]] virtual std::unique_ptr<Performer> performer(const PerformerKey& key,
+  /// Returns a performer for Views in the memory. It is shared because its type is unknown here.
+  [[nodiscard]] virtual std::shared_ptr<Performer> performer(const PerformerKey& key,
                                                              MpiTransport& transport,
                                                              const CallMemory& of) const = 0;
 

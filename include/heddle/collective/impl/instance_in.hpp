@@ -59,7 +59,7 @@ class InstanceIn : public Instance {
   [[nodiscard]] Room room(std::string_view label, Bytes bytes) const override;
   [[nodiscard]] Room zeros(const char* label, Bytes bytes) const override;
   [[nodiscard]] bool mpi_takes(const std::byte* data) const override;
-  [[nodiscard]] std::unique_ptr<Performer> performer(const PerformerKey& key,
+  [[nodiscard]] std::shared_ptr<Performer> performer(const PerformerKey& key,
                                                      MpiTransport& transport,
                                                      const CallMemory& of) const override;
   [[nodiscard]] bool one_thread() const override;
@@ -201,7 +201,7 @@ bool InstanceIn<Exec, MemorySpace>::mpi_takes(const std::byte* data) const {
 }
 
 template <class Exec, class MemorySpace>
-std::unique_ptr<Performer> InstanceIn<Exec, MemorySpace>::performer(const PerformerKey& key,
+std::shared_ptr<Performer> InstanceIn<Exec, MemorySpace>::performer(const PerformerKey& key,
                                                                     MpiTransport& transport,
                                                                     const CallMemory& of) const {
   return performer_in<MemorySpace>(key, transport, of);

@@ -155,7 +155,7 @@ class CallLine {
   std::vector<Work*> m_works;  ///< pending operations by slot
   std::size_t m_started = 0;
   std::size_t m_under_way = 0;
-  std::vector<std::unique_ptr<Performer>> m_performers;  ///< refer to the transport
+  std::vector<std::shared_ptr<Performer>> m_performers;  ///< refer to the transport
 };
 
 /// The state of a communicator for collectives by our algorithms: one line for calls that the

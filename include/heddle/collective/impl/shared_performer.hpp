@@ -57,7 +57,7 @@ class SharedLine {
     PerformerKey key;
     Bytes bound;
     Bytes bytes = 0;                            ///< the size of its window
-    std::unique_ptr<Performer> performer = {};  ///< none: it would take more than the bound
+    std::shared_ptr<Performer> performer = {};  ///< none: it would take more than the bound
   };
 
   /// Returns the result of `share`, which waits for the other ranks for at most `watchdog`. If it
