@@ -9,10 +9,13 @@
 /// sources that define HEDDLE_IMPLEMENTATION_ROOM; and every public header alone.
 ///
 ///     bench_compile_consumers [--short] [--before INCLUDE]
+///     bench_compile_consumers --check | --record
 ///
 /// --short leaves out what takes long: single headers, defining sources and most repetitions.
 /// --before measures every umbrella against the same of an earlier include folder as well, and
-/// fails where one takes more than 1.1 times as long.
+/// fails where one takes more than 1.1 times as long. --check does the same for umbrellas and some
+/// programs with the ratios to Kokkos_Core.hpp in recorded.csv, and is a test. --record prints a
+/// new recorded.csv.
 
 #include <algorithm>
 #include <cctype>
@@ -22,6 +25,8 @@
 #include <fstream>
 #include <iomanip>
 #include <iostream>
+#include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <sys/resource.h>
@@ -64,8 +69,8 @@ struct Cost {
         command.erase(at, taken.size());
     return command;
   }
-  throw heddle::contract_error({"compile/consumers", "no command for consumers.cpp in",
-                                commands.string()});
+  throw heddle::contract_error(
+      {"compile/consumers", "no command for consumers.cpp in", commands.string()});
 }
 
 /// `command` without the include folder of this repository.
@@ -269,8 +274,8 @@ void measure_headers(const Compiler& compiler, const Folders& folders) {
     std::cout << std::setw(8) << std::setprecision(3) << found[i].first << "x  " << found[i].second
               << '\n';
   bench::print_value("compile/headers", "compiled_median", bench::summarise(ratios), "x");
-  bench::print_value("compile/headers", "compiled_dearest",
-                     bench::summarise({found.front().first}), "x");
+  bench::print_value("compile/headers", "compiled_dearest", bench::summarise({found.front().first}),
+                     "x");
 }
 
 /// Every umbrella against the one of an earlier include folder. Returns false where one has become
@@ -298,8 +303,74 @@ void measure_headers(const Compiler& compiler, const Folders& folders) {
   return good;
 }
 
+/// What recorded.csv has: umbrellas, and programs. All with the compiled libraries, optimised.
+[[nodiscard]] std::vector<Program> recorded_programs(const Compiler& compiler,
+                                                     const Folders& folders) {
+  const std::string flags = std::string(compiled_mode) + " -O3 -DNDEBUG";
+  std::vector<Program> programs;
+  for (const std::string& header : rooms(folders.include))
+    programs.push_back(compiler.including(fs::path(header).stem().string(), {header}, flags));
+  const std::string common = flags + " -I" + (folders.root / "examples/common").string();
+  for (const char* const source :
+       {"examples/07_stream/stream.cpp", "examples/08_farm/farm.cpp",
+        "examples/14_own_model/own_model.cpp", "benchmarks/compile/heat/ported.cpp"})
+    programs.push_back({source, folders.root / source, common});
+  return programs;
+}
+
+/// Returns the least ratio of `program` to Kokkos_Core.hpp in five pairs of compilations, or in as
+/// many as it takes to be within `limit`: on a busy machine one pair may be wrong by a third.
+[[nodiscard]] double least_ratio(const Compiler& compiler, const Program& program, double limit) {
+  Program base = kokkos(compiler);
+  base.flags = "-O3 -DNDEBUG";
+  double least = std::numeric_limits<double>::infinity();
+  for (int pair = 0; pair < 5 && least > limit; ++pair) {
+    const double once = compiler.cost(base).seconds;
+    least = std::min(least, compiler.cost(program).seconds / once);
+  }
+  return least;
+}
+
+/// Prints recorded.csv: the median of five pairs each.
+void record(const Compiler& compiler, const Folders& folders) {
+  std::cout << "what,ratio\n" << std::setprecision(3);
+  for (const Program& program : recorded_programs(compiler, folders)) {
+    Program base = kokkos(compiler);
+    base.flags = "-O3 -DNDEBUG";
+    const Comparison both(compiler, {base, program}, 5);
+    std::cout << program.what << ',' << both.ratio(1).median << '\n' << std::flush;
+  }
+}
+
+/// Returns false where something takes more than 1.1 times as long as recorded.csv says, or is not
+/// in it.
+[[nodiscard]] bool check(const Compiler& compiler, const Folders& folders) {
+  std::map<std::string, double> recorded;
+  std::ifstream table(folders.root / "benchmarks/compile/recorded.csv");
+  std::string line;
+  std::getline(table, line);  // the head
+  while (std::getline(table, line)) {
+    const std::size_t comma = line.rfind(',');
+    recorded[line.substr(0, comma)] = std::stod(line.substr(comma + 1));
+  }
+  bool good = true;
+  for (const Program& program : recorded_programs(compiler, folders)) {
+    const auto found = recorded.find(program.what);
+    const double limit = found != recorded.end() ? 1.1 * found->second : 0;
+    const double ratio = least_ratio(compiler, program, limit);
+    std::cout << std::setprecision(3) << program.what << ": " << ratio
+              << " times as long as Kokkos_Core.hpp";
+    if (ratio > limit) {
+      good = false;
+      std::cout << "; at most " << limit << " was expected, see benchmarks/compile/recorded.csv";
+    }
+    std::cout << std::endl;
+  }
+  return good;
+}
+
 /// Returns false where something has become dearer.
-[[nodiscard]] bool run(const fs::path& program, bool all, const fs::path& before) {
+[[nodiscard]] bool run(const fs::path& program, std::string_view what, const fs::path& before) {
   const fs::path folder =
       fs::temp_directory_path() / ("heddle_compile_" + std::to_string(getpid()));
   fs::create_directories(folder);
@@ -308,6 +379,13 @@ void measure_headers(const Compiler& compiler, const Folders& folders) {
   const Folders folders;
   const std::string command = command_of_this_source(commands);
   const Compiler compiler(command, folder);
+  if (what == "--check" || what == "--record") {
+    const bool good = what == "--record" || check(compiler, folders);
+    if (what == "--record") record(compiler, folders);
+    fs::remove_all(folder);
+    return good;
+  }
+  const bool all = what.empty();
   measure_umbrellas(compiler, folders, all ? 11 : 3);
   measure_programs(compiler, folders, all ? 5 : 1);
   if (all) {
@@ -324,21 +402,22 @@ void measure_headers(const Compiler& compiler, const Folders& folders) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool all = true;
+  std::string_view what;
   bool good = true;
   fs::path before;
   const int failed = bench::status_of("compile/consumers", [&] {
     for (int i = 1; i < argc; ++i) {
       const std::string_view word = argv[i];
-      if (word == "--short")
-        all = false;
+      if (word == "--short" || word == "--check" || word == "--record")
+        what = word;
       else if (word == "--before" && i + 1 < argc)
         before = fs::canonical(argv[++i]);
       else
         throw heddle::contract_error({"compile/consumers", "this option is unknown",
-                                      std::string(word), "[--short] [--before INCLUDE]"});
+                                      std::string(word),
+                                      "[--short | --check | --record] [--before INCLUDE]"});
     }
-    good = run(fs::canonical(argv[0]), all, before);
+    good = run(fs::canonical(argv[0]), what, before);
   });
   return failed != 0 || !good ? 1 : 0;
 }

@@ -24,7 +24,11 @@
 #include <heddle/schedule/generator/v_shape.hpp>
 #include <heddle/schedule/generator/zero_bubble.hpp>
 #include <heddle/schedule/memory.hpp>
-#include <heddle/schedule/order.hpp>
+#include <heddle/schedule/order/first_fault.hpp>
+#include <heddle/schedule/order/live_activations.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/order/stage_graph.hpp>
+#include <heddle/schedule/order/weave.hpp>
 #include <heddle/schedule/pass.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>

@@ -15,6 +15,7 @@
 #include <heddle/execute/runner.hpp>
 #include <heddle/execute/thread_transport.hpp>
 #include <heddle/plan/place_branches.hpp>
+#include <heddle/simulate/any_time.hpp>
 #include <heddle/simulate/simulate.hpp>
 
 #include "stream_network.hpp"

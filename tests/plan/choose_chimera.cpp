@@ -10,6 +10,7 @@
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/simulate/any_time.hpp>
 
 #include "support/complaint.hpp"
 #include "support/rational.hpp"

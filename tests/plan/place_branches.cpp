@@ -16,6 +16,7 @@
 #include <heddle/plan/place_branches.hpp>
 #include <heddle/schedule/order/weave.hpp>
 #include <heddle/schedule/output_sizes.hpp>
+#include <heddle/simulate/any_time.hpp>
 #include <heddle/simulate/simulate.hpp>
 
 #include "support/branch_times.hpp"

@@ -17,6 +17,7 @@
 #include <heddle/schedule.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/simulate/any_time.hpp>
 
 #include "support/complaint.hpp"
 #include "support/execution.hpp"

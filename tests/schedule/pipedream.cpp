@@ -18,6 +18,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/simulate/any_time.hpp>
 
 #include "support/complaint.hpp"
 #include "support/schedule_battery.hpp"

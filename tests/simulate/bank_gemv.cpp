@@ -16,6 +16,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/layout/bank_mapping.hpp>
 #include <heddle/schedule/generator/bank_gemv.hpp>
+#include <heddle/simulate/any_time.hpp>
 #include <heddle/simulate/bank_costs.hpp>
 #include <heddle/simulate/simulate.hpp>
 

@@ -16,6 +16,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/layout/grid_order.hpp>
 #include <heddle/schedule/generator/group_decoding.hpp>
+#include <heddle/simulate/any_time.hpp>
 #include <heddle/simulate/simulate.hpp>
 
 #include "support/complaint.hpp"

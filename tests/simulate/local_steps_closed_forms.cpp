@@ -13,6 +13,7 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/generator/local_steps.hpp>
+#include <heddle/simulate/any_time.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/simulate.hpp>
 

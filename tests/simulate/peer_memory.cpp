@@ -21,6 +21,7 @@
 #include <heddle/schedule/order/weave.hpp>
 #include <heddle/schedule/pass/peer_memory.hpp>
 #include <heddle/schedule/pass/share_memory.hpp>
+#include <heddle/simulate/any_time.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/simulate.hpp>
 

@@ -17,6 +17,7 @@
 #include <heddle/plan/solver/coordinate.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/simulate/any_time.hpp>
 
 #include "support/cases.hpp"
 #include "support/repeated_v_shapes.hpp"

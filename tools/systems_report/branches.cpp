@@ -20,6 +20,7 @@
 #include <heddle/plan/place_branches.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/simulate/any_time.hpp>
 
 #include "characteristics.hpp"
 #include "comparison.hpp"

@@ -14,6 +14,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/layout/grid_order.hpp>
 #include <heddle/schedule/generator/group_decoding.hpp>
+#include <heddle/simulate/any_time.hpp>
 #include <heddle/simulate/simulate.hpp>
 
 #include "comparison.hpp"

@@ -17,6 +17,7 @@
 #include <heddle/pattern.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/simulate/any_time.hpp>
 
 #include "comparison.hpp"
 #include "support/fork_tree.hpp"

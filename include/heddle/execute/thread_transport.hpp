@@ -6,21 +6,14 @@
 /// ThreadTransport: a transport whose ranks are threads of one process and share their memory. It
 /// serves streaming pipelines in plain C++, and runs any Schedule without MPI.
 
-#include <array>
-#include <atomic>
-#include <compare>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <utility>
 #include <vector>
 
-#include <heddle/core/impl/ring_queue.hpp>
+#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
@@ -30,78 +23,29 @@
 
 namespace heddle::inline v0 {
 
-namespace impl {
-
-/// The messages of one (source, destination, lane): a ring with one writer and one reader. The
-/// receiver copies directly from the sender's memory, once.
-struct ThreadChannel {
-  static constexpr std::size_t slots = 256;
-  struct Message {
-    const std::byte* data;
-    Bytes bytes;
-  };
-
-  std::array<Message, slots> ring{};
-  alignas(64) std::atomic<std::uint64_t> sent{0};      ///< written by the sender
-  alignas(64) std::atomic<std::uint64_t> received{0};  ///< written by the receiver
-  /// Dekker's protocol for the end of the sender's memory. The receiver announces that it copies
-  /// and then checks whether the memory is closed. The sender closes it and then waits until a copy
-  /// ends.
-  alignas(64) std::atomic<bool> copying{false};
-  std::atomic<bool> closed{false};
-};
-
-}  // namespace impl
-
 /// The state that the ranks of one process share.
 class ThreadHub {
  public:
   /// Constructs the hub of `ranks` ranks. @throws contract_error if there are none.
   explicit ThreadHub(int ranks);
+  ThreadHub(const ThreadHub&) = delete;
+  ThreadHub& operator=(const ThreadHub&) = delete;
+  ~ThreadHub();
 
   /// Returns the number of ranks.
   [[nodiscard]] int size() const noexcept { return m_ranks; }
 
  private:
   friend class ThreadTransport;
-
-  impl::ThreadChannel& channel(Rank from, Rank to, Lane lane);
-
-  using Blocks = std::vector<std::shared_ptr<std::byte>>;  // of every rank
-
-  /// Adds a rank's block to the blocks of the `number`-th share. The hub keeps them until all ranks
-  /// have added theirs, so that a rank that fails takes no memory from another one.
-  std::shared_ptr<Blocks> put(std::size_t number, Rank rank, std::shared_ptr<std::byte> block);
-
-  /// Notes the place of a rank, unless it has told one. The mutex is held.
-  void tell(Rank rank, const ListPlace& place);
-
-  struct Key {
-    Rank from, to;
-    Lane lane;
-    friend auto operator<=>(const Key&, const Key&) = default;
-  };
+  struct State;
 
   int m_ranks;
-  std::mutex m_mutex;
-  std::map<Key, std::unique_ptr<impl::ThreadChannel>> m_channels;
-  std::map<std::size_t, std::pair<std::shared_ptr<Blocks>, int>> m_blocks;  ///< by share
-  std::atomic<bool> m_aborted{false};
-  Abort m_abort;
-  std::vector<std::optional<ListPlace>> m_places;  ///< by rank, after an abort
+  std::unique_ptr<State> m_state;
 };
 
 /// One rank's end of the transport. One thread uses it. It models Transport.
 class ThreadTransport {
-  struct End {
-    impl::ThreadChannel* channel;
-    impl::RingQueue<impl::ThreadChannel::Message> waiting;  ///< sends that found the ring full
-    impl::RingQueue<std::pair<std::byte*, Bytes>> posted;  ///< receives that no message has matched
-    Rank peer;
-    Lane lane;
-    bool sends;
-    std::uint64_t started = 0;
-  };
+  struct End;
 
  public:
   /// Refers to a message until `test` has returned true. Copies refer to the same message.
@@ -130,27 +74,14 @@ class ThreadTransport {
   [[nodiscard]] int size() const noexcept { return m_hub->size(); }
 
   /// Starts a message to `peer`; see Transport.
-  Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes) {
-    End& end = find(peer, lane, true);
-    end.waiting.push_back({data, bytes});
-    push(end);
-    return request(end);
-  }
+  Request send(Rank peer, Lane lane, const std::byte* data, Bytes bytes);
 
   /// Starts the receive of a message of exactly `bytes` bytes from `peer`; see Transport.
-  Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes) {
-    End& end = find(peer, lane, false);
-    end.posted.push_back({data, bytes});
-    return request(end);
-  }
+  Request receive(Rank peer, Lane lane, std::byte* data, Bytes bytes);
 
   /// Returns true if the message is complete, and makes progress on all others.
   /// @throws communication_error if a message and its receive have different sizes.
-  [[nodiscard]] bool test(Request& request) {
-    progress();
-    return request.m_end == nullptr ||
-           request.m_end->channel->received.load(std::memory_order_acquire) >= request.m_number;
-  }
+  [[nodiscard]] bool test(Request& request);
 
   /// Cancels an unfinished operation, whose memory is free afterwards; see Transport.
   void cancel(Request& request);
@@ -165,41 +96,18 @@ class ThreadTransport {
   /// Tells every other rank of a failure, once; see Transport.
   void abort(const Abort& abort);
   /// Returns the failure of another rank, if there is one; see Transport.
-  [[nodiscard]] std::optional<Abort> aborted() {
-    if (!m_hub->m_aborted.load()) return std::nullopt;
-    return told();
-  }
+  [[nodiscard]] std::optional<Abort> aborted();
   /// Tells the other ranks this rank's place in its list after a hang; see ReportsPlaces.
   void answer(const ListPlace& place);
   /// Returns the places that the ranks have told; see ReportsPlaces.
   [[nodiscard]] std::vector<std::optional<ListPlace>> places();
 
  private:
-  static Request request(End& end) {
-    Request request;
-    request.m_end = &end;
-    request.m_number = ++end.started;
-    return request;
-  }
-
-  End& find(Rank peer, Lane lane, bool sends) {
-    for (const auto& end : m_ends)
-      if (end->peer == peer && end->lane == lane && end->sends == sends) return *end;
-    return connect(peer, lane, sends);
-  }
-
+  static Request request(End& end);
+  End& find(Rank peer, Lane lane, bool sends);
   /// Returns a new end of a channel.
   End& connect(Rank peer, Lane lane, bool sends);
-  /// Returns the Abort that the hub has, unless it is that of this rank.
-  [[nodiscard]] std::optional<Abort> told();
-
-  void progress() {
-    for (const auto& end : m_ends) {
-      if (!end->waiting.empty()) push(*end);
-      if (!end->posted.empty()) pull(*end);
-    }
-  }
-
+  void progress();
   /// Moves sends that found the ring full into it.
   static void push(End& end);
   /// Copies the messages that have arrived and meet a receive.
@@ -215,7 +123,7 @@ static_assert(SharesMemory<ThreadTransport>);
 namespace impl {
 
 /// Does the work of heddle::run_threads().
-void run_threads(int ranks, const std::function<void(ThreadTransport&)>& body);
+void run_threads(int ranks, FunctionRef<void(ThreadTransport&)> body);
 
 }  // namespace impl
 
@@ -225,7 +133,8 @@ void run_threads(int ranks, const std::function<void(ThreadTransport&)>& body);
 /// before any body is called, if the system does not start the threads.
 template <std::invocable<ThreadTransport&> Body>
 void run_threads(int ranks, Body&& body) {
-  impl::run_threads(ranks, [&body](ThreadTransport& transport) { body(transport); });
+  const auto run = [&body](ThreadTransport& transport) { body(transport); };
+  impl::run_threads(ranks, run);
 }
 
 }  // namespace heddle::inline v0

@@ -6,12 +6,14 @@
 /// Definitions of thread_transport.hpp.
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <exception>
-#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -22,7 +24,10 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/impl/ring_queue.hpp>
 #include <heddle/core/impl/threads.hpp>
+#include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/exchange.hpp>
@@ -30,35 +35,90 @@
 
 namespace heddle::inline v0 {
 
-HEDDLE_INLINE ThreadHub::ThreadHub(int ranks) : m_ranks(ranks) {
+namespace impl {
+
+/// The messages of one (source, destination, lane): a ring with one writer and one reader. The
+/// receiver copies directly from the sender's memory, once.
+struct ThreadChannel {
+  static constexpr std::size_t slots = 256;
+  struct Message {
+    const std::byte* data;
+    Bytes bytes;
+  };
+
+  std::array<Message, slots> ring{};
+  alignas(64) std::atomic<std::uint64_t> sent{0};      ///< written by the sender
+  alignas(64) std::atomic<std::uint64_t> received{0};  ///< written by the receiver
+  /// Dekker's protocol for the end of the sender's memory. The receiver announces that it copies
+  /// and then checks whether the memory is closed. The sender closes it and then waits until a copy
+  /// ends.
+  alignas(64) std::atomic<bool> copying{false};
+  std::atomic<bool> closed{false};
+};
+
+}  // namespace impl
+
+/// What the hub's ranks share.
+struct ThreadHub::State {
+  using Blocks = std::vector<std::shared_ptr<std::byte>>;  // of every rank
+
+  struct Key {
+    Rank from, to;
+    Lane lane;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+
+  impl::ThreadChannel& channel(const Key& key) {
+    const std::scoped_lock lock(mutex);
+    auto& channel = channels[key];
+    if (!channel) channel = std::make_unique<impl::ThreadChannel>();
+    return *channel;
+  }
+
+  /// Adds a rank's block to the blocks of the `number`-th share. The hub keeps them until all
+  /// ranks have added theirs, so that a rank that fails takes no memory from another one.
+  std::shared_ptr<Blocks> put(std::size_t number, Rank rank, std::shared_ptr<std::byte> block) {
+    const std::scoped_lock lock(mutex);
+    auto& [all, come] = blocks[number];
+    if (!all) all = std::make_shared<Blocks>(places.size());
+    (*all)[+rank] = std::move(block);
+    const auto found = all;
+    if (++come == places.size()) blocks.erase(number);
+    return found;
+  }
+
+  /// Notes the place of a rank, unless it has told one. The mutex is held.
+  void tell(Rank rank, const ListPlace& place) {
+    std::optional<ListPlace>& told = places[+rank];
+    if (!told) told = place;
+  }
+
+  std::mutex mutex;
+  std::map<Key, std::unique_ptr<impl::ThreadChannel>> channels;
+  std::map<std::size_t, std::pair<std::shared_ptr<Blocks>, std::size_t>> blocks;  ///< by share
+  std::atomic<bool> is_aborted{false};
+  Abort abort;
+  std::vector<std::optional<ListPlace>> places;  ///< by rank, after an abort
+};
+
+HEDDLE_INLINE ThreadHub::ThreadHub(int ranks) : m_ranks(ranks), m_state(std::make_unique<State>()) {
   expects(ranks >= 1, [&] {
     return ErrorInfo{"heddle::ThreadHub", "at least one rank is needed", text("ranks = ", ranks)};
   });
-  m_places.resize(static_cast<std::size_t>(ranks));
+  m_state->places.resize(static_cast<std::size_t>(ranks));
 }
+HEDDLE_INLINE ThreadHub::~ThreadHub() = default;
 
-HEDDLE_INLINE void ThreadHub::tell(Rank rank, const ListPlace& place) {
-  std::optional<ListPlace>& told = m_places[+rank];
-  if (!told) told = place;
-}
-
-HEDDLE_INLINE impl::ThreadChannel& ThreadHub::channel(Rank from, Rank to, Lane lane) {
-  const std::scoped_lock lock(m_mutex);
-  auto& channel = m_channels[{from, to, lane}];
-  if (!channel) channel = std::make_unique<impl::ThreadChannel>();
-  return *channel;
-}
-
-HEDDLE_INLINE std::shared_ptr<ThreadHub::Blocks> ThreadHub::put(std::size_t number, Rank rank,
-                                                                std::shared_ptr<std::byte> block) {
-  const std::scoped_lock lock(m_mutex);
-  auto& [blocks, come] = m_blocks[number];
-  if (!blocks) blocks = std::make_shared<Blocks>(static_cast<std::size_t>(m_ranks));
-  (*blocks)[+rank] = std::move(block);
-  const auto found = blocks;
-  if (++come == m_ranks) m_blocks.erase(number);
-  return found;
-}
+/// One direction of this rank's messages with a peer in a lane.
+struct ThreadTransport::End {
+  impl::ThreadChannel* channel;
+  impl::RingQueue<impl::ThreadChannel::Message> waiting;  ///< sends that found the ring full
+  impl::RingQueue<std::pair<std::byte*, Bytes>> posted;   ///< receives that no message has matched
+  Rank peer;
+  Lane lane;
+  bool sends;
+  std::uint64_t started = 0;
+};
 
 HEDDLE_INLINE ThreadTransport::ThreadTransport(ThreadHub& hub, Rank rank)
     : m_hub(&hub), m_rank(rank) {
@@ -66,6 +126,34 @@ HEDDLE_INLINE ThreadTransport::ThreadTransport(ThreadHub& hub, Rank rank)
     return ErrorInfo{"heddle::ThreadTransport", "the hub has no such rank",
                      text("rank ", rank, " of ", hub.size())};
   });
+}
+
+HEDDLE_INLINE ThreadTransport::Request ThreadTransport::send(Rank peer, Lane lane,
+                                                             const std::byte* data, Bytes bytes) {
+  End& end = find(peer, lane, true);
+  end.waiting.push_back({data, bytes});
+  push(end);
+  return request(end);
+}
+
+HEDDLE_INLINE ThreadTransport::Request ThreadTransport::receive(Rank peer, Lane lane,
+                                                                std::byte* data, Bytes bytes) {
+  End& end = find(peer, lane, false);
+  end.posted.push_back({data, bytes});
+  return request(end);
+}
+
+HEDDLE_INLINE ThreadTransport::Request ThreadTransport::request(End& end) {
+  Request request;
+  request.m_end = &end;
+  request.m_number = ++end.started;
+  return request;
+}
+
+HEDDLE_INLINE bool ThreadTransport::test(Request& request) {
+  progress();
+  return request.m_end == nullptr ||
+         request.m_end->channel->received.load(std::memory_order_acquire) >= request.m_number;
 }
 
 HEDDLE_INLINE void ThreadTransport::cancel(Request& request) {
@@ -86,7 +174,7 @@ HEDDLE_INLINE SharedBlocks ThreadTransport::share(Bytes bytes) {
                                   [](std::byte* old) { ::operator delete(old, alignment); });
   std::memset(mine.get(), 0, whole);
   // Everyone keeps all blocks: a rank may read what another one has left already.
-  const auto blocks = m_hub->put(m_shares++, m_rank, std::move(mine));
+  const auto blocks = m_hub->m_state->put(m_shares++, m_rank, std::move(mine));
   static_cast<void>(all_gather(*this, {}));  // all have put theirs
   SharedBlocks shared{{}, blocks};
   for (const std::shared_ptr<std::byte>& block : *blocks) shared.of.push_back(block.get());
@@ -94,31 +182,47 @@ HEDDLE_INLINE SharedBlocks ThreadTransport::share(Bytes bytes) {
 }
 
 HEDDLE_INLINE void ThreadTransport::abort(const Abort& abort) {
-  const std::scoped_lock lock(m_hub->m_mutex);
-  if (abort.place) m_hub->tell(m_rank, *abort.place);
-  if (m_hub->m_aborted.load()) return;
-  m_hub->m_abort = abort;
-  m_hub->m_aborted.store(true);
+  const std::scoped_lock lock(m_hub->m_state->mutex);
+  if (abort.place) m_hub->m_state->tell(m_rank, *abort.place);
+  if (m_hub->m_state->is_aborted.load()) return;
+  m_hub->m_state->abort = abort;
+  m_hub->m_state->is_aborted.store(true);
 }
 
 HEDDLE_INLINE ThreadTransport::~ThreadTransport() {
-  if (m_hub->m_aborted.load()) answer({.list = ListPlace::outside});
+  if (m_hub->m_state->is_aborted.load()) answer({.list = ListPlace::outside});
 }
 
 HEDDLE_INLINE void ThreadTransport::answer(const ListPlace& place) {
-  const std::scoped_lock lock(m_hub->m_mutex);
-  m_hub->tell(m_rank, place);
+  const std::scoped_lock lock(m_hub->m_state->mutex);
+  m_hub->m_state->tell(m_rank, place);
 }
 
 HEDDLE_INLINE std::vector<std::optional<ListPlace>> ThreadTransport::places() {
-  const std::scoped_lock lock(m_hub->m_mutex);
-  return m_hub->m_places;
+  const std::scoped_lock lock(m_hub->m_state->mutex);
+  return m_hub->m_state->places;
 }
 
-HEDDLE_INLINE std::optional<Abort> ThreadTransport::told() {
-  const std::scoped_lock lock(m_hub->m_mutex);
-  if (m_hub->m_abort.rank == m_rank) return std::nullopt;
-  return m_hub->m_abort;
+/// Returns the Abort that the hub has, unless it is that of this rank.
+HEDDLE_INLINE std::optional<Abort> ThreadTransport::aborted() {
+  ThreadHub::State& state = *m_hub->m_state;
+  if (!state.is_aborted.load()) return std::nullopt;
+  const std::scoped_lock lock(state.mutex);
+  if (state.abort.rank == m_rank) return std::nullopt;
+  return state.abort;
+}
+
+HEDDLE_INLINE ThreadTransport::End& ThreadTransport::find(Rank peer, Lane lane, bool sends) {
+  for (const auto& end : m_ends)
+    if (end->peer == peer && end->lane == lane && end->sends == sends) return *end;
+  return connect(peer, lane, sends);
+}
+
+HEDDLE_INLINE void ThreadTransport::progress() {
+  for (const auto& end : m_ends) {
+    if (!end->waiting.empty()) push(*end);
+    if (!end->posted.empty()) pull(*end);
+  }
 }
 
 HEDDLE_INLINE ThreadTransport::End& ThreadTransport::connect(Rank peer, Lane lane, bool sends) {
@@ -126,7 +230,8 @@ HEDDLE_INLINE ThreadTransport::End& ThreadTransport::connect(Rank peer, Lane lan
     return ErrorInfo{"heddle::ThreadTransport", "no such peer",
                      text("rank ", peer, " of ", size())};
   });
-  auto& channel = sends ? m_hub->channel(m_rank, peer, lane) : m_hub->channel(peer, m_rank, lane);
+  auto& channel = m_hub->m_state->channel(sends ? ThreadHub::State::Key{m_rank, peer, lane}
+                                                : ThreadHub::State::Key{peer, m_rank, lane});
   m_ends.push_back(std::make_unique<End>(End{&channel, {}, {}, peer, lane, sends, 0}));
   return *m_ends.back();
 }
@@ -163,7 +268,7 @@ HEDDLE_INLINE void ThreadTransport::pull(End& end) {
   }
 }
 
-HEDDLE_INLINE void impl::run_threads(int ranks, const std::function<void(ThreadTransport&)>& body) {
+HEDDLE_INLINE void impl::run_threads(int ranks, FunctionRef<void(ThreadTransport&)> body) {
   ThreadHub hub(ranks);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   std::atomic<int> first{-1};

@@ -7,25 +7,35 @@
 /// actions and needs neither a heap nor a graph, because every dependency points backwards. If
 /// queues share resources of a Machine, it handles events in the order of time instead.
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include <type_traits>
 
-#include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/schedule/impl/is_tier_move.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
-#include <heddle/simulate/impl/event_engine.hpp>
-#include <heddle/simulate/impl/priced.hpp>
+#include <heddle/simulate/impl/any_costs.hpp>
 #include <heddle/simulate/sending.hpp>
 
 namespace heddle::inline v0 {
+
+namespace impl {
+
+/// simulate(), which is compiled for AnyCosts and for the costs that compiled_apart names. For
+/// those with another type of time it is in any_time.hpp.
+template <Costs C>
+void simulate_as(const Schedule& schedule, const C& costs,
+                 BasicTimeline<typename C::Time>& timeline, Sending sending);
+
+/// True for the usual costs, which the simulator reads without a virtual call an action, and for
+/// those with another type of time than Seconds.
+template <Costs C>
+inline constexpr bool compiled_apart =
+    !std::is_same_v<typename C::Time, Seconds> || std::is_same_v<C, StageCosts> ||
+    std::is_same_v<C, TableCosts> || std::is_same_v<C, MachineCosts>;
+
+}  // namespace impl
 
 /// Fills `timeline` with the times of `schedule`. An action starts when its queue is free and all
 /// actions that it waits for have ended; this is the longest path through the list.
@@ -46,6 +56,8 @@ namespace heddle::inline v0 {
 /// both are done. The span of the first action ends after its own cost, within the span of the
 /// pair.
 ///
+/// If the costs' type of time is not Seconds, heddle/simulate/any_time.hpp must be included.
+///
 /// @throws contract_error if a cost is negative, infinite or not a number. The error names the cost
 ///         if the costs can check themselves (see CheckedCosts), else the first such action. Also
 ///         if costs add up to infinity.
@@ -54,79 +66,10 @@ namespace heddle::inline v0 {
 template <Costs C>
 void simulate(const Schedule& schedule, const C& costs, BasicTimeline<typename C::Time>& timeline,
               Sending sending = Sending::eager) {
-  using Time = typename C::Time;
-  if constexpr (CheckedCosts<C>) costs.check();
-  timeline.reset(schedule);
-  if constexpr (SharingCosts<C>) {
-    expects(schedule.ranks() <= costs.machine().ranks(), [&] {
-      return ErrorInfo{"heddle::simulate", "the machine has too few ranks",
-                       text("'", schedule.name(), "' has ", schedule.ranks(),
-                            " ranks, the machine ", costs.machine().ranks())};
-    });
-    if (costs.machine().shares()) {
-      impl::EventEngine<C>(schedule, costs, timeline, sending).run();
-      return impl::expect_sum("heddle::simulate", timeline.end(),
-                              [&] { return text("'", schedule.name(), "'"); });
-    }
-  }
-  BasicSpan<Time>* const spans = timeline.spans().data();
-  struct QueueState {
-    Time free = {};       ///< when the source is free, or the queue if it is local
-    Time delivered = {};  ///< when the last message is delivered at the destination
-  };
-  std::vector<QueueState> queues(schedule.queues().size());
-  const Action* const actions = schedule.actions().data();
-  const std::uint32_t* const after_begin = schedule.after_begin().data();
-  const After* const all_after = schedule.all_after().data();
-  // Queues whose moves start only when their storage is free. Most schedules have none.
-  const std::vector<bool> unbuffered = impl::tier_queues(schedule);
-  const auto sweep = [&]<bool waits>() {
-    for (std::size_t i = 0; i < schedule.size(); ++i) {
-      QueueState& queue = queues[+actions[i].queue];
-      Time ready[2] = {queue.free, queue.delivered};  // at the source, at the destination
-      Time storage = queue.free;                      // when the storage at the destination is free
-      for (std::uint32_t a = after_begin[i]; a != after_begin[i + 1]; ++a) {
-        const After after = all_after[a];
-        const auto& on = spans[after.action];
-        const Time end = after.end ? on.arrival : on.end;
-        ready[after.mine] = std::max(ready[after.mine], end);
-        if (after.mine) storage = std::max(storage, end);
-      }
-      auto& span = spans[i];
-      span.start = ready[0];
-      if (actions[i].kind == Kind::move) {
-        const Transfer<Time> transfer = impl::transfer_time(schedule, costs, ActionId{i});
-        // It waits for the storage, but not for the previous delivery: latencies overlap.
-        if constexpr (waits)
-          if (sending == Sending::rendezvous || unbuffered[+actions[i].queue])
-            span.start = std::max(span.start, storage);
-        span.end = span.start + transfer.occupancy;
-        span.arrival = std::max(Time(span.end + transfer.latency), ready[1]);
-        queue = {span.end, span.arrival};
-      } else if (actions[i].flags & flag::with_next) {
-        for (std::uint32_t a = after_begin[i + 1]; a != after_begin[i + 2]; ++a) {
-          const auto& on = spans[all_after[a].action];
-          span.start = std::max(span.start, all_after[a].end ? on.arrival : on.end);
-        }
-        const Time both = impl::fused_time(schedule, costs, ActionId{i});
-        auto& partner = spans[++i];
-        span.end = partner.start =
-            span.start + std::min(impl::work_time(schedule, costs, ActionId{i - 1}), both);
-        span.arrival = partner.end = partner.arrival = span.start + both;
-        queue.free = span.arrival;
-      } else {
-        span.end = span.arrival = span.start + impl::work_time(schedule, costs, ActionId{i});
-        queue.free = span.end;
-      }
-    }
-  };
-  if (sending == Sending::rendezvous || impl::has_tiers(schedule))
-    sweep.template operator()<true>();
+  if constexpr (impl::compiled_apart<C>)
+    impl::simulate_as(schedule, costs, timeline, sending);
   else
-    sweep.template operator()<false>();
-  for (const QueueState& queue : queues)
-    for (const Time& end : {queue.free, queue.delivered})
-      impl::expect_sum("heddle::simulate", end, [&] { return text("'", schedule.name(), "'"); });
+    impl::simulate_as<impl::AnyCosts>(schedule, impl::CostsOf<C>(costs), timeline, sending);
 }
 
 /// Returns the predicted Timeline of `schedule`.
@@ -157,13 +100,4 @@ template <Costs C>
 
 #if HEDDLE_DEFINES_SIMULATE
 #include <heddle/simulate/simulate.ipp>
-#else
-// The usual costs are compiled once. Other costs, and other types of time, are compiled where they
-// are used.
-extern template void heddle::simulate(const heddle::Schedule&, const heddle::StageCosts&,
-                                      heddle::Timeline&, heddle::Sending);
-extern template void heddle::simulate(const heddle::Schedule&, const heddle::TableCosts&,
-                                      heddle::Timeline&, heddle::Sending);
-extern template void heddle::simulate(const heddle::Schedule&, const heddle::MachineCosts&,
-                                      heddle::Timeline&, heddle::Sending);
 #endif

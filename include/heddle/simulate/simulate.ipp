@@ -9,8 +9,11 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/timeline.hpp>
+#include <heddle/simulate/any_time.hpp>
 #include <heddle/simulate/costs.hpp>
+#include <heddle/simulate/impl/any_costs.hpp>
 #include <heddle/simulate/sending.hpp>
 #include <heddle/simulate/simulate.hpp>
 
@@ -35,10 +38,12 @@ HEDDLE_INLINE Timeline simulate(const Schedule& schedule, const StageCosts& cost
 }  // namespace heddle::inline v0
 
 #if !HEDDLE_HEADER_ONLY
-template void heddle::simulate(const heddle::Schedule&, const heddle::StageCosts&,
-                               heddle::Timeline&, heddle::Sending);
-template void heddle::simulate(const heddle::Schedule&, const heddle::TableCosts&,
-                               heddle::Timeline&, heddle::Sending);
-template void heddle::simulate(const heddle::Schedule&, const heddle::MachineCosts&,
-                               heddle::Timeline&, heddle::Sending);
+template void heddle::impl::simulate_as(const heddle::Schedule&, const heddle::StageCosts&,
+                                        heddle::Timeline&, heddle::Sending);
+template void heddle::impl::simulate_as(const heddle::Schedule&, const heddle::TableCosts&,
+                                        heddle::Timeline&, heddle::Sending);
+template void heddle::impl::simulate_as(const heddle::Schedule&, const heddle::MachineCosts&,
+                                        heddle::Timeline&, heddle::Sending);
+template void heddle::impl::simulate_as(const heddle::Schedule&, const heddle::impl::AnyCosts&,
+                                        heddle::Timeline&, heddle::Sending);
 #endif

@@ -92,6 +92,6 @@ std::ostream& operator<<(std::ostream& out, Algorithm algorithm);
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_COLLECTIVE
 #include <heddle/schedule/collective/algorithm.ipp>
 #endif

@@ -22,6 +22,6 @@ void binomial_reduce(Team& team);
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_COLLECTIVE
 #include <heddle/schedule/collective/binomial_tree.ipp>
 #endif

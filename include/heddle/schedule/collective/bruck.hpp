@@ -28,6 +28,6 @@ void bruck_barrier(Team& team);
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_COLLECTIVE
 #include <heddle/schedule/collective/bruck.ipp>
 #endif

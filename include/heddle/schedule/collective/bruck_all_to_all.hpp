@@ -37,6 +37,6 @@ void keep_for_bruck(Builder& builder, std::vector<Use>& members, std::uint32_t,
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_COLLECTIVE
 #include <heddle/schedule/collective/bruck_all_to_all.ipp>
 #endif

@@ -35,6 +35,6 @@ void direct_scatter(Team& team);
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_COLLECTIVE
 #include <heddle/schedule/collective/direct.ipp>
 #endif

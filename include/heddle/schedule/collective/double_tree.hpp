@@ -24,6 +24,6 @@ void double_tree_all_reduce(Team& team);
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_COLLECTIVE
 #include <heddle/schedule/collective/double_tree.ipp>
 #endif

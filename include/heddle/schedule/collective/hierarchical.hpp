@@ -68,6 +68,6 @@ void play(Collective collective, const Team& team, std::span<const GroupLevel> l
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_COLLECTIVE
 #include <heddle/schedule/collective/hierarchical.ipp>
 #endif

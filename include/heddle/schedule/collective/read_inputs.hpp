@@ -20,6 +20,6 @@ void read_inputs(Rounds& rounds, std::uint32_t ranks, std::uint32_t each);
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_COLLECTIVE
 #include <heddle/schedule/collective/read_inputs.ipp>
 #endif

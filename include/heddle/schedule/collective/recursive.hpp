@@ -33,6 +33,6 @@ void recursive_halving_all_reduce(Team& team);
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_COLLECTIVE
 #include <heddle/schedule/collective/recursive.ipp>
 #endif

@@ -58,6 +58,6 @@ void append(Builder& builder, std::span<const Use> members, Stage stage, const R
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_COLLECTIVE
 #include <heddle/schedule/collective/rounds.ipp>
 #endif

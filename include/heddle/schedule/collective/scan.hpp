@@ -48,6 +48,6 @@ void keep_scanned(Builder& builder, std::vector<Use>& members, std::uint32_t, st
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_COLLECTIVE
 #include <heddle/schedule/collective/scan.ipp>
 #endif

@@ -24,6 +24,6 @@ namespace heddle::inline v0::schedule {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_COLLECTIVE
 #include <heddle/schedule/collective/segments.ipp>
 #endif

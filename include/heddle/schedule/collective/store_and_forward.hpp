@@ -42,6 +42,6 @@ void keep_scattered(Builder& builder, std::vector<Use>& members, std::uint32_t r
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_COLLECTIVE
 #include <heddle/schedule/collective/store_and_forward.ipp>
 #endif

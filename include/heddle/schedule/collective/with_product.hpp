@@ -32,6 +32,6 @@ namespace heddle::inline v0::schedule {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_COLLECTIVE
 #include <heddle/schedule/collective/with_product.ipp>
 #endif

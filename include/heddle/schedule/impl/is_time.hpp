@@ -6,9 +6,10 @@
 /// is_time(): checks whether a cost is a valid time, and makes the errors for costs and sums that
 /// are not.
 
+#include <iosfwd>
 #include <limits>
-#include <ostream>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <heddle/core/contract.hpp>
@@ -29,7 +30,8 @@ template <class Time>
 template <class Time>
 [[nodiscard]] ErrorInfo no_time(std::string where, const std::string& name, const Time& value) {
   std::string found = name;
-  if constexpr (requires(std::ostream & out) { out << value; }) found += text(" = ", value);
+  if constexpr (std::is_arithmetic_v<Time> || requires(std::ostream & out) { out << value; })
+    found += text(" = ", value);
   return {std::move(where), "a cost is negative, infinite or not a number", std::move(found),
           "every cost is a finite time of at least 0; 0 is for what takes no time"};
 }

@@ -61,6 +61,6 @@ template <std::predicate<Rank, Rank> Cut>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_PASS
 #include <heddle/schedule/pass/cast_at_cut.ipp>
 #endif

@@ -32,6 +32,6 @@ namespace heddle::inline v0 {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_PASS
 #include <heddle/schedule/pass/data_parallel.ipp>
 #endif

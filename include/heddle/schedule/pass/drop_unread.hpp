@@ -21,6 +21,6 @@ namespace heddle::inline v0::schedule {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_PASS
 #include <heddle/schedule/pass/drop_unread.ipp>
 #endif

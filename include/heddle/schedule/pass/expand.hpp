@@ -68,6 +68,6 @@ template <CollectiveGenerator G>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_PASS
 #include <heddle/schedule/pass/expand.ipp>
 #endif

@@ -49,6 +49,6 @@ struct FillOptions {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_PASS
 #include <heddle/schedule/pass/fill_idle_with_weights.ipp>
 #endif

@@ -25,6 +25,6 @@ namespace heddle::inline v0::schedule {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_PASS
 #include <heddle/schedule/pass/in_time_order.ipp>
 #endif

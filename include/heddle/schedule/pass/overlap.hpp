@@ -68,6 +68,6 @@ template <std::predicate<ActionId> Chosen>
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_PASS
 #include <heddle/schedule/pass/overlap.ipp>
 #endif

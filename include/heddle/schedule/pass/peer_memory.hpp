@@ -49,6 +49,6 @@ struct PeerMemoryOptions {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_PASS
 #include <heddle/schedule/pass/peer_memory.ipp>
 #endif

@@ -52,6 +52,6 @@ template <std::predicate<Stage> Select = impl::EveryStage>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_PASS
 #include <heddle/schedule/pass/recompute.ipp>
 #endif

@@ -33,6 +33,6 @@ namespace heddle::inline v0 {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_PASS
 #include <heddle/schedule/pass/shard_updates.ipp>
 #endif

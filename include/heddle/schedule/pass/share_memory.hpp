@@ -37,6 +37,6 @@ enum class CopiedBy : std::uint8_t { receiver, sender };
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_PASS
 #include <heddle/schedule/pass/share_memory.ipp>
 #endif

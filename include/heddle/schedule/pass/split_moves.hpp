@@ -58,6 +58,6 @@ template <std::invocable<ActionId> Pieces>
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_PASS
 #include <heddle/schedule/pass/split_moves.ipp>
 #endif

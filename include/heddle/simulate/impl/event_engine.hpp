@@ -18,6 +18,7 @@
 #include <heddle/schedule/impl/is_tier_move.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
+#include <heddle/simulate/impl/any_costs.hpp>
 #include <heddle/simulate/impl/priced.hpp>
 #include <heddle/simulate/sending.hpp>
 
@@ -76,23 +77,24 @@ class UnitPool {
 ///
 /// While an action waits, its span collects times: `start` is the latest end that its source waits
 /// for, and `arrival` is that of its destination.
-template <SharingCosts C>
+template <PricesShared C>
 class EventEngine {
  public:
   using Time = typename C::Time;
 
-  EventEngine(const Schedule& schedule, const C& costs, BasicTimeline<Time>& timeline,
-              Sending sending)
+  EventEngine(const Schedule& schedule, const C& costs, const Machine& machine,
+              BasicTimeline<Time>& timeline, Sending sending)
       : m_schedule(schedule),
         m_costs(costs),
+        m_machine(machine),
         m_spans(timeline.spans()),
-        m_routes(schedule, costs.machine()),
-        m_free(costs.machine().shared().size()),
+        m_routes(schedule, machine),
+        m_free(machine.shared().size()),
         m_nodes(schedule.size() + 2),
         m_unbuffered(tier_queues(schedule)) {
     std::fill(m_spans.begin(), m_spans.end(), BasicSpan<Time>{});
     for (int rank = 0; rank < schedule.ranks(); ++rank)
-      m_units.emplace_back(costs.machine().device(Rank{rank}).units);
+      m_units.emplace_back(machine.device(Rank{rank}).units);
     connect(sending);
   }
 
@@ -247,8 +249,7 @@ class EventEngine {
     }
     const SharedId id = m_routes.at(action.queue, event.hop);
     const Time start = std::max(event.time, m_free[+id]);
-    const Time end =
-        start + shared_time(m_schedule, m_costs, ActionId{i}, m_costs.machine().shared()[+id]);
+    const Time end = start + shared_time(m_schedule, m_costs, ActionId{i}, m_machine.shared()[+id]);
     m_free[+id] = end;
     const std::size_t outs = m_routes.outs(action.queue);
     if (event.hop < outs) {
@@ -324,6 +325,7 @@ class EventEngine {
 
   const Schedule& m_schedule;
   const C& m_costs;
+  const Machine& m_machine;
   std::vector<BasicSpan<Time>>& m_spans;
   Routes m_routes;
   std::vector<Time> m_free;                ///< when each shared resource is free

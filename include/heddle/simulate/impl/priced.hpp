@@ -72,7 +72,7 @@ template <Costs C>
 }
 
 /// Returns the time for which a move keeps a shared resource.
-template <SharingCosts C>
+template <Costs C>
 [[nodiscard]] typename C::Time shared_time(const Schedule& schedule, const C& costs, ActionId id,
                                            const Shared& shared) {
   return checked_time<C>(costs.occupancy(schedule, id, shared), schedule, id, "occupancy()");
