@@ -182,7 +182,7 @@ std::string plan_text(const Plan& plan) {
     value["prediction"] = {{"of", impl::in_utf8(writer, [&] { return impl::checksum_of(value); })},
                            {"step", plan.prediction->step},
                            {"memory", plan.prediction->memory}};
-  return impl::file_text(impl::plan_file, writer, std::move(value));
+  return impl::file_text(impl::plan_file, writer, std::move(value), parse_plan);
 }
 
 void write_plan(const std::string& path, const Plan& plan) { write_file(path, plan_text(plan)); }

@@ -18,6 +18,7 @@
 
 #include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/random.hpp>
@@ -100,6 +101,7 @@ class PlanCheck {
          });
     using enum SequenceMethod;
     const SequenceMethod method = m_plan->attention;
+    expect_enumerator(where, "attention", method, automatic);
     need(
         method == ring || method == rsa || method == ulysses,
         "a plan does not say which axes divide the ranks of a sequence",
