@@ -71,7 +71,8 @@ TEST_CASE("a plan with a broken entry is not written") {
   table.add("casts", [](Plan& p) { p.casts.pop_back(); }, {"1 casts for 2 cuts"});
   table.add("type", [](Plan& p) { p.casts[0]->type = no_scalar; }, {"99"});
   table.add("shard_node", [](Plan& p) { p.shard_node = -1; }, {"shard_node = -1"});
-  table.add("attention", [](Plan& p) { p.attention = static_cast<SequenceMethod>(77); }, {"attention = 77"});
+  table.add("attention", [](Plan& p) { p.attention = static_cast<SequenceMethod>(77); },
+            {"attention = 77"});
   table.add("usp", [](Plan& p) { p.attention = SequenceMethod::usp; }, {"attention = usp"});
   table.add("buckets", [](Plan& p) { p.buckets = 0; }, {"buckets = 0"});
   table.add("step", [](Plan& p) { p.prediction = PlanPrediction{.step = nan}; }, {"nan s"});
@@ -121,7 +122,8 @@ TEST_CASE("a tensor program with a broken entry is not written") {
   table.add("role", [](TensorProgram& p) { p.tensors[4].role = static_cast<plan::TensorRole>(9); },
             {"role = 9"});
   table.add("type", [](TensorProgram& p) { p.tensors[1].type = no_scalar; }, {"type = 99"});
-  table.add("byte", [](TensorProgram& p) { p.tensors[1].type = Scalar::byte; }, {"tensors[1].type", "byte"});
+  table.add("byte", [](TensorProgram& p) { p.tensors[1].type = Scalar::byte; },
+            {"tensors[1].type", "byte"});
   table.add("updates", [](TensorProgram& p) { p.tensors[10].updates = "x"; }, {"'x'"});
   table.add("kind",
             [](TensorProgram& p) { p.operations[0].kind = static_cast<plan::OperationKind>(9); },
@@ -136,10 +138,7 @@ TEST_CASE("a tensor program with a broken entry is not written") {
 
 TEST_CASE("a machine that a file cannot hold is not written") {
   Table<Machine> table;
-  table.add("ports",
-            [](Machine& m) {
-              m.set_ports(0, 1, {.out = 1, .in = 1, .count = 1 << 17});
-            },
+  table.add("ports", [](Machine& m) { m.set_ports(0, 1, {.out = 1, .in = 1, .count = 1 << 17}); },
             {"write_machine", "ports[1].count", "131072"});
   table.add("moved", [](Machine& m) { const Machine other = std::move(m); }, {"at least one rank"});
   table.check();

@@ -302,6 +302,13 @@ HEDDLE_INLINE Plan in_buckets(const Plan& plan) {
   return result;
 }
 
+HEDDLE_INLINE void impl::check_alone(const Plan& plan, int layers) {
+  std::size_t ranks = 0;
+  for (const PlanStage& stage : plan.stages)
+    for (const Rank rank : stage.ranks) ranks = std::max(ranks, +rank + std::size_t{1});
+  heddle::check(plan, layers, static_cast<int>(std::min<std::size_t>(ranks, most_rank + 1)));
+}
+
 HEDDLE_INLINE void check(const Plan& plan, int layers, int ranks) {
   impl::PlanCheck(plan, layers, ranks).run();
 }
