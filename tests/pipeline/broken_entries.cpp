@@ -324,7 +324,9 @@ TEST_CASE("every rank rejects a stage that counts layers from 1, also if it is o
   const std::string rank = text("on rank ", stages - 1);
   check_broken({
       {"from 1", run(1), {"'w' of layer 4", rank}},
-      {"below", run(-1), {text("'w' of layer ", stages == 1 ? -1 : 1), rank}},
+      {"below",
+       run(-1),
+       {text("'w' of layer ", partition_layers(4, stages).back().first - 1), rank}},
   });
   run(0)();
 }

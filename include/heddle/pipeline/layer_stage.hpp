@@ -150,10 +150,10 @@ class LayerStage {
   /// Runs the layers from the first to the last one, then the loss.
   void forward(const ForwardCall<T>& call) {
     const LayerPlace& place = m_chain.place();
+    const std::size_t rows = m_chain.rows(call.item, call.samples);
     m_chain.check_call(
         "forward", call.item,
         {{"input", place.takes_data || call.input != nullptr}, {"saved", call.saved != nullptr}});
-    const std::size_t rows = m_chain.rows(call.item, call.samples);
     Input input = input_of(call.item, rows, call.input);
     for (std::size_t l = 0; l < m_layers.size(); ++l) {
       const Matrix output = output_of(l, rows, call.saved);
