@@ -39,7 +39,8 @@ namespace heddle::inline v0::json {
 
 /// Writes a machine with its version and checksum, and replaces an existing file in one step; see
 /// write_file(). Reading the file gives an equal machine.
-/// @throws contract_error if the machine is invalid or a name is not UTF-8.
+/// @throws contract_error if the machine is invalid, a name is not UTF-8, or a number is larger
+///         than a file may have.
 /// @throws format_error if the file cannot be written.
 void write_machine(const std::string& path, const Machine& machine);
 

@@ -235,7 +235,8 @@ std::string machine_text(const Machine& machine) {
                              {"bandwidth", impl::bandwidth_json(line.shared.bandwidth)},
                              {"pairs", pairs}});
   }
-  return impl::file_text(impl::machine_file, "heddle::json::write_machine", std::move(json));
+  return impl::file_text(impl::machine_file, "heddle::json::write_machine", std::move(json),
+                         parse_machine);
 }
 
 void write_machine(const std::string& path, const Machine& machine) {

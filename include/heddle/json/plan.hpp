@@ -38,7 +38,8 @@ namespace heddle::inline v0::json {
 
 /// Writes a plan with its prediction, version and checksum, and replaces an existing file in one
 /// step; see write_file(). Reading the file gives an equal plan with an equal prediction.
-/// @throws contract_error if the plan is invalid or a name is not UTF-8.
+/// @throws contract_error if the plan is invalid, a name is not UTF-8, or a number is larger
+///         than a file may have.
 /// @throws format_error if the file cannot be written.
 void write_plan(const std::string& path, const Plan& plan);
 

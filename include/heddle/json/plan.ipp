@@ -31,7 +31,6 @@ namespace heddle::inline v0::json {
 namespace impl {
 
 inline constexpr FileKind plan_file{"plan", "heddle::json::read_plan"};
-inline constexpr int most_ranks = 1 << 24;
 
 [[nodiscard]] inline Scalar read_scalar(const JsonValue& value) {
   using enum Scalar;
@@ -73,7 +72,7 @@ inline constexpr int most_ranks = 1 << 24;
   if (ends.size() != 2) layers.wrong("two numbers, the first layer and one past the last");
   stage.layers = {ends[0].count(0), ends[1].count(0)};
   for (const JsonValue& rank : value.member("ranks").elements())
-    stage.ranks.push_back(Rank{rank.count(0, most_ranks)});
+    stage.ranks.push_back(Rank{rank.count(0, heddle::impl::most_rank)});
   for (const JsonValue& samples : value.member("samples").elements())
     stage.samples.push_back(static_cast<std::int64_t>(samples.whole(1, 1'000'000'000'000)));
   if (const auto tensor = value.optional("tensor")) stage.tensor = tensor->count(1);
@@ -84,11 +83,7 @@ inline constexpr int most_ranks = 1 << 24;
 
 /// Checks a plan alone: for as many layers and ranks as it names.
 inline void check_alone(const Plan& plan) {
-  std::size_t ranks = 0;
-  for (const PlanStage& stage : plan.stages)
-    for (const Rank rank : stage.ranks) ranks = std::max(ranks, +rank + std::size_t{1});
-  heddle::check(plan, plan.stages.empty() ? 0 : plan.stages.back().layers.last,
-                static_cast<int>(std::min<std::size_t>(ranks, most_ranks + 1)));
+  heddle::impl::check_alone(plan, plan.stages.empty() ? 0 : plan.stages.back().layers.last);
 }
 
 [[nodiscard]] inline Json json_of(const PlanStage& stage) {
@@ -182,7 +177,7 @@ std::string plan_text(const Plan& plan) {
     value["prediction"] = {{"of", impl::in_utf8(writer, [&] { return impl::checksum_of(value); })},
                            {"step", plan.prediction->step},
                            {"memory", plan.prediction->memory}};
-  return impl::file_text(impl::plan_file, writer, std::move(value));
+  return impl::file_text(impl::plan_file, writer, std::move(value), parse_plan);
 }
 
 void write_plan(const std::string& path, const Plan& plan) { write_file(path, plan_text(plan)); }

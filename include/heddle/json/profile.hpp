@@ -34,7 +34,8 @@ namespace heddle::inline v0::json {
 
 /// Writes a profile with its version and checksum, and replaces an existing file in one step; see
 /// write_file(). Reading the file gives an equal profile.
-/// @throws contract_error if the profile is invalid or a name is not UTF-8.
+/// @throws contract_error if the profile is invalid, a name is not UTF-8, or a number is larger
+///         than a file may have.
 /// @throws format_error if the file cannot be written.
 void write_profile(const std::string& path, const Profile& profile);
 

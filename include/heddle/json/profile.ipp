@@ -102,7 +102,8 @@ std::string profile_text(const Profile& profile) {
                          {{"model", profile.model},
                           {"input", profile.input},
                           {"reference", profile.reference},
-                          {"layers", layers}});
+                          {"layers", layers}},
+                         parse_profile);
 }
 
 void write_profile(const std::string& path, const Profile& profile) {

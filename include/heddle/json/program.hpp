@@ -35,8 +35,8 @@ namespace heddle::inline v0::json {
 
 /// Writes a program with its version and checksum, and replaces an existing file in one step; see
 /// write_file(). Reading the file gives an equal program.
-/// @throws contract_error if the program is invalid, a factor is not finite, or a name is not
-///         UTF-8.
+/// @throws contract_error if the program is invalid, a factor is not finite, a name is not UTF-8,
+///         or a number is larger than a file may have.
 /// @throws format_error if the file cannot be written.
 void write_program(const std::string& path, const plan::TensorProgram& program);
 

@@ -127,7 +127,8 @@ std::string program_text(const plan::TensorProgram& program) {
                          {{"name", program.name},
                           {"dimensions", dimensions},
                           {"tensors", tensors},
-                          {"operations", operations}});
+                          {"operations", operations}},
+                         parse_program);
 }
 
 void write_program(const std::string& path, const plan::TensorProgram& program) {

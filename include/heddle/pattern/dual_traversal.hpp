@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 
 namespace heddle::inline v0 {
 
@@ -68,7 +69,7 @@ void traverse_pairs(std::pair<A, B> first, Rule& rule) {
     const PairStep step = rule.decide(a, b);
     const std::size_t waiting = open.size();
     if constexpr (unordered)
-      if (a == b && step >= PairStep::open_first) {
+      if (a == b && step >= PairStep::open_first && step <= PairStep::open_both) {
         auto children = rule.children(a);
         for (auto i = std::ranges::begin(children); i != std::ranges::end(children); ++i)
           for (auto j = i; j != std::ranges::end(children); ++j) open.emplace_back(*i, *j);
@@ -90,6 +91,8 @@ void traverse_pairs(std::pair<A, B> first, Rule& rule) {
         for (auto&& child : rule.children(a))
           for (auto&& other : rule.children(b)) open.emplace_back(child, other);
         break;
+      default:
+        expect_enumerator("heddle::dual_traversal", "decide(a, b)", step, PairStep::open_both);
     }
     expect_children(open.size() > waiting);
     std::reverse(open.begin() + static_cast<std::ptrdiff_t>(waiting), open.end());
@@ -102,8 +105,8 @@ void traverse_pairs(std::pair<A, B> first, Rule& rule) {
 /// the order of the children: in one call of far() or exact(), or in one pair that decide() drops.
 /// The nodes may be of two trees or of one; in one tree each pair of items is then visited in both
 /// orders, and each item with itself.
-/// @throws contract_error if the rule opens a node that has no children. What the rule throws
-///         passes through.
+/// @throws contract_error if the rule opens a node that has no children, or if decide() returns no
+///         enumerator. What the rule throws passes through.
 template <std::copyable A, std::copyable B, PairRule<A, B> Rule>
 void dual_traversal(A a, B b, Rule&& rule) {
   impl::traverse_pairs<false>(std::pair<A, B>(std::move(a), std::move(b)), rule);
@@ -113,7 +116,8 @@ void dual_traversal(A a, B b, Rule&& rule) {
 /// whose far() and exact() act on both nodes compute each pair once. A pair of a node with itself,
 /// (a, a), stands for the unordered pairs of its items. If decide(a, a) opens it in any way, the
 /// pairs of its children follow, each with itself and with the later ones.
-/// @throws contract_error if the rule opens a node that has no children.
+/// @throws contract_error if the rule opens a node that has no children, or if decide() returns no
+///         enumerator.
 template <std::copyable A, PairRule<A, A> Rule>
 requires std::equality_comparable<A>
 void self_traversal(A root, Rule&& rule) {

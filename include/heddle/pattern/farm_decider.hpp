@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <heddle/core/impl/ring_queue.hpp>
+#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
@@ -22,7 +23,19 @@ namespace heddle::inline v0 {
 
 /// Returns the wait before attempt `task.attempt` > 1: backoff * 2^(attempt - 2), at most
 /// longest_backoff, times a number in [0.5, 1) that depends only on (seed, item, attempt).
+/// @throws contract_error if an option is out of range, if `task.item` is negative, or if
+///         `task.attempt` is below 2.
 [[nodiscard]] Seconds farm_backoff(const FarmOptions& options, const FarmTask& task);
+
+namespace impl {
+
+/// The most workers of a decider.
+inline constexpr int most_workers = most_threads;
+
+/// Checks the options of a farm. @throws contract_error if one is out of range.
+void check_farm(const FarmOptions& options);
+
+}  // namespace impl
 
 /// Decides who works on which item.
 class FarmDecider {
@@ -65,6 +78,7 @@ class FarmDecider {
 
   /// Notes that `worker` has begun its task only now, so that its lease begins now. It has no
   /// effect if the worker has no task, or if the lease has ended already.
+  /// @throws contract_error if there is no such worker.
   void renew(Worker worker, Seconds now);
 
   /// Ends the leases that are over at the time `now`. next() does so too.
@@ -81,7 +95,8 @@ class FarmDecider {
   Fate report(Worker worker, bool succeeded, Seconds now);
 
   /// Notes that FarmOptions::in_flight counts chunks of so many items from now on.
-  void expect_chunks(int items) noexcept { m_chunk = items; }
+  /// @throws contract_error if `items` is below 1.
+  void expect_chunks(int items);
 
   /// Returns how many items may be taken from the source now.
   [[nodiscard]] std::int64_t room() const;

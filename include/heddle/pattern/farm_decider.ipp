@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <string>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/random.hpp>
@@ -17,21 +19,17 @@
 
 namespace heddle::inline v0 {
 
-HEDDLE_INLINE Seconds farm_backoff(const FarmOptions& options, const FarmTask& task) {
-  const Seconds doubled = std::ldexp(options.backoff, std::min(task.attempt - 2, 1'000));
-  const Random random(options.seed ^ static_cast<std::uint64_t>(task.item), "farm backoff");
-  const double jitter = 0.5 + 0.5 * random.uniform(static_cast<std::uint64_t>(task.attempt));
-  return std::min(doubled, options.longest_backoff) * jitter;
-}
-
-HEDDLE_INLINE FarmDecider::FarmDecider(const FarmOptions& options) : m_options(options) {
-  const auto positive = [](const char* name, int value) {
-    expects(value >= 1, [&] {
-      return ErrorInfo{"heddle::farm", text(name, " must be at least 1"), text(name, " = ", value)};
+HEDDLE_INLINE void impl::check_farm(const FarmOptions& options) {
+  const auto positive = [](const char* name, int value, int most) {
+    expects(value >= 1 && value <= most, [&] {
+      return ErrorInfo{
+          "heddle::farm",
+          value < 1 ? text(name, " must be at least 1") : text("there are too many ", name),
+          text(name, " = ", value), value < 1 ? std::string() : text("use at most ", most)};
     });
   };
-  positive("workers", options.workers);
-  positive("attempts", options.attempts);
+  positive("workers", options.workers, most_workers);
+  positive("attempts", options.attempts, std::numeric_limits<int>::max());
   const auto not_negative = [](const char* name, double value) {
     expects(std::isfinite(value) && value >= 0, [&] {
       return ErrorInfo{"heddle::farm", text(name, " must be finite and not negative"),
@@ -47,6 +45,23 @@ HEDDLE_INLINE FarmDecider::FarmDecider(const FarmOptions& options) : m_options(o
     return ErrorInfo{"heddle::farm", "a source that sees results needs them in order",
                      text("lag = ", options.lag, ", ordered = false"), "set ordered, or lag = 0"};
   });
+}
+
+HEDDLE_INLINE Seconds farm_backoff(const FarmOptions& options, const FarmTask& task) {
+  impl::check_farm(options);
+  expects(task.item >= 0 && task.attempt >= 2, [&] {
+    return ErrorInfo{"heddle::farm_backoff", "a wait comes before a second or later attempt",
+                     text("item = ", task.item, ", attempt = ", task.attempt),
+                     "count items from 0 and attempts from 1"};
+  });
+  const Seconds doubled = std::ldexp(options.backoff, std::min(task.attempt - 2, 1'000));
+  const Random random(options.seed ^ static_cast<std::uint64_t>(task.item), "farm backoff");
+  const double jitter = 0.5 + 0.5 * random.uniform(static_cast<std::uint64_t>(task.attempt));
+  return std::min(doubled, options.longest_backoff) * jitter;
+}
+
+HEDDLE_INLINE FarmDecider::FarmDecider(const FarmOptions& options) : m_options(options) {
+  impl::check_farm(options);
   if (m_options.in_flight == 0) m_options.in_flight = 4 * options.workers;
   m_held.resize(static_cast<std::size_t>(options.workers));
 }
@@ -130,7 +145,19 @@ HEDDLE_INLINE void FarmDecider::known() {
   finish(m_items++);
 }
 
+HEDDLE_INLINE void FarmDecider::expect_chunks(int items) {
+  expects(items >= 1, [&] {
+    return ErrorInfo{"heddle::FarmDecider::expect_chunks", "a chunk has at least one item",
+                     text("items = ", items)};
+  });
+  m_chunk = items;
+}
+
 HEDDLE_INLINE void FarmDecider::renew(Worker worker, Seconds now) {
+  expects(+worker < m_held.size(), [&] {
+    return ErrorInfo{"heddle::FarmDecider::renew", "there is no such worker",
+                     text("worker ", worker, " of ", m_held.size())};
+  });
   std::optional<Held>& held = m_held[+worker];
   if (held && !held->expired) held->until = now + m_options.lease;
 }

@@ -36,7 +36,8 @@ struct FarmForecast {
 
 /// Runs a farm of `items` items in virtual time. `attempt(worker, task)` says how long an attempt
 /// takes and whether it succeeds. Giving an item to a worker takes no time.
-/// @throws contract_error as FarmDecider does, or if a time is negative or not finite.
+/// @throws contract_error as FarmDecider does, if `items` is negative, if `attempt` is empty, or if
+///         a time is negative or the times do not add up to a finite one.
 [[nodiscard]] FarmForecast forecast_farm(
     const FarmOptions& options, std::int64_t items,
     const std::function<ForecastAttempt(Worker, const FarmTask&)>& attempt);

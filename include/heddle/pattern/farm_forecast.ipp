@@ -34,6 +34,11 @@ forecast_farm(const FarmOptions& options, std::int64_t items,
     Seconds end = 0;
     bool succeeded = true;
   };
+  constexpr const char* where = "heddle::forecast_farm";
+  expects(items >= 0, [&] {
+    return ErrorInfo{where, "the number of items must be at least 0", text("items = ", items)};
+  });
+  expects(attempt != nullptr, [] { return ErrorInfo{where, "the function `attempt` is empty"}; });
   FarmDecider decider(options);
   FarmForecast forecast;
   const auto workers = static_cast<std::size_t>(options.workers);
@@ -52,10 +57,10 @@ forecast_farm(const FarmOptions& options, std::int64_t items,
       if (next.until) later = std::min(later, *next.until);
       if (next.answer != FarmDecider::Answer::work) continue;
       const ForecastAttempt made = attempt(Worker{w}, next.task);
-      expects(std::isfinite(made.time) && made.time >= 0, [&] {
-        return ErrorInfo{
-            "heddle::forecast_farm", "a time must be finite and not negative",
-            text("item ", next.task.item, ", attempt ", next.task.attempt, ": ", made.time)};
+      expects(made.time >= 0 && std::isfinite(now + made.time), [&] {
+        return ErrorInfo{where, "a time and the sum of all times must be finite and not negative",
+                         text("item ", next.task.item, ", attempt ", next.task.attempt, ": ",
+                              made.time, " s, begun at ", now, " s")};
       });
       forecast.begun.push_back(next.task);
       forecast.busy[w] += made.time;
@@ -74,6 +79,11 @@ forecast_farm(const FarmOptions& options, std::int64_t items,
         forecast.failed.push_back(ended.task.item);
     }
   }
+  expects(decider.finished_prefix() == decider.items(), [&] {
+    return ErrorInfo{where, "the sum of all times and waits must be finite",
+                     text("item ", decider.finished_prefix(), " waits at ", now,
+                          " s, longest_backoff = ", options.longest_backoff)};
+  });
   forecast.late = decider.late();
   return forecast;
 }

@@ -43,7 +43,8 @@ class FarmJournal {
   /// @throws format_error if the journal has another checksum of the item.
   [[nodiscard]] std::optional<MessageBytes> take(std::int64_t number, std::uint32_t sum);
 
-  /// Writes the packed outcome of item `number`. @throws format_error if this fails.
+  /// Writes the packed outcome of item `number`. @throws contract_error if the number is negative;
+  /// format_error if writing fails.
   void note(std::int64_t number, std::uint32_t sum, std::span<const std::byte> outcome);
 
   /// Flushes the file to the disk. @throws format_error if this fails.

@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/impl/checkpoint_format.hpp>
 #include <heddle/core/linkage.hpp>
@@ -84,6 +85,10 @@ HEDDLE_INLINE std::optional<MessageBytes> FarmJournal::take(std::int64_t number,
 
 HEDDLE_INLINE void FarmJournal::note(std::int64_t number, std::uint32_t sum,
                                      std::span<const std::byte> outcome) {
+  expects(number >= 0, [&] {
+    return ErrorInfo{"heddle::FarmJournal::note", "items are counted from 0",
+                     text("number = ", number)};
+  });
   std::string elements;
   impl::append_bytes(elements, sum);
   elements.append(reinterpret_cast<const char*>(outcome.data()), outcome.size());

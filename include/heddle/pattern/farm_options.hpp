@@ -16,7 +16,7 @@ class Trail;
 
 /// The options of a farm.
 struct FarmOptions {
-  int workers = 1;               ///< number of workers, at least 1
+  int workers = 1;               ///< number of workers, from 1 to 2^22
   int attempts = 1;              ///< attempts at an item before it counts as failed, at least 1
   Seconds backoff = 0.01;        ///< wait before the second attempt; each later one doubles it
   Seconds longest_backoff = 10;  ///< the longest wait before an attempt

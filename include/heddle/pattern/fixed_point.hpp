@@ -34,10 +34,11 @@ void check_options(const FixedPointOptions& options);
 /// function `distance(a, b)` beside their type measures them; without one, only equal values are
 /// near.
 ///
-/// @throws contract_error if `threads` is below 1, if an option is negative, if `tolerance` is not
-///         finite, or if an equation reads a value that is not before its own; the exception of an
-///         equation, after all threads have ended; if several threw, that of the lowest thread;
-///         std::system_error, before any evaluation, if the system does not start the threads.
+/// @throws contract_error if `threads` is not from 1 to 2^22, if an option is negative, if
+///         `tolerance` is not finite, if `sweep` is no enumerator, or if an equation reads a value
+///         that is not before its own; the exception of an equation, after all threads have ended;
+///         if several threw, that of the lowest thread; std::system_error, before any evaluation,
+///         if the system does not start the threads.
 template <class Value, class Rule>
 [[nodiscard]] FixedPoint<Value> fixed_point(const Equations<Value, Rule>& equations,
                                             const FixedPointOptions& options = {}) {

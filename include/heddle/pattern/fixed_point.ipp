@@ -8,6 +8,8 @@
 #include <cmath>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/pattern/fixed_point.hpp>
@@ -23,12 +25,15 @@ HEDDLE_INLINE void check_tolerance(double tolerance) {
 }
 
 HEDDLE_INLINE void check_options(const FixedPointOptions& options) {
-  expects(options.threads >= 1 && options.block >= 0 && options.most_sweeps >= 0, [&] {
-    return ErrorInfo{"heddle::fixed_point", "an option is out of range",
-                     text("threads = ", options.threads, ", block = ", options.block,
-                          ", most_sweeps = ", options.most_sweeps),
-                     "use at least one thread, and no negative number"};
-  });
+  expect_enumerator("heddle::fixed_point", "sweep", options.sweep, Sweep::gauss_seidel_jacobi);
+  expects(options.threads >= 1 && options.threads <= most_threads && options.block >= 0 &&
+              options.most_sweeps >= 0,
+          [&] {
+            return ErrorInfo{"heddle::fixed_point", "an option is out of range",
+                             text("threads = ", options.threads, ", block = ", options.block,
+                                  ", most_sweeps = ", options.most_sweeps),
+                             text("use 1 to ", most_threads, " threads, and no negative number")};
+          });
   check_tolerance(options.tolerance);
 }
 

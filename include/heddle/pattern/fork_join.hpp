@@ -84,7 +84,8 @@ class Fork {
 
 /// Calls `program(fork)` with the forks that it needs, on options.threads threads, and returns its
 /// value. The result is that of a serial run if the paths do not touch each other's data.
-/// @throws contract_error if `threads` is below 1; std::system_error, before the program begins, if
+/// @throws contract_error if `threads` is not from 1 to 2^22; std::system_error, before the program
+/// begins, if
 ///         the system does not start the threads; the exception of the program.
 template <std::invocable<Fork&> Program>
 std::invoke_result_t<Program&, Fork&> fork_join(const ForkJoinOptions& options, Program&& program) {

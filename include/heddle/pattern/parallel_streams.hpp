@@ -51,13 +51,17 @@ requires std::is_invocable_r_v<const T*, Row&, std::size_t>
 void multiply_streams(std::size_t rows, std::size_t columns, Row&& row, std::span<const T> inputs,
                       std::span<T> outputs) {
   const std::size_t streams = columns == 0 ? 0 : inputs.size() / columns;
-  expects(
-      columns >= 1 && inputs.size() == streams * columns && outputs.size() == streams * rows, [&] {
-        return ErrorInfo{"heddle::multiply_streams", "the vectors do not fit the matrix",
-                         text("a matrix of ", rows, " x ", columns, ", ", inputs.size(),
-                              " numbers of input, ", outputs.size(), " of output"),
-                         "give each stream one input of all columns and one output of all rows"};
-      });
+  std::size_t results_of_all = 0;
+  expects(columns >= 1 && inputs.size() == streams * columns &&
+              !__builtin_mul_overflow(streams, rows, &results_of_all) &&
+              outputs.size() == results_of_all,
+          [&] {
+            return ErrorInfo{
+                "heddle::multiply_streams", "the vectors do not fit the matrix",
+                text("a matrix of ", rows, " x ", columns, ", ", inputs.size(),
+                     " numbers of input, ", outputs.size(), " of output"),
+                "give each stream one input of all columns and one output of all rows"};
+          });
   const std::vector<T> packed = impl::pack_streams(inputs, columns);
   std::vector<T> results(streams);
   for (std::size_t r = 0; r < rows; ++r) {
@@ -80,12 +84,20 @@ struct StreamGate {
   /// another, and s the softmax of the `streams` numbers second * silu(first * y), with silu(x) =
   /// x / (1 + exp(-x)). A stream p has the weight s_p (1 - e) + e / P with e = `smoothing`. The
   /// weights sum to 1, and each is at least e / P. A single stream has the weight 1.
-  /// @throws contract_error if a size does not fit, or if `smoothing` is out of range.
+  /// @throws contract_error if a size does not fit, if `smoothing` is out of range, or if the
+  ///         result is no number because `first` or `second` has an entry that is not finite.
   [[nodiscard]] std::vector<double> weights(std::span<const double> outputs) const;
   /// Returns the sum of the outputs of all streams with their weights.
   /// @throws contract_error as weights().
   [[nodiscard]] std::vector<double> combine(std::span<const double> outputs) const;
 };
+
+namespace impl {
+
+/// Checks the sizes and the smoothing of a gate. @throws contract_error as StreamGate::weights().
+void check_gate(const StreamGate& gate);
+
+}  // namespace impl
 
 /// Applies `map` to `gate.streams` copies of `input` and returns the weighted sum of its outputs.
 /// `map(inputs, outputs)` is called once. It reads the copies one after another and writes an
@@ -100,6 +112,7 @@ template <class Map>
 requires std::invocable<Map&, std::span<const double>, std::span<double>>
 [[nodiscard]] std::vector<double> parallel_streams(std::span<const double> input,
                                                    const StreamGate& gate, Map&& map) {
+  impl::check_gate(gate);
   std::vector<double> inputs;
   for (std::size_t p = 0; p < gate.streams; ++p)
     inputs.insert(inputs.end(), input.begin(), input.end());

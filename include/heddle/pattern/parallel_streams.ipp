@@ -118,18 +118,43 @@ HEDDLE_INLINE void multiply_row(const double* row, std::size_t columns, const do
 
 }  // namespace impl
 
+namespace impl {
+
+/// Throws contract_error if a number of the gate is not finite.
+inline void expect_finite(const StreamGate& gate) {
+  for (const auto* const layer : {&gate.first, &gate.second})
+    for (std::size_t i = 0; i < layer->size(); ++i)
+      expects(std::isfinite((*layer)[i]), [&] {
+        return ErrorInfo{"heddle::StreamGate", "a number of the gate is not finite",
+                         text(layer == &gate.first ? "first[" : "second[", i, "] = ", (*layer)[i])};
+      });
+}
+
+}  // namespace impl
+
+HEDDLE_INLINE void impl::check_gate(const StreamGate& gate) {
+  std::size_t all = 0, into = 0, out_of = 0;
+  const bool counted = !__builtin_mul_overflow(gate.streams, gate.width, &all) &&
+                       !__builtin_mul_overflow(gate.hidden, all, &into) &&
+                       !__builtin_mul_overflow(gate.streams, gate.hidden, &out_of);
+  const bool fits = gate.streams == 1 ||
+                    (gate.hidden >= 1 && gate.first.size() == into && gate.second.size() == out_of);
+  expects(counted && all >= 1 && fits && gate.smoothing >= 0 && gate.smoothing <= 1, [&] {
+    return ErrorInfo{"heddle::StreamGate", "the sizes or the smoothing do not fit",
+                     text(gate.streams, " streams of ", gate.width, ", ", gate.hidden,
+                          " hidden units, layers of ", gate.first.size(), " and ",
+                          gate.second.size(), " numbers, smoothing = ", gate.smoothing),
+                     "first has hidden x streams x width numbers, second streams x hidden"};
+  });
+}
+
 HEDDLE_INLINE std::vector<double> StreamGate::weights(std::span<const double> outputs) const {
+  impl::check_gate(*this);
   const std::size_t all = streams * width;
-  expects(streams >= 1 && width >= 1 && outputs.size() == all && smoothing >= 0 && smoothing <= 1 &&
-              (streams == 1 ||
-               (hidden >= 1 && first.size() == hidden * all && second.size() == streams * hidden)),
-          [&] {
-            return ErrorInfo{"heddle::StreamGate", "the sizes or the smoothing do not fit",
-                             text(streams, " streams of ", width, ", ", outputs.size(),
-                                  " outputs, ", hidden, " hidden units, layers of ", first.size(),
-                                  " and ", second.size(), " numbers, smoothing = ", smoothing),
-                             "first has hidden x streams x width numbers, second streams x hidden"};
-          });
+  expects(outputs.size() == all, [&] {
+    return ErrorInfo{"heddle::StreamGate", "every stream has an output of `width` numbers",
+                     text(streams, " streams of ", width, ", ", outputs.size(), " outputs")};
+  });
   if (streams == 1) return {1};
   std::vector<double> units(hidden);
   multiply_streams(
@@ -143,6 +168,7 @@ HEDDLE_INLINE std::vector<double> StreamGate::weights(std::span<const double> ou
   const double largest = *std::ranges::max_element(weights);
   double sum = 0;
   for (double& weight : weights) sum += weight = std::exp(weight - largest);
+  if (!std::isfinite(sum)) impl::expect_finite(*this);
   for (double& weight : weights)
     weight = weight / sum * (1 - smoothing) + smoothing / static_cast<double>(streams);
   return weights;

@@ -24,7 +24,7 @@ struct PromptSchema {
   std::string form;               ///< the template
   std::string context;            ///< what all requests share; may be empty
   std::vector<std::string> data;  ///< one entry per request
-  std::optional<int> count;       ///< number of requests, in place of `data`
+  std::optional<int> count;       ///< number of requests, at most 10^6, in place of `data`
 };
 
 /// Returns the first fault of a schema in words, or nothing if it has none.

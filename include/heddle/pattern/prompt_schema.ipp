@@ -58,6 +58,8 @@ HEDDLE_INLINE std::optional<std::string> first_fault(const PromptSchema& schema)
   if (!schema.data.empty() && schema.count) return "data, count: give only one of them";
   if (schema.count && *schema.count < 1)
     return text("count: there must be at least one request, got ", *schema.count);
+  if (constexpr int most = 1'000'000; schema.count && *schema.count > most)
+    return text("count: there may be at most ", most, " requests, got ", *schema.count);
   if (const auto brace = impl::wrong_brace(schema.form)) return brace;
   const bool takes_data = impl::has_placeholder(schema.form, "{data}");
   if (!schema.data.empty() && !takes_data) return "form: it has no {data}, but there are data";

@@ -35,9 +35,10 @@ struct RaceOptions {
 /// speed of the machine, if `search` depends only on the walker's number and calls walker.work().
 /// If there are fewer threads than walkers, a walker begins when another one ends.
 ///
-/// @throws contract_error if there is no walker, or if `threads` is negative; the exception of a
-///         search, after all have ended: of several the one of the lowest walker;
-///         std::system_error, before any search, if the system does not start the threads.
+/// @throws contract_error if `walkers` is not from 1 to 2^22, if `threads` is negative, or if
+///         `order` is no enumerator; the exception of a search, after all have ended: of several
+///         the one of the lowest walker; std::system_error, before any search, if the system does
+///         not start the threads.
 template <class Search>
 requires std::invocable<Search&, Walker&>
 [[nodiscard]] impl::Found<Search> race(const RaceOptions& options, Search&& search) {

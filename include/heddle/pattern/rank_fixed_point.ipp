@@ -8,6 +8,7 @@
 #include <string>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/pattern/fixed_point.hpp>
@@ -26,6 +27,7 @@ HEDDLE_INLINE std::string fixed_point_terms(int equations, const RankFixedPointO
 }
 
 HEDDLE_INLINE FixedPointOptions as_on_threads(const RankFixedPointOptions& options, int ranks) {
+  expect_enumerator("heddle::fixed_point", "sweep", options.sweep, Sweep::gauss_seidel_jacobi);
   expects(options.block >= 0 && options.most_sweeps >= 0 && options.reach >= 0, [&] {
     return ErrorInfo{"heddle::fixed_point", "an option must not be negative",
                      text("block = ", options.block, ", most_sweeps = ", options.most_sweeps,

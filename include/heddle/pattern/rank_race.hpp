@@ -8,8 +8,10 @@
 #include <concepts>
 #include <exception>
 
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/gather_trail.hpp>
@@ -37,6 +39,8 @@ struct RankRaceOptions {
 /// won. Each rank sends one message of 24 bytes to each other rank. For the rest see the race of
 /// threads.
 ///
+/// @throws contract_error if `order` is no enumerator or `wait` is invalid, before any search. The
+///         other ranks throw communication_error then.
 /// @throws the exception of this rank's search; communication_error if another rank's search threw,
 ///         or if a rank does not end within options.wait.watchdog seconds. The transport is aborted
 ///         then.
@@ -46,6 +50,11 @@ requires std::invocable<Search&, Walker&>
                                        Search&& search) {
   using Result = impl::Found<Search>;
   static_assert(impl::is_optional<Result>, "a search of heddle::race() returns a std::optional");
+  constexpr const char* where = "heddle::race";
+  abort_on_error(transport, where, [&] {
+    impl::expect_enumerator(where, "order", options.order, RaceOrder::by_work);
+    expect_valid(options.wait, where);
+  });
   const bool recorded = options.trail != nullptr;
   const Seconds offset = recorded ? clock_offset(transport, options.wait) : 0;
   impl::RankRace<T> shared(transport, options.order, options.wait);

@@ -50,21 +50,20 @@ class CheckpointPair {
   template <HasState M, Place P>
   std::int64_t resume(M& model, P& place, const std::function<void(const Checkpoint&)>& check = {},
                       const ExecuteOptions& options = {}) {
-    const std::int64_t step = resume_arrays(impl::held_arrays(model, "heddle::restore"), check,
-                                            transport_of(place), options);
+    const std::int64_t step =
+        resume_arrays(impl::held_arrays(model), check, transport_of(place), options);
     if (m_newest != none) impl::state_written(model);
     return step;
   }
 
   /// Saves the state of `model` after `step` steps, see heddle::save(), to the file that is not the
   /// newest. All ranks must call it.
-  /// @throws format_error on every rank if another run owns the files, and the errors of
-  ///         heddle::save(). Then the newest file is the one before.
+  /// @throws contract_error if `step` is negative, format_error on every rank if another run owns
+  ///         the files, and the errors of heddle::save(). Then the newest file is the one before.
   template <HasState M, Place P>
   void save(M& model, P& place, std::int64_t step, Checkpoint own = {},
             const ExecuteOptions& options = {}) {
-    save_arrays(impl::held_arrays(model, "heddle::save"), step, std::move(own), transport_of(place),
-                options);
+    save_arrays(impl::held_arrays(model), step, std::move(own), transport_of(place), options);
   }
 
   /// Returns the name of the newest file that is whole, or an empty text if there is none.

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <heddle/core/checkpoint.hpp>
+#include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/impl/locked_file.hpp>
 #include <heddle/core/index.hpp>
@@ -61,7 +62,11 @@ HEDDLE_FULL_INLINE void CheckpointPair::save_arrays(const std::vector<impl::Held
                                                     std::int64_t step, Checkpoint own,
                                                     const TransportRef& transport,
                                                     const ExecuteOptions& options) {
-  own_files(transport, options, "heddle::CheckpointPair::save");
+  constexpr const char* where = "heddle::CheckpointPair::save";
+  expects(step >= 0, [&] {
+    return ErrorInfo{where, "a step must be at least 0", text("step = ", step)};
+  });
+  own_files(transport, options, where);
   const std::int64_t next = m_newest == 0 ? 1 : 0;
   own.set(step_field, std::vector<std::int64_t>{step});
   impl::save_arrays(m_paths[static_cast<std::size_t>(next)], held, std::move(own), transport,

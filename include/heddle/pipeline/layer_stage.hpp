@@ -149,14 +149,18 @@ class LayerStage {
 
   /// Runs the layers from the first to the last one, then the loss.
   void forward(const ForwardCall<T>& call) {
+    const LayerPlace& place = m_chain.place();
     const std::size_t rows = m_chain.rows(call.item, call.samples);
+    m_chain.check_call(
+        "forward", call.item,
+        {{"input", place.takes_data || call.input != nullptr}, {"saved", call.saved != nullptr}});
     Input input = input_of(call.item, rows, call.input);
     for (std::size_t l = 0; l < m_layers.size(); ++l) {
       const Matrix output = output_of(l, rows, call.saved);
       m_layers[l].forward(LayerForward<T, Exec>{m_exec, input, output});
       input = output;
     }
-    if (m_chain.place().computes_loss)
+    if (place.computes_loss)
       m_chain.set_loss(call.item, m_loss(m_exec, input, data_of(m_targets, call.item, rows),
                                          loss_gradient(rows, call.saved)));
     else if (call.output != nullptr)
@@ -164,11 +168,15 @@ class LayerStage {
   }
 
   /// Runs the backward passes from the last layer to the first one.
-  void backward(const BackwardCall<T>& call) { descend(call, true); }
+  void backward(const BackwardCall<T>& call) {
+    check_backward("backward", call, true, true, SplitLayer<L>);
+    descend(call, true);
+  }
 
   /// Runs the first halves of the backward passes. If layers are not split, it runs all of them and
   /// keeps the gradients of this microbatch in `delta`.
   void backward_input(const BackwardCall<T>& call) {
+    check_backward("backward_input", call, true, true, true);
     if constexpr (SplitLayer<L>) {
       descend(call, false);
     } else {
@@ -181,6 +189,7 @@ class LayerStage {
 
   /// Runs the second halves, or adds what `backward_input` has kept.
   void backward_weight(const BackwardCall<T>& call) {
+    check_backward("backward_weight", call, SplitLayer<L>, false, true);
     if constexpr (SplitLayer<L>) {
       const std::size_t rows = m_chain.rows(call.item, call.samples);
       for (std::size_t l = 0; l < m_layers.size(); ++l)
@@ -282,6 +291,18 @@ class LayerStage {
   [[nodiscard]] Matrix loss_gradient(std::size_t rows, const T* saved) const {
     return Matrix(const_cast<T*>(saved) + m_chain.loss_gradient(rows), rows,
                   m_chain[m_layers.size() - 1].outputs);
+  }
+
+  /// Checks a backward call that needs the values of its forward, `output_grad` or `delta`.
+  void check_backward(const char* name, const BackwardCall<T>& call, bool values, bool gradient,
+                      bool delta) const {
+    const LayerPlace& place = m_chain.place();
+    m_chain.check_call(
+        name, call.item,
+        {{"input", !values || place.takes_data || call.input != nullptr},
+         {"saved", !values || call.saved != nullptr},
+         {"output_grad", !gradient || place.computes_loss || call.output_grad != nullptr},
+         {"delta", !delta || parameter_count() == 0 || call.delta != nullptr}});
   }
 
   /// Runs backward passes from the last layer to the first one, of split layers the first halves,

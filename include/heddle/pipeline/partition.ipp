@@ -34,21 +34,21 @@ HEDDLE_FULL_INLINE std::vector<LayerRange> partition_layers(int layers, int stag
     for (int s = 0; s < layers % stages; ++s) ++counts[static_cast<std::size_t>(s)];
   }
   std::vector<LayerRange> ranges;
-  std::string given;
-  bool positive = true;
+  int first = 0;
+  bool divides = counts.size() == static_cast<std::size_t>(stages);
   for (const int count : counts) {
-    const int first = ranges.empty() ? 0 : ranges.back().last;
+    divides = divides && count >= 1 && count <= layers - first;
+    if (!divides) break;
     ranges.push_back({first, first + count});
-    positive = positive && count >= 1;
-    given += text(given.empty() ? "" : ", ", count);
+    first += count;
   }
-  expects(
-      positive && counts.size() == static_cast<std::size_t>(stages) && ranges.back().last == layers,
-      [&] {
-        return ErrorInfo{where, "the layers per stage do not divide the model",
-                         text(given, " for ", layers, " layers on ", stages, " stages"),
-                         "give one number of at least 1 per stage; their sum is the layers"};
-      });
+  expects(divides && first == layers, [&] {
+    std::string given;
+    for (const int count : counts) given += text(given.empty() ? "" : ", ", count);
+    return ErrorInfo{where, "the layers per stage do not divide the model",
+                     text(given, " for ", layers, " layers on ", stages, " stages"),
+                     "give one number of at least 1 per stage; their sum is the layers"};
+  });
   return ranges;
 }
 

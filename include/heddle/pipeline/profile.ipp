@@ -158,16 +158,29 @@ profile_layers(int layers, const StageTraits& traits,
                FunctionRef<std::unique_ptr<AnyStage>(const StagePlace&)> make,
                FunctionRef<void(AnyStage&, std::int64_t)> begin, const TransportRef& transport,
                const ProfileOptions& options) {
-  expects(!options.samples.empty() && std::ranges::min(options.samples) >= 1 &&
-              options.repeats >= 0 && options.tensor >= 1 && options.tolerance >= 0,
+  constexpr const char* where = "heddle::profile_layers";
+  expect_valid(options.execute, where);
+  expects(!options.samples.empty() && options.repeats >= 0 && options.tensor >= 1 &&
+              options.tolerance >= 0,
           [&] {
             return ErrorInfo{
-                "heddle::profile_layers",
-                "ProfileOptions needs at least one number of samples, all positive, "
-                "no negative number of repeats or tolerance, and a tensor degree",
-                text(options.samples.size(), " numbers of samples, repeats ", options.repeats,
-                     ", tolerance ", options.tolerance, ", tensor ", options.tensor)};
+                where,
+                "ProfileOptions needs at least one number of samples, no negative number of "
+                "repeats or tolerance, and a tensor degree",
+                text(options.samples.size(), " numbers of samples, repeats = ", options.repeats,
+                     ", tolerance = ", options.tolerance, ", tensor = ", options.tensor)};
           });
+  for (std::size_t i = 0; i < options.samples.size(); ++i) {
+    const std::int64_t samples = options.samples[i];
+    const auto before = std::span(options.samples).first(i);
+    expects(samples >= 1 && std::ranges::find(before, samples) == before.end(), [&] {
+      return ErrorInfo{where, "the numbers of samples must be positive and different",
+                       text("samples[", i, "] = ", samples)};
+    });
+  }
+  expects(!options.device.empty(), [] {
+    return ErrorInfo{where, "ProfileOptions::device is an empty name"};
+  });
   LayerProfile profile;
   profile.model = options.model;
   std::vector<Seconds> mine;

@@ -97,11 +97,12 @@ class StagesBase {
   /// Performs one action. The positions of the uses are those that weave() states.
   void operator()(const Task& task);
 
-  /// Sets StagesOptions::layers_per_stage for the Runners that follow.
+  /// Sets StagesOptions::layers_per_stage for the Runners that follow. @throws contract_error if
+  /// they do not divide the layers of the model.
   void divide(std::vector<int> layers_per_stage);
   /// Divides the layers as the stages of a plan do, and the samples as their groups do, for the
   /// Runners that follow. They must run plan::schedule() of this plan. Called by Replanner. On a
-  /// PlannedMesh, the plan of the mesh counts.
+  /// PlannedMesh, the plan of the mesh counts. @throws contract_error as check(Plan).
   void begin_plan(const Plan& plan);
   /// Returns the bytes and messages that all ranks sent when the state last went to another
   /// division of the layers.
@@ -185,24 +186,22 @@ class Stages : public StagesBase {
   using memory_space = typename S::memory_space;  ///< the memory that holds them
 
   /// Constructs a model of `layers` layers, divided as `options` say. The stages are built when a
-  /// Runner is constructed.
+  /// Runner is constructed. @throws contract_error if there are no layers, if `make` is empty, if
+  /// StagesOptions::layers_per_stage do not divide the layers, or if an option is no enumerator.
   Stages(int layers, std::function<S(int first, int last)> make, StagesOptions options = {})
       : Stages(
             layers,
-            std::function<S(const StagePlace&)>([make = std::move(make)](const StagePlace& place) {
-              return make(place.layers.first, place.layers.last);
-            }),
+            make == nullptr
+                ? std::function<S(const StagePlace&)>()
+                : [make](const StagePlace&
+                             place) { return make(place.layers.first, place.layers.last); },
             std::move(options)) {}
 
   /// Constructs the model from a function that also gets the samples of the rank. `make(place)`
-  /// builds the stage of a StagePlace. Schedules with StageShares need it.
+  /// builds the stage of a StagePlace. Schedules with StageShares need it. @throws as above.
   Stages(int layers, std::function<S(const StagePlace&)> make, StagesOptions options = {})
-      : StagesBase(
-            layers,
-            [make = std::move(make)](const StagePlace& place) -> std::unique_ptr<impl::AnyStage> {
-              return std::make_unique<impl::StageOf<S>>(make(place));
-            },
-            std::move(options), impl::stage_traits<S>()) {}
+      : StagesBase(layers, maker_of(std::move(make)), std::move(options), impl::stage_traits<S>()) {
+  }
 
   /// Returns the transport for messages in the memory space of the stages. Called by Runner.
   template <Transport T>
@@ -245,7 +244,8 @@ class Stages : public StagesBase {
   }
 
   /// Builds the stage of `place` by the function of the constructor, apart from the stages of a
-  /// Runner. See profile_layers().
+  /// Runner. See profile_layers(). @throws contract_error if the layers are not layers of the
+  /// model, or if the samples end before they begin.
   [[nodiscard]] S make(const StagePlace& place) const { return std::move(typed(*make_any(place))); }
 
   /// Calls `visitor(array)` for every StateArray of this rank's stages. Layers are counted over the
@@ -265,6 +265,13 @@ class Stages : public StagesBase {
   void state_written() requires HasState<S> { note_written(); }
 
  private:
+  /// Returns the function without the type of the stages; empty if `make` is empty.
+  static impl::MakeStage maker_of(std::function<S(const StagePlace&)> make) {
+    if (make == nullptr) return {};
+    return [make = std::move(make)](const StagePlace& place) -> std::unique_ptr<impl::AnyStage> {
+      return std::make_unique<impl::StageOf<S>>(make(place));
+    };
+  }
   static S& typed(impl::AnyStage& stage) { return static_cast<impl::StageOf<S>&>(stage).stage; }
 };
 

@@ -20,6 +20,7 @@
 #include <heddle/comm/planned_mesh.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
@@ -67,6 +68,11 @@ inline void check_stages(const Schedule& schedule, GradientSum sum, const StageT
           text("'", schedule.name(), "' needs ", buffer.parts, " of stage ", buffer.stage),
           "add the member use_parameters(pointer) to the stage; see PipelineStage"};
     });
+}
+
+/// Throws contract_error unless `counts` is empty or divides the layers of a model among stages.
+inline void expect_division(int layers, const std::vector<int>& counts) {
+  if (!counts.empty()) (void)partition_layers(layers, static_cast<int>(counts.size()), counts);
 }
 
 /// Returns the number of stages of a schedule, over all ranks.
@@ -149,7 +155,19 @@ struct StagesBase::State {
 
 HEDDLE_FULL_INLINE StagesBase::StagesBase(int layers, impl::MakeStage make, StagesOptions options,
                                           const impl::StageTraits& traits)
-    : m_state(std::make_unique<State>(layers, std::move(make), std::move(options), traits)) {}
+    : m_state(std::make_unique<State>(layers, std::move(make), std::move(options), traits)) {
+  constexpr const char* where = "heddle::Stages";
+  expects(layers >= 1, [&] {
+    return ErrorInfo{where, "a model needs at least one layer", text("layers = ", layers)};
+  });
+  expects(m_state->make != nullptr, [&] {
+    return ErrorInfo{where, "the function `make` of the stages is empty"};
+  });
+  const StagesOptions& chosen = m_state->options;
+  impl::expect_enumerator(where, "gradient_sum", chosen.gradient_sum, GradientSum::stages);
+  impl::expect_enumerator(where, "path", chosen.path, DevicePath::owned);
+  impl::expect_division(layers, chosen.layers_per_stage);
+}
 HEDDLE_FULL_INLINE StagesBase::StagesBase(StagesBase&&) noexcept = default;
 HEDDLE_FULL_INLINE StagesBase& StagesBase::operator=(StagesBase&&) noexcept = default;
 HEDDLE_FULL_INLINE StagesBase::~StagesBase() = default;
@@ -224,6 +242,10 @@ HEDDLE_FULL_INLINE std::shared_ptr<std::byte> StagesBase::allocate(Bytes bytes) 
   std::shared_ptr<std::byte> block =
       m_state->options.allocate ? m_state->options.allocate(bytes)
                                 : space.allocate_message("heddle::pipeline::buffer", bytes);
+  expects(block != nullptr || bytes == 0, [&] {
+    return ErrorInfo{"heddle::Stages", "StagesOptions::allocate returned a null pointer",
+                     text("for ", bytes, " bytes"), "throw out_of_memory if there is no memory"};
+  });
   space.clear(block.get(), bytes);
   return block;
 }
@@ -260,11 +282,13 @@ HEDDLE_FULL_INLINE void StagesBase::operator()(const Task& task) {
 }
 
 HEDDLE_FULL_INLINE void StagesBase::divide(std::vector<int> layers_per_stage) {
+  impl::expect_division(m_state->layers, layers_per_stage);
   m_state->plan.reset();
   m_state->options.layers_per_stage = std::move(layers_per_stage);
 }
 
 HEDDLE_FULL_INLINE void StagesBase::begin_plan(const Plan& plan) {
+  impl::check_alone(plan, m_state->layers);
   std::vector<int> counts;
   for (const PlanStage& stage : in_buckets(plan).stages) counts.push_back(stage.layers.size());
   divide(std::move(counts));
@@ -287,6 +311,16 @@ HEDDLE_FULL_INLINE impl::AnyStage& StagesBase::held(Stage number) {
 
 HEDDLE_FULL_INLINE std::unique_ptr<impl::AnyStage> StagesBase::make_any(
     const StagePlace& place) const {
+  const LayerRange layers = place.layers;
+  expects(layers.first >= 0 && layers.first < layers.last && layers.last <= m_state->layers, [&] {
+    return ErrorInfo{"heddle::Stages::make", "a stage holds at least one layer of the model",
+                     text("layers ", layers.first, " to ", layers.last, " of ", m_state->layers)};
+  });
+  const SampleRange samples = place.samples;
+  expects(samples.begin >= 0 && samples.begin <= samples.end, [&] {
+    return ErrorInfo{"heddle::Stages::make", "samples do not end before they begin",
+                     text("samples ", samples.begin, " to ", samples.end)};
+  });
   return m_state->make(place);
 }
 

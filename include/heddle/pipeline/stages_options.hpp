@@ -48,7 +48,7 @@ struct StagesOptions {
   /// memory space of the stages. With a memory::Limit in front of memory::message_memory(), a model
   /// that needs more throws out_of_memory when its Runner is constructed. The memory must suit
   /// messages; if this is empty, buffers are allocated from memory::message_memory(). Memory that
-  /// only one action uses is not among the buffers.
+  /// only one action uses is not among the buffers. It must not return a null pointer.
   std::function<std::shared_ptr<std::byte>(Bytes)> allocate = {};
 };
 

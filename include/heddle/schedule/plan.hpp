@@ -116,6 +116,16 @@ struct Plan {
 /// @throws contract_error that names the first wrong entry and what would be right.
 void check(const Plan& plan, int layers, int ranks);
 
+namespace impl {
+
+/// The highest rank of a plan that is checked alone.
+inline constexpr int most_rank = 1 << 24;
+
+/// Checks a plan for `layers` layers and as many ranks as it names. @throws as check(), or if a
+/// rank is above most_rank.
+void check_alone(const Plan& plan, int layers);
+
+}  // namespace impl
 }  // namespace heddle::inline v0
 
 #if HEDDLE_DEFINES_SCHEDULE

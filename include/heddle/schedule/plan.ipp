@@ -18,6 +18,7 @@
 
 #include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/random.hpp>
@@ -100,6 +101,7 @@ class PlanCheck {
          });
     using enum SequenceMethod;
     const SequenceMethod method = m_plan->attention;
+    expect_enumerator(where, "attention", method, automatic);
     need(
         method == ring || method == rsa || method == ulysses,
         "a plan does not say which axes divide the ranks of a sequence",
@@ -298,6 +300,13 @@ HEDDLE_INLINE Plan in_buckets(const Plan& plan) {
   }
   if (plan.casts.empty()) result.casts.clear();
   return result;
+}
+
+HEDDLE_INLINE void impl::check_alone(const Plan& plan, int layers) {
+  std::size_t ranks = 0;
+  for (const PlanStage& stage : plan.stages)
+    for (const Rank rank : stage.ranks) ranks = std::max(ranks, +rank + std::size_t{1});
+  heddle::check(plan, layers, static_cast<int>(std::min<std::size_t>(ranks, most_rank + 1)));
 }
 
 HEDDLE_INLINE void check(const Plan& plan, int layers, int ranks) {

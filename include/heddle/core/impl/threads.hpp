@@ -13,6 +13,9 @@
 
 namespace heddle::inline v0::impl {
 
+/// The most threads that options may ask for; Linux has no more process numbers.
+inline constexpr int most_threads = 1 << 22;
+
 /// Threads that work beside the calling one. None of them works before begin() or begin_all().
 class Threads {
  public:

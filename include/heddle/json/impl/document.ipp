@@ -308,9 +308,12 @@ template <class Make>
   }
 }
 
-/// Returns the text of a file that holds `value`. @throws contract_error as in_utf8().
-[[nodiscard]] inline std::string file_text(const FileKind& kind, const char* writer, Json value) {
-  return in_utf8(writer, [&] {
+/// Returns the text of a file that holds `value`. `parse(content, name)` reads such a file.
+/// @throws contract_error as in_utf8(), or if the file could not be read.
+template <class Parse>
+[[nodiscard]] std::string file_text(const FileKind& kind, const char* writer, Json value,
+                                    Parse&& parse) {
+  std::string content = in_utf8(writer, [&] {
     Json file;
     file["format"] = text("heddle-", kind.member);
     file["version"] = format_version;
@@ -320,6 +323,14 @@ template <class Make>
     print(out, file, 0);
     return out + '\n';
   });
+  try {
+    static_cast<void>(parse(content, "the file"));
+  } catch (const format_error& error) {
+    const ErrorInfo& info = error.complaint();
+    throw contract_error({writer, "a file of this value could not be read: " + info.what, info.why,
+                          text("give a ", kind.member, " within these limits")});
+  }
+  return content;
 }
 
 }  // namespace heddle::inline v0::json::impl

@@ -34,7 +34,7 @@ class FarmCall {
 [[nodiscard]] std::string farm_terms(const RankFarmOptions& options);
 
 /// Returns the options of the decider of a farm with so many worker ranks.
-/// @throws contract_error if `prefetch` is below 1.
+/// @throws contract_error if `prefetch` is below 1 or too large.
 [[nodiscard]] FarmOptions decider_options(const RankFarmOptions& options, int workers);
 
 /// Returns what the outcomes of a farm depend on, for its journal. The last two are the
@@ -46,7 +46,11 @@ class FarmCall {
 void farm_attempt(FarmPart& part, const AnyFarmItem& item, const FarmTask& task,
                   AnyFarmOutcome& outcome);
 
-/// Sleeps until a time in steady_seconds().
+/// Returns how long to wait for a time in steady_seconds(): at most an hour, because waits of more
+/// than 300 years are too long for the clocks of std::chrono.
+[[nodiscard]] Seconds time_left(Seconds time);
+
+/// Sleeps until a time in steady_seconds(), but at most an hour.
 void sleep_until(Seconds time);
 
 /// Appends an outcome to a message: whether there is a result, the attempts, and the result or the

@@ -59,9 +59,11 @@ HEDDLE_INLINE std::string farm_identity(int attempts, std::uint64_t seed, int la
 }
 
 HEDDLE_INLINE FarmOptions decider_options(const RankFarmOptions& options, int workers) {
-  expects(options.prefetch >= 1, [&] {
-    return ErrorInfo{"heddle::farm", "prefetch must be at least 1",
-                     text("prefetch = ", options.prefetch)};
+  expects(options.prefetch >= 1 && options.prefetch <= most_workers / workers, [&] {
+    return ErrorInfo{"heddle::farm",
+                     options.prefetch < 1 ? "prefetch must be at least 1" : "prefetch is too large",
+                     text("prefetch = ", options.prefetch, " for ", workers, " working ranks"),
+                     text("use 1 to ", most_workers / workers)};
   });
   FarmOptions made;
   made.workers = workers * options.prefetch;
@@ -91,8 +93,10 @@ HEDDLE_INLINE void farm_attempt(FarmPart& part, const AnyFarmItem& item, const F
   }
 }
 
+HEDDLE_INLINE Seconds time_left(Seconds time) { return std::min(time - steady_seconds(), 3600.0); }
+
 HEDDLE_INLINE void sleep_until(Seconds time) {
-  std::this_thread::sleep_for(std::chrono::duration<double>(time - steady_seconds()));
+  std::this_thread::sleep_for(std::chrono::duration<double>(time_left(time)));
 }
 
 HEDDLE_INLINE void put_outcome(const FarmPart& part, MessageBytes& message,

@@ -70,9 +70,9 @@ class FixedPointSolver {
         m_next(static_cast<std::size_t>(system.size()), system.start()),
         m_workers(static_cast<std::size_t>(options.threads)) {
     m_result.values = m_next;
-    const int blocks =
-        options.block > 0 ? options.block : std::max(1, ceil_of(system.size(), options.threads));
     const int all = std::max(1, system.size());
+    const int blocks = options.block > 0 ? std::min(options.block, all)
+                                         : std::max(1, ceil_of(system.size(), options.threads));
     const bool in_blocks = options.sweep == Sweep::jacobi_gauss_seidel;
     m_task = options.sweep == Sweep::gauss_seidel ? all : in_blocks ? blocks : 1;
     m_window = options.sweep == Sweep::gauss_seidel_jacobi ? blocks : all;
@@ -115,7 +115,7 @@ class FixedPointSolver {
     }
   }
 
-  static int ceil_of(int a, int b) { return (a + b - 1) / b; }
+  static int ceil_of(int a, int b) { return a / b + (a % b != 0 ? 1 : 0); }
 
   /// Returns the first equation of worker `w` in the next sweep. From sweep to sweep it does not
   /// fall. If shares are fixed, only what is final leaves them.
@@ -123,7 +123,8 @@ class FixedPointSolver {
     const int first_task = m_fixed ? 0 : m_exact / m_task;
     const auto tasks = static_cast<std::int64_t>(ceil_of(m_end, m_task) - first_task);
     const auto before = static_cast<std::int64_t>(w) * tasks / m_options.threads;
-    return std::min(m_end, std::max(m_exact, (first_task + static_cast<int>(before)) * m_task));
+    const std::int64_t first = (first_task + before) * m_task;
+    return static_cast<int>(std::min<std::int64_t>(m_end, std::max<std::int64_t>(m_exact, first)));
   }
 
   /// Computes and compares the tasks of worker `w`.
@@ -138,7 +139,7 @@ class FixedPointSolver {
       TrailEvent event;
       if (m_options.trail != nullptr) event.start = steady_seconds();
       for (int begin = share.first; begin < share.last;) {
-        const int end = std::min(share.last, (begin / m_task + 1) * m_task);
+        const int end = begin + std::min(share.last - begin, m_task - begin % m_task);
         bool changed = false;
         for (int i = begin; i < end; ++i) {
           const auto at = static_cast<std::size_t>(i);
@@ -188,7 +189,7 @@ class FixedPointSolver {
       m_result.converged = true;
       m_done = true;
     } else if (m_exact == m_end) {
-      m_end = std::min(m_end + m_window, m_system.size());
+      m_end += std::min(m_window, m_system.size() - m_end);
     }
     if (m_result.sweeps == m_options.most_sweeps) m_done = true;
   }

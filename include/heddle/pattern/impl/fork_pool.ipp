@@ -243,9 +243,9 @@ class ForkPool::State {
 };
 
 HEDDLE_INLINE ForkPool::ForkPool(int threads, Trail* trail) {
-  expects(threads >= 1, [&] {
+  expects(threads >= 1 && threads <= most_threads, [&] {
     return ErrorInfo{"heddle::fork_join", "a program needs at least one thread",
-                     text("threads = ", threads)};
+                     text("threads = ", threads), text("use 1 to ", most_threads)};
   });
   m_state = std::make_unique<State>(threads, trail);
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -97,7 +98,7 @@ class StaleFixedPoint : private RankFixedPoint<T, System> {
   /// Starts the messages of the sweep that this rank has made. What is final has been sent before.
   void start() {
     const std::size_t ranks = this->m_workers.size();
-    m_exchanges.resize(static_cast<std::size_t>(m_freshness.age) + 1);
+    if (m_exchanges.size() <= static_cast<std::size_t>(m_freshness.age)) m_exchanges.emplace_back();
     Exchange& exchange = slot(++m_made);
     finish(exchange.sends);
     const auto& share = this->m_workers[this->m_self];
@@ -177,12 +178,13 @@ class StaleFixedPoint : private RankFixedPoint<T, System> {
   }
 
   [[nodiscard]] Exchange& slot(std::int64_t sweep) {
-    return m_exchanges[static_cast<std::size_t>(sweep) % m_exchanges.size()];
+    const std::size_t slots = static_cast<std::size_t>(m_freshness.age) + 1;
+    return m_exchanges[static_cast<std::size_t>(sweep - 1) % slots];
   }
 
   schedule::Freshness m_freshness;
-  std::vector<Range> m_shares;  ///< by rank
-  std::vector<Exchange> m_exchanges;
+  std::vector<Range> m_shares;        ///< by rank
+  std::deque<Exchange> m_exchanges;   ///< at most age + 1; messages refer to them
   std::int64_t m_made = 0;            ///< sweeps that this rank has made
   std::int64_t m_taken = 0;           ///< sweeps of which it has the messages of the others
   std::vector<std::int64_t> m_reads;  ///< by sweep from 1: the sweep whose values it read

@@ -57,18 +57,19 @@ struct FarmChunk {
   std::unique_ptr<AnyFarmOutcome> spare;
 };
 
-/// Returns the most items of a chunk. A lease begins when an item is taken, and a source that sees
-/// outcomes needs each as soon as it is there.
+/// Checks the options, and returns the most items of a chunk. A lease begins when an item is taken,
+/// and a source that sees outcomes needs each as soon as it is there.
 [[nodiscard]] inline int most_of_chunk(const FarmOptions& options) {
-  constexpr int most = 64;
-  if (options.lease > 0 || options.lag > 0 || options.workers < 1) return 1;
+  check_farm(options);
+  const int most = std::min(64, most_workers / options.workers);
+  if (options.lease > 0 || options.lag > 0) return 1;
   if (options.in_flight == 0) return most;
   return std::clamp(options.in_flight / options.workers / 2, 1, most);
 }
 
 /// Returns the options of a decider whose workers are the items of the chunks.
 [[nodiscard]] inline FarmOptions in_chunks(FarmOptions options, int most) {
-  if (options.in_flight == 0) options.in_flight = 4 * std::max(options.workers, 0);
+  if (options.in_flight == 0) options.in_flight = 4 * options.workers;
   options.workers *= most;
   return options;
 }
@@ -152,7 +153,7 @@ class ThreadFarm {
   void wait(std::optional<Seconds> until, std::unique_lock<std::mutex>& lock) {
     ++m_waiting;
     if (until)
-      m_changed.wait_for(lock, std::chrono::duration<double>(*until - steady_seconds()));
+      m_changed.wait_for(lock, std::chrono::duration<double>(time_left(*until)));
     else
       m_changed.wait(lock);
     --m_waiting;

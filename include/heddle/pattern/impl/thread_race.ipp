@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/impl/threads.hpp>
 #include <heddle/core/index.hpp>
@@ -72,10 +73,12 @@ HEDDLE_INLINE void keep_best(ThreadRace& race, const Walker& walker, FunctionRef
 
 HEDDLE_INLINE void thread_race(const RaceOptions& options,
                                FunctionRef<void(Walker&, ThreadRace&)> search) {
-  expects(options.walkers >= 1 && options.threads >= 0, [&] {
+  expects(options.walkers >= 1 && options.walkers <= most_threads && options.threads >= 0, [&] {
     return ErrorInfo{"heddle::race", "a race needs at least one walker and one thread",
-                     text("walkers = ", options.walkers, ", threads = ", options.threads)};
+                     text("walkers = ", options.walkers, ", threads = ", options.threads),
+                     text("use 1 to ", most_threads, " walkers, and 0 threads for one per walker")};
   });
+  expect_enumerator("heddle::race", "order", options.order, RaceOrder::by_work);
   const auto walkers = static_cast<std::uint32_t>(options.walkers);
   const std::uint32_t threads =
       options.threads == 0 ? walkers

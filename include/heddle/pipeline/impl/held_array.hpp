@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -15,6 +16,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/layout/index_set.hpp>
+#include <heddle/layout/layer_range.hpp>
 #include <heddle/pipeline/impl/stage_space.hpp>
 #include <heddle/pipeline/state.hpp>
 
@@ -27,6 +29,9 @@ struct ArrayInfo {
   Scalar type = Scalar::byte;
   std::int64_t whole = 0;
   IndexSet elements = {};  ///< on the rank
+  bool has_data = true;    ///< its pointer is not null
+  /// The layers that its stage has, of which it must be one.
+  LayerRange layers = {0, std::numeric_limits<int>::max()};
 
   [[nodiscard]] std::string called() const;  ///< such as "'weights' of layer 3"
   [[nodiscard]] Bytes bytes() const;
@@ -42,22 +47,22 @@ struct HeldArray {
   void write(const std::byte* host) const { space->copy_from_host(host, data, info.bytes()); }
 };
 
-/// Throws unless an array can be part of a model's state.
-void check_array(const ArrayInfo& array, const char* where);
+/// Returns why an array cannot be part of a model's state, or null if it can.
+[[nodiscard]] const char* fault_of(const ArrayInfo& array);
 
-/// Returns the arrays that `model` visits.
+/// Returns the arrays that `model` visits. ArrayNumbers checks them on all ranks.
 template <HasState M>
-[[nodiscard]] std::vector<HeldArray> held_arrays(M& model, const char* where) {
+[[nodiscard]] std::vector<HeldArray> held_arrays(M& model) {
   std::vector<HeldArray> held;
   model.visit_state([&](const auto& array) {
     using Array = std::remove_cvref_t<decltype(array)>;
     constexpr Scalar type = scalar_of<typename Array::value_type>;
     static_assert(type != Scalar::byte,
                   "heddle: a StateArray has elements that a Checkpoint takes");
-    held.push_back({{array.layer, array.name, type, array.whole, array.elements},
-                    reinterpret_cast<std::byte*>(array.data),
-                    &stage_space<typename Array::memory_space>()});
-    check_array(held.back().info, where);
+    held.push_back(
+        {{array.layer, array.name, type, array.whole, array.elements, array.data != nullptr},
+         reinterpret_cast<std::byte*>(array.data),
+         &stage_space<typename Array::memory_space>()});
   });
   return held;
 }

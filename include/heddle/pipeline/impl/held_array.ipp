@@ -7,7 +7,6 @@
 
 #include <string>
 
-#include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
@@ -23,15 +22,15 @@ HEDDLE_FULL_INLINE Bytes ArrayInfo::bytes() const {
   return static_cast<Bytes>(elements.size()) * size_of(type);
 }
 
-HEDDLE_FULL_INLINE void check_array(const ArrayInfo& array, const char* where) {
+HEDDLE_FULL_INLINE const char* fault_of(const ArrayInfo& array) {
   const auto intervals = array.elements.intervals();
-  expects(
-      intervals.empty() || (intervals.front().begin >= 0 && intervals.back().end <= array.whole),
-      [&] {
-        return ErrorInfo{
-            where, "visit_state() names elements outside of the array",
-            text("elements ", array.elements, " of ", array.whole, " of ", array.called())};
-      });
+  if (array.layer < array.layers.first || array.layer >= array.layers.last)
+    return "visit_state() names a layer that the stage does not have; a stage counts them from 0";
+  if (array.whole < 0) return "visit_state() names an array of fewer than 0 elements";
+  if (intervals.empty()) return nullptr;
+  if (intervals.front().begin < 0 || intervals.back().end > array.whole)
+    return "visit_state() names elements outside of the array";
+  return array.has_data ? nullptr : "visit_state() gives a null pointer for elements";
 }
 
 }  // namespace heddle::inline v0::impl

@@ -43,8 +43,8 @@ class HeldStages {
   /// it has a plan. A stage that has the same layers, samples and lines as before goes on with what
   /// it has learned, and the state of the others comes from the ranks that held their layers.
   /// @throws contract_error on every rank if the state cannot come, if a new stage does not name
-  ///         all of its parameters, or if it gives one name to two arrays; then the present stages
-  ///         stay.
+  ///         all of its parameters, or if it names arrays that it cannot have; then the present
+  ///         stages stay.
   void build(const Schedule& schedule, std::span<const LayerRange> layers, const MakeStage& make,
              FunctionRef<SampleRange(Stage)> samples_at, const PlannedMesh* mesh,
              const TransportRef& transport, const ExecuteOptions& options) {
@@ -152,9 +152,9 @@ class HeldStages {
       mine.note(held.number, bytes_without_name(arrays, held.stage->parameters(), bytes), bytes);
       after.insert(after.end(), arrays.begin(), arrays.end());
     }
-    mine.twice = named_twice(unpacked(packed(after))) != nullptr;
+    mine.broken = complaint_of(unpacked(packed(after)), 0, "").has_value();
     const auto ranks = all_gather_values<KeptState>(transport, std::span(&mine, 1), options);
-    if (std::ranges::any_of(ranks, [](const auto& rank) { return rank[0].twice; }))
+    if (std::ranges::any_of(ranks, [](const auto& rank) { return rank[0].broken; }))
       (void)ArrayNumbers("heddle::Stages").add(all_gather(transport, packed(after), options));
     if (!must_carry_state(ranks, m_traits.has_state)) return;
     std::vector<HeldArray> before;

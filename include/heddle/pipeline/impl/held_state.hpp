@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/layout/index_set.hpp>
@@ -26,12 +28,22 @@
 
 namespace heddle::inline v0::impl {
 
-/// Returns an array whose layer and name an earlier one has, or null if there is none.
-[[nodiscard]] inline const ArrayInfo* named_twice(std::span<const ArrayInfo> infos) {
+/// Returns what is wrong with the arrays of a rank, or nothing: an array that cannot be part of a
+/// model's state, or that has the layer and name of an earlier one.
+[[nodiscard]] inline std::optional<ErrorInfo> complaint_of(std::span<const ArrayInfo> infos,
+                                                           std::size_t rank, const char* where) {
   std::set<std::pair<int, std::string_view>> names;
-  for (const ArrayInfo& info : infos)
-    if (!names.emplace(info.layer, info.name).second) return &info;
-  return nullptr;
+  for (const ArrayInfo& info : infos) {
+    if (const char* const fault = fault_of(info))
+      return ErrorInfo{where, fault,
+                       text("elements ", info.elements, " of ", info.whole, " of ", info.called(),
+                            " on rank ", rank)};
+    if (!names.emplace(info.layer, info.name).second)
+      return ErrorInfo{where, "visit_state() uses a name twice",
+                       text("array ", info.called(), " on rank ", rank),
+                       "give every array of a layer a name of its own"};
+  }
+  return std::nullopt;
 }
 
 /// Host memory that is aligned for any element.
@@ -80,6 +92,9 @@ void append(std::vector<std::byte>& out, N number) {
     append(out, std::int64_t{info.layer});
     append(out, static_cast<std::int64_t>(info.type));
     append(out, info.whole);
+    append(out, std::int64_t{info.has_data});
+    append(out, std::int64_t{info.layers.first});
+    append(out, std::int64_t{info.layers.last});
     append(out, static_cast<std::int64_t>(info.name.size()));
     for (const char c : info.name) append(out, c);
     append(out, static_cast<std::int64_t>(info.elements.intervals().size()));
@@ -106,6 +121,9 @@ void append(std::vector<std::byte>& out, N number) {
     info.layer = static_cast<int>(number());
     info.type = static_cast<Scalar>(number());
     info.whole = number();
+    info.has_data = number() != 0;
+    info.layers.first = static_cast<int>(number());
+    info.layers.last = static_cast<int>(number());
     const auto length = static_cast<std::size_t>(number());
     info.name.assign(reinterpret_cast<const char*>(bytes.data()) + at, length);
     at += length;
@@ -123,19 +141,15 @@ class ArrayNumbers {
   explicit ArrayNumbers(const char* where) : m_where(where) {}
 
   /// Returns what each rank holds. Arrays that are new get the next numbers.
-  /// @throws contract_error if a rank has two arrays of one name in a layer, of which one would be
-  ///         lost, or if ranks see different arrays of one name.
+  /// @throws contract_error with the complaint_of() a rank, or if ranks see different arrays of one
+  /// name.
   [[nodiscard]] std::vector<std::vector<plan::HeldElements>> add(
       const std::vector<std::vector<std::byte>>& by_rank) {
     std::vector<std::vector<plan::HeldElements>> all(by_rank.size());
     for (std::size_t r = 0; r < by_rank.size(); ++r) {
       const std::vector<ArrayInfo> infos = unpacked(by_rank[r]);
-      const ArrayInfo* const twice = named_twice(infos);
-      expects(twice == nullptr, [&] {
-        return ErrorInfo{m_where, "visit_state() uses a name twice",
-                         text("array ", twice->called(), " on rank ", r),
-                         "give every array of a layer a name of its own"};
-      });
+      if (std::optional<ErrorInfo> complaint = complaint_of(infos, r, m_where))
+        throw contract_error(*std::move(complaint));
       for (const ArrayInfo& info : infos) all[r].push_back({number(info, r), info.elements});
     }
     return all;

@@ -7,6 +7,7 @@
 /// layers.
 
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,12 @@ namespace heddle::inline v0::impl {
 /// The numbers of a sample before and after a layer, and the number of its parameters.
 struct LayerNumbers {
   std::size_t inputs, outputs, parameters;
+};
+
+/// A pointer in a call of a stage, by the name of the member.
+struct NamedPointer {
+  const char* name;
+  bool is_set;
 };
 
 /// The places of the values of a chain of layers, and the samples that it gets in a step. All sizes
@@ -51,6 +58,9 @@ class LayerChain {
   /// Takes the shapes of a step's data. @throws contract_error as LayerStage::begin_step().
   void begin_step(std::size_t input_rows, std::size_t input_columns, std::size_t target_rows);
   [[nodiscard]] const std::optional<std::size_t>& microbatches() const { return m_microbatches; }
+  /// Checks a call of the stage: its microbatch is one of the step, if the number is known, and its
+  /// pointers are set. @throws contract_error that names the entry.
+  void check_call(const char* call, Item item, std::initializer_list<NamedPointer> pointers) const;
   /// Returns the samples of a microbatch. @throws contract_error if the schedule has another
   /// number.
   [[nodiscard]] std::size_t rows(Item item, std::size_t scheduled) const;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -51,6 +52,26 @@ HEDDLE_FULL_INLINE void LayerChain::check() const {
         text(m_place.microbatches, " microbatches, ", m_place.rows, " rows, sizes:", sizes),
         "use schedule::microbatch_sizes()"};
   });
+  // The largest memory of a stage has the outputs of all layers, the gradient of the loss, and a
+  // gradient of all parameters for each sample.
+  std::size_t elements = m_layers.front().inputs;
+  bool fits = true;
+  const auto add = [&](std::size_t more) {
+    fits = fits && !__builtin_add_overflow(elements, more, &elements);
+  };
+  for (const LayerNumbers& layer : m_layers) {
+    add(layer.outputs);
+    add(layer.outputs);
+    add(layer.parameters);
+  }
+  constexpr std::size_t most = std::size_t{1} << 48;
+  expects(fits && elements <= most && m_place.rows <= most / std::max<std::size_t>(elements, 1),
+          [&] {
+            return ErrorInfo{where, "the samples of a microbatch are too large",
+                             text("rows = ", m_place.rows, ", at most ", elements,
+                                  " elements for each; expected a product of at most 2^48"),
+                             "see whether LayerPlace::rows was a negative number"};
+          });
   for (std::size_t l = 1; l < m_layers.size(); ++l)
     expects(m_layers[l].inputs == m_layers[l - 1].outputs, [&] {
       return ErrorInfo{where, "a layer must have as many inputs as the one before has outputs",
@@ -127,6 +148,21 @@ HEDDLE_FULL_INLINE std::size_t LayerChain::begin_of(Item item) const {
   std::size_t begin = 0;
   for (std::size_t m = 0; m < +item; ++m) begin += static_cast<std::size_t>(m_place.sizes[m]);
   return begin;
+}
+
+HEDDLE_FULL_INLINE void LayerChain::check_call(const char* call, Item item,
+                                               std::initializer_list<NamedPointer> pointers) const {
+  const std::size_t count = m_microbatches.value_or(static_cast<std::size_t>(-1));
+  expects(+item < count, [&] {
+    return ErrorInfo{"heddle::LayerStage", "the step has fewer microbatches",
+                     text(call, ": item = ", item, " of ", count),
+                     "begin the step with the data of all its microbatches"};
+  });
+  for (const NamedPointer& each : pointers)
+    expects(each.is_set, [&] {
+      return ErrorInfo{"heddle::LayerStage", "a call lacks memory",
+                       text(call, ": ", each.name, " is null")};
+    });
 }
 
 HEDDLE_FULL_INLINE std::size_t LayerChain::rows(Item item, std::size_t scheduled) const {
