@@ -27,8 +27,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/transport.hpp>
-#include <heddle/memory/message_memory.hpp>
-#include <heddle/memory/space.hpp>
+#include <heddle/memory/impl/message_room.hpp>
 #include <heddle/schedule/list_place.hpp>
 
 namespace heddle::inline v0 {
@@ -39,7 +38,7 @@ namespace impl {
 template <class MemorySpace>
 [[nodiscard]] bool handed_over(DevicePath path, const void* data) {
   return path == DevicePath::direct ||
-         (path == DevicePath::owned && memory::message_memory<MemorySpace>().owns(data));
+         (path == DevicePath::owned && memory::impl::in_message_memory<MemorySpace>(data));
 }
 
 }  // namespace impl
@@ -56,13 +55,13 @@ class DeviceTransport {
   static_assert(Kokkos::is_memory_space_v<MemorySpace>,
                 "heddle::DeviceTransport: name the Kokkos memory space of the buffers");
 
-  static constexpr bool on_host = memory::impl::on_host<MemorySpace>;
+  static constexpr bool on_host =
+      static_cast<bool>(Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemorySpace>::accessible);
   using HostMemory = impl::HostMemoryBeside<MemorySpace>;
-  using Block = Kokkos::View<std::byte*, HostMemory>;
 
   /// The host memory of a staged message. It is in a slot that is reused.
   struct Slot {
-    Block block;
+    memory::impl::Room block;
     Bytes bytes = 0;
     std::byte* target = nullptr;  ///< where a received message goes; null for a send
   };
@@ -106,7 +105,7 @@ class DeviceTransport {
   /// Returns the bytes of host memory that staged messages have allocated so far.
   [[nodiscard]] Bytes staging_bytes() const {
     Bytes bytes = 0;
-    for (const Slot& slot : m_slots) bytes += slot.block.size();
+    for (const Slot& slot : m_slots) bytes += slot.block.bytes;
     return bytes;
   }
 
@@ -178,11 +177,11 @@ class DeviceTransport {
   template <class Start>
   [[nodiscard]] Request through(Bytes bytes, Start&& start) {
     auto chosen = m_free.begin();
-    while (chosen != m_free.end() && (*chosen)->block.size() < bytes) ++chosen;
+    while (chosen != m_free.end() && (*chosen)->block.bytes < bytes) ++chosen;
     if (chosen == m_free.end()) {
       if (m_free.empty()) m_free.push_back(&m_slots.emplace_back());
       chosen = m_free.end() - 1;
-      (*chosen)->block = memory::message_buffer<HostMemory>("heddle::comm::staging", bytes);
+      (*chosen)->block = memory::impl::message_room<HostMemory>("heddle::comm::staging", bytes);
     }
     Slot& slot = **chosen;
     slot.bytes = bytes;
@@ -206,8 +205,8 @@ auto DeviceTransport<T, MemorySpace>::send(Rank peer, Lane lane, const std::byte
   if (bytes == 0 || impl::handed_over<MemorySpace>(m_path, data))
     return Request(m_inner->send(peer, lane, data, bytes));
   return through(bytes, [&](Slot& slot) {
-    copy(HostBytes(slot.block.data(), bytes), ConstDeviceBytes(data, bytes));
-    return m_inner->send(peer, lane, slot.block.data(), bytes);
+    copy(HostBytes(slot.block.data, bytes), ConstDeviceBytes(data, bytes));
+    return m_inner->send(peer, lane, slot.block.data, bytes);
   });
 }
 
@@ -218,7 +217,7 @@ auto DeviceTransport<T, MemorySpace>::receive(Rank peer, Lane lane, std::byte* d
     return Request(m_inner->receive(peer, lane, data, bytes));
   return through(bytes, [&](Slot& slot) {
     slot.target = data;
-    return m_inner->receive(peer, lane, slot.block.data(), bytes);
+    return m_inner->receive(peer, lane, slot.block.data, bytes);
   });
 }
 
@@ -228,7 +227,7 @@ bool DeviceTransport<T, MemorySpace>::test(Request& request) {
   if (Slot* const slot = std::exchange(request.m_slot, nullptr)) {
     m_free.push_back(slot);
     if (slot->target != nullptr)
-      copy(DeviceBytes(slot->target, slot->bytes), ConstHostBytes(slot->block.data(), slot->bytes));
+      copy(DeviceBytes(slot->target, slot->bytes), ConstHostBytes(slot->block.data, slot->bytes));
   }
   return true;
 }

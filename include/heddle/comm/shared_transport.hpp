@@ -21,7 +21,6 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/execute/program.hpp>
 #include <heddle/execute/shared_blocks.hpp>
 #include <heddle/schedule/list_place.hpp>
 
@@ -43,9 +42,6 @@ struct SharedOptions {
 /// first share() or destructor after all ranks have released their blocks. After an abort windows
 /// are not freed, because that is collective.
 class SharedTransport {
-  static_assert(ProgressCounter::is_always_lock_free,
-                "heddle::SharedTransport: processes see each other's progress without locks");
-
  public:
   /// A message in flight; see MpiTransport.
   using Request = MpiTransport::Request;

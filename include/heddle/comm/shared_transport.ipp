@@ -32,9 +32,13 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/await.hpp>
 #include <heddle/execute/idle.hpp>
+#include <heddle/execute/program.hpp>
 #include <heddle/execute/shared_blocks.hpp>
 
 namespace heddle::inline v0 {
+
+static_assert(ProgressCounter::is_always_lock_free,
+              "heddle::SharedTransport: processes see each other's progress without locks");
 
 HEDDLE_FULL_INLINE SharedTransport::SharedTransport(MPI_Comm comm, SharedOptions options)
     : m_messages(comm, options.messages),

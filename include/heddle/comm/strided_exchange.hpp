@@ -7,12 +7,10 @@
 /// table gives as the fastest. It is for programs that send parts of Views themselves. The halos
 /// and redistributions of tensors are Schedules, which also accept such a table.
 
-#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <optional>
 #include <ostream>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,7 +30,7 @@
 #include <heddle/kernel/pack.hpp>
 #include <heddle/layout/path_table.hpp>
 #include <heddle/layout/strided_block.hpp>
-#include <heddle/memory/message_memory.hpp>
+#include <heddle/memory/impl/message_room.hpp>
 
 namespace heddle::inline v0 {
 
@@ -60,8 +58,38 @@ namespace impl {
 /// expect_usable().
 [[nodiscard]] PathTable paths_of(const StridedOptions& options, const BoxMemory& memory);
 
-/// Returns the bytes of the blocks, for a message.
-[[nodiscard]] std::string bytes_listed(const std::vector<StridedBlock>& blocks);
+/// Throws if the boxes that a rank sends to itself differ in size from those that it receives.
+/// Returns the bytes of the largest.
+[[nodiscard]] Bytes expect_same_sizes(const std::vector<StridedBlock>& sends,
+                                      const std::vector<StridedBlock>& receives);
+
+/// Bytes that a View refers to.
+template <class Byte, class Memory>
+using BytesIn = Kokkos::View<Byte*, Memory, Kokkos::MemoryUnmanaged>;
+
+/// Puts the boxes around `from` in one piece, unless MPI does. Queued in `exec`; on host cores it
+/// is done when this returns.
+template <kernel::ExecutionSpace Exec>
+void pack(const Exec& exec, const StridedMessage& message, const std::byte* from) {
+  using Memory = typename Exec::memory_space;
+  if (message.packed() == nullptr) return;
+  kernel::pack(exec, message.blocks(), from, message.packed());
+  if (message.staged() != nullptr)
+    Kokkos::deep_copy(
+        exec, BytesIn<std::byte, HostMemoryBeside<Memory>>(message.staged(), message.bytes()),
+        BytesIn<const std::byte, Memory>(message.packed(), message.bytes()));
+}
+/// Puts the piece, which has come, to the boxes around `to`, likewise.
+template <kernel::ExecutionSpace Exec>
+void unpack(const Exec& exec, const StridedMessage& message, std::byte* to) {
+  using Memory = typename Exec::memory_space;
+  if (message.packed() == nullptr) return;
+  if (message.staged() != nullptr)
+    Kokkos::deep_copy(
+        exec, BytesIn<std::byte, Memory>(message.packed(), message.bytes()),
+        BytesIn<const std::byte, HostMemoryBeside<Memory>>(message.staged(), message.bytes()));
+  kernel::unpack(exec, message.blocks(), message.packed(), to);
+}
 
 }  // namespace impl
 
@@ -96,19 +124,8 @@ class StridedExchange {
     const PathTable paths = impl::paths_of(m_options, impl::box_memory<Exec>());
     sort(std::move(sends), m_sends, m_own_sends, paths);
     sort(std::move(receives), m_receives, m_own_receives, paths);
-    expects(
-        std::ranges::equal(m_own_sends, m_own_receives, {}, &StridedBlock::bytes,
-                           &StridedBlock::bytes),
-        [&] {
-          return ErrorInfo{
-              where,
-              "the boxes that this rank sends to itself differ in size from those that it receives",
-              text("sends ", impl::bytes_listed(m_own_sends), ", receives ",
-                   impl::bytes_listed(m_own_receives))};
-        });
-    Bytes most = 0;
-    for (const StridedBlock& block : m_own_sends) most = std::max(most, block.bytes());
-    if (most > 0) m_own = memory::message_buffer<Memory>("heddle::comm::strided_own", most);
+    const Bytes most = impl::expect_same_sizes(m_own_sends, m_own_receives);
+    if (most > 0) m_own = memory::impl::message_room<Memory>("heddle::comm::strided_own", most);
   }
   StridedExchange(const StridedExchange&) = delete;
   StridedExchange& operator=(const StridedExchange&) = delete;
@@ -144,7 +161,7 @@ class StridedExchange {
         message.open = true;
       }
       for (Message& message : m_sends) {
-        message.boxes.pack(exec, from);
+        impl::pack(exec, message.boxes, from);
         // Host cores are done when pack() returns: the first message goes while they pack the next.
         if constexpr (kernel::runs_on_host<Exec>) send(message, from);
       }
@@ -153,8 +170,8 @@ class StridedExchange {
         for (Message& message : m_sends) send(message, from);
       }
       for (std::size_t i = 0; i < m_own_sends.size(); ++i) {
-        kernel::pack(exec, m_own_sends[i], from, m_own.data());
-        kernel::unpack(exec, m_own_receives[i], m_own.data(), to);
+        kernel::pack(exec, m_own_sends[i], from, m_own.data);
+        kernel::unpack(exec, m_own_receives[i], m_own.data, to);
       }
       return true;
     });
@@ -226,7 +243,7 @@ class StridedExchange {
   /// A message to or from another rank.
   struct Message {
     Rank peer;
-    impl::StridedMessage<Memory> boxes;
+    impl::StridedMessage boxes;
     bool receives = false;
     MpiTransport::Request request = {};
     bool open = false;
@@ -247,7 +264,8 @@ class StridedExchange {
       }
       std::vector<StridedBlock> boxes{std::move(move.block)};
       const StridedPath path = impl::path_of(boxes, paths);
-      messages.push_back({move.peer, {std::move(boxes), path}, &messages == &m_receives});
+      messages.push_back({move.peer, impl::strided_message<Memory>(std::move(boxes), path),
+                          &messages == &m_receives});
     }
   }
 
@@ -258,7 +276,7 @@ class StridedExchange {
   /// Finishes a complete message. A received one is unpacked to its destination.
   void arrive(Message& message) {
     message.open = false;
-    if (message.receives) message.boxes.unpack(*m_exec, m_to);
+    if (message.receives) impl::unpack(*m_exec, message.boxes, m_to);
   }
 
   void end() {
@@ -292,7 +310,7 @@ class StridedExchange {
   StridedOptions m_options;
   std::vector<Message> m_sends, m_receives;
   std::vector<StridedBlock> m_own_sends, m_own_receives;
-  Kokkos::View<std::byte*, Memory> m_own;  ///< data from this rank to itself, one box at a time
+  memory::impl::Room m_own;  ///< data from this rank to itself, one box at a time
   std::optional<Exec> m_exec;
   std::byte* m_to = nullptr;
   bool m_under_way = false;

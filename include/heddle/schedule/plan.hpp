@@ -11,7 +11,6 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include <heddle/core/codec.hpp>
@@ -87,13 +86,7 @@ struct Plan {
   [[nodiscard]] const std::optional<Codec>& cast_after(std::size_t stage) const;
 
   /// Returns true if both plans are executed alike: all members are equal but for the prediction.
-  friend bool operator==(const Plan& a, const Plan& b) {
-    const auto members = [](const Plan& p) {
-      return std::tie(p.stages, p.microbatches, p.schedule, p.casts, p.sharding, p.shard_node,
-                      p.shard_pair, p.attention, p.buckets);
-    };
-    return members(a) == members(b);
-  }
+  friend bool operator==(const Plan& a, const Plan& b);
   /// Prints the plan, one line for each stage and one for the prediction.
   friend std::ostream& operator<<(std::ostream& out, const Plan& plan);
 };

@@ -13,6 +13,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -207,6 +208,14 @@ class PlanCheck {
 };
 
 }  // namespace impl
+
+HEDDLE_INLINE bool operator==(const Plan& a, const Plan& b) {
+  const auto members = [](const Plan& p) {
+    return std::tie(p.stages, p.microbatches, p.schedule, p.casts, p.sharding, p.shard_node,
+                    p.shard_pair, p.attention, p.buckets);
+  };
+  return members(a) == members(b);
+}
 
 HEDDLE_INLINE std::int64_t Plan::microbatch_samples() const {
   std::int64_t sum = 0;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <utility>
 
+#include <heddle/collective/impl/instance_in.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/kernel/view.hpp>
@@ -21,6 +22,7 @@
 #include <heddle/sequence/sequence_axes.hpp>
 #include <heddle/sequence/sequence_options.hpp>
 #include <heddle/sequence/sequence_shape.hpp>
+#include <heddle/tensor/impl/exchange_performer.hpp>
 
 namespace heddle::inline v0 {
 
@@ -71,8 +73,13 @@ class SequenceLine : public SequenceAxes {
                                         .head_width = shape.heads.head_width,
                                         .qkv = qkv,
                                         .to_tokens = to_tokens};
-    heads()->template attached<impl::HeadExchanges>().template run<Real>(exec, wanted, from, to,
-                                                                         execute());
+    using MemorySpace = typename Exec::memory_space;
+    // The array "from" is only read.
+    heads()->template attached<impl::HeadExchanges>().run(
+        impl::InstanceIn<Exec, MemorySpace>(exec), impl::exchange_space<MemorySpace>, wanted,
+        scalar_of<Real>,
+        {reinterpret_cast<std::byte*>(const_cast<Real*>(from)), reinterpret_cast<std::byte*>(to)},
+        execute());
   }
 
   /// Returns the scratch memory, which this line shares with its copies.

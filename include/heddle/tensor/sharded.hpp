@@ -6,14 +6,12 @@
 /// Sharded: a tensor whose elements are distributed over the ranks of a mesh. Each rank's elements
 /// are in a plain View.
 
-#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -22,14 +20,54 @@
 
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/device_mesh.hpp>
-#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/layout/index_set.hpp>
 #include <heddle/layout/layout.hpp>
+#include <heddle/layout/placement.hpp>
 #include <heddle/tensor/impl/merge_by.hpp>
 
 namespace heddle::inline v0 {
+
+/// A Sharded of elements of any type. Copies share the elements.
+class AnySharded {
+ public:
+  /// Returns the layout, which says which rank holds which elements.
+  [[nodiscard]] const Layout& layout() const noexcept { return m_layout; }
+  /// Returns the communicator of the tensor.
+  [[nodiscard]] const Communicator& comm() const noexcept { return *m_comm; }
+  /// Returns this rank's position on the layout's mesh, or nullopt if this rank has no elements.
+  [[nodiscard]] std::optional<Rank> here() const noexcept { return m_here; }
+  /// Returns true if the two are copies of one Sharded. All ranks get the same answer, also ranks
+  /// without elements.
+  [[nodiscard]] bool shares(const AnySharded& other) const noexcept {
+    return m_identity == other.m_identity;
+  }
+  /// Returns the indices of dimension `dim` that this rank owns: position l of owned() along `dim`
+  /// is the element with index `indices(dim)[l]` of the tensor.
+  [[nodiscard]] IndexSet indices(std::size_t dim) const;
+
+ protected:
+  /// Constructs a tensor of `dims` dimensions, whose elements `can_merge` as it says.
+  AnySharded(const Communicator& comm, Layout layout, std::size_t dims, bool (*can_merge)(Merge));
+
+  /// Returns the extents of this rank's part, including halos. They are 0 on other ranks.
+  [[nodiscard]] std::array<std::size_t, 8> extents_here() const;
+  /// Throws if this rank's part has other extents, or gaps between its elements.
+  void expect_part(const std::array<std::size_t, 8>& extents, std::size_t elements,
+                   std::size_t span) const;
+  /// Throws if an axis is Partial.
+  void expect_values(const char* asked, const char* of_parts) const;
+  /// Returns the positions of `extent` in dimension `dim` that are not in a halo.
+  [[nodiscard]] Kokkos::pair<std::size_t, std::size_t> inner(std::size_t dim,
+                                                             std::size_t extent) const;
+
+ private:
+  const Communicator* m_comm;
+  Layout m_layout;
+  std::optional<Rank> m_here;
+  std::shared_ptr<const std::byte> m_identity;
+};
 
 /// A tensor of 1 to 8 dimensions, distributed over the ranks of a communicator as its Layout says.
 /// `Data` is the data type of a View, such as `double**` for two dimensions, and `Space` is its
@@ -42,7 +80,7 @@ namespace heddle::inline v0 {
 /// layout, because they take part in its operations. This includes ranks that are not in the
 /// layout's mesh; they have no elements. The mesh or communicator must outlive the tensor.
 template <class Data, class Space = Kokkos::DefaultExecutionSpace>
-class Sharded {
+class Sharded : public AnySharded {
  public:
   /// The View of a rank's elements, without gaps; the last dimension is the fastest.
   using View = Kokkos::View<Data, Kokkos::LayoutRight, typename Space::memory_space>;
@@ -74,10 +112,10 @@ class Sharded {
   ///         of the layout, or if an axis is Partial and the elements cannot be merged as it says,
   ///         because they cannot be added or multiplied, or have no order.
   Sharded(const Communicator& comm, Layout layout)
-      : m_comm(&comm), m_layout(std::move(layout)), m_here(m_layout.rank_here(comm.rank())) {
-    check();
+      : AnySharded(comm, std::move(layout), dims, &impl::can_merge<Element>) {
     Kokkos::LayoutRight extents;
-    std::ranges::copy(extents_here(), extents.dimension);
+    const auto here = extents_here();
+    for (std::size_t dim = 0; dim < dims; ++dim) extents.dimension[dim] = here[dim];
     m_view = View("heddle::tensor::sharded", extents);
   }
   /// Constructs a tensor from existing elements. `mine` is the View of this rank's elements,
@@ -85,37 +123,11 @@ class Sharded {
   /// @throws contract_error in the same cases, and on a rank whose View has other extents or has
   ///         gaps, for example a subview.
   Sharded(const Communicator& comm, Layout layout, View mine)
-      : m_comm(&comm),
-        m_layout(std::move(layout)),
-        m_here(m_layout.rank_here(comm.rank())),
+      : AnySharded(comm, std::move(layout), dims, &impl::can_merge<Element>),
         m_view(std::move(mine)) {
-    check();
-    const auto extents = extents_here();
-    for (std::size_t dim = 0; dim < dims; ++dim)
-      expects(m_view.extent(dim) == extents[dim], [&] {
-        return ErrorInfo{where, "the View has other extents than this rank's part of the tensor",
-                         text("dimension ", dim, ": ", m_view.extent(dim), ", expected ",
-                              extents[dim], ", ", m_layout),
-                         "ask the layout for the extents() of its rank_here(); elsewhere they "
-                         "are 0"};
-      });
-    expects(m_view.span_is_contiguous(), [&] {
-      return ErrorInfo{where, "the View has gaps between its elements",
-                       text(m_view.span(), " places for ", m_view.size(), " elements"),
-                       "copy them into a View of their own"};
-    });
-  }
-
-  /// Returns the layout, which says which rank holds which elements.
-  [[nodiscard]] const Layout& layout() const noexcept { return m_layout; }
-  /// Returns the communicator of the tensor.
-  [[nodiscard]] const Communicator& comm() const noexcept { return *m_comm; }
-  /// Returns this rank's position on the layout's mesh, or nullopt if this rank has no elements.
-  [[nodiscard]] std::optional<Rank> here() const noexcept { return m_here; }
-  /// Returns true if the two are copies of one Sharded. All ranks get the same answer, also ranks
-  /// without elements.
-  [[nodiscard]] bool shares(const Sharded& other) const noexcept {
-    return m_identity == other.m_identity;
+    std::array<std::size_t, 8> extents = {};
+    for (std::size_t dim = 0; dim < dims; ++dim) extents[dim] = m_view.extent(dim);
+    expect_part(extents, m_view.size(), m_view.span());
   }
 
   /// Returns this rank's elements with their halos. @throws contract_error if an axis is Partial.
@@ -134,62 +146,17 @@ class Sharded {
   /// Returns the same View as parts(), without halos.
   [[nodiscard]] auto owned_parts() const { return inner(std::make_index_sequence<dims>()); }
 
-  /// Returns the indices of dimension `dim` that this rank owns: position l of owned() along `dim`
-  /// is the element with index `indices(dim)[l]` of the tensor.
-  [[nodiscard]] IndexSet indices(std::size_t dim) const {
-    return m_here ? m_layout.indices(*m_here, dim) : IndexSet();
-  }
-
  private:
-  static constexpr const char* where = "heddle::Sharded";
-
-  void check() const {
-    expects(m_layout.dims() == dims, [&] {
-      return ErrorInfo{where, "the layout has another number of dimensions",
-                       text(m_layout, ", expected ", dims),
-                       text("make a layout of ", dims, " sizes, or a Sharded of another Data")};
-    });
-    for (const Rank rank : m_layout.ranks())
-      expects(+rank < static_cast<std::size_t>(m_comm->size()), [&] {
-        return ErrorInfo{
-            where, "the communicator lacks a rank of the layout",
-            text("rank ", rank, " of ", m_comm->size(), ", ", m_layout),
-            "use a communicator with all of the layout's ranks, or a Layout on other ranks"};
-      });
-    expects(!m_layout.partial() || impl::can_merge<Element>(*m_layout.partial()), [&] {
-      return ErrorInfo{where, "a Partial placement needs elements that can be added",
-                       text(m_layout), "use Shard or Replicate"};
-    });
-  }
-  [[nodiscard]] std::array<std::size_t, dims> extents_here() const {
-    std::array<std::size_t, dims> extents = {};
-    if (!m_here) return extents;
-    const std::vector<std::int64_t> mine = m_layout.extents(*m_here);
-    for (std::size_t dim = 0; dim < dims; ++dim) extents[dim] = static_cast<std::size_t>(mine[dim]);
-    return extents;
-  }
-
-  void expect_values(const char* asked, const char* of_parts) const {
-    expects(!m_layout.partial(), [&] {
-      return ErrorInfo{asked, "the layout has a Partial axis, so the elements are not summed yet",
-                       text(m_layout),
-                       text("redistribute to Shard or Replicate, or ask for the ", of_parts)};
-    });
-  }
   template <std::size_t... dim>
   [[nodiscard]] auto inner(std::index_sequence<dim...>) const {
-    return Kokkos::subview(m_view, inner(dim)...);
-  }
-  [[nodiscard]] Kokkos::pair<std::size_t, std::size_t> inner(std::size_t dim) const {
-    const auto halo = m_here ? static_cast<std::size_t>(m_layout.halo(dim)) : 0;
-    return {halo, m_view.extent(dim) - halo};
+    return Kokkos::subview(m_view, AnySharded::inner(dim, m_view.extent(dim))...);
   }
 
-  const Communicator* m_comm;
-  Layout m_layout;
-  std::optional<Rank> m_here;
   View m_view;
-  std::shared_ptr<const std::byte> m_identity = std::make_shared<const std::byte>();
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_DEFINES_TENSOR
+#include <heddle/tensor/sharded.ipp>
+#endif

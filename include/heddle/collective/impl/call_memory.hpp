@@ -6,7 +6,6 @@
 /// What a collective call does with memory of a memory space, whatever its execution space is.
 
 #include <memory>
-#include <string_view>
 
 #include <Kokkos_Core.hpp>
 
@@ -22,10 +21,6 @@ namespace impl {
 
 class Performer;
 struct PerformerKey;
-
-/// Returns memory of memory::message_memory().
-template <class MemorySpace>
-[[nodiscard]] Room message_room(std::string_view label, Bytes bytes);
 
 /// Returns memory of zeros.
 template <class MemorySpace>
@@ -46,7 +41,7 @@ template <class MemorySpace>
 
 // The definitions for host memory are compiled in heddle::compiled. Devices have other memory.
 #if HEDDLE_DEFINES_COLLECTIVE || defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP) || \
-    defined(KOKKOS_ENABLE_SYCL) || defined(KOKKOS_ENABLE_OPENACC) ||                        \
+    defined(KOKKOS_ENABLE_SYCL) || defined(KOKKOS_ENABLE_OPENACC) ||                          \
     defined(KOKKOS_ENABLE_OPENMPTARGET) || defined(KOKKOS_ENABLE_NEXTSILICON)
 #include <heddle/collective/impl/call_memory.ipp>
 #endif

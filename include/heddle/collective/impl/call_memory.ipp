@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <string_view>
 
 #include <Kokkos_Core.hpp>
 
@@ -16,16 +15,9 @@
 #include <heddle/comm/device_transport.hpp>
 #include <heddle/comm/gpu_aware.hpp>
 #include <heddle/core/linkage.hpp>
-#include <heddle/memory/message_memory.hpp>
 #include <heddle/memory/space.hpp>
 
 namespace heddle::inline v0::impl {
-
-template <class MemorySpace>
-Room message_room(std::string_view label, Bytes bytes) {
-  const auto view = memory::message_buffer<MemorySpace>(label, bytes);
-  return {view.data(), bytes, std::make_shared<decltype(view)>(view)};
-}
 
 template <class MemorySpace>
 Room zeroed_room(const char* label, Bytes bytes) {
@@ -47,7 +39,6 @@ std::shared_ptr<Performer> performer_in(const PerformerKey& key, MpiTransport& t
 }
 
 #if !HEDDLE_FULL_HEADER_ONLY
-template Room message_room<Kokkos::HostSpace>(std::string_view, Bytes);
 template Room zeroed_room<Kokkos::HostSpace>(const char*, Bytes);
 template bool mpi_takes<Kokkos::HostSpace>(const std::byte*);
 template std::shared_ptr<Performer> performer_in<Kokkos::HostSpace>(const PerformerKey&,

@@ -104,7 +104,7 @@ HEDDLE_FULL_INLINE void CallView::fetch(const Instance& by, bool computes) {
   pack(by);
   if (by.on_host() || m_use == ViewUse::none || (!computes && by.mpi_takes(m_data))) return;
   if (m_mirror.bytes != bytes())
-    m_mirror = message_room<Kokkos::HostSpace>("heddle::collective::mirror", bytes());
+    m_mirror = memory::impl::message_room<Kokkos::HostSpace>("heddle::collective::mirror", bytes());
   m_mirrored = true;
   if (reads() || m_has_part) by.fetch(m_data, m_mirror.data, bytes());
 }

@@ -16,6 +16,7 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/memory/impl/message_room.hpp>
 
 namespace heddle::inline v0 {
 
@@ -32,12 +33,7 @@ struct PerformerKey;
 /// codec keeps errors.
 using CallMemory = std::array<std::byte*, 3>;
 
-/// Memory that lives as long as it or a copy of it.
-struct Room {
-  std::byte* data = nullptr;
-  Bytes bytes = 0;
-  std::shared_ptr<const void> owner = {};
-};
+using memory::impl::Room;
 
 /// A reduction in the words of MPI. The operation is MPI_OP_NULL if MPI does not know it.
 struct MpiReduction {

@@ -31,6 +31,7 @@
 #include <heddle/kernel/pack.hpp>
 #include <heddle/kernel/view.hpp>
 #include <heddle/layout/strided_block.hpp>
+#include <heddle/memory/impl/message_room.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
@@ -187,7 +188,7 @@ void InstanceIn<Exec, MemorySpace>::give(const std::byte* host, std::byte* into,
 
 template <class Exec, class MemorySpace>
 Room InstanceIn<Exec, MemorySpace>::room(std::string_view label, Bytes bytes) const {
-  return message_room<MemorySpace>(label, bytes);
+  return memory::impl::message_room<MemorySpace>(label, bytes);
 }
 
 template <class Exec, class MemorySpace>

@@ -22,7 +22,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/slice.hpp>
-#include <heddle/memory/message_memory.hpp>
+#include <heddle/memory/impl/message_room.hpp>
 #include <heddle/memory/space.hpp>
 #include <heddle/schedule/schedule.hpp>
 
@@ -54,7 +54,7 @@ class PerformerIn final : public Performer {
   Schedule m_schedule;
   std::vector<std::pair<BufferId, std::size_t>> m_bound;  ///< and the number of its memory
   Bytes m_kept = 0;                                       ///< bytes of the third that are in use
-  std::vector<Kokkos::View<std::byte*, MemorySpace>> m_scratch;
+  std::vector<memory::impl::Room> m_scratch;
   Executor<Carrier> m_executor;  // refers to those above
 };
 
@@ -103,7 +103,7 @@ void PerformerIn<MemorySpace>::abort(const std::string& doing, const char* reaso
 template <class MemorySpace>
 Bytes PerformerIn<MemorySpace>::scratch() const noexcept {
   Bytes bytes = 0;
-  for (const auto& view : m_scratch) bytes += view.size();
+  for (const memory::impl::Room& room : m_scratch) bytes += room.bytes;
   return bytes;
 }
 
@@ -112,8 +112,8 @@ std::byte* PerformerIn<MemorySpace>::bind(BufferId id, const Buffer& buffer) {
   if (buffer.transient) {
     if (buffer.bytes == 0) return nullptr;
     m_scratch.push_back(
-        memory::message_buffer<MemorySpace>("heddle::collective::scratch", buffer.bytes));
-    return m_scratch.back().data();
+        memory::impl::message_room<MemorySpace>("heddle::collective::scratch", buffer.bytes));
+    return m_scratch.back().data;
   }
   if (const Bytes bytes = kept_bytes(m_schedule, buffer); bytes != 0) {
     m_bound.emplace_back(id, 2);

@@ -7,8 +7,7 @@
 /// there are from memory of a kind.
 
 #include <cstddef>
-#include <cstdint>
-#include <ostream>
+#include <iosfwd>
 #include <utility>
 #include <vector>
 
@@ -21,10 +20,10 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/kernel/pack.hpp>
+#include <heddle/kernel/view.hpp>
 #include <heddle/layout/path_table.hpp>
 #include <heddle/layout/strided_block.hpp>
-#include <heddle/memory/message_memory.hpp>
+#include <heddle/memory/impl/message_room.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -51,86 +50,78 @@ void expect_usable(const PathTable& paths, const BoxMemory& memory, const char* 
 /// average: a datatype only where MPI has one that packs in this order, and sends it in one piece.
 [[nodiscard]] StridedPath path_of(const std::vector<StridedBlock>& blocks, const PathTable& paths);
 
+/// Returns true if kernels pack boxes into memory of the boxes' kind.
+[[nodiscard]] constexpr bool packs_beside(StridedPath path) noexcept {
+  return path == StridedPath::direct || path == StridedPath::staged;
+}
+/// Returns true if a message passes through host memory.
+[[nodiscard]] constexpr bool passes_host(StridedPath path) noexcept {
+  return path == StridedPath::one_shot || path == StridedPath::staged;
+}
+
 /// Boxes around an address that is said later, one after the other in a message, again and again;
 /// and where the message is in one piece. Move-only.
-template <class Memory>
 class StridedMessage {
-  using HostMemory = HostMemoryBeside<Memory>;
-
  public:
-  /// A message of at least one block, by `path`. Data packed in `Memory` go to `piece`, which has
-  /// room for all bytes and outlives the message, or to memory of its own (null).
-  StridedMessage(std::vector<StridedBlock> blocks, StridedPath path, std::byte* piece = nullptr)
-      : m_blocks(std::move(blocks)), m_path(path) {
-    for (const StridedBlock& block : m_blocks) m_bytes += block.bytes();
-    if (path == StridedPath::datatype) m_type = BlockDatatype(m_blocks);
-    if (path == StridedPath::direct || path == StridedPath::staged)
-      m_piece = piece != nullptr
-                    ? Piece(piece, m_bytes)
-                    : memory::message_buffer<Memory>("heddle::comm::strided_piece", m_bytes);
-    if (path == StridedPath::one_shot || path == StridedPath::staged)
-      m_host = memory::message_buffer<HostMemory>("heddle::comm::strided_host_piece", m_bytes);
-  }
-
-  /// Puts the boxes around `from` in one piece, unless MPI does. Queued in `exec`; on host cores it
-  /// is done when this returns.
-  template <kernel::ExecutionSpace Exec>
-  void pack(const Exec& exec, const std::byte* from) const {
-    if (m_path == StridedPath::datatype) return;
-    kernel::pack(exec, m_blocks, from, packed());
-    if (m_path == StridedPath::staged) Kokkos::deep_copy(exec, m_host, m_piece);
-  }
-  /// Puts the piece, which has come, to the boxes around `to`, likewise.
-  template <kernel::ExecutionSpace Exec>
-  void unpack(const Exec& exec, std::byte* to) const {
-    if (m_path == StridedPath::datatype) return;
-    if (m_path == StridedPath::staged) Kokkos::deep_copy(exec, m_piece, m_host);
-    kernel::unpack(exec, m_blocks, packed(), to);
-  }
+  /// A message of at least one block, by `path`. `piece` is memory beside the boxes, `host` is host
+  /// memory. Each has room for all bytes if the path uses it.
+  StridedMessage(std::vector<StridedBlock> blocks, StridedPath path, memory::impl::Room piece,
+                 memory::impl::Room host);
 
   /// Starts to send what pack() has packed, which is over, or the boxes around `from`.
   [[nodiscard]] MpiTransport::Request send(MpiTransport& transport, Rank peer, Lane lane,
-                                           const std::byte* from) const {
-    return m_path == StridedPath::datatype
-               ? transport.send(peer, lane, from + start(), m_bytes, m_type.get())
-               : transport.send(peer, lane, data(), m_bytes);
-  }
+                                           const std::byte* from) const;
   /// Starts to receive what unpack() unpacks, or the boxes around `to`.
   [[nodiscard]] MpiTransport::Request receive(MpiTransport& transport, Rank peer, Lane lane,
-                                              std::byte* to) const {
-    return m_path == StridedPath::datatype
-               ? transport.receive(peer, lane, to + start(), m_bytes, m_type.get())
-               : transport.receive(peer, lane, data(), m_bytes);
+                                              std::byte* to) const;
+
+  [[nodiscard]] const std::vector<StridedBlock>& blocks() const noexcept { return m_blocks; }
+  /// Returns the memory into which kernels pack and from which they unpack; null if MPI does it.
+  [[nodiscard]] std::byte* packed() const noexcept {
+    return m_piece.data != nullptr ? m_piece.data : m_host.data;
   }
+  /// Returns the host memory to which packed() is copied for a message; null if it is not.
+  [[nodiscard]] std::byte* staged() const noexcept {
+    return m_piece.data != nullptr ? m_host.data : nullptr;
+  }
+  [[nodiscard]] Bytes bytes() const noexcept { return m_bytes; }
 
   /// Prints, for example, "8 B of 256 x 2048, direct".
-  friend std::ostream& operator<<(std::ostream& out, const StridedMessage& message) {
-    for (const StridedBlock& block : message.m_blocks)
-      out << (&block == message.m_blocks.data() ? "" : " + ") << block;
-    return out << ", " << message.m_path;
-  }
+  friend std::ostream& operator<<(std::ostream& out, const StridedMessage& message);
 
  private:
-  using Piece = Kokkos::View<std::byte*, Memory>;
-  using HostPiece = Kokkos::View<std::byte*, HostMemory>;
-
-  [[nodiscard]] std::int64_t start() const { return m_blocks.front().start(); }
   /// Returns the address that MPI gets, unless MPI gathers.
-  [[nodiscard]] std::byte* data() const {
-    return m_path == StridedPath::direct ? m_piece.data() : m_host.data();
-  }
-  /// Returns the memory into which kernels pack and from which they unpack.
-  [[nodiscard]] std::byte* packed() const {
-    return m_path == StridedPath::one_shot ? m_host.data() : m_piece.data();
+  [[nodiscard]] std::byte* data() const noexcept {
+    return m_host.data != nullptr ? m_host.data : m_piece.data;
   }
 
   std::vector<StridedBlock> m_blocks;
   StridedPath m_path;
   Bytes m_bytes = 0;
-  BlockDatatype m_type;  ///< for the path datatype
-  Piece m_piece;         ///< for direct and staged
-  HostPiece m_host;      ///< for one_shot and staged
+  BlockDatatype m_type;        ///< for the path datatype
+  memory::impl::Room m_piece;  ///< for direct and staged
+  memory::impl::Room m_host;   ///< for one_shot and staged
 };
+
+/// Returns the bytes of all blocks.
+[[nodiscard]] Bytes bytes_of(const std::vector<StridedBlock>& blocks);
+
+/// Returns a message of boxes in `Memory`. Data that are packed beside the boxes go to `piece`,
+/// which outlives the message, or to memory of its own (null).
+template <class Memory>
+[[nodiscard]] StridedMessage strided_message(std::vector<StridedBlock> blocks, StridedPath path,
+                                             std::byte* piece = nullptr) {
+  const Bytes bytes = bytes_of(blocks);
+  memory::impl::Room beside, host;
+  if (packs_beside(path))
+    beside = piece != nullptr
+                 ? memory::impl::Room{piece, bytes}
+                 : memory::impl::message_room<Memory>("heddle::comm::strided_piece", bytes);
+  if (passes_host(path))
+    host = memory::impl::message_room<HostMemoryBeside<Memory>>("heddle::comm::strided_host_piece",
+                                                                bytes);
+  return {std::move(blocks), path, std::move(beside), std::move(host)};
+}
 
 }  // namespace heddle::inline v0::impl
 

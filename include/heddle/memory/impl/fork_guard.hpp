@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <mutex>
 #include <pthread.h>
-#include <thread>
 #include <utility>
 
 #include <heddle/memory/impl/brief_mutex.hpp>
@@ -63,7 +62,7 @@ class ForkGuard {
       if (delays == nullptr) return;
       release_all();
       the_list.unlock();
-      std::this_thread::sleep_for(patience / 4);  // let other threads proceed
+      doze(patience / 4);  // let other threads proceed
     }
   }
   static void after_in_parent() {

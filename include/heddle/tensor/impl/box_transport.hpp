@@ -5,7 +5,6 @@
 /// @file
 /// BoxTransport: the messages of an exchange, of which some go by the path that a table chooses.
 
-#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -18,11 +17,9 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/transport.hpp>
+#include <heddle/tensor/impl/exchange_performer.hpp>
 
 namespace heddle::inline v0::impl {
-
-/// The addresses of this rank's arrays "from" and "to".
-using ExchangeMemory = std::array<std::byte*, 2>;
 
 /// A Transport over an MpiTransport, which it refers to, for memory of `MemorySpace`: a
 /// DeviceTransport, but for parts of packed memory that stand for boxes of an array. These go as
@@ -36,10 +33,10 @@ class BoxTransport {
   using Request = typename Carrier::Request;
   /// The boxes that a part stands for.
   struct Boxes {
-    Rank peer;                            ///< to which they go, or from which they come
-    bool sends = false;                   ///< true: sent from "from", false: received in "to"
-    std::size_t array = 0;                ///< the one of ExchangeMemory that they lie in
-    StridedMessage<MemorySpace> message;  ///< how
+    Rank peer;               ///< to which they go, or from which they come
+    bool sends = false;      ///< true: sent from "from", false: received in "to"
+    std::size_t array = 0;   ///< the one of ExchangeMemory that they lie in
+    StridedMessage message;  ///< how
   };
 
   explicit BoxTransport(MpiTransport& inner) : m_inner(&inner), m_carrier(inner) {}
@@ -49,7 +46,7 @@ class BoxTransport {
   /// From now on the arrays are these. No message may be under way.
   void arrays(const ExchangeMemory& arrays) noexcept { m_arrays = arrays; }
   /// Returns the message that packs and unpacks the part at address `part`; null if there is none.
-  [[nodiscard]] const StridedMessage<MemorySpace>* find(const std::byte* part) const {
+  [[nodiscard]] const StridedMessage* find(const std::byte* part) const {
     const Boxes* const boxes = at(part);
     return boxes == nullptr ? nullptr : &boxes->message;
   }

@@ -7,68 +7,44 @@
 
 #include <cstddef>
 
-#include <Kokkos_Core.hpp>
-
-#include <heddle/collective/impl/joiner.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/execute/task.hpp>
-#include <heddle/kernel/pack.hpp>
-#include <heddle/kernel/view.hpp>
-#include <heddle/schedule/redistribution/block_exchange.hpp>
-#include <heddle/tensor/impl/box_transport.hpp>
-#include <heddle/tensor/impl/merge_by.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0 {
+namespace schedule {
+struct BlockExchange;
+}
 
-/// The handler of a Schedule by to_schedule(BlockExchange): casts pack and unpack, as the transport
+namespace impl {
+
+class ExchangePerformer;
+class Instance;
+
+/// The handler of a Schedule by to_schedule(BlockExchange): casts pack and unpack, as the performer
 /// says of boxes that are a message, moves on one rank copy, combines merge. Kernels run in the
 /// instance that it is given, and are waited for.
-template <class Exec, class MemorySpace, class T>
 class ExchangeHandler {
  public:
-  ExchangeHandler(const Exec& exec, const schedule::BlockExchange& exchange,
-                  const BoxTransport<MemorySpace>& transport, Merge merge)
-      : m_exec(exec), m_exchange(&exchange), m_transport(&transport), m_merge(merge) {}
+  ExchangeHandler(const Instance& by, const schedule::BlockExchange& exchange,
+                  const ExchangePerformer& performer);
 
-  void operator()(const Task& task) const {
-    const BoundUse& first = task.uses()[0];
-    const BoundUse& second = task.uses()[1];
-    if (task.kind() == Kind::cast) {
-      if (first.access == Access::write)
-        pack(+task.item(), second.data, first.data);
-      else
-        unpack(+task.item(), first.data, second.data);
-    } else if (task.kind() == Kind::move) {
-      copy_in<MemorySpace>(m_exec, first.data, second.data, first.bytes);
-    } else if constexpr (Mergeable<T>) {
-      Joiner<Exec, MemorySpace, T, MergeBy>(m_exec, MergeBy{m_merge})(task);
-    }
-  }
+  void operator()(const Task& task) const;
 
   /// Copies the part at `packed` to where piece `piece` lies around `base`.
-  void unpack(std::size_t piece, const std::byte* packed, std::byte* base) const {
-    if (const auto* const message = m_transport->find(packed))
-      message->unpack(m_exec, base);
-    else
-      kernel::unpack(m_exec, m_exchange->pieces[piece].blocks, packed, base);
-    wait();
-  }
+  void unpack(std::size_t piece, const std::byte* packed, std::byte* base) const;
 
  private:
-  void pack(std::size_t piece, const std::byte* base, std::byte* packed) const {
-    if (const auto* const message = m_transport->find(packed))
-      message->pack(m_exec, base);
-    else
-      kernel::pack(m_exec, m_exchange->pieces[piece].blocks, base, packed);
-    wait();
-  }
-  void wait() const {
-    if constexpr (!kernel::runs_on_host<Exec>) m_exec.fence("heddle::tensor::copy");
-  }
+  void pack(std::size_t piece, const std::byte* base, std::byte* packed) const;
 
-  Exec m_exec;
+  const Instance* m_by;
+  bool m_loops;
   const schedule::BlockExchange* m_exchange;
-  const BoxTransport<MemorySpace>* m_transport;
-  Merge m_merge;
+  const ExchangePerformer* m_performer;
 };
 
-}  // namespace heddle::inline v0::impl
+}  // namespace impl
+}  // namespace heddle::inline v0
+
+#if HEDDLE_DEFINES_TENSOR
+#include <heddle/tensor/impl/exchange_handler.ipp>
+#endif

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+#pragma once
+
+/// @file
+/// Definitions of halo_exchange.hpp.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <heddle/collective/impl/instance.hpp>
+#include <heddle/collective/impl/meet.hpp>
+#include <heddle/comm/agreement.hpp>
+#include <heddle/comm/communicator.hpp>
+#include <heddle/comm/impl/strided_message.hpp>
+#include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/execute/execute_options.hpp>
+#include <heddle/execute/task.hpp>
+#include <heddle/layout/path_table.hpp>
+#include <heddle/schedule/redistribution/exchange_schedule.hpp>
+#include <heddle/schedule/redistribution/freshness.hpp>
+#include <heddle/schedule/redistribution/halo_exchange.hpp>
+#include <heddle/schedule/schedule.hpp>
+#include <heddle/tensor/impl/exchange_handler.hpp>
+#include <heddle/tensor/impl/exchange_performer.hpp>
+#include <heddle/tensor/impl/halo_exchange.hpp>
+#include <heddle/tensor/impl/same_ranks.hpp>
+#include <heddle/tensor/impl/shard_ref.hpp>
+#include <heddle/tensor/sharded.hpp>
+
+namespace heddle::inline v0::impl {
+
+/// Checks that all ranks construct the same Halo, before any member needs communication.
+[[nodiscard]] HEDDLE_FULL_INLINE const Communicator& agreed(const ShardRef& tensor,
+                                                            const schedule::HaloOptions& options,
+                                                            const schedule::Freshness& freshness,
+                                                            ContractLevel level) {
+  constexpr const char* where = "heddle::Halo";
+  const Communicator& comm = tensor.tensor->comm();
+  const auto check = [&] { expect_valid(freshness, where); };
+  const auto describe = [&] {
+    std::string periodic;
+    for (const bool one : options.periodic) periodic += one ? '1' : '0';
+    return CollectiveCall{where,
+                          {{"layout", text(tensor.tensor->layout())},
+                           {"periodic", periodic},
+                           {"corners", options.corners ? "filled" : "left"},
+                           {"freshness", text(freshness)},
+                           {"element", text(tensor.element, " bytes")}}};
+  };
+  check_together(comm, where, check, describe, level);
+  return comm;
+}
+
+HEDDLE_FULL_INLINE HaloExchange::HaloExchange(const ShardRef& tensor,
+                                              const schedule::HaloOptions& options,
+                                              const schedule::Freshness& freshness,
+                                              const std::optional<PathTable>& paths,
+                                              ContractLevel level)
+    : m_comm(&agreed(tensor, options, freshness, level)),
+      m_layout(tensor.tensor->layout()),
+      m_transport(m_comm->get()),
+      m_freshness(freshness),
+      m_exchange(schedule::halo_exchange(m_layout, m_comm->size(), tensor.element, options)) {
+  const bool apart = freshness.age > 0;
+  const Schedule schedule =
+      schedule::to_schedule(m_exchange, text("halo of ", freshness), tensor.type, apart);
+  if (paths) expect_usable(*paths, tensor.space->memory(), "heddle::Halo");
+  for (int slot = 0; slot <= freshness.age; ++slot)
+    m_slots.push_back({tensor.space->performer(m_exchange, schedule, m_transport,
+                                               {nullptr, tensor.data}, paths, apart)});
+}
+
+HEDDLE_FULL_INLINE HaloExchange::~HaloExchange() = default;
+
+HEDDLE_FULL_INLINE void HaloExchange::exchange(const Instance& by, const ShardRef& tensor,
+                                               const ExecuteOptions& options, ContractLevel level) {
+  constexpr const char* call = "heddle::Halo::exchange";
+  const AnySharded& given = *tensor.tensor;
+  const auto check = [&] {
+    expects(given.layout() == m_layout, [&] {
+      return ErrorInfo{call, "the tensor has another layout",
+                       text(given.layout(), ", expected ", m_layout),
+                       "make a Halo for each layout"};
+    });
+    expects(same_ranks(given.comm(), *m_comm), [&] {
+      return ErrorInfo{call, "the tensor is among the ranks of another communicator",
+                       text(given.layout()),
+                       "use the communicator of the tensor that the Halo was constructed with"};
+    });
+  };
+  const auto describe = [&] { return CollectiveCall{call, {{"layout", text(given.layout())}}}; };
+  agree(*m_comm, call, options.watchdog, check, describe, level);
+  by.fence("heddle::tensor::halo");
+  guarded([&] { perform(by, tensor, options); });
+}
+
+HEDDLE_FULL_INLINE bool HaloExchange::advance(const Instance& by) {
+  bool done = true;
+  guarded([&] {
+    for (Slot& slot : m_slots) {
+      if (slot.under_way) advance(by, slot);
+      done = done && !slot.under_way;
+    }
+  });
+  return done;
+}
+
+HEDDLE_FULL_INLINE void HaloExchange::end(const Instance& by) noexcept {
+  try {
+    for (Slot& slot : m_slots) finish(by, slot);
+  } catch (...) {  // the other ranks are told, a destructor cannot
+  }
+}
+
+HEDDLE_FULL_INLINE const Schedule& HaloExchange::schedule() const noexcept {
+  return m_slots.front().performer->schedule();
+}
+
+HEDDLE_FULL_INLINE void HaloExchange::print(std::ostream& out) const {
+  m_slots.front().performer->print(out);
+}
+
+HEDDLE_FULL_INLINE void HaloExchange::perform(const Instance& by, const ShardRef& tensor,
+                                              const ExecuteOptions& options) {
+  const std::int64_t call = ++m_calls;
+  Slot& now = slot_of(call);
+  now.performer->begin({nullptr, tensor.data}, options);
+  if (m_slots.size() == 1)
+    return now.performer->finish(ExchangeHandler(by, m_exchange, *now.performer));
+  now.arrived.clear();
+  now.under_way = true;
+  const int age = m_freshness.of_call(call);
+  if (age > 0) advance(by, now);
+  Slot& due = slot_of(call - age);
+  finish(by, due);
+  const ExchangeHandler places(by, m_exchange, *due.performer);
+  for (const Arrived& arrived : due.arrived)
+    places.unpack(arrived.piece, arrived.data, tensor.data);
+}
+
+template <class Work>
+void HaloExchange::guarded(Work&& work) {
+  try {
+    work();
+  } catch (...) {
+    for (Slot& slot : m_slots)
+      if (std::exchange(slot.under_way, false))
+        slot.performer->abort("heddle::Halo::exchange", "another exchange of this halo failed");
+    throw;
+  }
+}
+
+template <class Work>
+void HaloExchange::keeping(const Instance& by, Slot& slot, Work&& work) const {
+  const ExchangeHandler performs(by, m_exchange, *slot.performer);
+  const auto keeps = [&](const Task& task) {
+    const BoundUse& packed = task.uses()[0];
+    if (task.kind() == Kind::cast && packed.access == Access::read)
+      slot.arrived.push_back({+task.item(), packed.data});
+    else
+      performs(task);
+  };
+  work(keeps);
+}
+
+HEDDLE_FULL_INLINE void HaloExchange::advance(const Instance& by, Slot& slot) {
+  keeping(by, slot, [&](Handler keeps) { slot.under_way = !slot.performer->advance(keeps); });
+}
+
+HEDDLE_FULL_INLINE void HaloExchange::finish(const Instance& by, Slot& slot) {
+  if (std::exchange(slot.under_way, false))
+    keeping(by, slot, [&](Handler keeps) { slot.performer->finish(keeps); });
+}
+
+}  // namespace heddle::inline v0::impl
