@@ -12,7 +12,6 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
-#include <heddle/simulate/simulate.hpp>
 
 namespace heddle::inline v0 {
 
@@ -66,7 +65,4 @@ class MessageCosts {
 
 #if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/message_costs.ipp>
-#else
-extern template void heddle::simulate(const heddle::Schedule&, const heddle::MessageCosts&,
-                                      heddle::Timeline&, heddle::Sending);
 #endif

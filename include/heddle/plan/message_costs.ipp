@@ -14,7 +14,6 @@
 #include <heddle/schedule/impl/is_time.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
-#include <heddle/simulate/simulate.hpp>
 
 namespace heddle::inline v0 {
 
@@ -26,8 +25,3 @@ HEDDLE_INLINE MessageCosts::MessageCosts(Machine machine, Bytes eager, Seconds p
 }
 
 }  // namespace heddle::inline v0
-
-#if !HEDDLE_HEADER_ONLY
-template void heddle::simulate(const heddle::Schedule&, const heddle::MessageCosts&,
-                               heddle::Timeline&, heddle::Sending);
-#endif
