@@ -200,7 +200,7 @@ class StageOf final : public AnyStage {
     return std::nullopt;
   }
   std::vector<HeldArray> arrays() override {
-    if constexpr (HasState<S>) return held_arrays(stage, "heddle::Stages");
+    if constexpr (HasState<S>) return held_arrays(stage);
     return {};
   }
   void state_written() override { impl::state_written(stage); }

@@ -14,8 +14,11 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/execute/execute_options.hpp>
+#include <heddle/execute/transport_ref.hpp>
 #include <heddle/layout/index_set.hpp>
 #include <heddle/pipeline/impl/stage_space.hpp>
+#include <heddle/pipeline/impl/throw_together.hpp>
 #include <heddle/pipeline/state.hpp>
 
 namespace heddle::inline v0::impl {
@@ -42,12 +45,13 @@ struct HeldArray {
   void write(const std::byte* host) const { space->copy_from_host(host, data, info.bytes()); }
 };
 
-/// Throws unless an array can be part of a model's state.
-void check_array(const ArrayInfo& array, const char* where);
+/// Throws unless the arrays of a rank can be the state of a model: their elements are in the
+/// arrays, and no two arrays of a layer have one name, of which one would be lost.
+void check_arrays(const std::vector<HeldArray>& held, const char* where);
 
 /// Returns the arrays that `model` visits.
 template <HasState M>
-[[nodiscard]] std::vector<HeldArray> held_arrays(M& model, const char* where) {
+[[nodiscard]] std::vector<HeldArray> held_arrays(M& model) {
   std::vector<HeldArray> held;
   model.visit_state([&](const auto& array) {
     using Array = std::remove_cvref_t<decltype(array)>;
@@ -57,7 +61,19 @@ template <HasState M>
     held.push_back({{array.layer, array.name, type, array.whole, array.elements},
                     reinterpret_cast<std::byte*>(array.data),
                     &stage_space<typename Array::memory_space>()});
-    check_array(held.back().info, where);
+  });
+  return held;
+}
+
+/// Returns them, checked, for a call of all ranks. If this throws on one rank, all ranks throw.
+template <HasState M>
+[[nodiscard]] std::vector<HeldArray> held_arrays(M& model, const char* where,
+                                                 const TransportRef& transport,
+                                                 const ExecuteOptions& options) {
+  std::vector<HeldArray> held;
+  throw_together(transport, options, where, [&] {
+    held = held_arrays(model);
+    check_arrays(held, where);
   });
   return held;
 }

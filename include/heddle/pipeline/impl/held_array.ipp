@@ -5,7 +5,11 @@
 /// @file
 /// Definitions of held_array.hpp.
 
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
@@ -23,15 +27,23 @@ HEDDLE_FULL_INLINE Bytes ArrayInfo::bytes() const {
   return static_cast<Bytes>(elements.size()) * size_of(type);
 }
 
-HEDDLE_FULL_INLINE void check_array(const ArrayInfo& array, const char* where) {
-  const auto intervals = array.elements.intervals();
-  expects(
-      intervals.empty() || (intervals.front().begin >= 0 && intervals.back().end <= array.whole),
-      [&] {
-        return ErrorInfo{
-            where, "visit_state() names elements outside of the array",
-            text("elements ", array.elements, " of ", array.whole, " of ", array.called())};
-      });
+HEDDLE_FULL_INLINE void check_arrays(const std::vector<HeldArray>& held, const char* where) {
+  std::set<std::pair<int, std::string_view>> names;
+  for (const HeldArray& each : held) {
+    const ArrayInfo& array = each.info;
+    const auto intervals = array.elements.intervals();
+    expects(
+        intervals.empty() || (intervals.front().begin >= 0 && intervals.back().end <= array.whole),
+        [&] {
+          return ErrorInfo{
+              where, "visit_state() names elements outside of the array",
+              text("elements ", array.elements, " of ", array.whole, " of ", array.called())};
+        });
+    expects(names.emplace(array.layer, array.name).second, [&] {
+      return ErrorInfo{where, "visit_state() uses a name twice", text("array ", array.called()),
+                       "give every array of a layer a name of its own"};
+    });
+  }
 }
 
 }  // namespace heddle::inline v0::impl

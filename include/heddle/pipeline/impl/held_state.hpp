@@ -10,10 +10,8 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
-#include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,14 +23,6 @@
 #include <heddle/plan/migration.hpp>
 
 namespace heddle::inline v0::impl {
-
-/// Returns an array whose layer and name an earlier one has, or null if there is none.
-[[nodiscard]] inline const ArrayInfo* named_twice(std::span<const ArrayInfo> infos) {
-  std::set<std::pair<int, std::string_view>> names;
-  for (const ArrayInfo& info : infos)
-    if (!names.emplace(info.layer, info.name).second) return &info;
-  return nullptr;
-}
 
 /// Host memory that is aligned for any element.
 class HostElements {
@@ -123,20 +113,13 @@ class ArrayNumbers {
   explicit ArrayNumbers(const char* where) : m_where(where) {}
 
   /// Returns what each rank holds. Arrays that are new get the next numbers.
-  /// @throws contract_error if a rank has two arrays of one name in a layer, of which one would be
-  ///         lost, or if ranks see different arrays of one name.
+  /// @throws contract_error if ranks see different arrays of one name.
   [[nodiscard]] std::vector<std::vector<plan::HeldElements>> add(
       const std::vector<std::vector<std::byte>>& by_rank) {
     std::vector<std::vector<plan::HeldElements>> all(by_rank.size());
     for (std::size_t r = 0; r < by_rank.size(); ++r) {
-      const std::vector<ArrayInfo> infos = unpacked(by_rank[r]);
-      const ArrayInfo* const twice = named_twice(infos);
-      expects(twice == nullptr, [&] {
-        return ErrorInfo{m_where, "visit_state() uses a name twice",
-                         text("array ", twice->called(), " on rank ", r),
-                         "give every array of a layer a name of its own"};
-      });
-      for (const ArrayInfo& info : infos) all[r].push_back({number(info, r), info.elements});
+      for (const ArrayInfo& info : unpacked(by_rank[r]))
+        all[r].push_back({number(info, r), info.elements});
     }
     return all;
   }

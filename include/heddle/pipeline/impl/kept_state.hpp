@@ -40,7 +40,6 @@ struct KeptState {
   bool held = false;          ///< it has stages
   bool trained = false;       ///< they have learned
   bool made = false;          ///< it makes new ones
-  bool twice = false;         ///< two arrays of the new ones have one name
   std::uint32_t stage = 0;    ///< the first new stage that does not name all of its parameters
   std::uint64_t without = 0;  ///< bytes of its parameters without a name; 0 if there is no such one
   std::uint64_t bytes = 0;    ///< bytes of its parameters
