@@ -351,4 +351,33 @@ TEST_CASE("wrong options, unequal ranks and failing equations end all ranks") {
   }
 }
 
+TEST_CASE("the watchdog names all ranks that do not come to the end of a sweep") {
+  for (const int age : {0, 2})
+    for (const std::uint32_t first_silent : {1u, 2u}) {
+      std::vector<std::string> texts(3);
+      CHECK_THROWS_AS(
+          run_threads(3,
+                      [&](ThreadTransport& transport) {
+                        const bool silent = transport.rank().value >= first_silent;
+                        const auto rule = [&](int i, const ValuesBefore<double>& before) {
+                          while (silent && !transport.aborted()) std::this_thread::yield();
+                          return contracting(i, before);
+                        };
+                        const Equations<double, decltype(rule)> equations(20, 0.0, rule);
+                        try {
+                          static_cast<void>(fixed_point(
+                              transport, equations,
+                              {.reach = 1, .freshness = {.age = age}, .watchdog = 0.2}));
+                        } catch (const communication_error& error) {
+                          texts[+transport.rank()] = error.what();
+                          throw;
+                        }
+                      }),
+          communication_error);
+      CAPTURE(age, first_silent);
+      CHECK_THAT(texts[0], ContainsSubstring(first_silent == 1 ? "ranks 1, 2 do not answer"
+                                                               : "rank 2 does not answer"));
+    }
+}
+
 }  // namespace test_rank_fixed_point

@@ -60,22 +60,26 @@ class NamedStage : public MlpStage {
 
   /// Sets the name of the second array of each layer.
   void call_bias(const char* name) { m_bias = name; }
+  /// Sets the number of the first layer.
+  void count_from(int number) { m_from = number; }
 
   template <class Visitor>
   void visit_state(Visitor&& visitor) {
     constexpr std::size_t weights = width * width;
-    for (int l = 0; l < m_count; ++l) {
-      double* const own = parameters() + static_cast<std::size_t>(l) * per_layer;
+    for (int n = 0; n < m_count; ++n) {
+      const int l = m_from + n;
+      double* const own = parameters() + static_cast<std::size_t>(n) * per_layer;
       visitor(hd::whole_array<memory_space>(l, "weights", own, weights));
       if (!m_forgets_bias) visitor(hd::whole_array<memory_space>(l, m_bias, own + weights, width));
       visitor(hd::whole_array<memory_space>(
-          l, "velocity", m_velocity.data() + static_cast<std::size_t>(l) * per_layer, per_layer));
+          l, "velocity", m_velocity.data() + static_cast<std::size_t>(n) * per_layer, per_layer));
     }
   }
 
  private:
   int m_count;
   bool m_forgets_bias;
+  int m_from = 0;
   const char* m_bias = "bias";
   std::vector<double> m_velocity;
 };
@@ -290,11 +294,27 @@ using Remembering = hd::LayerStage<Pair, NoLoss, Remembers>;
 static_assert(hd::HasState<Remembering>);
 
 /// Says that every rank refuses an array, of the last rank.
-void check_refused(const std::string& said, const std::string& array) {
-  CHECK_THAT(said, ContainsSubstring("visit_state() uses a name twice") &&
-                       ContainsSubstring(hd::text(array, " on rank ", world_size() - 1)) &&
-                       ContainsSubstring("a name of its own"));
+void check_refused(const std::string& said, const std::string& array,
+                   const char* why = "visit_state() uses a name twice") {
+  CHECK_THAT(said, ContainsSubstring(why) && ContainsSubstring(array));
+  if (world_rank() + 1 < world_size())
+    CHECK_THAT(said, ContainsSubstring(hd::text("rank ", world_size() - 1, " reports: ")));
 }
+
+/// A model of an array whose elements may be outside of it, and that may throw.
+struct Outside {
+  std::int64_t first = 0;
+  bool throws = false;
+  double value = 7;
+  template <class Visitor>
+  void visit_state(Visitor&& visitor) {
+    if (throws) throw std::runtime_error("no state yet");
+    auto array = hd::whole_array<Kokkos::HostSpace>(0, "a", &value, 1);
+    array.elements = hd::IndexSet();
+    array.elements.add({first, first + 1});
+    visitor(array);
+  }
+};
 
 }  // namespace
 
@@ -322,6 +342,52 @@ TEST_CASE("one name for two arrays is refused on every rank, and nothing is writ
   ByHand other{good.names, {0, 0, 0}};
   (void)hd::restore(file.path(), other, mesh);
   CHECK(other.weights == std::vector<double>{1, 2, 3});
+}
+
+TEST_CASE("a rank whose state cannot be saved or restored ends the call on every rank") {
+  const bool last = world_rank() == world_size() - 1;
+  const File file;
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
+  const hd::ExecuteOptions patient{.watchdog = 60};
+  Outside good;
+  hd::save(file.path(), good, mesh, {}, patient);
+  hd::CheckpointPair pair(file.path());
+  using Call = std::function<void(Outside&)>;
+  const std::vector<Call> calls{
+      [&](Outside& model) { hd::save(file.path(), model, mesh, {}, patient); },
+      [&](Outside& model) { (void)hd::restore(file.path(), model, mesh, {}, patient); },
+      [&](Outside& model) { pair.save(model, mesh, 1, {}, patient); },
+      [&](Outside& model) { (void)pair.resume(model, mesh, {}, patient); }};
+  for (const Call& call : calls) {
+    for (const std::int64_t first : {1, -1}) {
+      Outside bad{.first = last ? first : 0};
+      check_refused(hd::test::message_of<hd::contract_error>([&] { call(bad); }),
+                    "of 1 of 'a' of layer 0", "elements outside of the array");
+    }
+    Outside bad{.throws = last};
+    if (last)
+      CHECK_THROWS_AS(call(bad), std::runtime_error);
+    else
+      check_refused(hd::test::message_of<hd::communication_error>([&] { call(bad); }),
+                    "no state yet", "a rank cannot make the call");
+  }
+  good.value = 0;
+  (void)hd::restore(file.path(), good, mesh, {}, patient);
+  CHECK(good.value == 7);
+}
+
+TEST_CASE("a stage whose state has a layer that it does not have gets no Runner on any rank") {
+  const int ranks = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  Named model(layers, [](int first, int last) {
+    NamedStage stage(first, last);
+    if (last == layers) stage.count_from(1);
+    return stage;
+  });
+  check_refused(hd::test::message_of<hd::contract_error>([&] {
+                  hd::Runner(model, pipeline(ranks), mesh, {.execute = {.watchdog = 60}});
+                }),
+                "'weights' of layer ", "visit_state() names a layer that the stage does not have");
 }
 
 TEST_CASE("stages whose arrays, or memory of the update, share a name get no Runner") {

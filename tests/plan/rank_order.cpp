@@ -75,12 +75,15 @@ TwoNumberings random_numberings(std::uint64_t seed) {
   TwoNumberings two{.one = test::random_plan_case(seed), .machines = {}, .shape = {}};
   test::PlanCase& one = two.one;
   one.profile.reference = "fast";
-  // Speeds of four kinds, and memories that differ; every third problem has little.
+  // Speeds of four kinds, and memories that differ; every sixth problem has little.
   const std::size_t ranks = 2 + draw(3);
   one.devices.clear();
-  const Bytes memory = seed % 3 == 0 ? 100 + draw(5900) : 10'000'000;
-  for (std::size_t r = 0; r < ranks; ++r)
-    one.devices.push_back(device(std::vector{0.01, 0.5, 1.0, 2.0}[draw(3)], memory + draw(3)));
+  const Bytes most = 100 + draw(5900);
+  const auto memory = [&] { return seed % 6 == 0 ? 100 + draw(most) : 10'000'000 + draw(3); };
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const double speed = std::vector{0.01, 0.5, 1.0, 2.0}[draw(3)];
+    one.devices.push_back(device(speed, memory()));
+  }
   for (Level& level : one.levels) level.ports = {};
   one.levels.back().ranks = 6;
   std::vector<std::size_t> place(ranks);
@@ -158,8 +161,11 @@ TEST_CASE("a slow host in front and a byte of memory more do not change the best
 
 TEST_CASE("the best plan does not depend on the numbers of ranks, and beats the fastest replicas") {
   test::Coverage coverage("renumbered problems");
-  const std::uint64_t cases = test::cases(1000, 100'000);
-  for (std::uint64_t seed = 0; seed < cases; ++seed) {
+  std::vector<std::uint64_t> seeds(test::cases(1000, 100'000));
+  std::iota(seeds.begin(), seeds.end(), std::uint64_t{0});
+  // Of these, planners find plans in few orders, because memory is little and links differ.
+  seeds.insert(seeds.end(), {4482, 5322, 8574});
+  for (const std::uint64_t seed : seeds) {
     const TwoNumberings two = random_numberings(seed);
     INFO("case " << seed << ", " << two.shape << "\n"
                  << two.one.profile << "\n"

@@ -64,6 +64,9 @@ int main(int count, char** words) {
     std::printf("%zu\n", threads(1));
   } else if (std::strcmp(words[1], "threads") == 0) {
     std::printf("%zu\n", threads(8));
+  } else if (std::strcmp(words[1], "crowd") == 0) {  // threads that cache while there is much
+    filled_by(1000);
+    std::printf("%zu\n", threads(32));
   } else if (std::strcmp(words[1], "after") == 0) {  // others have memory again
     filled_by(1000);
     void* const map =
@@ -108,6 +111,7 @@ at_least() {
 }
 at_least 350 400 threads  # the caches of 8 threads have the rest
 at_least 350 none limit
+at_least 330 400 crowd  # and their stacks have 16 MB
 at_least 90 200 after  # of the 120 MB that are left
 # With few addresses there is some memory, with fewer there is none, but no crash.
 for mb in 6 8 20; do (ulimit -v $((mb << 10)); LD_PRELOAD=$library ./fill 40 > few.txt 2> few_errors.txt) ||

@@ -75,6 +75,10 @@ class KokkosSession {
 /// cases MPI is not finalized, and when this process exits, MPI_Abort ends all ranks with the
 /// status EXIT_FAILURE. A handler outside the scope can still print the error. This holds only if
 /// the Environment has initialized MPI; otherwise the code that did so is responsible.
+///
+/// MPI_Init and MPI_Finalize have no watchdog. They wait for a rank that comes minutes later, for
+/// example because it writes a file, and nothing tells such a rank from one that is stopped there.
+/// Only a time limit of the launcher or the batch system ends a job whose rank is stopped in them.
 class Environment {
  public:
   /// Removes the arguments of MPI and Kokkos from the command line. `--help` is left to the

@@ -23,6 +23,7 @@
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
+#include <heddle/comm/impl/roll_call.hpp>
 #include <heddle/comm/shared_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
@@ -31,6 +32,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/await.hpp>
+#include <heddle/execute/clock.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/shared_blocks.hpp>
@@ -193,11 +195,20 @@ HEDDLE_FULL_INLINE std::vector<Bytes> SharedTransport::together(const Communicat
       return done != 0;
     };
     const auto place = [&] { return text("heddle::SharedTransport::share, rank ", rank()); };
-    await(*this, come, Idle::yield, m_watchdog, place, [&] {
-      return ErrorInfo{place(), "another rank does not take part",
-                       text("watchdog after ", m_watchdog, " s"),
-                       "all ranks share memory in the same order"};
-    });
+    Waiting waiting(Idle::yield);
+    const Seconds since = steady_seconds();
+    while (!come()) {
+      waiting();
+      if (waiting.polls() % 64 != 0) continue;
+      if (const std::optional<Abort> abort = aborted()) throw lost(place(), *abort);
+      const bool late = m_watchdog > 0 && steady_seconds() - since > m_watchdog;
+      // The destructor tells nobody that it gives up, because others may reach it much later.
+      if (m_ends ? late : late || impl::RollCall::begun(m_all))
+        throw m_ends ? communication_error({place(), "another rank does not take part"})
+                     : impl::RollCall(m_all).stuck(place(), {.watchdog = m_watchdog}, late,
+                                                   "share memory on all ranks, in the same order, "
+                                                   "or raise SharedOptions::watchdog");
+    }
   } catch (...) {
     comm.leave_to_mpi(std::move(memory));
     m_over = true;

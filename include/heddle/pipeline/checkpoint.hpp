@@ -40,14 +40,15 @@ void save_arrays(const std::string& path, const std::vector<HeldArray>& held, Ch
 ///
 /// All ranks of `place` must call it, between two steps. Names of fields of `own` do not begin with
 /// "state".
-/// @throws contract_error on every rank if nobody holds an element of an array, if a rank has two
-///         arrays of one name in a layer, or if it has a StateArray with a layer below 0, indices
-///         outside of the array or a null pointer.
+/// @throws contract_error on every rank if nobody holds an element of an array, or if a rank has
+///         two arrays of one name in a layer, elements outside of an array, or none in memory.
 /// @throws format_error on every rank if the file cannot be written.
 template <HasState M, Place P>
 void save(const std::string& path, M& model, P& place, Checkpoint own = {},
           const ExecuteOptions& options = {}) {
-  impl::save_arrays(path, impl::held_arrays(model), std::move(own), transport_of(place), options);
+  auto& transport = transport_of(place);
+  impl::save_arrays(path, impl::held_arrays(model, "heddle::save", transport, options),
+                    std::move(own), transport, options);
 }
 
 /// Gives `model` the state that save() has written to `path`, and returns the whole checkpoint with
@@ -57,14 +58,16 @@ void save(const std::string& path, M& model, P& place, Checkpoint own = {},
 /// `check(checkpoint)` may throw format_error to refuse a checkpoint, for example of another model.
 /// @throws format_error on every rank if one of them cannot read the file (see Checkpoint::load()),
 ///         refuses it, if a field of the state is missing or has another type or size, or if ranks
-///         have read different files. contract_error on every rank if a rank has arrays
-///         that save() rejects. The model is then as it was.
+///         have read different files. contract_error on every rank if a rank has two arrays of one
+///         name in a layer or elements outside of an array. The model is then as it was.
 template <HasState M, Place P>
 Checkpoint restore(const std::string& path, M& model, P& place,
                    const std::function<void(const Checkpoint&)>& check = {},
                    const ExecuteOptions& options = {}) {
+  auto& transport = transport_of(place);
   Checkpoint checkpoint =
-      impl::restore_arrays(path, impl::held_arrays(model), check, transport_of(place), options);
+      impl::restore_arrays(path, impl::held_arrays(model, "heddle::restore", transport, options),
+                           check, transport, options);
   impl::state_written(model);
   return checkpoint;
 }

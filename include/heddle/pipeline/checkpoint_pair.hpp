@@ -50,8 +50,9 @@ class CheckpointPair {
   template <HasState M, Place P>
   std::int64_t resume(M& model, P& place, const std::function<void(const Checkpoint&)>& check = {},
                       const ExecuteOptions& options = {}) {
-    const std::int64_t step =
-        resume_arrays(impl::held_arrays(model), check, transport_of(place), options);
+    auto& transport = transport_of(place);
+    const std::int64_t step = resume_arrays(
+        impl::held_arrays(model, "heddle::restore", transport, options), check, transport, options);
     if (m_newest != none) impl::state_written(model);
     return step;
   }
@@ -63,7 +64,9 @@ class CheckpointPair {
   template <HasState M, Place P>
   void save(M& model, P& place, std::int64_t step, Checkpoint own = {},
             const ExecuteOptions& options = {}) {
-    save_arrays(impl::held_arrays(model), step, std::move(own), transport_of(place), options);
+    auto& transport = transport_of(place);
+    save_arrays(impl::held_arrays(model, "heddle::save", transport, options), step, std::move(own),
+                transport, options);
   }
 
   /// Returns the name of the newest file that is whole, or an empty text if there is none.

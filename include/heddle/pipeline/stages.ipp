@@ -16,7 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include <mpi.h>
+
 #include <heddle/comm/device_mesh.hpp>
+#include <heddle/comm/impl/roll_call.hpp>
 #include <heddle/comm/planned_mesh.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
@@ -199,16 +202,20 @@ HEDDLE_FULL_INLINE Schedule StagesBase::prepare_on(Schedule schedule, const impl
     own.replicas = own.replicas_on(*mesh.axes);
   }
   if (chosen.eager_sum) schedule = eager_sums(schedule);
-  own.look_up = [transport, watchdog = options.watchdog](const Task& task, Seconds since) {
+  const MPI_Comm all = mesh.planned != nullptr ? mesh.planned->all().get()
+                       : mesh.axes != nullptr  ? mesh.axes->all().get()
+                                               : MPI_COMM_NULL;
+  own.look_up = [transport, options, all, &own](const Task& task, Seconds since) {
     const auto where = [&] {
       return text("heddle::Stages, rank ", transport.rank(), " at ",
-                  action_text(task.schedule(), task.id()));
+                  action_text(task.schedule(), task.id()), ", the sum of gradients by MPI");
     };
-    look_up(transport, since, watchdog, where, [&] {
-      return ErrorInfo{where(), "stuck: another rank does not take part in the sum of gradients",
-                       text("watchdog after ", watchdog, " s"),
-                       "see what the replicas are doing, or raise ExecuteOptions::watchdog"};
-    });
+    if (const std::optional<Abort> abort = transport.aborted()) throw lost(where(), *abort);
+    const bool late = options.watchdog > 0 && steady_seconds() - since > options.watchdog;
+    if (late || impl::RollCall::begun(*own.replicas))
+      throw impl::RollCall(*own.replicas, all)
+          .stuck(where(), options, late,
+                 "see what that replica is doing, or raise ExecuteOptions::watchdog");
   };
   std::optional<SampleRange> planned;
   if (plan != nullptr) planned = impl::planned_samples(*plan, Rank{coordinate}, schedule, ranges);

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <mpi.h>
+
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
@@ -22,7 +24,10 @@ namespace impl {
 /// used afterwards.
 class RollCall {
  public:
-  explicit RollCall(const Communicator& comm) : m_comm(&comm) {}
+  explicit RollCall(const Communicator& comm) : RollCall(comm, comm.get()) {}
+  /// Errors give the missing ranks the numbers that they have in `all`, which has all ranks of
+  /// `comm`.
+  RollCall(const Communicator& comm, MPI_Comm all) : m_comm(&comm), m_all(all) {}
 
   /// Returns true if another rank has given up an operation on the communicator.
   [[nodiscard]] static bool begun(const Communicator& comm);
@@ -31,15 +36,21 @@ class RollCall {
   /// `options.grace`, and returns the error for the operation at `where`. `late` says that this
   /// rank's watchdog ended the wait; otherwise the call of another rank did.
   [[nodiscard]] communication_error stuck(std::string where, const ExecuteOptions& options,
-                                          bool late);
+                                          bool late, const char* fix = same_order);
 
  private:
   static constexpr int tag = 32766;  ///< that of Agreement is 32767
+  static constexpr const char* same_order =
+      "make the call on all ranks of the communicator, in the same order, or raise "
+      "ExecuteOptions::watchdog";
 
   /// Returns the other ranks that have told nothing within `grace` seconds.
-  [[nodiscard]] std::vector<Rank> missing(Seconds grace) const;
+  [[nodiscard]] std::vector<int> missing(Seconds grace) const;
+  /// Returns the numbers of these ranks in `m_all`.
+  [[nodiscard]] std::vector<Rank> named(const std::vector<int>& ranks) const;
 
   const Communicator* m_comm;
+  MPI_Comm m_all;
 };
 
 }  // namespace impl

@@ -33,7 +33,7 @@ HEDDLE_FULL_INLINE bool RollCall::begun(const Communicator& comm) {
   return there != 0;
 }
 
-HEDDLE_FULL_INLINE std::vector<Rank> RollCall::missing(Seconds grace) const {
+HEDDLE_FULL_INLINE std::vector<int> RollCall::missing(Seconds grace) const {
   std::vector<char> here(static_cast<std::size_t>(m_comm->size()), 0);
   here[+m_comm->rank()] = 1;
   for (int peer = 0; peer < m_comm->size(); ++peer) {
@@ -51,15 +51,29 @@ HEDDLE_FULL_INLINE std::vector<Rank> RollCall::missing(Seconds grace) const {
     }
     if (std::ranges::count(here, 0) == 0 || steady_seconds() - since > grace) break;
   }
-  std::vector<Rank> ranks;
-  for (std::size_t r = 0; r < here.size(); ++r)
-    if (here[r] == 0) ranks.emplace_back(r);
+  std::vector<int> ranks;
+  for (int r = 0; r < m_comm->size(); ++r)
+    if (here[static_cast<std::size_t>(r)] == 0) ranks.push_back(r);
   return ranks;
 }
 
+HEDDLE_FULL_INLINE std::vector<Rank> RollCall::named(const std::vector<int>& ranks) const {
+  MPI_Group own = MPI_GROUP_NULL, all = MPI_GROUP_NULL;
+  MPI_Comm_group(m_comm->get(), &own);
+  MPI_Comm_group(m_all, &all);
+  std::vector<int> numbers(ranks.size());
+  MPI_Group_translate_ranks(own, static_cast<int>(ranks.size()), ranks.data(), all, numbers.data());
+  MPI_Group_free(&own);
+  MPI_Group_free(&all);
+  std::vector<Rank> names;
+  for (const int number : numbers) names.emplace_back(static_cast<std::size_t>(number));
+  return names;
+}
+
 HEDDLE_FULL_INLINE communication_error RollCall::stuck(std::string where,
-                                                       const ExecuteOptions& options, bool late) {
-  const std::vector<Rank> silent = missing(options.grace);
+                                                       const ExecuteOptions& options, bool late,
+                                                       const char* fix) {
+  const std::vector<Rank> silent = named(missing(options.grace));
   if (!silent.empty()) found_silent_rank = true;
   const char* const slow =
       late ? "stuck: all ranks are in the call, and it takes longer than the watchdog"
@@ -68,8 +82,7 @@ HEDDLE_FULL_INLINE communication_error RollCall::stuck(std::string where,
       {std::move(where),
        silent.empty() ? slow : "stuck: " + does_not(silent, "take part in the call"),
        late ? text("watchdog after ", options.watchdog, " s") : "watchdog of another rank",
-       "make the call on all ranks of the communicator, in the same order, or raise "
-       "ExecuteOptions::watchdog"});
+       fix});
 }
 
 }  // namespace heddle::inline v0::impl

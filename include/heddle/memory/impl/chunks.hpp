@@ -131,6 +131,8 @@ class Chunks {
     return m_heap.owns(address);
   }
   [[nodiscard]] const Upstream& upstream() const noexcept { return m_upstream; }
+  /// Returns the most free bytes that the pool keeps.
+  [[nodiscard]] std::size_t most_idle() const noexcept { return m_growth.most_idle; }
 
   mutable BriefMutex lock;
 

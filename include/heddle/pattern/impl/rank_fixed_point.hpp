@@ -101,6 +101,12 @@ class RankFixedPoint : protected FixedPointSolver<System> {
     int unused = 0;
   };
 
+  /// A message in flight, to or from `peer`.
+  struct Message {
+    Rank peer;
+    typename T::Request request;
+  };
+
   void sweep() {
     this->compute(m_self);
     if (const auto& error = this->m_workers[m_self].error) std::rethrow_exception(error);
@@ -179,21 +185,33 @@ class RankFixedPoint : protected FixedPointSolver<System> {
   }
 
   void receive(std::size_t rank, void* data, std::size_t bytes) {
-    m_open.push_back(
-        m_transport.receive(Rank{rank}, control_lane, static_cast<std::byte*>(data), Bytes{bytes}));
+    m_open.push_back({Rank{rank}, m_transport.receive(Rank{rank}, control_lane,
+                                                      static_cast<std::byte*>(data),
+                                                      Bytes{bytes})});
   }
   void send(std::size_t rank, const void* data, std::size_t bytes) {
-    m_open.push_back(m_transport.send(Rank{rank}, control_lane, static_cast<const std::byte*>(data),
-                                      Bytes{bytes}));
+    m_open.push_back(
+        {Rank{rank}, m_transport.send(Rank{rank}, control_lane, static_cast<const std::byte*>(data),
+                                      Bytes{bytes})});
   }
   void finish_all() {
-    for (auto& request : m_open) finish(m_transport, request, "fixed_point", m_wait);
+    const auto silent = [&] {
+      std::vector<Rank> ranks;
+      for (Message& message : m_open)
+        if (!m_transport.test(message.request) && (ranks.empty() || ranks.back() != message.peer))
+          ranks.push_back(message.peer);
+      return ranks;
+    };
+    for (Message& message : m_open)
+      impl::finish(
+          m_transport, [&] { return m_transport.test(message.request); }, "fixed_point", m_wait,
+          silent);
     m_open.clear();
   }
 
   void give_up(const char* reason) {
     if (!m_transport.aborted()) m_transport.abort({m_transport.rank(), "fixed_point", reason});
-    for (auto& request : m_open) m_transport.cancel(request);
+    for (Message& message : m_open) m_transport.cancel(message.request);
     m_open.clear();
   }
 
@@ -202,7 +220,7 @@ class RankFixedPoint : protected FixedPointSolver<System> {
   std::vector<Ended> m_ended;  ///< by rank
   std::size_t m_self;
   std::vector<std::uint32_t> m_owner;  ///< by equation: the rank that computed it last
-  std::vector<typename T::Request> m_open;
+  std::vector<Message> m_open;
   Seconds m_clock_offset = 0;  ///< to rank 0's steady clock, for the trail
 };
 

@@ -31,6 +31,7 @@ class StaleFixedPoint : private RankFixedPoint<T, System> {
   using Value = typename Base::Value;
   using Range = typename Base::Range;
   using Ended = typename Base::Ended;
+  using Message = typename Base::Message;
 
  public:
   StaleFixedPoint(T& transport, const System& system, const FixedPointOptions& options,
@@ -52,9 +53,9 @@ class StaleFixedPoint : private RankFixedPoint<T, System> {
         for (Exchange& exchange : m_exchanges) finish(exchange.sends);
       } catch (...) {
         for (Exchange& exchange : m_exchanges)
-          for (auto* const requests : {&exchange.receives, &exchange.sends})
-            for (auto& request : *requests) this->m_open.push_back(std::move(request));
-        throw;  // the requests are cancelled there
+          for (auto* const messages : {&exchange.receives, &exchange.sends})
+            for (Message& message : *messages) this->m_open.push_back(std::move(message));
+        throw;  // the messages are cancelled there
       }
     });
   }
@@ -66,10 +67,10 @@ class StaleFixedPoint : private RankFixedPoint<T, System> {
     std::vector<Ended> ended;              ///< by rank
     std::vector<Value> sent;               ///< the share of this rank
     std::vector<std::vector<Value>> come;  ///< by rank
-    std::vector<typename T::Request> receives;
+    std::vector<Message> receives;
     /// Complete before another sweep takes the place of this one, and no earlier: the receiver may
     /// be in a sweep, and a send can need it.
-    std::vector<typename T::Request> sends;
+    std::vector<Message> sends;
   };
 
   void sweep() {
@@ -131,11 +132,11 @@ class StaleFixedPoint : private RankFixedPoint<T, System> {
     this->m_open.swap(exchange.sends);
   }
 
-  /// Waits for requests.
-  void finish(std::vector<typename T::Request>& requests) {
-    this->m_open.swap(requests);
+  /// Waits for messages.
+  void finish(std::vector<Message>& messages) {
+    this->m_open.swap(messages);
     this->finish_all();
-    this->m_open.swap(requests);
+    this->m_open.swap(messages);
   }
 
   /// Waits for the messages of a sweep, and takes them over.

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -15,9 +14,11 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/execute/execute_options.hpp>
+#include <heddle/execute/transport_ref.hpp>
 #include <heddle/layout/index_set.hpp>
-#include <heddle/layout/layer_range.hpp>
 #include <heddle/pipeline/impl/stage_space.hpp>
+#include <heddle/pipeline/impl/throw_together.hpp>
 #include <heddle/pipeline/state.hpp>
 
 namespace heddle::inline v0::impl {
@@ -29,9 +30,6 @@ struct ArrayInfo {
   Scalar type = Scalar::byte;
   std::int64_t whole = 0;
   IndexSet elements = {};  ///< on the rank
-  bool has_data = true;    ///< its pointer is not null
-  /// The layers that its stage has, of which it must be one.
-  LayerRange layers = {0, std::numeric_limits<int>::max()};
 
   [[nodiscard]] std::string called() const;  ///< such as "'weights' of layer 3"
   [[nodiscard]] Bytes bytes() const;
@@ -47,10 +45,11 @@ struct HeldArray {
   void write(const std::byte* host) const { space->copy_from_host(host, data, info.bytes()); }
 };
 
-/// Returns why an array cannot be part of a model's state, or null if it can.
-[[nodiscard]] const char* fault_of(const ArrayInfo& array);
+/// Throws unless the arrays of a rank can be the state of a model: their elements are in the
+/// arrays, and no two arrays of a layer have one name, of which one would be lost.
+void check_arrays(const std::vector<HeldArray>& held, const char* where);
 
-/// Returns the arrays that `model` visits. ArrayNumbers checks them on all ranks.
+/// Returns the arrays that `model` visits.
 template <HasState M>
 [[nodiscard]] std::vector<HeldArray> held_arrays(M& model) {
   std::vector<HeldArray> held;
@@ -59,10 +58,22 @@ template <HasState M>
     constexpr Scalar type = scalar_of<typename Array::value_type>;
     static_assert(type != Scalar::byte,
                   "heddle: a StateArray has elements that a Checkpoint takes");
-    held.push_back(
-        {{array.layer, array.name, type, array.whole, array.elements, array.data != nullptr},
-         reinterpret_cast<std::byte*>(array.data),
-         &stage_space<typename Array::memory_space>()});
+    held.push_back({{array.layer, array.name, type, array.whole, array.elements},
+                    reinterpret_cast<std::byte*>(array.data),
+                    &stage_space<typename Array::memory_space>()});
+  });
+  return held;
+}
+
+/// Returns them, checked, for a call of all ranks. If this throws on one rank, all ranks throw.
+template <HasState M>
+[[nodiscard]] std::vector<HeldArray> held_arrays(M& model, const char* where,
+                                                 const TransportRef& transport,
+                                                 const ExecuteOptions& options) {
+  std::vector<HeldArray> held;
+  throw_together(transport, options, where, [&] {
+    held = held_arrays(model);
+    check_arrays(held, where);
   });
   return held;
 }

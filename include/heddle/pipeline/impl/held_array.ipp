@@ -5,8 +5,13 @@
 /// @file
 /// Definitions of held_array.hpp.
 
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
@@ -22,15 +27,31 @@ HEDDLE_FULL_INLINE Bytes ArrayInfo::bytes() const {
   return static_cast<Bytes>(elements.size()) * size_of(type);
 }
 
-HEDDLE_FULL_INLINE const char* fault_of(const ArrayInfo& array) {
-  const auto intervals = array.elements.intervals();
-  if (array.layer < array.layers.first || array.layer >= array.layers.last)
-    return "visit_state() names a layer that the stage does not have; a stage counts them from 0";
-  if (array.whole < 0) return "visit_state() names an array of fewer than 0 elements";
-  if (intervals.empty()) return nullptr;
-  if (intervals.front().begin < 0 || intervals.back().end > array.whole)
-    return "visit_state() names elements outside of the array";
-  return array.has_data ? nullptr : "visit_state() gives a null pointer for elements";
+HEDDLE_FULL_INLINE void check_arrays(const std::vector<HeldArray>& held, const char* where) {
+  std::set<std::pair<int, std::string_view>> names;
+  for (const HeldArray& each : held) {
+    const ArrayInfo& array = each.info;
+    const auto intervals = array.elements.intervals();
+    expects(array.layer >= 0, [&] {
+      return ErrorInfo{where, "visit_state() names a layer below 0", text("array ", array.called()),
+                       "count layers from 0"};
+    });
+    expects(array.whole >= 0 && (intervals.empty() || (intervals.front().begin >= 0 &&
+                                                       intervals.back().end <= array.whole)),
+            [&] {
+              return ErrorInfo{
+                  where, "visit_state() names elements outside of the array",
+                  text("elements ", array.elements, " of ", array.whole, " of ", array.called())};
+            });
+    expects(intervals.empty() || each.data != nullptr, [&] {
+      return ErrorInfo{where, "visit_state() gives a null pointer for elements",
+                       text("elements ", array.elements, " of ", array.called())};
+    });
+    expects(names.emplace(array.layer, array.name).second, [&] {
+      return ErrorInfo{where, "visit_state() uses a name twice", text("array ", array.called()),
+                       "give every array of a layer a name of its own"};
+    });
+  }
 }
 
 }  // namespace heddle::inline v0::impl

@@ -26,6 +26,7 @@
 #include <heddle/pipeline/impl/held_state.hpp>
 #include <heddle/pipeline/impl/kept_state.hpp>
 #include <heddle/pipeline/impl/move_state.hpp>
+#include <heddle/pipeline/impl/throw_together.hpp>
 #include <heddle/pipeline/stage_place.hpp>
 #include <heddle/plan/migration.hpp>
 #include <heddle/schedule/schedule.hpp>
@@ -43,8 +44,8 @@ class HeldStages {
   /// it has a plan. A stage that has the same layers, samples and lines as before goes on with what
   /// it has learned, and the state of the others comes from the ranks that held their layers.
   /// @throws contract_error on every rank if the state cannot come, if a new stage does not name
-  ///         all of its parameters, or if it names arrays that it cannot have; then the present
-  ///         stages stay.
+  ///         all of its parameters, or if it gives one name to two arrays; then the present stages
+  ///         stay.
   void build(const Schedule& schedule, std::span<const LayerRange> layers, const MakeStage& make,
              FunctionRef<SampleRange(Stage)> samples_at, const PlannedMesh* mesh,
              const TransportRef& transport, const ExecuteOptions& options) {
@@ -143,19 +144,19 @@ class HeldStages {
                   const ExecuteOptions& options) {
     KeptState mine{.held = !m_stages.empty(), .trained = m_trained};
     std::vector<HeldArray> after;
-    for (HeldStage& held : next) {
-      if (!held.stage) continue;
-      mine.made = true;
-      if (!m_traits.has_state) continue;
-      const std::vector<HeldArray> arrays = arrays_of_stage(*held.stage, held.layers);
-      const Bytes bytes = held.stage->sizes(held.number).parameters * size_of(m_traits.type);
-      mine.note(held.number, bytes_without_name(arrays, held.stage->parameters(), bytes), bytes);
-      after.insert(after.end(), arrays.begin(), arrays.end());
-    }
-    mine.broken = complaint_of(unpacked(packed(after)), 0, "").has_value();
+    throw_together(transport, options, "heddle::Stages", [&] {
+      for (HeldStage& held : next) {
+        if (!held.stage) continue;
+        mine.made = true;
+        if (!m_traits.has_state) continue;
+        const std::vector<HeldArray> arrays = arrays_of_stage(*held.stage, held.layers);
+        const Bytes bytes = held.stage->sizes(held.number).parameters * size_of(m_traits.type);
+        mine.note(held.number, bytes_without_name(arrays, held.stage->parameters(), bytes), bytes);
+        after.insert(after.end(), arrays.begin(), arrays.end());
+      }
+      check_arrays(after, "heddle::Stages");
+    });
     const auto ranks = all_gather_values<KeptState>(transport, std::span(&mine, 1), options);
-    if (std::ranges::any_of(ranks, [](const auto& rank) { return rank[0].broken; }))
-      (void)ArrayNumbers("heddle::Stages").add(all_gather(transport, packed(after), options));
     if (!must_carry_state(ranks, m_traits.has_state)) return;
     std::vector<HeldArray> before;
     for (HeldStage& held : m_stages)

@@ -10,16 +10,12 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
-#include <optional>
-#include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/layout/index_set.hpp>
@@ -27,24 +23,6 @@
 #include <heddle/plan/migration.hpp>
 
 namespace heddle::inline v0::impl {
-
-/// Returns what is wrong with the arrays of a rank, or nothing: an array that cannot be part of a
-/// model's state, or that has the layer and name of an earlier one.
-[[nodiscard]] inline std::optional<ErrorInfo> complaint_of(std::span<const ArrayInfo> infos,
-                                                           std::size_t rank, const char* where) {
-  std::set<std::pair<int, std::string_view>> names;
-  for (const ArrayInfo& info : infos) {
-    if (const char* const fault = fault_of(info))
-      return ErrorInfo{where, fault,
-                       text("elements ", info.elements, " of ", info.whole, " of ", info.called(),
-                            " on rank ", rank)};
-    if (!names.emplace(info.layer, info.name).second)
-      return ErrorInfo{where, "visit_state() uses a name twice",
-                       text("array ", info.called(), " on rank ", rank),
-                       "give every array of a layer a name of its own"};
-  }
-  return std::nullopt;
-}
 
 /// Host memory that is aligned for any element.
 class HostElements {
@@ -92,9 +70,6 @@ void append(std::vector<std::byte>& out, N number) {
     append(out, std::int64_t{info.layer});
     append(out, static_cast<std::int64_t>(info.type));
     append(out, info.whole);
-    append(out, std::int64_t{info.has_data});
-    append(out, std::int64_t{info.layers.first});
-    append(out, std::int64_t{info.layers.last});
     append(out, static_cast<std::int64_t>(info.name.size()));
     for (const char c : info.name) append(out, c);
     append(out, static_cast<std::int64_t>(info.elements.intervals().size()));
@@ -121,9 +96,6 @@ void append(std::vector<std::byte>& out, N number) {
     info.layer = static_cast<int>(number());
     info.type = static_cast<Scalar>(number());
     info.whole = number();
-    info.has_data = number() != 0;
-    info.layers.first = static_cast<int>(number());
-    info.layers.last = static_cast<int>(number());
     const auto length = static_cast<std::size_t>(number());
     info.name.assign(reinterpret_cast<const char*>(bytes.data()) + at, length);
     at += length;
@@ -141,16 +113,13 @@ class ArrayNumbers {
   explicit ArrayNumbers(const char* where) : m_where(where) {}
 
   /// Returns what each rank holds. Arrays that are new get the next numbers.
-  /// @throws contract_error with the complaint_of() a rank, or if ranks see different arrays of one
-  /// name.
+  /// @throws contract_error if ranks see different arrays of one name.
   [[nodiscard]] std::vector<std::vector<plan::HeldElements>> add(
       const std::vector<std::vector<std::byte>>& by_rank) {
     std::vector<std::vector<plan::HeldElements>> all(by_rank.size());
     for (std::size_t r = 0; r < by_rank.size(); ++r) {
-      const std::vector<ArrayInfo> infos = unpacked(by_rank[r]);
-      if (std::optional<ErrorInfo> complaint = complaint_of(infos, r, m_where))
-        throw contract_error(*std::move(complaint));
-      for (const ArrayInfo& info : infos) all[r].push_back({number(info, r), info.elements});
+      for (const ArrayInfo& info : unpacked(by_rank[r]))
+        all[r].push_back({number(info, r), info.elements});
     }
     return all;
   }

@@ -6,10 +6,8 @@
 /// Decides what Stages does with the state of its stages when it builds others. Looks at what all
 /// ranks have reported, so that all of them decide alike.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
@@ -27,10 +25,12 @@ namespace heddle::inline v0::impl {
   stage.fence();
   std::vector<HeldArray> held = stage.arrays();
   for (HeldArray& each : held) {
-    // Whatever the stage says, the sum does not overflow.
-    each.info.layer = static_cast<int>(std::clamp<std::int64_t>(
-        std::int64_t{each.info.layer} + layers.first, -1, std::numeric_limits<int>::max()));
-    each.info.layers = layers;
+    expects(each.info.layer >= 0 && each.info.layer < layers.size(), [&] {
+      return ErrorInfo{"heddle::Stages", "visit_state() names a layer that the stage does not have",
+                       text(each.info.called(), "; the stage has ", layers.size(), " layers"),
+                       "count the layers of a stage from 0"};
+    });
+    each.info.layer += layers.first;
   }
   return held;
 }
@@ -40,7 +40,6 @@ struct KeptState {
   bool held = false;          ///< it has stages
   bool trained = false;       ///< they have learned
   bool made = false;          ///< it makes new ones
-  bool broken = false;        ///< there is a complaint_of() the arrays of the new ones
   std::uint32_t stage = 0;    ///< the first new stage that does not name all of its parameters
   std::uint64_t without = 0;  ///< bytes of its parameters without a name; 0 if there is no such one
   std::uint64_t bytes = 0;    ///< bytes of its parameters

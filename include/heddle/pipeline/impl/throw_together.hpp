@@ -3,15 +3,17 @@
 #pragma once
 
 /// @file
-/// throw_together(): an error of one rank as an error of all ranks, for files that all ranks use.
+/// throw_together(): an error of one rank as an error of all ranks.
 
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <heddle/core/error.hpp>
+#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/execute_options.hpp>
@@ -19,8 +21,40 @@
 
 namespace heddle::inline v0::impl {
 
-/// Throws the error of this rank, or one that names the first rank with an error. `failed` is the
-/// place for which other ranks wait. All ranks must call it.
+/// Calls `check`. If it throws on a rank, all ranks throw: this one its own error, the others one
+/// that names the first rank with an error. All ranks must call it.
+inline void throw_together(const TransportRef& transport, const ExecuteOptions& options,
+                           const char* where, FunctionRef<void()> check) {
+  std::exception_ptr error;
+  std::string report;
+  constexpr char refused = 'r';  // precedes the text of an error in the arguments
+  try {
+    check();
+  } catch (const contract_error& wrong) {
+    error = std::current_exception();
+    report = text(refused, wrong.what());
+  } catch (const std::exception& failure) {
+    error = std::current_exception();
+    report = text(" ", failure.what());
+  } catch (...) {
+    error = std::current_exception();
+    report = " unknown exception";
+  }
+  const auto all = all_gather_values<char>(transport, report, options);
+  if (error) std::rethrow_exception(error);
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (all[r].empty()) continue;
+    const std::string reason =
+        text("rank ", r, " reports: ", std::string_view(all[r].data() + 1, all[r].size() - 1));
+    if (all[r].front() == refused)
+      throw contract_error(
+          {where, "a rank does not make the call", reason, "correct the arguments of that rank"});
+    throw communication_error({where, "a rank cannot make the call", reason});
+  }
+}
+
+/// For files that all ranks use: throws the error of this rank, or one that names the first rank
+/// with an error. `failed` is the place for which other ranks wait. All ranks must call it.
 inline void throw_together(const TransportRef& transport, const ExecuteOptions& options,
                            const std::exception_ptr& error, const char* where, const char* what,
                            const std::string& path) {

@@ -166,6 +166,19 @@ inline void divide_by_links(std::vector<std::size_t>& classes,
   return blocks.front().ranks;
 }
 
+/// Returns whether the ranks of each group of a level are together in the order.
+[[nodiscard]] inline bool keeps_groups(const Machine& machine, const std::vector<Rank>& order) {
+  for (std::size_t l = 0; l < machine.levels().size(); ++l) {
+    std::set<std::size_t> groups;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const std::size_t group = machine.group(l, order[i]);
+      if (i > 0 && group == machine.group(l, order[i - 1])) continue;
+      if (!groups.insert(group).second) return false;
+    }
+  }
+  return true;
+}
+
 /// Returns a machine whose rank i is rank order[i] of `machine`. The ranks of each group of a level
 /// are together in the order.
 [[nodiscard]] inline Machine renumbered(const Machine& machine, const std::vector<Rank>& order) {
@@ -230,13 +243,14 @@ inline void divide_by_links(std::vector<std::size_t>& classes,
 /// does not depend on the numbers of the ranks. A capacity that is enough for every plan counts as
 /// unknown, so that a plan does not depend on it either. If memories differ, a planner that finds
 /// no plan is asked with other orders as well: ranks with more memory first, and both orders
-/// reversed.
+/// reversed. If it still finds none, and if the ranks are few and not alike, it is asked with all
+/// orders.
 class SortedSearch {
  public:
   explicit SortedSearch(const PlanProblem& problem) : m_problem(problem) {
     Machine machine = problem.machine();
     const double enough = enough_memory(problem);
-    bool ample = false, differ = false;
+    bool ample = false, differ = false, alike = true;
     for (int r = 0; r < machine.ranks(); ++r) {
       Device device = machine.device(Rank{r});
       if (static_cast<double>(capacity_of(device)) >= enough) {
@@ -244,12 +258,15 @@ class SortedSearch {
         machine.set_device(Rank{r}, std::move(device));
         ample = true;
       }
-      differ =
-          differ || capacity_of(machine.device(Rank{r})) != capacity_of(machine.device(Rank{0}));
+      const Device &one = machine.device(Rank{r}), &first = machine.device(Rank{0});
+      differ = differ || capacity_of(one) != capacity_of(first);
+      alike = alike && !differ && same_kind(one, first);
     }
     const PlanProblem same(problem.profile(), machine, problem.options());
     const std::vector<std::size_t> links = link_numbers(machine);
     std::vector<std::vector<Rank>> orders = {rank_order(same, links)};
+    if (machine.ranks() <= most_in_all_orders && !(alike && links.empty()))
+      m_first = std::make_unique<Sorted>(problem, machine, orders[0]);
     if (!differ && !ample && std::ranges::is_sorted(orders[0])) return;
     if (differ) {
       orders.push_back(rank_order(same, links, true));
@@ -262,30 +279,55 @@ class SortedSearch {
   /// Returns the plan of a planner, with the numbers of the problem.
   template <class Planner>
   [[nodiscard]] FoundPlan ask(const Planner& planner) const {
-    for (const std::unique_ptr<Sorted>& sorted : m_sorted) {
-      FoundPlan found = planner.search(sorted->problem);
-      if (!found.plan) continue;
-      for (PlanStage& stage : found.plan->stages)
-        for (Rank& rank : stage.ranks) rank = sorted->order[+rank];
-      return found;
-    }
+    for (const std::unique_ptr<Sorted>& sorted : m_sorted)
+      if (FoundPlan found = sorted->ask(planner); found.plan) return found;
     // Without a plan, the reason names the ranks of the problem.
-    return planner.search(m_problem);
+    FoundPlan unsorted = planner.search(m_problem);
+    if (m_first == nullptr || (m_sorted.empty() && unsorted.plan)) return unsorted;
+    std::vector<Rank> places;
+    for (std::size_t r = 0; r < m_first->order.size(); ++r) places.emplace_back(r);
+    while (std::ranges::next_permutation(places).found) {
+      if (!keeps_groups(m_first->machine, places)) continue;
+      std::vector<Rank> order;
+      for (const Rank place : places) order.push_back(m_first->order[+place]);
+      if (FoundPlan found =
+              Sorted(m_problem, m_first->machine, places, std::move(order)).ask(planner);
+          found.plan)
+        return found;
+    }
+    return unsorted;
   }
 
  private:
+  /// A planner that finds no plan for so many ranks is asked with at most 24 orders.
+  static constexpr int most_in_all_orders = 4;
+
   struct Sorted {
     std::vector<Rank> order;
     Machine machine;
     PlanProblem problem;
 
     Sorted(const PlanProblem& from, const Machine& ranks, std::vector<Rank> by)
-        : order(std::move(by)),
-          machine(renumbered(ranks, order)),
+        : Sorted(from, ranks, by, by) {}
+    /// The ranks of `ranks` in the order `by` are those of the problem in the order `names`.
+    Sorted(const PlanProblem& from, const Machine& ranks, const std::vector<Rank>& by,
+           std::vector<Rank> names)
+        : order(std::move(names)),
+          machine(renumbered(ranks, by)),
           problem(from.profile(), machine, from.options()) {}
+
+    template <class Planner>
+    [[nodiscard]] FoundPlan ask(const Planner& planner) const {
+      FoundPlan found = planner.search(problem);
+      if (found.plan)
+        for (PlanStage& stage : found.plan->stages)
+          for (Rank& rank : stage.ranks) rank = order[+rank];
+      return found;
+    }
   };
 
   const PlanProblem& m_problem;
+  std::unique_ptr<Sorted> m_first;  ///< in the first order; null: other orders are not tried
   std::vector<std::unique_ptr<Sorted>> m_sorted;  ///< empty: the problem as it is
 };
 

@@ -82,12 +82,13 @@ class PlanSearch {
 /// planners search a machine whose ranks are numbered anew. Fast devices come first. If devices are
 /// equally fast, those with more memory come first. The ranks of each group of a level are
 /// together. The plans have the numbers of `machine`. A planner that finds no plan in this order,
-/// because of memory, is asked with other orders and at last with the numbers of `machine`.
+/// because of memory, is asked with other orders, and at last with the numbers of `machine` and,
+/// for at most 4 ranks, with all orders.
 ///
 /// The times of the plans do not depend on the numbers of the ranks, with three exceptions. A plan
-/// that was found with the numbers of `machine` depends on them. Links of pairs and shared lines do
-/// not count in the order of more than 512 ranks. Ranks that no class of links distinguishes keep
-/// their order, also if they cannot change places.
+/// of more than 4 ranks that was found with the numbers of `machine` depends on them. Links of
+/// pairs and shared lines do not count in the order of more than 512 ranks. Ranks that no class of
+/// links distinguishes keep their order, also if they cannot change places.
 ///
 /// The best plan is never slower than the k fastest ranks as replicas, for any k, if Replicas is
 /// among the planners and tensor degree 1 is among the degrees.
