@@ -106,8 +106,13 @@ template <kernel::ExecutionSpace Exec>
     });
     expects(options.rounds >= 1, [&] {
       return ErrorInfo{where, "the number of rounds must be at least 1",
-                       text(options.rounds, " rounds")};
+                       text("rounds = ", options.rounds)};
     });
+    for (const Bytes size : options.sizes)
+      expects(size <= Bytes{1} << 40, [&] {
+        return ErrorInfo{where, "a message has at most 1 TiB", text("sizes has ", size, " bytes")};
+      });
+    expect_valid(options.execute, where);
     const std::size_t shapes = options.sizes.size() * options.runs.size();
     static_cast<void>(PackTable(options.sizes, options.runs, std::vector<double>(shapes, 1.0)));
   };
