@@ -125,7 +125,7 @@ TEST_CASE("options that measure nothing are refused") {
   heddle::MpiTransport transport(MPI_COMM_WORLD);
   CHECK_THROWS_MATCHES(heddle::measure_links(transport, {.bursts = 0}), heddle::contract_error,
                        MessageMatches(ContainsSubstring("LinkOptions needs at least one burst") &&
-                                      ContainsSubstring("bursts 0")));
+                                      ContainsSubstring("bursts = 0")));
 }
 
 TEST_CASE("arguments that are wrong on one rank are told to the others, by every door") {

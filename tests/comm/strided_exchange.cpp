@@ -221,8 +221,8 @@ TEST_CASE("what cannot be moved is refused") {
         [&] { StridedExchange<Exec>(comm, std::move(sends), std::move(receives)); });
   };
   CHECK_THAT(refusal({{Rank{comm.size()}, block}}, {}),
-             ContainsSubstring(text("heddle::StridedExchange: no such rank (rank ", comm.size(),
-                                    " of ", comm.size(), ")")));
+             ContainsSubstring(text("heddle::StridedExchange: no such rank (sends[0].peer is rank ",
+                                    comm.size(), " of ", comm.size(), ")")));
   CHECK_THAT(refusal({{comm.rank(), block}}, {}),
              ContainsSubstring("the boxes that this rank sends to itself differ in size from those "
                                "that it receives (sends "
@@ -470,7 +470,7 @@ TEMPLATE_TEST_CASE("paths are measured, and all ranks have the same table", "",
   CHECK_THAT(message_of<contract_error>([&] {
                (void)measure_paths<TestType>(comm, {.sizes = {1}, .runs = {1}, .rounds = 0});
              }),
-             ContainsSubstring("the number of rounds must be at least 1 (0 rounds)"));
+             ContainsSubstring("the number of rounds must be at least 1 (rounds = 0)"));
   CHECK_THAT(message_of<contract_error>([&] {
                (void)measure_paths<TestType>(comm, {.sizes = {8, 4}, .runs = {1}});
              }),

@@ -234,7 +234,8 @@ TEST_CASE("wrong use is an error at the call") {
   CHECK(message_of<hd::contract_error>([&] { (void)island.record(); }).find("record") !=
         std::string::npos);
   CHECK(message_of<hd::contract_error>([&] {
-          island.serve(std::vector<hd::IslandClientSpec>{{.name = "zero", .weight = 0, .run = {}}});
+          island.serve(std::vector<hd::IslandClientSpec>{
+              {.name = "zero", .weight = 0, .run = [](hd::IslandClient&) {}}});
         }).find("weight") != std::string::npos);
   if (world_size() > 1) {
     hd::Island unequal(mesh, napping());

@@ -33,15 +33,15 @@ class CostTable;
 /// one of the data that it writes. `same_layout` saves both.
 ///
 /// Every call throws, beside the errors of its own page,
-/// - contract_error if options do not fit the call: counts that differ from its blocks, same_layout
-///   of a View with gaps, a cost table for other ranks, a codec for elements that are not float or
-///   double, a codec with error feedback in a call that is not prepared, a codec with agreement in
-///   a call that only reads its input, shared-memory domains of other ranks, a progress thread
-///   below MPI_THREAD_MULTIPLE, different parts of a SharedView on different ranks, or an empty
-///   communicator. At the contract level "communication" also if ranks make different calls, or if
-///   another rank throws because of its own arguments. Below that level, other ranks wait for a
-///   rank that throws: in an algorithm of Heddle's or with watch_library until the watchdog ends
-///   the call, else for ever;
+/// - contract_error if options do not fit the call: `execute` that is invalid and that the call
+///   needs, counts that differ from its blocks, same_layout of a View with gaps, a cost table for
+///   other ranks, a codec for elements that are not float or double, a codec with error feedback in
+///   a call that is not prepared, a codec with agreement in a call that only reads its input,
+///   shared-memory domains of other ranks, a progress thread below MPI_THREAD_MULTIPLE, different
+///   parts of a SharedView on different ranks, or an empty communicator. At the contract level
+///   "communication" also if ranks make different calls, or if another rank throws because of its
+///   own arguments. Below that level, other ranks wait for a rank that throws: in an algorithm of
+///   Heddle's or with watch_library until the watchdog ends the call, else for ever;
 /// - infeasible if the algorithm cannot perform the collective with this number of ranks, or does
 ///   not keep the order of a reduction that is not commutative. star, binomial_tree and hierarchies
 ///   of them over consecutive ranks keep it, also for a reduce_scatter; for scans all do;

@@ -72,8 +72,9 @@ namespace impl {
 ///
 /// The call is collective over `comm`, and the result is the same on all ranks. Each size of each
 /// collective takes about `budget` seconds, or seven rounds of the candidates if that is longer.
-/// @throws contract_error on every rank if a size is not a multiple of a float, or if the options
-///         of the ranks differ.
+/// @throws contract_error on every rank if a size is not a multiple of a float, if a collective is
+///         none of the enumerators, if a budget or another number of the options is invalid, or if
+///         the options of the ranks differ.
 /// @throws communication_error if a rank does not make the call within 120 seconds.
 /// @throws the errors of measure_links().
 template <class Exec = Kokkos::DefaultHostExecutionSpace>

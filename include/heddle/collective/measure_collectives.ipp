@@ -24,6 +24,7 @@
 #include <heddle/comm/shared_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
@@ -73,12 +74,24 @@ HEDDLE_FULL_INLINE CostTable measure_collectives(const Communicator& comm,
   const auto ranks = static_cast<Bytes>(comm.size());
   constexpr const char* where = "heddle::measure_collectives";
   const auto check = [&] {
-    for (const Bytes bytes : options.sizes)
-      expects(bytes % sizeof(float) == 0 && fits_int(bytes + ranks * sizeof(float)), [&] {
-        return ErrorInfo{where,
-                         "a size must be a multiple of 4 bytes (a float) and below 2^31 bytes",
-                         text(bytes, " bytes")};
-      });
+    for (std::size_t c = 0; c < options.collectives.size(); ++c)
+      expect_enumerator(where, text("collectives[", c, "]").c_str(), options.collectives[c],
+                        Collective::exclusive_scan);
+    for (std::size_t s = 0; s < options.sizes.size(); ++s) {
+      const Bytes bytes = options.sizes[s];
+      expects(
+          bytes % sizeof(float) == 0 && fits_int(bytes) && fits_int(bytes + ranks * sizeof(float)),
+          [&] {
+            return ErrorInfo{where,
+                             "a size must be a multiple of 4 bytes (a float) and below 2^31 bytes",
+                             text("sizes[", s, "] = ", bytes)};
+          });
+    }
+    expects(options.budget >= 0, [&] {
+      return ErrorInfo{where, "the budget must be a time of at least 0",
+                       text("budget = ", options.budget, " s")};
+    });
+    expect_valid(options.links, where);
   };
   check_together(
       comm, where, check, [&] { return call_to_measure(where, options); },

@@ -31,15 +31,20 @@ HEDDLE_FULL_INLINE void check_agreement(const Communicator& comm,
                                         std::function<void()> further) {
   if (level != ContractLevel::communication || comm.size() == 1) return;
   comm.expect_not_empty("heddle::check_agreement");
+  const bool valid = watchdog >= 0;
   const auto refuse = [&](const std::exception& error) {
     try {
-      impl::Agreement(comm, {}, watchdog, further).refuse(error);
+      impl::Agreement(comm, {}, valid ? watchdog : Seconds{120}, further).refuse(error);
     } catch (...) {  // the error of describe() is the one to report
     }
   };
   CollectiveCall call;
   try {
     call = describe();
+    expects(valid, [&] {
+      return ErrorInfo{call.name, "the watchdog needs a time of at least 0",
+                       text("watchdog = ", watchdog, " s"), "use 0 for no limit"};
+    });
   } catch (const std::exception& error) {
     refuse(error);
     throw;

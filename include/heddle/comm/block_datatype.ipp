@@ -48,7 +48,10 @@ HEDDLE_FULL_INLINE BlockDatatype::BlockDatatype(const StridedBlock& block)
 }
 
 HEDDLE_FULL_INLINE BlockDatatype::BlockDatatype(const std::vector<StridedBlock>& blocks)
-    : BlockDatatype(blocks.front()) {
+    : BlockDatatype(blocks.empty() ? StridedBlock() : blocks.front()) {
+  expects(!blocks.empty(), [] {
+    return ErrorInfo{"heddle::BlockDatatype", "a datatype needs a block", "0 blocks were given"};
+  });
   if (blocks.size() == 1) return;
   std::vector<BlockDatatype> parts;
   std::vector<MPI_Datatype> types;

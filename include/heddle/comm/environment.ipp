@@ -55,6 +55,7 @@ HEDDLE_FULL_INLINE impl::MpiSession::MpiSession(int& argc, char** argv, ThreadLe
   constexpr const char* where = "heddle::Environment";
   constexpr int levels[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED,
                             MPI_THREAD_MULTIPLE};
+  expect_enumerator(where, "thread_level", least, ThreadLevel::multiple);
   const int asked = levels[static_cast<int>(least)];
   int finalized = 0;
   MPI_Finalized(&finalized);

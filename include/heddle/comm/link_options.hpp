@@ -16,7 +16,7 @@ namespace heddle::inline v0 {
 struct LinkOptions {
   Seconds budget = 0.1;        ///< time for the round trips of a pair, 5 to 100 of them
   Bytes piece = 16 * 1024;     ///< size of the messages in a burst, which measures the bandwidth
-  Bytes largest = 4ull << 20;  ///< size of the largest burst
+  Bytes largest = 4ull << 20;  ///< size of the largest burst, at most 1 TiB
   int bursts = 3;              ///< bursts of each size
   Seconds watchdog = 60;       ///< longest wait for one message
   std::string name = "rank";   ///< the name of the devices

@@ -20,6 +20,7 @@ class DeviceMesh;
 
 /// How long measure_machine() measures, and how it waits.
 struct MeasureOptions {
+  // The rounds and pairs are numbers from 1 to 1,000,000.
   int short_rounds = 200;     ///< round trips of 8 bytes per pair, for the latency
   int long_rounds = 20;       ///< round trips of 1 MiB and of 4 MiB per pair, for the bandwidth
   int pairs = 8;              ///< maximum number of pairs of neighbours, measured one after another

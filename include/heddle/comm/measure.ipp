@@ -119,12 +119,17 @@ HEDDLE_FULL_INLINE Machine measure_machine(const TransportRef& transport,
                                            const MeasureOptions& options) {
   constexpr const char* where = "heddle::measure_machine";
   abort_on_error(transport, where, [&] {
-    expects(options.short_rounds >= 1 && options.long_rounds >= 1 && options.pairs >= 1, [&] {
-      return ErrorInfo{where, "the numbers of rounds and pairs must be at least 1",
-                       text("short_rounds ", options.short_rounds, ", long_rounds ",
-                            options.long_rounds, ", pairs ", options.pairs)};
-    });
-    expect_valid(ExecuteOptions{.watchdog = options.watchdog}, where);
+    const auto count = [&](const char* name, int number) {
+      constexpr int most = 1'000'000;
+      expects(number >= 1 && number <= most, [&] {
+        return ErrorInfo{where, text("numbers of rounds and pairs must lie in 1 .. ", most),
+                         text(name, " = ", number)};
+      });
+    };
+    count("short_rounds", options.short_rounds);
+    count("long_rounds", options.long_rounds);
+    count("pairs", options.pairs);
+    expect_valid(ExecuteOptions{.idle = options.idle, .watchdog = options.watchdog}, where);
   });
   using impl::Prober;
   const int size = transport.size();

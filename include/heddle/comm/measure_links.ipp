@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -150,34 +151,45 @@ class LinkProber {
 
 }  // namespace impl
 
+HEDDLE_FULL_INLINE void expect_valid(const LinkOptions& options, const char* where) {
+  constexpr Bytes most = Bytes{1} << 40;
+  expects(options.bursts >= 1 && options.piece >= sizeof(std::uint64_t) &&
+              options.largest >= options.piece && options.largest <= most,
+          [&] {
+            return ErrorInfo{where,
+                             "LinkOptions needs at least one burst, pieces of at least 8 bytes, "
+                             "and bursts of at least a piece and at most 1 TiB",
+                             text("bursts = ", options.bursts, ", piece = ", options.piece,
+                                  ", largest = ", options.largest)};
+          });
+  expects(options.budget >= 0, [&] {
+    return ErrorInfo{where, "the budget must be a time of at least 0",
+                     text("budget = ", options.budget, " s")};
+  });
+  expect_valid(ExecuteOptions{.watchdog = options.watchdog}, where);
+}
+
 HEDDLE_FULL_INLINE Machine measure_links(const TransportRef& transport,
                                          const LinkOptions& options) {
   constexpr const char* where = "heddle::measure_links";
   const int size = transport.size();
+  std::optional<impl::LinkProber> prober;
   abort_on_error(transport, where, [&] {
-    expects(options.bursts >= 1 && options.piece >= sizeof(std::uint64_t) &&
-                options.largest >= options.piece,
-            [&] {
-              return ErrorInfo{
-                  where, "LinkOptions needs at least one burst, and pieces of at least 8 bytes",
-                  text("bursts ", options.bursts, ", piece ", options.piece, ", largest ",
-                       options.largest)};
-            });
+    expect_valid(options, where);
     expects(options.names.empty() || options.names.size() == static_cast<std::size_t>(size), [&] {
       return ErrorInfo{where, "every rank needs the name of its device",
                        text(options.names.size(), " names for ", size, " ranks")};
     });
-    expect_valid(ExecuteOptions{.watchdog = options.watchdog}, where);
+    prober.emplace(transport, options);
   });
   const auto me = static_cast<int>(transport.rank().value);
   std::vector<Link> mine(static_cast<std::size_t>(size));
-  impl::LinkProber prober(transport, options);
   for (int round = 0; round < size - 1 + size % 2; ++round) {
     const int peer = impl::opponent(size, me, round);
     if (peer == me) continue;
-    const auto probe = [&] { mine[static_cast<std::size_t>(peer)] = prober.probe(Rank{peer}); };
+    const auto probe = [&] { mine[static_cast<std::size_t>(peer)] = prober->probe(Rank{peer}); };
     if (me < peer) probe();
-    prober.serve(Rank{peer});
+    prober->serve(Rank{peer});
     if (me > peer) probe();
   }
   std::vector<Device> devices;

@@ -24,6 +24,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/exchange.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/layout/pack_table.hpp>
 #include <heddle/layout/path_table.hpp>
 #include <heddle/layout/strided_block.hpp>
@@ -46,8 +47,13 @@ HEDDLE_FULL_INLINE void check_path_options(const char* where, const Communicator
   });
   expects(options.rounds >= 1, [&] {
     return ErrorInfo{where, "the number of rounds must be at least 1",
-                     text(options.rounds, " rounds")};
+                     text("rounds = ", options.rounds)};
   });
+  for (const Bytes size : options.sizes)
+    expects(size <= Bytes{1} << 40, [&] {
+      return ErrorInfo{where, "a message has at most 1 TiB", text("sizes has ", size, " bytes")};
+    });
+  expect_valid(options.execute, where);
   const std::size_t shapes = options.sizes.size() * options.runs.size();
   static_cast<void>(PackTable(options.sizes, options.runs, std::vector<double>(shapes, 1.0)));
 }

@@ -31,7 +31,7 @@ namespace heddle::inline v0 {
 struct MpiOptions {
   /// The bytes of the pieces of longer messages, 1 to 2^31 - 1; the same on all ranks.
   Bytes max_message = Bytes{1} << 30;
-  /// The seconds that a rank waits after an abort for others to stop using its memory.
+  /// The seconds that a rank waits after an abort for others to stop using its memory, at least 0.
   Seconds patience = 10;
 };
 

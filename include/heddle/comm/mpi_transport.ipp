@@ -38,8 +38,10 @@ HEDDLE_FULL_INLINE MpiTransport::MpiTransport(MPI_Comm comm, MpiOptions options)
   constexpr Bytes limit = std::numeric_limits<int>::max();
   // Clamped, so that the numbers and their negatives can travel as int64.
   const auto mine = static_cast<std::int64_t>(std::min(options.max_message, limit + 1));
-  std::array<std::int64_t, 2> range{-mine, mine};
-  check(MPI_Allreduce(MPI_IN_PLACE, range.data(), 2, MPI_INT64_T, MPI_MAX, m_comm.get()), where);
+  // The last one is the number of a rank whose patience is none.
+  std::array<std::int64_t, 3> range{
+      -mine, mine, options.patience >= 0 ? -1 : static_cast<std::int64_t>(+rank())};
+  check(MPI_Allreduce(MPI_IN_PLACE, range.data(), 3, MPI_INT64_T, MPI_MAX, m_comm.get()), where);
   expects(-range[0] == range[1], [&] {
     return ErrorInfo{
         where, "max_message differs between the ranks",
@@ -49,6 +51,10 @@ HEDDLE_FULL_INLINE MpiTransport::MpiTransport(MPI_Comm comm, MpiOptions options)
   expects(options.max_message >= 1 && options.max_message <= limit, [&] {
     return ErrorInfo{where, text("max_message must lie in 1 .. ", limit),
                      text(options.max_message, " bytes")};
+  });
+  expects(range[2] < 0, [&] {
+    return ErrorInfo{where, text("the patience of rank ", range[2], " must be at least 0"),
+                     text("patience = ", options.patience, " s on rank ", rank())};
   });
   // MPI caches the bound on its communicators, where not, 32767 is what every MPI grants.
   void* bound = nullptr;

@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <iosfwd>
-#include <limits>
 #include <memory>
 #include <optional>
 
@@ -135,7 +134,7 @@ class PlannedMesh {
   void agree(const Plan& plan) const;
 
   /// More ranks than any communicator has.
-  static constexpr std::size_t most_ranks = std::numeric_limits<int>::max() - 1;
+  static constexpr std::size_t most_ranks = std::size_t{1} << 22;
 
   Plan m_plan;
   Communicator m_all;

@@ -16,6 +16,7 @@
 
 #include <mpi.h>
 
+#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/mpi_transport.hpp>
@@ -58,6 +59,20 @@ HEDDLE_FULL_INLINE PlannedMesh::PlannedMesh(MPI_Comm comm, MpiOptions transport)
 
 HEDDLE_FULL_INLINE PlannedMesh::PlannedMesh(MPI_Comm comm, Plan plan, PlannedMeshOptions options)
     : m_all(comm) {
+  check_together(
+      m_all, where,
+      [&] {
+        expects(options.ranks == 0 || options.ranks == size(), [&] {
+          return ErrorInfo{where, "the plan is for another number of ranks",
+                           text("PlannedMeshOptions::ranks = ", options.ranks,
+                                ", the communicator has ", size()),
+                           text("start it with as many ranks, or set the option to ", size())};
+        });
+      },
+      [] {
+        return CollectiveCall{where, {}};
+      },
+      ContractLevel::communication, 0);
   agree(plan);
   check_ranks(plan, options.ranks);
   take_place(std::move(plan));
@@ -114,17 +129,14 @@ HEDDLE_FULL_INLINE void PlannedMesh::check_ranks(const Plan& plan, int ranks) co
   std::size_t highest = 0;
   for (const PlanStage& stage : plan.stages)
     for (const Rank each : stage.ranks) highest = std::max(highest, +each);
-  const bool given = ranks > 0;
-  if (!given) ranks = static_cast<int>(std::min(highest, most_ranks)) + 1;
+  if (ranks == 0) ranks = static_cast<int>(std::min(highest, most_ranks)) + 1;
   heddle::check(plan, plan.stages.empty() ? 0 : plan.stages.back().layers.last, ranks);
   expects(ranks == size(), [&] {
-    return ErrorInfo{where, "the plan is for another number of ranks",
-                     text(given ? "PlannedMeshOptions::ranks is " : "the plan needs ", ranks,
-                          ", the communicator has ", size()),
-                     text("start it with mpiexec -n ", ranks,
-                          given ? ""
-                                : text(", or set PlannedMeshOptions::ranks to ", size(),
-                                       " if the plan leaves out the last ranks"))};
+    return ErrorInfo{
+        where, "the plan is for another number of ranks",
+        text("the plan needs ", ranks, ", the communicator has ", size()),
+        text("start it with mpiexec -n ", ranks, ", or set PlannedMeshOptions::ranks to ", size(),
+             " if the plan leaves out the last ranks")};
   });
 }
 

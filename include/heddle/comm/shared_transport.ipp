@@ -33,6 +33,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/await.hpp>
 #include <heddle/execute/clock.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/shared_blocks.hpp>
@@ -125,6 +126,7 @@ HEDDLE_FULL_INLINE Communicator SharedTransport::host_of(const Communicator& all
           return ErrorInfo{where, "a memory domain needs at least one rank",
                            text("domain = ", options.domain), "use 0 for all ranks of a host"};
         });
+        expect_valid(ExecuteOptions{.watchdog = options.watchdog}, where);
       },
       [] {
         return CollectiveCall{where, {}};

@@ -116,14 +116,15 @@ class StridedExchange {
 
  public:
   /// Constructs the exchange. @throws contract_error if there is no such rank, if the boxes from
-  /// this rank to itself do not match, or if a path of the table needs pointers that MPI or kernels
-  /// do not accept.
+  /// this rank to itself do not match, if a path of the table needs pointers that MPI or kernels do
+  /// not accept, or if `options.execute` is invalid.
   StridedExchange(const Communicator& comm, std::vector<StridedMove> sends,
                   std::vector<StridedMove> receives, StridedOptions options = {})
       : m_transport(&comm.template attached<MpiTransport>()), m_options(std::move(options)) {
+    expect_valid(m_options.execute, where);
     const PathTable paths = impl::paths_of(m_options, impl::box_memory<Exec>());
-    sort(std::move(sends), m_sends, m_own_sends, paths);
-    sort(std::move(receives), m_receives, m_own_receives, paths);
+    sort("sends", std::move(sends), m_sends, m_own_sends, paths);
+    sort("receives", std::move(receives), m_receives, m_own_receives, paths);
     const Bytes most = impl::expect_same_sizes(m_own_sends, m_own_receives);
     if (most > 0) m_own = memory::impl::message_room<Memory>("heddle::comm::strided_own", most);
   }
@@ -250,12 +251,13 @@ class StridedExchange {
   };
 
   /// Separates the boxes to other ranks from those to this rank.
-  void sort(std::vector<StridedMove> moves, std::vector<Message>& messages,
+  void sort(const char* name, std::vector<StridedMove> moves, std::vector<Message>& messages,
             std::vector<StridedBlock>& own, const PathTable& paths) {
     for (StridedMove& move : moves) {
       expects(+move.peer < static_cast<std::size_t>(m_transport->size()), [&] {
         return ErrorInfo{where, "no such rank",
-                         text("rank ", move.peer, " of ", m_transport->size())};
+                         text(name, "[", &move - moves.data(), "].peer is rank ", move.peer, " of ",
+                              m_transport->size())};
       });
       if (move.block.run() == 0) continue;
       if (move.peer == m_transport->rank()) {

@@ -32,9 +32,9 @@ struct ExecuteOptions {
   Seconds grace = 1;
 };
 
-/// Checks the times and `idle` of ExecuteOptions on behalf of the function `where`.
-/// @throws contract_error if the watchdog is below 0 or NaN, if `grace` is below 0 or not finite,
-///         or if `idle` is no enumerator.
+/// Checks ExecuteOptions on behalf of the function `where`.
+/// @throws contract_error if `idle` is none of the enumerators, if the watchdog is below 0 or NaN,
+///         or if `grace` is below 0 or not finite.
 void expect_valid(const ExecuteOptions& options, const char* where);
 
 /// The time in which a step of the Program took place. The `end` of a send, a receive or a move of

@@ -13,10 +13,12 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/execute_options.hpp>
+#include <heddle/execute/idle.hpp>
 
 namespace heddle::inline v0 {
 
 HEDDLE_INLINE void expect_valid(const ExecuteOptions& options, const char* where) {
+  impl::expect_enumerator(where, "idle", options.idle, Idle::nap);
   expects(options.watchdog >= 0, [&] {
     return ErrorInfo{where, "the watchdog needs a time of at least 0",
                      text("watchdog = ", options.watchdog, " s"), "use 0 for no limit"};

@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/island/impl/gang_draft.hpp>
 #include <heddle/layout/layout.hpp>
 
@@ -31,14 +32,24 @@ class Future {
   [[nodiscard]] bool valid() const noexcept { return m_state != nullptr; }
   /// Returns the layout of the tensor, which is known before the tensor exists. If sized() is
   /// false, the sizes are those with which the function was added.
-  [[nodiscard]] const Layout& layout() const { return m_state->layout; }
+  /// @throws contract_error if the future refers to nothing.
+  [[nodiscard]] const Layout& layout() const { return state("heddle::Future::layout").layout; }
   /// Returns false if the sizes of the tensor are known only while its function runs.
-  [[nodiscard]] bool sized() const noexcept { return m_state->sized; }
+  /// @throws contract_error if the future refers to nothing.
+  [[nodiscard]] bool sized() const { return state("heddle::Future::sized").sized; }
 
  private:
   friend class IslandClient;
 
   explicit Future(std::shared_ptr<impl::GangFuture> state) : m_state(std::move(state)) {}
+
+  [[nodiscard]] const impl::GangFuture& state(const char* where) const {
+    expects(valid(), [&] {
+      return ErrorInfo{where, "the future refers to nothing", "",
+                       "use the result of call() or put()"};
+    });
+    return *m_state;
+  }
 
   std::shared_ptr<impl::GangFuture> m_state;
 };

@@ -65,8 +65,9 @@ struct GangFunctionOptions {
 class Island {
  public:
   /// Constructs the island on all ranks of `mesh`, which must outlive it. Collective.
-  /// @throws contract_error if IslandOptions::ahead is 0, or if MPI does not provide the thread
-  ///         level MPI_THREAD_FUNNELED.
+  /// @throws contract_error on every rank if IslandOptions::ahead of a rank is 0, or if its policy,
+  ///         `idle` or watchdog is invalid; also if MPI does not provide the thread level
+  ///         MPI_THREAD_FUNNELED.
   explicit Island(const DeviceMesh& mesh, IslandOptions options = {});
 
   /// Adds a function. All ranks add the same functions in the same order, before serve().
@@ -122,8 +123,8 @@ class Island {
   /// Collective; each rank gives its own clients, or none.
   /// @throws the exception of the first of this rank's clients that threw, after all of them have
   ///         ended. The other clients are not disturbed.
-  /// @throws contract_error on every rank if the ranks added different functions, or if a weight is
-  ///         out of range.
+  /// @throws contract_error on every rank if the ranks added different functions, if a weight is
+  ///         out of range, or if a client has no function.
   /// @throws communication_error if another rank fails, or if this rank waits for another one for
   ///         longer than the watchdog's time. The error names the call. The island ends, and all
   ///         clients get the error.

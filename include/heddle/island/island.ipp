@@ -30,12 +30,16 @@ HEDDLE_FULL_INLINE Island::Island(const DeviceMesh& mesh, IslandOptions options)
 
 HEDDLE_FULL_INLINE void Island::serve(std::vector<IslandClientSpec> clients) {
   std::vector<impl::GangClientBody> bodies;
-  for (IslandClientSpec& spec : clients)
-    bodies.push_back({std::move(spec.name), spec.weight,
-                      [this, run = std::move(spec.run)](std::shared_ptr<impl::GangDraft> draft) {
-                        IslandClient client(*m_island, std::move(draft));
-                        if (run) run(client);
-                      }});
+  for (IslandClientSpec& spec : clients) {
+    impl::GangClientBody& body = bodies.emplace_back();
+    body.name = std::move(spec.name);
+    body.weight = spec.weight;
+    if (spec.run)  // without a function, all ranks learn of it when they exchange their clients
+      body.run = [this, run = std::move(spec.run)](std::shared_ptr<impl::GangDraft> draft) {
+        IslandClient client(*m_island, std::move(draft));
+        run(client);
+      };
+  }
   m_island->serve(std::move(bodies));
 }
 

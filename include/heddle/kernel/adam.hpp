@@ -9,10 +9,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include <Kokkos_Core.hpp>
 
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/kernel/view.hpp>
 
 namespace heddle::inline v0::kernel {
@@ -26,6 +29,29 @@ struct AdamOptions {
   double epsilon = 1e-8;        ///< added to the root of the mean square
   double weight_decay = 0;  ///< fraction of each parameter subtracted per step, times learning_rate
 };
+
+/// Checks the numbers of AdamOptions on behalf of the function `where`.
+/// @throws contract_error if a number is negative or not finite, or if a decay is not below 1.
+inline void expect_valid(const AdamOptions& options, const char* where) {
+  const auto expect = [&](const char* name, double value, bool valid, const char* wanted) {
+    expects(valid, [&] {
+      return ErrorInfo{where, text("a number of AdamOptions is out of range, expected ", wanted),
+                       text(name, " = ", value)};
+    });
+  };
+  const auto finite = [&](const char* name, double value) {
+    expect(name, value, value >= 0 && value <= std::numeric_limits<double>::max(),
+           "a finite number of at least 0");
+  };
+  const auto decay = [&](const char* name, double value) {
+    expect(name, value, value >= 0 && value < 1, "0 <= decay < 1");
+  };
+  finite("learning_rate", options.learning_rate);
+  decay("beta1", options.beta1);
+  decay("beta2", options.beta2);
+  finite("epsilon", options.epsilon);
+  finite("weight_decay", options.weight_decay);
+}
 
 namespace impl {
 
@@ -64,6 +90,7 @@ void adam_update(const Exec& exec, const AdamOptions& options, std::uint64_t ste
   expects(step > 0, [&] {
     return ErrorInfo{where, "steps must be at least 1, got 0", {}, "count the steps from 1"};
   });
+  expect_valid(options, where);
   const auto steps = static_cast<double>(step);
   const double mean_correction = 1 / (1 - std::pow(options.beta1, steps));
   const double square_correction = 1 / (1 - std::pow(options.beta2, steps));

@@ -14,6 +14,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <heddle/core/impl/fits.hpp>
 #include <heddle/kernel/impl/loops.hpp>
 #include <heddle/kernel/linalg.hpp>
 #include <heddle/kernel/vector_math.hpp>
@@ -124,6 +125,14 @@ inline void expect_attention_shape(const char* where, const AttentionShape& shap
     return ErrorInfo{where, "the width must be a multiple of the number of heads",
                      text("width ", shape.width, ", heads ", shape.heads)};
   });
+  using heddle::impl::product_fits;
+  expects(product_fits({shape.sequences, shape.context, 3, shape.width}) &&
+              product_fits({shape.sequences, shape.context, shape.context, shape.heads}),
+          [&] {
+            return ErrorInfo{where, "the elements of the matrices do not fit in 63 bits",
+                             text("sequences ", shape.sequences, ", context ", shape.context,
+                                  ", heads ", shape.heads, ", width ", shape.width)};
+          });
 }
 
 }  // namespace impl

@@ -22,6 +22,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/fits.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/kernel/impl/loops.hpp>
 #include <heddle/kernel/vector_math.hpp>
@@ -51,11 +52,12 @@ struct AttentionHeads {
 };
 
 /// Throws an error that names `where` if `heads` is not the shape of an attention.
-/// @throws contract_error if a number is 0, or if the number of heads is not a multiple of the
-///         number of K,V heads.
+/// @throws contract_error if a number is 0, if the number of heads is not a multiple of the number
+///         of K,V heads, or if 63 bits do not hold the number of columns.
 inline void expect_attention_heads(const char* where, const AttentionHeads& heads) {
   expects(heads.head_width > 0 && heads.heads > 0 && heads.kv_heads > 0 &&
-              heads.heads % heads.kv_heads == 0,
+              heads.heads % heads.kv_heads == 0 &&
+              heddle::impl::product_fits({3, heads.heads, heads.head_width}),
           [&] {
             return ErrorInfo{
                 where, "the number of heads must be a multiple of the number of K,V heads",

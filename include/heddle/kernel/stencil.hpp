@@ -26,6 +26,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/device/staging.hpp>
 #include <heddle/kernel/impl/stencil_kernels.hpp>
@@ -170,8 +171,8 @@ template <std::size_t Axes>
 /// enough tiles, at most 1.10 times the minimum of bytes is transferred. Host cores read `in`
 /// without a copy, in the order of such tiles. The kernels are queued in `exec`.
 /// @throws contract_error if the shapes differ, the Views overlap, the elements of a row are not
-///         adjacent, a tile does not fit into the scratch, or the radius is above 2^60 and the
-///         grid is not empty.
+///         adjacent, a tile does not fit into the scratch, the radius is above 2^60 and the grid is
+///         not empty, or `options.boundary` is none of the enumerators.
 template <ExecutionSpace Exec, class F, GridView Out, GridView In>
 requires StencilFunctor<F, Out, In>
 void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, const In& in,
@@ -186,6 +187,8 @@ void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, c
   using To = typename Out::value_type;
   constexpr std::size_t rank = In::rank, axes = impl::axes_of<rank>;
   constexpr bool left = impl::is_left<In>;
+  heddle::impl::expect_enumerator(impl::stencil_where, "boundary", options.boundary,
+                                  Boundary::periodic);
   impl::check_columns(in);
   impl::check_columns(out);
   impl::check_grids(out, in);

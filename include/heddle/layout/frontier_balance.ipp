@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/layout/frontier_balance.hpp>
 #include <heddle/layout/graph.hpp>
@@ -185,6 +186,7 @@ HEDDLE_INLINE std::int64_t graph_words(const Graph& graph, const FrontierOptions
 
 HEDDLE_INLINE void check(const FrontierOptions& options) {
   constexpr const char* where = "heddle::FrontierOptions";
+  impl::expect_enumerator(where, "balance", options.balance, FrontierBalance::hierarchy);
   expects(options.max_degree.value_or(1) >= 1, [&] {
     return ErrorInfo{where, "a worker has no edges",
                      text("max_degree = ", *options.max_degree, ", expected at least 1"),

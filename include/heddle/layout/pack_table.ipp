@@ -10,7 +10,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <functional>
 #include <istream>
 #include <ostream>
 #include <sstream>
@@ -32,22 +31,28 @@ namespace heddle::inline v0 {
 HEDDLE_INLINE PackTable::PackTable(std::vector<Bytes> sizes, std::vector<Bytes> runs,
                                    std::vector<double> gains)
     : m_sizes(std::move(sizes)), m_runs(std::move(runs)), m_gains(std::move(gains)) {
-  const auto ascending = [](const std::vector<Bytes>& values) {
-    return !values.empty() && values.front() > 0 &&
-           std::ranges::adjacent_find(values, std::greater_equal<>()) == values.end();
+  const auto ascend = [](const char* name, const std::vector<Bytes>& values) {
+    constexpr const char* what = "sizes and runs must ascend from more than 0";
+    expects(!values.empty(), [&] {
+      return ErrorInfo{"heddle::PackTable", what, text(name, " has 0 numbers")};
+    });
+    for (std::size_t i = 0; i < values.size(); ++i)
+      expects(values[i] > (i == 0 ? 0 : values[i - 1]), [&] {
+        return ErrorInfo{"heddle::PackTable", what, text(name, "[", i, "] = ", values[i])};
+      });
   };
-  expects(ascending(m_sizes) && ascending(m_runs), [] {
-    return ErrorInfo{"heddle::PackTable", "sizes and runs must ascend from more than 0"};
-  });
+  ascend("sizes", m_sizes);
+  ascend("runs", m_runs);
   expects(m_gains.size() == m_sizes.size() * m_runs.size(), [&] {
     return ErrorInfo{"heddle::PackTable", "there must be one gain for every size and run",
                      text(m_gains.size(), " for ", m_sizes.size(), " x ", m_runs.size())};
   });
-  expects(std::ranges::all_of(m_gains, [](double gain) { return gain > 0 && std::isfinite(gain); }),
-          [] {
-            return ErrorInfo{"heddle::PackTable",
-                             "a gain is a ratio of times, and must be finite and more than 0"};
-          });
+  for (std::size_t i = 0; i < m_gains.size(); ++i)
+    expects(m_gains[i] > 0 && std::isfinite(m_gains[i]), [&] {
+      return ErrorInfo{"heddle::PackTable",
+                       "a gain is a ratio of times, and must be finite and more than 0",
+                       text("gains[", i, "] = ", m_gains[i])};
+    });
 }
 
 HEDDLE_INLINE double PackTable::gain(Bytes bytes, Bytes run) const {

@@ -50,12 +50,21 @@ class Tracking {
   /// Constructs the adaptor over `upstream`. Each block has `guard` bytes before and after it. The
   /// guard before it is rounded up to a multiple of the block's alignment. Pass 0 if the host
   /// cannot write the memory.
+  /// @throws contract_error if the handler is empty, or if no block could have such a guard.
   template <class Given>
   requires(!std::same_as<std::remove_cvref_t<Given>, Tracking> &&
            std::constructible_from<Up, Given>) explicit Tracking(Given&& upstream,
                                                                  Handler handler = raise,
                                                                  std::size_t guard = 64)
-      : m_upstream(std::forward<Given>(upstream)), m_handler(std::move(handler)), m_guard(guard) {}
+      : m_upstream(std::forward<Given>(upstream)), m_handler(std::move(handler)), m_guard(guard) {
+    expects(m_handler != nullptr, [] {
+      return ErrorInfo{where, "the handler is empty", "a fault would be lost",
+                       "leave it out, so that faults are thrown"};
+    });
+    expects(guard <= std::numeric_limits<std::size_t>::max() / 4, [&] {
+      return ErrorInfo{where, "no block has room for such guards", text("guard = ", guard)};
+    });
+  }
   /// Moves the resource. No other thread may use either object during the move.
   Tracking(Tracking&&) = default;
   /// Reports every live block as a leak, after check(). The blocks are not deallocated.

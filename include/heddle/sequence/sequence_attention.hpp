@@ -252,10 +252,10 @@ void sequence_attention_forward(const SequenceLine<Real, Exec>& line, const Exec
                                 const typename SequenceLine<Real, Exec>::Vector& saved,
                                 const typename SequenceLine<Real, Exec>::Matrix& output) {
   constexpr const char* where = "heddle::sequence_attention_forward";
+  expect_valid(shape, where);
   impl::expect_dense(where, "qkv", qkv, line.rows(shape), shape.qkv_columns());
   impl::expect_dense(where, "output", output, line.rows(shape), shape.heads.query_columns());
   kernel::expect_shape(where, "saved", saved, line.saved_size(shape));
-  shape.mask.expect_valid(where);
   line.check_call(where, shape);
   if (shape.sequences == 0 || shape.context == 0) return;
   line.abort_on_error("forward of attention over a sharded sequence", [&] {
@@ -276,12 +276,12 @@ void sequence_attention_backward(const SequenceLine<Real, Exec>& line, const Exe
                                  const typename SequenceLine<Real, Exec>::Input& output_grad,
                                  const typename SequenceLine<Real, Exec>::Matrix& qkv_grad) {
   constexpr const char* where = "heddle::sequence_attention_backward";
+  expect_valid(shape, where);
   const std::size_t rows = line.rows(shape);
   impl::expect_dense(where, "qkv", qkv, rows, shape.qkv_columns());
   impl::expect_dense(where, "output_grad", output_grad, rows, shape.heads.query_columns());
   impl::expect_dense(where, "qkv_grad", qkv_grad, rows, shape.qkv_columns());
   kernel::expect_shape(where, "saved", saved, line.saved_size(shape));
-  shape.mask.expect_valid(where);
   expects(line.method(shape) != SequenceMethod::token_ring, [&] {
     return ErrorInfo{
         where, "the method token_ring has no backward pass",

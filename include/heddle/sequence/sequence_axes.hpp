@@ -143,6 +143,9 @@ class SequenceAxes {
   /// the failure.
   void expect_agreement() const;
 
+  /// Checks the options that this rank alone knows.
+  void expect_options() const;
+
   void expect_axes() const;
 
   [[nodiscard]] schedule::AttentionForm form_of(const SequenceShape& shape, std::size_t ranks,

@@ -15,10 +15,12 @@
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/abort_on_error.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/kernel/attention_state.hpp>
 #include <heddle/layout/index_set.hpp>
 #include <heddle/layout/shard_order.hpp>
@@ -56,6 +58,7 @@ HEDDLE_FULL_INLINE SequenceMethod SequenceAxes::method(const SequenceShape& shap
 
 HEDDLE_FULL_INLINE SequenceExplanation SequenceAxes::explain(const SequenceShape& shape,
                                                              const Machine& machine) const {
+  expect_valid(shape, where);
   plan::AttentionWork work = m_options.work;
   work.sequences = std::max<std::size_t>(shape.sequences, 1);
   SequenceExplanation explanation{static_cast<int>(heads_size()), static_cast<int>(ring_size())};
@@ -87,10 +90,12 @@ HEDDLE_FULL_INLINE IndexSet SequenceAxes::positions(std::int64_t context) const 
 }
 
 HEDDLE_FULL_INLINE std::size_t SequenceAxes::rows(const SequenceShape& shape) const {
+  expect_valid(shape, where);
   return shape.sequences * static_cast<std::size_t>(positions(shape.context).size());
 }
 
 HEDDLE_FULL_INLINE std::size_t SequenceAxes::ring_rows(const SequenceShape& shape) const {
+  expect_valid(shape, where);
   return shape.sequences *
          static_cast<std::size_t>(ring_positions(shape.context, ring_rank()).size());
 }
@@ -138,6 +143,7 @@ HEDDLE_FULL_INLINE std::size_t SequenceAxes::rank_of(const Communicator* axis) {
 
 HEDDLE_FULL_INLINE void SequenceAxes::expect_agreement() const {
   const auto described = [&](std::string heads) {
+    expect_options();
     CollectiveCall call{where,
                         {{"method", text(method())},
                          {"order", text(order())},
@@ -169,7 +175,14 @@ HEDDLE_FULL_INLINE void SequenceAxes::expect_agreement() const {
   if (differ) throw contract_error(*differ);
 }
 
+HEDDLE_FULL_INLINE void SequenceAxes::expect_options() const {
+  impl::expect_enumerator(where, "method", method(), SequenceMethod::automatic);
+  impl::expect_enumerator(where, "near", m_options.near, plan::NearAxis::ring);
+  expect_valid(execute(), where);
+}
+
 HEDDLE_FULL_INLINE void SequenceAxes::expect_axes() const {
+  expect_options();  // which axes of one rank have not compared
   const auto refuse = [&](const char* what, const char* remedy) {
     return ErrorInfo{
         where, what,
@@ -239,6 +252,7 @@ HEDDLE_FULL_INLINE std::string SequenceAxes::saves_too_much(
 }
 
 HEDDLE_FULL_INLINE SequenceAxes::Choice SequenceAxes::choice(const SequenceShape& shape) const {
+  expect_valid(shape, where);
   if (method() != SequenceMethod::automatic) return {method(), m_options.ways};
   if (ring_size() == 1) return {SequenceMethod::ulysses, 1};
   if (shape.context == 0) return {SequenceMethod::usp, 1};

@@ -32,8 +32,9 @@ class SequenceGroups {
   [[nodiscard]] const Communicator& level(int level) const;
 
   /// Returns which group of `microbatch` this rank is in.
-  /// @throws contract_error if the groups do not have as many ranks as there are, or if their sizes
-  ///         are not falling powers of two.
+  /// @throws contract_error if the groups do not have as many ranks as there are, if their sizes
+  /// are
+  ///         not falling powers of two, or if a group does not begin behind the one before it.
   [[nodiscard]] std::size_t number_of(const plan::SequenceMicrobatch& microbatch) const;
   /// Returns the communicator of the group of `microbatch` that this rank is in.
   /// @throws contract_error as number_of().

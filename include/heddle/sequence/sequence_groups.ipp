@@ -50,6 +50,14 @@ HEDDLE_FULL_INLINE std::size_t SequenceGroups::number_of(
         text("its groups have ", groups.size(), " ranks, the communicator has ", m_ranks),
         "plan with the number of ranks of the communicator"};
   });
+  for (std::size_t g = 0, begin = 0; g < sizes.size(); ++g) {
+    const plan::SequenceGroup& group = microbatch.groups[g];
+    expects(group.first == begin, [&] {
+      return ErrorInfo{where, "the groups of a microbatch are not those of consecutive ranks",
+                       text("groups[", g, "].first is rank ", group.first, ", expected ", begin)};
+    });
+    begin += static_cast<std::size_t>(group.degree);
+  }
   std::size_t number = 0;
   for (std::size_t end = 0; number < sizes.size(); ++number) {
     end += static_cast<std::size_t>(sizes[number]);

@@ -47,8 +47,8 @@ class SequenceLine : public SequenceAxes {
   /// Makes a line of the ranks of a mesh that differ on these two axes, see
   /// DeviceMesh::operator[]. The communicators outlive the line. All of these ranks make it
   /// together, and compare their options by a few short messages.
-  /// @throws contract_error on every rank if methods or orders differ between ranks, or if the
-  ///         method cannot use the axes.
+  /// @throws contract_error on every rank if methods or orders differ between ranks, if the method
+  ///         cannot use the axes, or if an option of a rank is invalid.
   SequenceLine(const Communicator& heads, const Communicator& ring, SequenceOptions options = {})
       : SequenceAxes(scalar_of<Real>, heads, ring, std::move(options)) {}
 

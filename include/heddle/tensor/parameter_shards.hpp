@@ -19,7 +19,9 @@
 
 #include <heddle/collective/impl/joiner.hpp>
 #include <heddle/collective/operations.hpp>
+#include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/kernel/adam.hpp>
@@ -63,16 +65,27 @@ class ParameterShards {
 
   /// Constructs the shards of `count` parameters, which are 0. All stages of a rank must get the
   /// same `room`. Without a room, the stage has one replica.
+  /// @throws contract_error if the room has no group, or if its sharding is invalid.
   ParameterShards(std::size_t count, const Exec& exec, std::shared_ptr<Room> room = nullptr)
       : m_count(count), m_room(room ? std::move(room) : std::make_shared<Room>()) {
     using enum ShardLevel;
+    constexpr const char* where = "heddle::ParameterShards";
+    expects(m_room->group != nullptr, [] {
+      return ErrorInfo{where, "the room has no replicas", "ShardRoom::group is null",
+                       "leave the default, which is one replica"};
+    });
     const ParameterSharding& sharding = m_room->sharding;
+    impl::expect_enumerator(where, "weights", sharding.weights, world);
+    impl::expect_enumerator(where, "gradients", sharding.gradients, world);
+    if (sharding.backward) impl::expect_enumerator(where, "backward", *sharding.backward, world);
+    if (sharding.weight_codec) check(*sharding.weight_codec);
+    if (sharding.gradient_codec) check(*sharding.gradient_codec);
     expects(
         sharding.weights <= sharding.gradients &&
             (!sharding.backward || *sharding.backward <= sharding.weights),
         [&] {
           return ErrorInfo{
-              "heddle::ParameterShards",
+              where,
               "the shards of the gradients or of the second copy do not fit those of the weights",
               text("weights by ", sharding.weights, ", gradients by ", sharding.gradients),
               "divide gradients at least as finely as weights, and a second copy at most as "
@@ -230,6 +243,7 @@ void ParameterShards<Real, Exec>::add(const Exec& exec) {
 template <std::floating_point Real, kernel::ExecutionSpace Exec>
 void ParameterShards<Real, Exec>::update(const Exec& exec, const kernel::AdamOptions& options) {
   const ParameterSharding& how = m_room->sharding;
+  expect_valid(options, "heddle::ParameterShards::update");  // before anything is sent
   m_room->group->reduce(exec, m_gradients.data(), m_count, how.gradients, ShardLevel::world,
                         how.gradient_codec);
   const kernel::Vector<const Real, Exec> sum(gradients(), owned().count);

@@ -50,10 +50,11 @@ class ShardGroup : public ShardPlace {
   /// of `Exec`. The part within(to, from) of it must be filled in, and the call receives the other
   /// parts from the ranks that hold them. It uses ring algorithms. With a codec every rank ends
   /// with the same numbers, because its own part is rounded like those of the others. Every line of
-  /// ranks rounds once.
+  /// ranks rounds once. @throws contract_error if `from` divides less finely than `to`.
   template <kernel::ExecutionSpace Exec, class Real>
   void gather(const Exec& exec, Real* block, std::size_t count, ShardLevel from, ShardLevel to,
               std::optional<Codec> codec = {}) const {
+    expect_levels("heddle::ShardGroup::gather", to, from);
     if (codec) codec->agree = true;
     for (std::size_t line = lines(from); line-- > lines(to);) {
       if (size(line) == 1) continue;
@@ -68,10 +69,12 @@ class ShardGroup : public ShardPlace {
   /// Sums shares. `block` is this rank's share at level `from` of `count` elements. Afterwards the
   /// part within(from, to) of it holds the sum over the ranks with the same share at level `to`;
   /// the other parts hold partial sums. It uses ring algorithms, or with a codec direct ones, so
-  /// that every addend is rounded once per line.
+  /// that every addend is rounded once per line. @throws contract_error if `to` divides less finely
+  /// than `from`.
   template <kernel::ExecutionSpace Exec, class Real>
   void reduce(const Exec& exec, Real* block, std::size_t count, ShardLevel from, ShardLevel to,
               const std::optional<Codec>& codec = {}) const {
+    expect_levels("heddle::ShardGroup::reduce", from, to);
     for (std::size_t line = lines(from); line < lines(to); ++line) {
       if (size(line) == 1) continue;
       const Steps at = steps(line, from, count);
@@ -85,6 +88,14 @@ class ShardGroup : public ShardPlace {
   }
 
  private:
+  /// Throws unless `inner` divides at least as finely as `outer`.
+  static void expect_levels(const char* where, ShardLevel outer, ShardLevel inner) {
+    expects(lines(outer) <= lines(inner), [&] {
+      return ErrorInfo{where, "shares of a level do not lie in those of a finer level",
+                       text("from and to are ", outer, " and ", inner), "exchange the two"};
+    });
+  }
+
   [[nodiscard]] static ShardPlace place_in(const Communicator& ranks, int node, int pair) {
     constexpr const char* where = "heddle::ShardGroup";
     ShardPlace place;

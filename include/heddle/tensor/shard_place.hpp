@@ -13,6 +13,7 @@
 
 #include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
@@ -118,7 +119,9 @@ class ShardPlace {
   };
 
   /// Returns the number of lines along which data are divided at a level.
+  /// @throws contract_error if `level` is none of the enumerators.
   [[nodiscard]] static std::size_t lines(ShardLevel level) {
+    impl::expect_enumerator("heddle::ShardPlace", "level", level, ShardLevel::world);
     return static_cast<std::size_t>(level);
   }
   /// Returns the number of ranks of a line.

@@ -18,6 +18,7 @@
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/kernel/map.hpp>
 #include <heddle/schedule/redistribution/freshness.hpp>
@@ -58,13 +59,19 @@ class StaleSum {
   using View = Kokkos::View<T*, typename Space::memory_space>;
 
   /// Sums `size` values of each rank.
-  /// @throws contract_error if the age or the warm-up is negative; at the contract level
+  /// @throws contract_error if the age or the warm-up is negative, or if `correction` is none of
+  /// the
+  ///         enumerators; at the contract level
   ///         "communication" also if the ranks construct different sums.
   StaleSum(const Communicator& comm, std::size_t size, const schedule::Freshness& freshness,
            Correction correction = Correction::own)
       : m_comm(&comm), m_freshness(freshness), m_correction(correction) {
     check_together(
-        comm, where, [&] { expect_valid(freshness, where); },
+        comm, where,
+        [&] {
+          expect_valid(freshness, where);
+          impl::expect_enumerator(where, "correction", correction, Correction::own);
+        },
         [&] {
           return CollectiveCall{where,
                                 {{"values", text(size)},

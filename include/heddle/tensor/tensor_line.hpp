@@ -20,6 +20,7 @@
 #include <heddle/collective/reduce_scatter.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/kernel/attention.hpp>
@@ -64,10 +65,18 @@ class TensorLine {
   /// Constructs a line of the ranks of `line`, which must outlive this object. For an axis of a
   /// mesh, use `DeviceMesh::operator[]`. Unless `options` say otherwise, it uses an algorithm of
   /// Heddle's, so that the watchdog notices a rank that does not take part.
+  /// @throws contract_error if `line` is empty, if `form` is none of the enumerators, or if
+  ///         CallOptions::counts is not empty.
   explicit TensorLine(const Communicator& line, RowForm form = RowForm::sharded,
                       CallOptions options = {.algorithm = schedule::Algorithm::ring})
       : m_line(&line), m_form(form), m_options(std::move(options)) {
-    line.expect_not_empty("heddle::TensorLine");
+    constexpr const char* where = "heddle::TensorLine";
+    line.expect_not_empty(where);
+    impl::expect_enumerator(where, "form", form, RowForm::sharded);
+    expects(m_options.counts.empty(), [&] {
+      return ErrorInfo{where, "a line computes CallOptions::counts itself, from the rows",
+                       text(m_options.counts.size(), " counts"), "leave them empty"};
+    });
   }
 
   /// Returns the number of ranks, T.
@@ -90,8 +99,10 @@ class TensorLine {
 
   /// Returns the shape of an attention with this rank's heads only. Every rank has the same number
   /// of heads.
-  /// @throws contract_error if the number of heads is not a multiple of the ranks.
+  /// @throws contract_error if the number of heads is not a multiple of the ranks, or if the shape
+  ///         is not that of an attention.
   [[nodiscard]] kernel::AttentionShape own_heads(kernel::AttentionShape shape) const {
+    kernel::impl::expect_attention_shape("heddle::TensorLine", shape);
     expects(shape.heads % size() == 0, [&] {
       return ErrorInfo{"heddle::TensorLine",
                        "the number of heads must be a multiple of the ranks of the line",

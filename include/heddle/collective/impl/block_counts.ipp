@@ -6,6 +6,8 @@
 /// Definitions of block_counts.hpp.
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -18,12 +20,26 @@
 
 namespace heddle::inline v0::impl {
 
+// Returns the sum of CallOptions::counts, which 63 bits hold.
+inline std::size_t sum_of_counts(const char* where, const std::vector<std::size_t>& counts) {
+  constexpr std::size_t most = std::numeric_limits<std::int64_t>::max();
+  std::size_t sum = 0;
+  for (std::size_t r = 0; r < counts.size(); ++r) {
+    expects(counts[r] <= most - sum, [&] {
+      return ErrorInfo{where, "CallOptions::counts do not fit the View",
+                       text("counts[", r, "] = ", counts[r], " elements")};
+    });
+    sum += counts[r];
+  }
+  return sum;
+}
+
 HEDDLE_FULL_INLINE BlockCounts::BlockCounts(const char* where, std::size_t total, std::size_t ranks,
                                             const std::vector<std::size_t>& counts)
     : BlockCounts(total, ranks) {
   if (counts.empty()) return;
   m_counts = counts;
-  const std::size_t sum = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  const std::size_t sum = sum_of_counts(where, counts);
   expects(counts.size() == ranks && sum == total, [&] {
     return ErrorInfo{where, "CallOptions::counts do not fit the ranks or the View",
                      text(counts.size(), " counts, ", sum, " elements in all; ", ranks,
@@ -34,8 +50,7 @@ HEDDLE_FULL_INLINE BlockCounts::BlockCounts(const char* where, std::size_t total
 HEDDLE_FULL_INLINE BlockCounts BlockCounts::of_each(const char* where, std::size_t each,
                                                     std::size_t ranks,
                                                     const std::vector<std::size_t>& counts) {
-  const std::size_t total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-  return {where, counts.empty() ? each * ranks : total, ranks, counts};
+  return {where, counts.empty() ? each * ranks : sum_of_counts(where, counts), ranks, counts};
 }
 
 HEDDLE_FULL_INLINE std::size_t BlockCounts::first(std::size_t rank) const {

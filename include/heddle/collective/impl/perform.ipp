@@ -21,8 +21,11 @@
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
+#include <heddle/comm/device_path.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/execute/execute_options.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -31,6 +34,8 @@ HEDDLE_FULL_INLINE PerformerKey completed(Call& call, const CheckOptions& how) {
   const CallOptions& options = call.options();
   const auto check_all = [&] {
     if (!how.is_checked) call.check();
+    expect_valid(options.execute, call.where());
+    expect_enumerator(call.where(), "CallOptions::path", options.path, DevicePath::owned);
     key = call.key();
     using enum schedule::Collective;
     const bool reads_only =

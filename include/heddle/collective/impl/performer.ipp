@@ -72,7 +72,12 @@ HEDDLE_FULL_INLINE void CallLine::begin(Performer& performer, const CallMemory& 
   performer.slot(slot);
   m_works[slot] = work;
   ++m_under_way;
-  performer.begin(memory, slot * lanes, options);
+  try {
+    performer.begin(memory, slot * lanes, options);
+  } catch (...) {  // the work does not exist: its constructor throws
+    end(performer);
+    throw;
+  }
 }
 
 HEDDLE_FULL_INLINE Performer& CallLine::begin(const PerformerKey& key, const Instance& by,

@@ -16,16 +16,19 @@
 
 #include <mpi.h>
 
+#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/impl/threads.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/await.hpp>
 #include <heddle/execute/clock.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/island/impl/gang_desk.hpp>
 #include <heddle/island/impl/gang_draft.hpp>
@@ -36,21 +39,18 @@
 #include <heddle/island/impl/gang_service.hpp>
 #include <heddle/island/impl/gang_walker.hpp>
 #include <heddle/island/island_options.hpp>
+#include <heddle/plan/gang_order.hpp>
 
 namespace heddle::inline v0::impl {
 
 class GangIsland::State {
  public:
   State(const Communicator& comm, IslandOptions options)
-      : m_comm(&comm),
+      : m_comm(&agreed(comm, options)),
         m_options(std::move(options)),
         m_transport(comm.get()),
         m_plans(comm.size()),
         m_record(comm.size()) {
-    expects(m_options.ahead >= 1, [] {
-      return ErrorInfo{"heddle::Island", "no program may run", "IslandOptions::ahead = 0",
-                       "set it to 1 or more"};
-    });
     int level = MPI_THREAD_SINGLE;
     heddle::check(MPI_Query_thread(&level), "heddle::Island");
     expects(level >= MPI_THREAD_FUNNELED, [] {
@@ -122,6 +122,23 @@ class GangIsland::State {
   }
 
  private:
+  /// Checks the options of all ranks before any member needs communication.
+  [[nodiscard]] static const Communicator& agreed(const Communicator& comm,
+                                                  const IslandOptions& options) {
+    constexpr const char* where = "heddle::Island";
+    const auto check = [&] {
+      expect_enumerator(where, "policy", options.policy, GangPolicy::share);
+      expects(options.ahead >= 1, [&] {
+        return ErrorInfo{where, "no program may run", "IslandOptions::ahead = 0",
+                         "set it to 1 or more"};
+      });
+      expect_valid(ExecuteOptions{.idle = options.idle, .watchdog = options.watchdog}, where);
+    };
+    const auto describe = [&] { return CollectiveCall{where, {}}; };
+    check_together(comm, where, check, describe, ContractLevel::communication, options.watchdog);
+    return comm;
+  }
+
   void loop(const std::vector<GangClientInfo>& clients) {
     GangLinks links(m_transport);
     GangWalker walker(*m_comm, m_transport, m_entries, m_plans, *m_desk, clients,

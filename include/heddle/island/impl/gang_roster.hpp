@@ -27,8 +27,9 @@ namespace heddle::inline v0::impl {
 /// A client in the exchange at the begin of the service.
 struct GangClientRecord {
   std::uint64_t functions = 0;  ///< a hash of the registry
-  std::uint32_t weight = 0;     ///< 0: no client, but a rank
-  char name[44] = {};
+  std::uint32_t weight = 0;
+  char name[43] = {};
+  bool runs = false;  ///< whether the client has a function
 };
 
 /// Exchanges the clients of all ranks, and checks that the ranks have the same functions.
@@ -41,11 +42,11 @@ struct GangClientRecord {
                      entry.measure ? " unsized" : "", '\n');
     for (const Layout& input : entry.inputs) registry += text(input, '\n');
   }
-  std::vector<GangClientRecord> mine{{fnv1a(registry), 0, {}}};
+  std::vector<GangClientRecord> mine{{fnv1a(registry), 0, {}, false}};
   for (const GangClientBody& body : bodies) {
     GangClientRecord& record =
-        mine.emplace_back(GangClientRecord{mine.front().functions, body.weight, {}});
-    if (body.weight == 0) record.weight = 0xffffffffu;
+        mine.emplace_back(GangClientRecord{mine.front().functions, body.weight, {}, false});
+    record.runs = body.run != nullptr;
     std::memcpy(record.name, body.name.data(), std::min(body.name.size(), sizeof record.name - 1));
   }
   const auto all = all_gather_values<GangClientRecord>(transport, mine, options);
@@ -58,7 +59,12 @@ struct GangClientRecord {
     });
     for (std::size_t c = 1; c < all[r].size(); ++c) {
       const GangClientRecord& record = all[r][c];
-      expects(record.weight <= GangOrder::most_weight, [&] {
+      expects(record.runs, [&] {
+        return ErrorInfo{"heddle::Island::serve", "a client has no function to run",
+                         text("client '", record.name, "' of rank ", r),
+                         "set IslandClientSpec::run"};
+      });
+      expects(record.weight >= 1 && record.weight <= GangOrder::most_weight, [&] {
         return ErrorInfo{
             "heddle::Island::serve", "the weight of a client is out of range",
             text("client '", record.name, "' of rank ", r, " has the weight ", record.weight),

@@ -15,7 +15,9 @@
 #include <optional>
 #include <utility>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/memory/source/pages.hpp>
 
 namespace heddle::inline v0::memory {
@@ -38,9 +40,15 @@ class FreeRanges {
     friend bool operator==(const Range&, const Range&) = default;
   };
 
-  /// Constructs one free range of all `bytes` bytes, at least 1. @throws out_of_memory if there is
-  /// no memory for the records.
+  /// Constructs one free range of all `bytes` bytes. @throws contract_error if `bytes` is 0, or if
+  /// the range does not end within the addresses; out_of_memory if there is no memory for the
+  /// records.
   FreeRanges(std::uintptr_t begin, std::size_t bytes) : m_free_bytes(bytes) {
+    expects(bytes > 0 && bytes <= std::numeric_limits<std::uintptr_t>::max() - begin, [&] {
+      return ErrorInfo{"heddle::memory::FreeRanges",
+                       "a range has at least 1 B, and ends within the addresses",
+                       text("begin = ", begin, ", bytes = ", bytes)};
+    });
     reserve(1);
     insert_range(begin, bytes);
   }

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/memory/impl/mutex.hpp>
@@ -128,6 +129,7 @@ struct Replayed {
 /// @throws the resource's exceptions other than std::bad_alloc, after all blocks are deallocated.
 template <Resource R>
 Replayed replay(const Trace& trace, R& resource, Touch touch = Touch::none) {
+  heddle::impl::expect_enumerator("heddle::memory::replay", "touch", touch, Touch::all);
   struct Block {
     std::byte* begin = nullptr;
     std::uint64_t bytes = 0;

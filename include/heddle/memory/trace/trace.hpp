@@ -6,6 +6,7 @@
 /// Trace: the allocations and deallocations of a program with their times, also as a file.
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -47,12 +48,18 @@ struct TraceEvent {
 class Trace {
  public:
   /// Appends an allocation, and returns the number of the block. Line breaks in a label become
-  /// spaces. @throws contract_error beyond 2^32 - 1 blocks or labels.
+  /// spaces. @throws contract_error beyond 2^32 - 1 blocks or labels, if the time is not within 0
+  /// and 1e12 s, or if the alignment is not a power of two.
   std::uint32_t take(Seconds time, std::uint64_t bytes, std::uint32_t alignment,
                      std::string_view label = {}) {
     expects(m_out.size() < std::numeric_limits<std::uint32_t>::max(), [] {
       return ErrorInfo{"heddle::memory::Trace",
                        "the trace already has the maximum of 2^32 - 1 blocks"};
+    });
+    expect_time(time);
+    expects(std::has_single_bit(alignment), [&] {
+      return ErrorInfo{"heddle::memory::Trace", "an alignment must be a power of two",
+                       text("alignment = ", alignment)};
     });
     // Reserve room for the deallocations of all live blocks.
     if (const std::size_t wanted = m_events.size() + m_live + 2; m_events.capacity() < wanted)
@@ -64,8 +71,9 @@ class Trace {
     return block;
   }
   /// Appends the deallocation of `block`. Needs no memory. @throws contract_error if `block` is not
-  /// live.
+  /// live, or if the time is not within 0 and 1e12 s.
   void give(Seconds time, std::uint32_t block) {
+    expect_time(time);
     expects(block < m_out.size() && m_out[block], [&] {
       return ErrorInfo{"heddle::memory::Trace", text("block ", block, " is not live"),
                        text(m_out.size(), " blocks were allocated")};
@@ -205,6 +213,14 @@ class Trace {
 
  private:
   static constexpr const char* header = "heddle memory trace 1";
+
+  /// Throws if content() could not print a time, in microseconds.
+  static void expect_time(Seconds time) {
+    expects(time >= 0 && time <= 1e12, [&] {
+      return ErrorInfo{"heddle::memory::Trace", "a time must lie within 0 and 1e12 s",
+                       text("time = ", time)};
+    });
+  }
 
   [[nodiscard]] static std::uint32_t checksum(std::string_view text) {
     return crc32c(std::as_bytes(std::span(text)));

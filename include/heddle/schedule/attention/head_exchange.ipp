@@ -5,14 +5,13 @@
 /// @file
 /// Definitions of head_exchange.hpp.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/fits.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
@@ -37,12 +36,8 @@ HEDDLE_INLINE void HeadExchange::expect_valid(std::size_t ranks) const {
         text("heads = ", heads, ", kv_heads = ", kv_heads, ", head_width = ", head_width)};
   });
   // The largest array has the columns Q | K | V of every token, and K,V no more than Q.
-  std::uint64_t product = 3;
-  bool fits = true;
-  for (const std::uint64_t factor : {std::uint64_t{heads}, std::uint64_t{head_width},
-                                     static_cast<std::uint64_t>(tokens), std::uint64_t{sequences}})
-    fits = fits && !__builtin_mul_overflow(product, std::max<std::uint64_t>(factor, 1), &product);
-  expects(fits && product <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()),
+  expects(heddle::impl::product_fits(
+              {3, heads, head_width, static_cast<std::uint64_t>(tokens), sequences}),
           [&] {
             return ErrorInfo{where, "the elements do not fit in 63 bits",
                              text("sequences = ", sequences, ", tokens = ", tokens,
