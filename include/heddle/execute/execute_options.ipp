@@ -23,7 +23,6 @@ HEDDLE_INLINE void expect_valid(const ExecuteOptions& options, const char* where
     return ErrorInfo{where, "the watchdog needs a time of at least 0",
                      text("watchdog = ", options.watchdog, " s"), "use 0 for no limit"};
   });
-  impl::expect_enumerator(where, "idle", options.idle, Idle::nap);
   expects(options.grace >= 0 && options.grace <= std::numeric_limits<Seconds>::max(), [&] {
     return ErrorInfo{where, "the grace after a hang must be finite and at least 0",
                      text("grace = ", options.grace, " s")};
