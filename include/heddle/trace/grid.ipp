@@ -18,6 +18,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/impl/check_spans.hpp>
 #include <heddle/schedule/timeline.hpp>
+#include <heddle/simulate/any_time.hpp>
 #include <heddle/simulate/simulate.hpp>
 #include <heddle/trace/grid.hpp>
 #include <heddle/trace/impl/labels.hpp>
