@@ -26,6 +26,7 @@
 #include <heddle/schedule/memory.hpp>
 #include <heddle/schedule/order/first_fault.hpp>
 #include <heddle/schedule/order/live_activations.hpp>
+#include <heddle/schedule/order/microbatch_size.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
 #include <heddle/schedule/order/weave.hpp>

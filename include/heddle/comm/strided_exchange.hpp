@@ -70,7 +70,7 @@ using BytesIn = Kokkos::View<Byte*, Memory, Kokkos::MemoryUnmanaged>;
 /// Puts the boxes around `from` in one piece, unless MPI does. Queued in `exec`; on host cores it
 /// is done when this returns.
 template <kernel::ExecutionSpace Exec>
-void pack(const Exec& exec, const StridedMessage& message, const std::byte* from) {
+void pack_boxes(const Exec& exec, const StridedMessage& message, const std::byte* from) {
   using Memory = typename Exec::memory_space;
   if (message.packed() == nullptr) return;
   kernel::pack(exec, message.blocks(), from, message.packed());
@@ -81,7 +81,7 @@ void pack(const Exec& exec, const StridedMessage& message, const std::byte* from
 }
 /// Puts the piece, which has come, to the boxes around `to`, likewise.
 template <kernel::ExecutionSpace Exec>
-void unpack(const Exec& exec, const StridedMessage& message, std::byte* to) {
+void unpack_boxes(const Exec& exec, const StridedMessage& message, std::byte* to) {
   using Memory = typename Exec::memory_space;
   if (message.packed() == nullptr) return;
   if (message.staged() != nullptr)
@@ -162,8 +162,8 @@ class StridedExchange {
         message.open = true;
       }
       for (Message& message : m_sends) {
-        impl::pack(exec, message.boxes, from);
-        // Host cores are done when pack() returns: the first message goes while they pack the next.
+        impl::pack_boxes(exec, message.boxes, from);
+        // Host cores are done when this returns: the first message goes while they pack the next.
         if constexpr (kernel::runs_on_host<Exec>) send(message, from);
       }
       if constexpr (!kernel::runs_on_host<Exec>) {
@@ -278,7 +278,7 @@ class StridedExchange {
   /// Finishes a complete message. A received one is unpacked to its destination.
   void arrive(Message& message) {
     message.open = false;
-    if (message.receives) impl::unpack(*m_exec, message.boxes, m_to);
+    if (message.receives) impl::unpack_boxes(*m_exec, message.boxes, m_to);
   }
 
   void end() {
