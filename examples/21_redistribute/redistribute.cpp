@@ -17,6 +17,7 @@
 
 #include <heddle/heddle.hpp>
 #include <heddle/plan/message_costs.hpp>
+#include <heddle/schedule/redistribution/redistribution.hpp>
 
 namespace hd = heddle;
 

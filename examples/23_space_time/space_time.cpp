@@ -26,6 +26,7 @@
 
 #include <heddle/heddle.hpp>
 #include <heddle/plan/switches.hpp>
+#include <heddle/schedule/redistribution/redistribution.hpp>
 
 namespace hd = heddle;
 

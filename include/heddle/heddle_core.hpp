@@ -10,6 +10,7 @@
 #include <heddle/core.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/execute/thread_transport.hpp>
+#include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/collective/collective.hpp>
 #include <heddle/schedule/fold.hpp>

@@ -28,7 +28,9 @@
 
 #include <heddle/comm.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/schedule/redistribution/redistribution.hpp>
 #include <heddle/tensor.hpp>
+#include <heddle/tensor/impl/redistributions.hpp>
 
 #include "../../ranks.hpp"
 
@@ -162,10 +164,12 @@ void plan(const hd::Communicator& comm) {
   std::vector<double> planning, finding;
   const hd::Layout source(shape, {1021, 509}, {hd::Shard{0}, hd::Replicate{}});
   hd::impl::Redistributions known(MPI_COMM_SELF);
-  const hd::MeshShape one{{"self", 1}};
+  const hd::DeviceMesh alone(MPI_COMM_SELF, {{"self", 1}});
+  const Matrix matrix(alone, {1021, 509}, {hd::Shard{0}});
+  const auto by = hd::impl::exchange_instance<Matrix>(Exec());
   const auto find = [&] {
-    const hd::Layout from(one, {1021, 509}, {hd::Shard{0}}), to(one, {1021, 509}, {hd::Shard{1}});
-    return &known.find<double, Kokkos::HostSpace>(from, to, {nullptr, nullptr});
+    const hd::Layout to(alone.shape(), {1021, 509}, {hd::Shard{1}});
+    return &known.find(by, matrix, to, {}, {});
   };
   const auto* const first = find();
   for (int round = 0; round < 201; ++round) {
