@@ -118,7 +118,7 @@ TEST_CASE("a size that is not whole floats, or too large for MPI to count, is re
     options.sizes = {8, bytes};
     CHECK_THROWS_MATCHES(heddle::measure_collectives(comm, options), heddle::contract_error,
                          MessageMatches(ContainsSubstring("a size must be a multiple of 4 bytes") &&
-                                        ContainsSubstring(heddle::text(bytes, " bytes"))));
+                                        ContainsSubstring(heddle::text("sizes[1] = ", bytes))));
   }
 }
 

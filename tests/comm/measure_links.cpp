@@ -132,7 +132,7 @@ TEST_CASE("arguments that are wrong on one rank are told to the others, by every
   using Call = std::function<void(heddle::ThreadTransport&, bool wrong)>;
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   const std::pair<const char*, Call> doors[] = {
-      {"bursts 0",
+      {"bursts = 0",
        [](auto& transport, bool wrong) {
          static_cast<void>(heddle::measure_links(transport, {.bursts = wrong ? 0 : 1}));
        }},

@@ -192,8 +192,8 @@ TEST_CASE("what does not fit is refused on every rank alike") {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}, {"data", 1}});
   const auto message = [&](const GptTraining& training, const hd::Schedule& schedule,
                            hd::StagesOptions options = {}) -> std::string {
-    auto model = make_gpt<double>(training, std::move(options));
     try {
+      auto model = make_gpt<double>(training, std::move(options));
       hd::Runner run(model, schedule, mesh);
     } catch (const hd::error& error) {
       return error.what();

@@ -66,7 +66,7 @@ template <class MemorySpace>
     const schedule::BlockExchange& exchange, Schedule schedule, MpiTransport& transport,
     const ExchangeMemory& memory, const std::optional<PathTable>& paths, bool apart);
 
-/// What exchanges need of a memory space.
+/// The part of a memory space that exchanges need.
 struct ExchangeSpace {
   BoxMemory (*memory)();
   decltype(&exchange_performer<Kokkos::HostSpace>) performer;

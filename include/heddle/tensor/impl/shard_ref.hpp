@@ -35,10 +35,10 @@ struct ShardRef {
         space(&exchange_space<memory_of<typename Sharded<Data, Space>::View>>) {}
 
   const AnySharded* tensor;
-  std::byte* data;  ///< of this rank's part, which has no gaps
-  Bytes element;    ///< bytes of an element
-  Bytes bytes;      ///< of this rank's part
-  Scalar type;      ///< of an element
+  std::byte* data;  ///< the begin of this rank's part, which has no gaps
+  Bytes element;    ///< the bytes of an element
+  Bytes bytes;      ///< the bytes of this rank's part
+  Scalar type;      ///< the type of an element
   const ExchangeSpace* space;
 };
 
