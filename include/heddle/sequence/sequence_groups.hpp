@@ -33,8 +33,7 @@ class SequenceGroups {
 
   /// Returns which group of `microbatch` this rank is in.
   /// @throws contract_error if the groups do not have as many ranks as there are, if their sizes
-  /// are
-  ///         not falling powers of two, or if a group does not begin behind the one before it.
+  ///         are not falling powers of two, or if a group does not begin behind the one before it.
   [[nodiscard]] std::size_t number_of(const plan::SequenceMicrobatch& microbatch) const;
   /// Returns the communicator of the group of `microbatch` that this rank is in.
   /// @throws contract_error as number_of().

@@ -60,9 +60,8 @@ class StaleSum {
 
   /// Sums `size` values of each rank.
   /// @throws contract_error if the age or the warm-up is negative, or if `correction` is none of
-  /// the
-  ///         enumerators; at the contract level
-  ///         "communication" also if the ranks construct different sums.
+  ///         the enumerators; at the contract level "communication" also if the ranks construct
+  ///         different sums.
   StaleSum(const Communicator& comm, std::size_t size, const schedule::Freshness& freshness,
            Correction correction = Correction::own)
       : m_comm(&comm), m_freshness(freshness), m_correction(correction) {
