@@ -35,7 +35,7 @@ struct ShardRef {
         space(&exchange_space<memory_of<typename Sharded<Data, Space>::View>>) {}
 
   const AnySharded* tensor;
-  std::byte* data;  ///< the begin of this rank's part, which has no gaps
+  std::byte* data;  ///< the first element of this rank's part, which has no gaps
   Bytes element;    ///< the bytes of an element
   Bytes bytes;      ///< the bytes of this rank's part
   Scalar type;      ///< the type of an element
