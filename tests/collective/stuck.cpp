@@ -151,6 +151,11 @@ TEST_CASE("a call by a Schedule that is kept, for as long as this one says, and 
   }
 }
 
+/// What an error says of the last rank, which this rank or another one has waited for: "rank 1 does
+/// not take part", or "ranks 0, 1 do not take part" if a third one has given up already.
+std::string names_last(const hd::Communicator& comm) { return hd::text(comm.size() - 1, " do"); }
+const char* const waited = "not take part in the call (watchdog ";
+
 TEST_CASE("a rank that leaves before memory is shared for a call") {
   const hd::Communicator comm(MPI_COMM_WORLD);
   const auto sum = [&](std::size_t count, hd::Seconds watchdog) {
@@ -159,14 +164,11 @@ TEST_CASE("a rank that leaves before memory is shared for a call") {
   };
   sum(20011, 100);
   if (+comm.rank() + 1 < static_cast<std::size_t>(comm.size())) {
-    // "rank 1 does not take part", or "ranks 0, 1 do not", if another one has given up already
-    const std::string missing = hd::text(comm.size() - 1, " do");
-    CHECK_THROWS_MATCHES(sum(30011, 0.2), hd::communication_error,
-                         MessageMatches((ContainsSubstring("SharedTransport::share") &&
-                                         ContainsSubstring(missing) &&
-                                         ContainsSubstring("not take part in the call") &&
-                                         ContainsSubstring("watchdog after 0.2 s")) ||
-                                        ContainsSubstring("failed at what ranks share")));
+    CHECK_THROWS_MATCHES(
+        sum(30011, 0.2), hd::communication_error,
+        MessageMatches((ContainsSubstring("SharedTransport::share") &&
+                        ContainsSubstring(names_last(comm)) && ContainsSubstring(waited)) ||
+                       ContainsSubstring("failed at what ranks share")));
   } else {
     // It meets the others, as all do that come to a call of which nothing is kept yet, and no more.
     MPI_Request met = MPI_REQUEST_NULL;
@@ -191,10 +193,9 @@ TEST_CASE("a rank that does not come to make a SharedView, however long the call
   const auto told = ContainsSubstring("failed at what ranks share");
   MPI_Barrier(MPI_COMM_WORLD);
   if (+comm.rank() + 1 < static_cast<std::size_t>(comm.size()))
-    CHECK_THROWS_MATCHES(make(), hd::communication_error,
-                         MessageMatches((ContainsSubstring("another rank does not take part") &&
-                                         ContainsSubstring("watchdog after 0.2 s")) ||
-                                        told));
+    CHECK_THROWS_MATCHES(
+        make(), hd::communication_error,
+        MessageMatches((ContainsSubstring(names_last(comm)) && ContainsSubstring(waited)) || told));
   MPI_Barrier(MPI_COMM_WORLD);
   if (+comm.rank() + 1 == static_cast<std::size_t>(comm.size()))
     CHECK_THROWS_MATCHES(make(), hd::communication_error, MessageMatches(told));

@@ -145,7 +145,7 @@ TEST_CASE("arguments that are wrong on one rank are told to the others, by every
        [](auto& transport, bool wrong) {
          static_cast<void>(heddle::measure_links(transport, {.watchdog = wrong ? nan : 60}));
        }},
-      {"pairs 0",
+      {"pairs = 0",
        [](auto& transport, bool wrong) {
          static_cast<void>(heddle::measure_machine(transport, {.pairs = wrong ? 0 : 1}));
        }},
