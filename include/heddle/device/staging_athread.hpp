@@ -52,7 +52,8 @@ class staging<Athread> {
   }
   /// Copies rows to local memory: local[i * columns + j] is element j of row i.
   template <class T>
-  KOKKOS_FUNCTION void get(T* local, const T* global, const Rows& rows) {
+  KOKKOS_FUNCTION void get([[maybe_unused]] T* local, [[maybe_unused]] const T* global,
+                           [[maybe_unused]] const Rows& rows) {
     KOKKOS_IF_ON_HOST((begin_get(local, global, rows);))
   }
 
@@ -63,7 +64,8 @@ class staging<Athread> {
   }
   /// Copies rows to global memory.
   template <class T>
-  KOKKOS_FUNCTION void put(T* global, const T* local, const Rows& rows) {
+  KOKKOS_FUNCTION void put([[maybe_unused]] T* global, [[maybe_unused]] const T* local,
+                           [[maybe_unused]] const Rows& rows) {
     KOKKOS_IF_ON_HOST((begin_put(global, local, rows);))
   }
 
