@@ -144,7 +144,7 @@ class staging<Athread> {
   }
 
   Core* m_core = nullptr;
-  std::size_t m_mark = 0;
+  [[maybe_unused]] std::size_t m_mark = 0;  ///< used on the host only
   Reply* m_reply = nullptr;
   std::uint32_t m_begun = 0;
 };
