@@ -10,8 +10,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
 #include <heddle/device/athread.hpp>
 #include <heddle/device/core_group.hpp>
 #include <heddle/device/staging.hpp>
@@ -112,11 +110,6 @@ class staging<Athread> {
     static_assert(std::is_trivially_copyable_v<Local>,
                   "heddle::staging: only trivially copyable elements can be staged");
     constexpr std::size_t size = sizeof(Local), unit = 4;
-    expects(rows.count <= 1 || rows.stride >= rows.columns, [&] {
-      return ErrorInfo{"heddle::staging", "rows overlap",
-                       text("stride = ", rows.stride, ", columns = ", rows.columns),
-                       "give the distance between the starts of two rows"};
-    });
     const bool adjacent = rows.count == 1 || rows.stride == rows.columns;
     const Rows lines = adjacent ? Rows{1, rows.count * rows.columns, 0} : rows;
     const std::size_t piece = lines.columns * size;

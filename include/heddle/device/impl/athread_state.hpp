@@ -77,7 +77,7 @@ class GroupNumber {
                      text("host_threads = ", options.host_threads),
                      "set it to 1, or build Kokkos without Kokkos_ENABLE_ATOMICS_BYPASS"};
   });
-  options.host_threads = 1;
+  if (options.host_threads == 0) options.host_threads = 1;
 #endif
   return options;
 }
