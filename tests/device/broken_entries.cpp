@@ -2,7 +2,8 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 // space: its own
 
-// Options of core groups that programs fill by hand: every door rejects a broken entry and names it.
+// Options of core groups that programs fill by hand: every door rejects a broken entry and names
+// it.
 
 #include <cstddef>
 

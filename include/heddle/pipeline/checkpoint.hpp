@@ -41,7 +41,8 @@ void save_arrays(const std::string& path, const std::vector<HeldArray>& held, Ch
 /// All ranks of `place` must call it, between two steps. Names of fields of `own` do not begin with
 /// "state".
 /// @throws contract_error on every rank if nobody holds an element of an array, or if a rank has
-///         two arrays of one name in a layer, elements outside of an array, or none in memory.
+///         two arrays of one name in a layer, elements outside of an array or none in memory, or a
+///         layer below 0.
 /// @throws format_error on every rank if the file cannot be written.
 template <HasState M, Place P>
 void save(const std::string& path, M& model, P& place, Checkpoint own = {},
@@ -59,7 +60,8 @@ void save(const std::string& path, M& model, P& place, Checkpoint own = {},
 /// @throws format_error on every rank if one of them cannot read the file (see Checkpoint::load()),
 ///         refuses it, if a field of the state is missing or has another type or size, or if ranks
 ///         have read different files. contract_error on every rank if a rank has two arrays of one
-///         name in a layer or elements outside of an array. The model is then as it was.
+///         name in a layer, elements outside of an array or none in memory, or a layer below 0. The
+///         model is then as it was.
 template <HasState M, Place P>
 Checkpoint restore(const std::string& path, M& model, P& place,
                    const std::function<void(const Checkpoint&)>& check = {},

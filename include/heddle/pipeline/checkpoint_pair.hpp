@@ -59,8 +59,9 @@ class CheckpointPair {
 
   /// Saves the state of `model` after `step` steps, see heddle::save(), to the file that is not the
   /// newest. All ranks must call it.
-  /// @throws contract_error if `step` is negative, format_error on every rank if another run owns
-  ///         the files, and the errors of heddle::save(). Then the newest file is the one before.
+  /// @throws contract_error on every rank if the `step` of a rank is negative; format_error on
+  ///         every rank if another run owns the files; and the errors of heddle::save(). Then the
+  ///         newest file is the one before.
   template <HasState M, Place P>
   void save(M& model, P& place, std::int64_t step, Checkpoint own = {},
             const ExecuteOptions& options = {}) {

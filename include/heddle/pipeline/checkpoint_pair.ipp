@@ -63,8 +63,10 @@ HEDDLE_FULL_INLINE void CheckpointPair::save_arrays(const std::vector<impl::Held
                                                     const TransportRef& transport,
                                                     const ExecuteOptions& options) {
   constexpr const char* where = "heddle::CheckpointPair::save";
-  expects(step >= 0, [&] {
-    return ErrorInfo{where, "a step must be at least 0", text("step = ", step)};
+  impl::throw_together(transport, options, where, [&] {
+    expects(step >= 0, [&] {
+      return ErrorInfo{where, "a step must be at least 0", text("step = ", step)};
+    });
   });
   own_files(transport, options, where);
   const std::int64_t next = m_newest == 0 ? 1 : 0;

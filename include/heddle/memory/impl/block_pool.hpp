@@ -273,10 +273,11 @@ class BlockPool {
   }
 
   /// Sets the limit of each thread's cache to a 48th of the memory divided by the number of
-  /// threads, and to at least `cached`. If there are several threads, which would otherwise wait
-  /// for each other, the limit is up to eight times `cached`, but at most a quarter of the memory
-  /// for all threads together. All threads together cache at most 1/32 of Growth::most_idle,
-  /// because an idle thread keeps its blocks when there is no other memory.
+  /// threads, or to `cached` where that is more. If there are several threads, which would
+  /// otherwise wait for each other, the limit is up to eight times `cached`, but at most a quarter
+  /// of the memory for all threads together. Whatever this gives, all threads together cache at
+  /// most 1/32 of Growth::most_idle, because an idle thread keeps its blocks when there is no other
+  /// memory.
   void share_cached() noexcept {
     const std::size_t threads = std::max(m_threads.load(std::memory_order_relaxed), 1u);
     const std::size_t each = m_chunks.bytes() / threads;
