@@ -45,7 +45,7 @@ class Nests {
   }
 
   Mapped operator()() {
-    constexpr std::array named = {MPI_CHAR, MPI_SHORT, MPI_FLOAT, MPI_DOUBLE, MPI_C_DOUBLE_COMPLEX};
+    const std::array named = {MPI_CHAR, MPI_SHORT, MPI_FLOAT, MPI_DOUBLE, MPI_C_DOUBLE_COMPLEX};
     constexpr std::array sizes = {1, 2, 4, 8, 16};
     const auto which = static_cast<std::size_t>(draw(0, 4));
     Mapped made;

@@ -144,7 +144,7 @@ template <class Given>
 struct UpstreamOf {
   using type = Given;
 };
-template <class R>
+template <Resource R>
 struct UpstreamOf<R&> {
   using type = Ref<R>;
 };
