@@ -58,7 +58,7 @@ struct ThreadChannel {
 
 }  // namespace impl
 
-/// What the hub's ranks share.
+/// The state that the ranks of a hub share.
 struct ThreadHub::State {
   using Blocks = std::vector<std::shared_ptr<std::byte>>;  // of every rank
 
