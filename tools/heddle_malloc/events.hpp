@@ -90,8 +90,14 @@ class Events {
     ::clock_gettime(CLOCK_MONOTONIC, &now);
     const auto time =
         (now.tv_sec - m_begin.tv_sec) * 1000000 + (now.tv_nsec - m_begin.tv_nsec) / 1000;
-    m_events[at] = {reinterpret_cast<std::uintptr_t>(block), bytes,
-                    static_cast<std::uint32_t>(time), static_cast<std::uint32_t>(alignment)};
+    RawEvent& event = m_events[at];
+    event.block = reinterpret_cast<std::uintptr_t>(block);
+    event.bytes = bytes;
+    event.microseconds = static_cast<std::uint32_t>(time);
+    // The program may end anywhere here, by another thread.
+    std::atomic_ref(event.alignment)
+        .store(static_cast<std::uint32_t>(std::min(alignment, std::size_t{1} << 31)),
+               std::memory_order_release);
   }
 
   /// Makes the file hold event `at`, and as many again. Where it may not the trace ends.

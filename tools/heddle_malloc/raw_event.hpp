@@ -10,12 +10,13 @@
 
 namespace heddle_malloc {
 
-/// One call, as it lies in the file; all zero where a program ended before it had written it.
+/// One call, as it lies in the file. Where a program ended before it had written it, `alignment` is
+/// 0, because it is written last.
 struct RawEvent {
   std::uint64_t block;  ///< its address
   std::uint64_t bytes;  ///< 0 of a block that comes back
   std::uint32_t microseconds;  ///< modulo 2^32
-  std::uint32_t alignment;
+  std::uint32_t alignment;  ///< a power of two, of larger ones 2^31
 };
 
 /// What a file begins with.

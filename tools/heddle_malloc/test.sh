@@ -315,6 +315,14 @@ trace killed 137
 [[ $(cat blocks.txt) == 500 ]] || fail "a program that is killed has left $(cat blocks.txt) blocks"
 trace becomes 0
 [[ $(tr '\n' ' ' < blocks.txt) == '500 500 ' ]] || fail "two programs have left $(cat blocks.txt)"
+# Of a call that a program had not written when it ended, only some fields may lie in the file.
+{
+  printf 'heddle malloc events: 1\n'
+  printf '\1\0\0\0\0\0\0\0\10\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0'
+  printf '\2\0\0\0\0\0\0\0\10\0\0\0\0\0\0\0\1\0\0\0\10\0\0\0'
+} > events.torn
+"$memory" import events.torn torn.trace
+[[ $(grep -c '^+' torn.trace) == 1 ]] || fail "a call that is not whole is read as $(cat torn.trace)"
 rm -f events.*
 # Its own file is where a program would have the trace's.
 HEDDLE_MALLOC_TRACE=$work/events LD_PRELOAD=$library bash -c \

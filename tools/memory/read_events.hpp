@@ -37,7 +37,7 @@ namespace memory_tool {
   heddle_malloc::RawEvent event;
   for (std::size_t at = magic.size(); content.size() - at >= sizeof event; at += sizeof event) {
     std::memcpy(&event, content.data() + at, sizeof event);
-    if (event.block == 0) continue;
+    if (event.alignment == 0) continue;
     // The rest of it is in what comes before. Threads may be out of order, by less than a minute.
     const std::uint32_t later = event.microseconds - static_cast<std::uint32_t>(microseconds);
     if (later < std::uint32_t{0} - 60'000'000u) microseconds += later;
