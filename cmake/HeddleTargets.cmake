@@ -52,8 +52,8 @@ if(TARGET heddle::heddle)
 endif()
 
 # heddle_own_executable(TARGET [HEADER_ONLY] SOURCES a.cpp ... LINK libraries ...)
-# Programs link heddle::core_compiled, except those that are about headers, and all without Kokkos if it
-# is not built. The ones that link heddle::heddle link heddle::compiled, and get the GPT too, should they name it.
+# Programs link heddle::core_compiled and heddle::systems_core, except those that are about headers, and all without Kokkos if it
+# is not built. The ones that link heddle::heddle link heddle::compiled and heddle::systems, and get the GPT too, should they name it.
 function(heddle_own_executable target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "HEADER_ONLY" "" "SOURCES;LINK")
   add_executable(${target} ${arg_SOURCES})
@@ -61,10 +61,10 @@ function(heddle_own_executable target)
   if(arg_HEADER_ONLY OR NOT (HEDDLE_COMPILED OR TARGET heddle_gpt))
     return()
   endif()
-  target_link_libraries(${target} PRIVATE heddle::core_compiled)
+  target_link_libraries(${target} PRIVATE heddle::systems_core heddle::core_compiled)
   if(TARGET heddle_gpt AND NOT "heddle::core" IN_LIST arg_LINK AND NOT "heddle_mpi" IN_LIST arg_LINK
      AND NOT "heddle::json" IN_LIST arg_LINK)
-    target_link_libraries(${target} PRIVATE heddle_gpt heddle::compiled)
+    target_link_libraries(${target} PRIVATE heddle_gpt heddle::systems heddle::compiled)
   endif()
 endfunction()
 

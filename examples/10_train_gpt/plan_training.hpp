@@ -23,6 +23,7 @@
 
 #include <heddle/heddle.hpp>
 #include <heddle/plan.hpp>
+#include <heddle/systems/planners.hpp>
 #include <heddle/trace.hpp>
 
 #include "gpt_checkpoint.hpp"
@@ -153,8 +154,9 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
     const std::vector<int> degrees = tensor_degrees(s, mesh.size());
     std::ranges::for_each(degrees, profile_degree);
     // Other planners leave sequences whole.
-    std::vector<std::string> planners;
-    if (s.has("sequence") && s.sequence > 1) planners.emplace_back("Frontier 3D");
+    std::vector<heddle::plan::NamedPlanner> planners = heddle::systems::planners();
+    if (s.has("sequence") && s.sequence > 1)
+      planners = heddle::plan::select_planners(planners, {"Frontier 3D"});
     const heddle::plan::PlanSearch found =
         heddle::plan::search(profile, machine,
                              {.batch = training.batch(),

@@ -16,6 +16,7 @@
 #include <heddle/execute/shaped_transport.hpp>
 #include <heddle/heddle_core.hpp>
 #include <heddle/plan.hpp>
+#include <heddle/systems/planners.hpp>
 
 namespace hd = heddle;
 
@@ -72,7 +73,8 @@ int main() {
 
   const hd::plan::PlanSearch found = hd::plan::search(
       profile, machine, {.batch = 4 * microbatches, .microbatches = {microbatches}},
-      {"DAPPLE", "PipeDream", "Metis", "HGTrainer"});
+      hd::plan::select_planners(hd::systems::planners(),
+                                {"DAPPLE", "PipeDream", "Metis", "HGTrainer"}));
   std::cout << found << '\n' << found.best() << '\n';
 
   hd::Plan equal{.microbatches = microbatches};

@@ -13,6 +13,7 @@
 #include <heddle/execute/replanner.hpp>
 #include <heddle/heddle_core.hpp>
 #include <heddle/plan.hpp>
+#include <heddle/systems/planners.hpp>
 
 namespace hd = heddle;
 
@@ -52,7 +53,8 @@ int main() {
   constexpr int steps = 50;
   hd::run_threads(4, [&](hd::ThreadTransport& transport) {
     Waits model;
-    hd::plan::PlanChoiceOptions options{.search = {.batch = 8, .microbatches = {8}}};
+    hd::plan::PlanChoiceOptions options{.search = {.batch = 8, .microbatches = {8}},
+                                        .planners = hd::systems::planners()};
     options.monitor = {.least = 1.5, .steps = 5};  // waits vary more than computations
     const hd::plan::PlanChoice choice(profile, machine, options);
     hd::Replanner run(model, choice, transport,

@@ -31,6 +31,7 @@
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/systems/planners.hpp>
 
 #include "support/complaint.hpp"
 #include "support/rounds.hpp"
@@ -64,8 +65,8 @@ Machine four() {
 }
 
 plan::PlanChoice choice_of(int microbatches) {
-  plan::PlanChoiceOptions options{
-      .search = {.batch = microbatches, .microbatches = {microbatches}}};
+  plan::PlanChoiceOptions options{.search = {.batch = microbatches, .microbatches = {microbatches}},
+                                  .planners = systems::planners()};
   options.monitor.least = least_factor;
   return {waits(), four(), options};
 }

@@ -23,6 +23,7 @@
 #include <heddle/machine.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/systems/planners.hpp>
 #include <heddle/trace.hpp>
 
 #include "support/waiting_plans.hpp"
@@ -71,7 +72,7 @@ TEST_CASE("steps of planners' plans take what their files predict") {
     const Profile profile = json::read_profile(file("profile.json"));
     const Machine machine = json::read_machine(file("machine.json"));
     const plan::PlanSearch found =
-        plan::search(profile, machine, {.batch = batch, .microbatches = {16}});
+        plan::search(profile, machine, {.batch = batch, .microbatches = {16}}, systems::planners());
     std::vector<Plan> different;
     for (const plan::PricedPlan& each : found.plans()) {
       REQUIRE(each.found.plan);

@@ -19,6 +19,7 @@
 #include <heddle/machine.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/systems/planners.hpp>
 #include <heddle/trace.hpp>
 
 namespace test_planning_guide {
@@ -68,7 +69,8 @@ TEST_CASE("a profile and a machine become a plan that is better than equal stage
   hd::json::write_profile("gpt.profile.json", profile);
   hd::json::write_machine("sites.json", machine);
 
-  const hd::plan::PlanSearch found = hd::plan::search(profile, machine, {.batch = 64});
+  const hd::plan::PlanSearch found =
+      hd::plan::search(profile, machine, {.batch = 64}, hd::systems::planners());
   std::cout << found << '\n' << found.best() << '\n';
   hd::json::write_plan("plan.json", found.best());
 

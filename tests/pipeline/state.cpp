@@ -25,6 +25,7 @@
 #include <heddle/execute/replanner.hpp>
 #include <heddle/heddle.hpp>
 #include <heddle/plan.hpp>
+#include <heddle/systems/planners.hpp>
 
 #include "support/complaint.hpp"
 #include "support/mlp_stage.hpp"
@@ -417,10 +418,11 @@ TEST_CASE("stages whose arrays, or memory of the update, share a name get no Run
     return stage;
   });
   CHECK_THAT(hd::test::message_of<hd::contract_error>([&] {
-               hd::Replanner(
-                   model, profile_by_hand(), hd::Machine::uniform(ranks, {.name = "rank"}, {}),
-                   MPI_COMM_WORLD,
-                   {.batch = microbatches, .choice = {.search = {.microbatches = {microbatches}}}});
+               hd::Replanner(model, profile_by_hand(),
+                             hd::Machine::uniform(ranks, {.name = "rank"}, {}), MPI_COMM_WORLD,
+                             {.batch = microbatches,
+                              .choice = {.search = {.microbatches = {microbatches}},
+                                         .planners = hd::systems::planners()}});
              }),
              ContainsSubstring("visit_state() uses a name twice") &&
                  ContainsSubstring(hd::text("array 'weights' of layer ")));
@@ -558,7 +560,8 @@ TEST_CASE("a run that saves two files in turns continues from the newest one tha
                       {.batch = microbatches,
                        .every = 50,
                        .save_every = 3,
-                       .choice = {.search = {.microbatches = {microbatches}}}});
+                       .choice = {.search = {.microbatches = {microbatches}},
+                                  .planners = hd::systems::planners()}});
     CHECK_THROWS_AS(run.save(), hd::contract_error);
     CHECK(run.resume(file.path()) == from);
     CHECK_THAT(run.words(), ContainsSubstring(words));

@@ -20,6 +20,7 @@
 #include <heddle/schedule/generator.hpp>
 #include <heddle/schedule/pass/drop_unread.hpp>
 #include <heddle/simulate/attention_costs.hpp>
+#include <heddle/systems/planners.hpp>
 
 #include "support/broken_entries.hpp"
 
@@ -416,10 +417,16 @@ TEST_CASE("profiles, problems, planners and costs of plans reject numbers that d
       {"stage", [&] { (void)simulate(longer, rank_costs); }, {"not one of this plan"}},
       {"costs' rank", [&] { (void)rank_costs.times(Rank{99}); }, {"rank 99 of 2"}},
       {"gain",
-       [&] { PlanChoice(profile, machine, {.search = {.batch = 4}, .gain = infinity}); },
+       [&] {
+         PlanChoice(profile, machine,
+                    {.search = {.batch = 4}, .gain = infinity, .planners = systems::planners()});
+       },
        {"gain = inf"}},
       {"pause",
-       [&] { PlanChoice(profile, machine, {.search = {.batch = 4}, .pause = infinity}); },
+       [&] {
+         PlanChoice(profile, machine,
+                    {.search = {.batch = 4}, .pause = infinity, .planners = systems::planners()});
+       },
        {"pause = inf"}},
   });
 }

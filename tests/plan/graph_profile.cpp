@@ -32,6 +32,7 @@
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/simulate.hpp>
+#include <heddle/systems/planners.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"
@@ -157,7 +158,8 @@ TEST_CASE("every plan of an imported profile has a Schedule that can be simulate
     const hd::plan::PlanOptions options{
         .batch = 12, .microbatches = {2, 4}, .schedule = schedule, .executable = true};
     INFO(text << edges << samples << " samples");
-    const hd::plan::PlanSearch found = hd::plan::search(profile, machine, options);
+    const hd::plan::PlanSearch found =
+        hd::plan::search(profile, machine, options, hd::systems::planners());
     for (const hd::plan::PricedPlan& priced : found.plans()) {
       if (!priced.found.plan) continue;
       const hd::Plan& plan = *priced.found.plan;
@@ -168,7 +170,8 @@ TEST_CASE("every plan of an imported profile has a Schedule that can be simulate
       REQUIRE(step > 0);
       REQUIRE(step <= priced.simulated + 1e-4);  // rounding sends a few bytes more
     }
-    REQUIRE_NOTHROW(hd::plan::PlanChoice(profile, machine, {.search = options}));
+    REQUIRE_NOTHROW(hd::plan::PlanChoice(profile, machine,
+                                         {.search = options, .planners = hd::systems::planners()}));
   }
   INFO(coverage);
   CHECK(coverage.rarer_than(5).empty());

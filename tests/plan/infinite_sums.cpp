@@ -18,6 +18,7 @@
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/systems/planners.hpp>
 
 #include "support/complaint.hpp"
 
@@ -75,23 +76,35 @@ TEST_CASE("finite costs that add up to infinity are rejected by the function tha
        }},
       {"heddle::plan::PlanProblem: the costs add up to more than their type can hold (layer 0 "
        "('block')",
-       [] { (void)plan::search(profile_of(huge), two_ranks(), {.batch = 100'000'000}); }},
+       [] {
+         (void)plan::search(profile_of(huge), two_ranks(), {.batch = 100'000'000},
+                            systems::planners());
+       }},
       {"of speed 1e-300",
-       [] { (void)plan::search(profile_of(1), two_ranks({}, 1e-300), {.batch = 100'000'000}); }},
+       [] {
+         (void)plan::search(profile_of(1), two_ranks({}, 1e-300), {.batch = 100'000'000},
+                            systems::planners());
+       }},
       {"heddle::plan::PlanProblem: the costs add up to more than their type can hold (messages",
        [=] {
-         (void)plan::search(profile_of(1, 1'000'000), two_ranks({0, tiny}), {.batch = 1'000});
+         (void)plan::search(profile_of(1, 1'000'000), two_ranks({0, tiny}), {.batch = 1'000},
+                            systems::planners());
        }},
       {"heddle::plan::PlanProblem: the costs add up to more than their type can hold (messages",
        [] {
-         (void)plan::search(profile_of(1), two_ranks({1e308, 1e9}), {.batch = 4});
+         (void)plan::search(profile_of(1), two_ranks({1e308, 1e9}), {.batch = 4},
+                            systems::planners());
        }},
       {"heddle::plan::PlanProblem: the layers and samples add up to more than 2^62 bytes",
-       [] { (void)plan::search(profile_of(1, Bytes{1} << 60), two_ranks(), {.batch = 1024}); }},
+       [] {
+         (void)plan::search(profile_of(1, Bytes{1} << 60), two_ranks(), {.batch = 1024},
+                            systems::planners());
+       }},
       {"heddle::plan::PlanProblem: the costs add up",
        [] {
          (void)plan::PlanChoice(profile_of(huge), two_ranks(),
-                                {.search = {.batch = 100'000'000, .microbatches = {1}}});
+                                {.search = {.batch = 100'000'000, .microbatches = {1}},
+                                 .planners = systems::planners()});
        }},
       {"heddle::plan::hap: the costs add up",
        [=] { (void)plan::hap(product(), two_ranks(), {.flops = tiny}); }},
@@ -160,7 +173,8 @@ TEST_CASE("great costs that add up to a number are planned") {
   const plan::SequencePlan groups = plan::plan_sequence_groups(
       {100000, 5}, {.ranks = 1, .tokens_per_rank = 200000, .degrees = {{1, 0, 0, 1e290}}});
   CHECK(groups.time >= 1e300);
-  CHECK_NOTHROW((void)plan::search(profile_of(1e280), two_ranks(), {.batch = 8}).best());
+  CHECK_NOTHROW(
+      (void)plan::search(profile_of(1e280), two_ranks(), {.batch = 8}, systems::planners()).best());
 }
 
 }  // namespace test_infinite_sums

@@ -23,6 +23,7 @@
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/systems/planners.hpp>
 
 #include "support/complaint.hpp"
 
@@ -69,7 +70,8 @@ Plan stages_of(const std::vector<int>& counts, int microbatches) {
 }
 
 PlanChoiceOptions options_of(int microbatches) {
-  return {.search = {.batch = microbatches, .microbatches = {microbatches}}};
+  return {.search = {.batch = microbatches, .microbatches = {microbatches}},
+          .planners = systems::planners()};
 }
 
 /// What really happens: the costs of a plan by the profile, times the slowness of each rank and a
@@ -297,6 +299,10 @@ TEST_CASE("plans of other ranks, layers or batches are refused") {
   options.candidates = plan::fixed_plans({});
   CHECK_THAT(message_of<infeasible>([&] { PlanChoice(equal_layers(), four(), options); }),
              ContainsSubstring("there is no plan to begin with"));
+  options = options_of(8);
+  options.planners.clear();
+  CHECK_THAT(message_of<contract_error>([&] { PlanChoice(equal_layers(), four(), options); }),
+             ContainsSubstring("there are neither planners nor candidates"));
   options = options_of(8);
   options.state = {1, 2};
   CHECK_THAT(message_of<contract_error>([&] { PlanChoice(equal_layers(), four(), options); }),

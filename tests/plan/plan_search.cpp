@@ -19,6 +19,7 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/plan_schedule.hpp>
 #include <heddle/plan/planner.hpp>
+#include <heddle/systems/planners.hpp>
 
 #include "support/complaint.hpp"
 
@@ -110,13 +111,13 @@ TEST_CASE("the best plan has the least simulated time, and of equal ones it is t
 
 TEST_CASE("planners are found by name, each name once") {
   std::set<std::string_view> names;
-  for (const hp::NamedPlanner& planner : hp::planners()) {
+  for (const hp::NamedPlanner& planner : hd::systems::planners()) {
     CHECK(names.insert(planner.name).second);
-    CHECK(&hp::find_planner(planner.name) == &planner);
+    CHECK(&hp::find_planner(hd::systems::planners(), planner.name) == &planner);
     CHECK_FALSE(planner.about.empty());
   }
-  const std::string error =
-      message_of<hd::contract_error>([] { (void)hp::find_planner("no such planner"); });
+  const std::string error = message_of<hd::contract_error>(
+      [] { (void)hp::find_planner(hd::systems::planners(), "no such planner"); });
   CHECK_THAT(error, ContainsSubstring("no planner 'no such planner'"));
   for (const std::string_view name : names) CHECK_THAT(error, ContainsSubstring(std::string(name)));
 }
@@ -124,23 +125,30 @@ TEST_CASE("planners are found by name, each name once") {
 TEST_CASE("all planners give valid plans, in the order of their list") {
   const hd::Profile profile = two_layers();
   const hd::Machine machine = hd::Machine::uniform(2, {"gpu"}, {1e-3, 1e3});
-  const hp::PlanSearch all = hp::search(profile, machine, {.batch = 4});
-  REQUIRE(all.plans().size() == hp::planners().size());
+  const hp::PlanSearch all = hp::search(profile, machine, {.batch = 4}, hd::systems::planners());
+  REQUIRE(all.plans().size() == hd::systems::planners().size());
   for (std::size_t p = 0; p < all.plans().size(); ++p) {
     const hp::FoundPlan& found = all.plans()[p].found;
-    CHECK(found.planner == hp::planners()[p].name);
+    CHECK(found.planner == hd::systems::planners()[p].name);
     REQUIRE(found.plan);
     CHECK_NOTHROW(hd::check(*found.plan, 2, 2));
     CHECK(found.plan->batch() == 4);
     CHECK(found.plan->prediction ==
           hp::predict(*found.plan, hp::PlanProblem(profile, machine, {.batch = 4})));
     // One planner alone finds the same; to ask twice is to ask once.
-    const std::string name(hp::planners()[p].name);
-    const hp::PlanSearch one = hp::search(profile, machine, {.batch = 4}, {name, name});
+    const std::string name(hd::systems::planners()[p].name);
+    const hp::PlanSearch one = hp::search(
+        profile, machine, {.batch = 4}, hp::select_planners(hd::systems::planners(), {name, name}));
     REQUIRE(one.plans().size() == 1);
     CHECK(one.plans()[0].found.plan == found.plan);
   }
-  CHECK_THROWS_AS(hp::search(profile, machine, {.batch = 4}, {"nobody"}), hd::contract_error);
+  CHECK_THROWS_AS(hp::select_planners(hd::systems::planners(), {"Metis", "nobody"}),
+                  hd::contract_error);
+  CHECK_THROWS_AS(hp::search(profile, machine, {.batch = 4}, {}), hd::contract_error);
+  const auto selected = hp::select_planners(hd::systems::planners(), {"Metis", "DAPPLE", "Metis"});
+  REQUIRE(selected.size() == 2);
+  CHECK(selected[0].name == "DAPPLE");
+  CHECK(selected[1].name == "Metis");
 }
 
 TEST_CASE("noise in the measurements of a profile does not make steps free") {
@@ -152,8 +160,8 @@ TEST_CASE("noise in the measurements of a profile does not make steps free") {
   const hd::Profile profile{.model = "noisy", .layers = {layer, layer}};
   const hd::Machine machine = hd::Machine::uniform(2, {"gpu"}, {1e-6, 1e9});
   for (const int microbatches : {1, 2, 128}) {
-    const hp::PlanSearch found =
-        hp::search(profile, machine, {.batch = 128, .microbatches = {microbatches}});
+    const hp::PlanSearch found = hp::search(
+        profile, machine, {.batch = 128, .microbatches = {microbatches}}, hd::systems::planners());
     for (const hp::PricedPlan& priced : found.plans()) {
       CAPTURE(priced.found.planner, microbatches);
       REQUIRE(priced.found.plan);
@@ -183,7 +191,8 @@ TEST_CASE("executable plans have a Schedule whatever their tensor degrees") {
         for (const bool executable : {true, false}) {
           const hp::PlanSearch found =
               hp::search(profile, machine,
-                         {.batch = 2 * samples, .microbatches = {2}, .executable = executable});
+                         {.batch = 2 * samples, .microbatches = {2}, .executable = executable},
+                         hd::systems::planners());
           for (const hp::PricedPlan& priced : found.plans()) {
             if (!priced.found.plan) continue;
             CAPTURE(priced.found.planner, *priced.found.plan);

@@ -18,6 +18,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/plan.hpp>
+#include <heddle/systems/planners.hpp>
 #include <heddle/trace.hpp>
 
 #include "support/waiting_plans.hpp"
@@ -93,7 +94,7 @@ TEST_CASE("plans for unequal ranks take what simulate() predicts") {
     cases.push_back(waiting_plan(std::move(name), plan, profile, machine));
   };
   const plan::PlanOptions options{.batch = microbatches * samples, .microbatches = {microbatches}};
-  const plan::PlanSearch found = plan::search(profile, machine, options);
+  const plan::PlanSearch found = plan::search(profile, machine, options, systems::planners());
   const Plan best = found.best();
   add("best", best);
   for (const plan::PricedPlan& each : found.plans()) {
@@ -107,7 +108,7 @@ TEST_CASE("plans for unequal ranks take what simulate() predicts") {
        .microbatches = microbatches});
   const Plan equal = stages_of({6, 6, 6, 6});
   add("equal stages", equal);
-  const Plan fast_only = plan::search(profile, machine_of(2), options).best();
+  const Plan fast_only = plan::search(profile, machine_of(2), options, systems::planners()).best();
   add("without slow ranks", fast_only);
 
   const auto holds = [&] {

@@ -25,6 +25,7 @@
 #include <heddle/plan/planner/search.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/systems/planners.hpp>
 
 #include "plan/planner_battery.hpp"
 #include "support/cases.hpp"
@@ -149,7 +150,7 @@ TEST_CASE("a slow host in front and a byte of memory more do not change the best
                         .reference = "fast"};
   const auto time = [&](std::vector<Device> devices) {
     const Machine machine = Machine::from_links(std::move(devices), std::vector<Link>(9, Link{}));
-    return best_time(plan::search(profile, machine, {.batch = 8}));
+    return best_time(plan::search(profile, machine, {.batch = 8}, systems::planners()));
   };
   const Device slow = device(0.01, 0);
   for (const Bytes more : {0, 1}) {
@@ -174,7 +175,8 @@ TEST_CASE("the best plan does not depend on the numbers of ranks, and beats the 
     std::vector<Seconds> times;
     for (const Machine& machine : two.machines) {
       const plan::PlanProblem problem(two.one.profile, machine, two.one.options);
-      const plan::PlanSearch found = plan::search(two.one.profile, machine, two.one.options);
+      const plan::PlanSearch found =
+          plan::search(two.one.profile, machine, two.one.options, systems::planners());
       const bool any = std::ranges::any_of(
           found.plans(), [](const plan::PricedPlan& each) { return each.found.plan.has_value(); });
       const std::optional<Seconds> least = replicas(problem);
@@ -197,7 +199,8 @@ TEST_CASE("memory that is enough for every plan does not change the best one") {
     TwoNumberings two = random_numberings(3 * seed + 1);  // these have enough
     INFO("case " << seed);
     const auto time = [&](const Machine& machine) {
-      return best_time(plan::search(two.one.profile, machine, two.one.options));
+      return best_time(
+          plan::search(two.one.profile, machine, two.one.options, systems::planners()));
     };
     Machine unknown = two.machines[0];
     for (int r = 0; r < unknown.ranks(); ++r) {

@@ -22,6 +22,7 @@
 #include <heddle/json.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/systems/planners.hpp>
 #include <heddle/trace.hpp>
 
 #include "../common/columns.hpp"
@@ -93,13 +94,13 @@ Plan checked_plan(const std::string& name, const Profile& profile, const Machine
 void search(const CommandLine& command, const Settings& s) {
   if (s.batch < 1)
     throw command.error("--batch is missing", "say the samples of a step, for example --batch 64");
-  std::vector<std::string> asked;
+  std::vector<plan::NamedPlanner> asked = systems::planners();
   if (!s.planner.empty()) {
     std::vector<std::string_view> names;
-    for (const plan::NamedPlanner& planner : plan::planners()) names.push_back(planner.name);
+    for (const plan::NamedPlanner& planner : systems::planners()) names.push_back(planner.name);
     if (std::ranges::find(names, s.planner) == names.end())
       throw command.no_such("planner", s.planner, names);
-    asked.push_back(s.planner);
+    asked = plan::select_planners(asked, {s.planner});
   }
   plan::PlanOptions options{.batch = static_cast<std::int64_t>(s.batch),
                             .schedule = s.schedule,
@@ -185,14 +186,14 @@ void compare(const Settings& s) {
   const Profile profile = json::read_profile(s.profile);
   const Machine machine = json::read_machine(s.machine);
   std::vector<std::vector<std::string>> rows = {{"plan"}};
-  for (const plan::NamedPlanner& planner : plan::planners()) rows[0].emplace_back(planner.name);
+  for (const plan::NamedPlanner& planner : systems::planners()) rows[0].emplace_back(planner.name);
   rows[0].insert(rows[0].end(),
                  {"simulated", "seconds a sample", "memory of the fullest rank", "fits"});
   for (const std::string& name : s.plans) {
     const Plan plan = checked_plan(name, profile, machine);
     const plan::PlanProblem problem(profile, machine, options_of(plan, s));
     std::vector<std::string>& row = rows.emplace_back(std::vector<std::string>{name});
-    for (const plan::NamedPlanner& planner : plan::planners())
+    for (const plan::NamedPlanner& planner : systems::planners())
       row.push_back(formula_of(planner, plan, problem));
     const double simulated = simulated_step(plan, problem);
     const std::vector<Bytes> memory = plan_memory(plan, problem);
@@ -261,7 +262,7 @@ void add_state(CommandLine& command, Settings& s) {
 
 std::string planner_list() {
   std::string all = "Planners:";
-  for (const plan::NamedPlanner& planner : plan::planners())
+  for (const plan::NamedPlanner& planner : systems::planners())
     all += text("\n  ", planner.name, ": ", planner.about);
   return all;
 }

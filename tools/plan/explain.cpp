@@ -15,6 +15,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/json.hpp>
 #include <heddle/plan.hpp>
+#include <heddle/systems/planners.hpp>
 
 #include "../common/columns.hpp"
 #include "commands.hpp"
@@ -124,7 +125,7 @@ void explain_axes(const CommandLine& command, const Settings& s) {
     throw command.error("--batch is missing", "say the samples of a step, for example --batch 64");
   const std::string name = s.planner.empty() ? "Frontier 3D" : s.planner;
   std::vector<std::string_view> names;
-  for (const plan::NamedPlanner& planner : plan::planners()) names.push_back(planner.name);
+  for (const plan::NamedPlanner& planner : systems::planners()) names.push_back(planner.name);
   if (std::ranges::find(names, name) == names.end()) throw command.no_such("planner", name, names);
   const Profile profile = json::read_profile(s.model);
   const Machine machine = json::read_machine(s.machine);
@@ -134,7 +135,7 @@ void explain_axes(const CommandLine& command, const Settings& s) {
       {"axis", "value", "best step by the formula", "simulated"}};
   const auto add = [&](const char* axis, int value, const plan::PlanOptions& options) {
     const plan::PlanProblem fixed(profile, machine, options);
-    for (const plan::NamedPlanner& planner : plan::planners()) {
+    for (const plan::NamedPlanner& planner : systems::planners()) {
       if (planner.name != name) continue;
       const plan::FoundPlan found = planner.search(fixed);
       rows.push_back({axis, text(value), found.plan ? seconds(found.formula) : found.infeasible,

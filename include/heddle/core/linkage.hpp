@@ -12,7 +12,8 @@
 ///   before it includes the rooms that the program uses. To compile them side by side, one source
 ///   for each room defines HEDDLE_IMPLEMENTATION_SCHEDULE, HEDDLE_IMPLEMENTATION_PLAN, and so on.
 ///   Rooms within rooms that are large have a name of their own: SCHEDULE_COLLECTIVE,
-///   SCHEDULE_GENERATOR, SCHEDULE_PASS, PLAN_PLANNER and PLAN_SOLVER.
+///   SCHEDULE_GENERATOR, SCHEDULE_PASS, PLAN_PLANNER and PLAN_SOLVER. SYSTEMS is that of all
+///   published systems, of which a source compiles those that it includes.
 /// - In every source, where HEDDLE_HEADER_ONLY is 1 for all of them, as the CMake targets
 ///   `heddle::core` and `heddle::heddle` define it.
 ///
@@ -135,6 +136,11 @@
 #else
 #define HEDDLE_DEFINES_PATTERN 0
 #endif
+#if HEDDLE_DEFINES_ALL || defined(HEDDLE_IMPLEMENTATION_SYSTEMS)
+#define HEDDLE_DEFINES_SYSTEMS 1
+#else
+#define HEDDLE_DEFINES_SYSTEMS 0
+#endif
 #if HEDDLE_FULL_HEADER_ONLY || (defined(HEDDLE_IMPLEMENTATION) && !defined(HEDDLE_FULL_COMPILED))
 #define HEDDLE_DEFINES_FULL_ALL 1
 #else
@@ -184,6 +190,11 @@
 #define HEDDLE_DEFINES_ISLAND 1
 #else
 #define HEDDLE_DEFINES_ISLAND 0
+#endif
+#if HEDDLE_DEFINES_FULL_ALL || defined(HEDDLE_IMPLEMENTATION_SYSTEMS)
+#define HEDDLE_DEFINES_FULL_SYSTEMS 1
+#else
+#define HEDDLE_DEFINES_FULL_SYSTEMS 0
 #endif
 /// @endcond
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/plan_problem.hpp>
+#include <heddle/plan/planner/search.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/monitor.hpp>
 #include <heddle/schedule/plan.hpp>
@@ -32,9 +34,10 @@ namespace heddle::inline v0::plan {
 using PlanSource =
     std::function<std::vector<Plan>(const PlanProblem& problem, const Plan& present)>;
 
-/// Returns the best plan of each planner of planners() that finds one which fits in memory, and the
-/// plan of rebalanced(), without the plans of equal planners twice.
-[[nodiscard]] std::vector<Plan> searched_plans(const PlanProblem& problem, const Plan& present);
+/// Returns the plan of rebalanced(), and the best plan of each planner that finds one which fits in
+/// memory. Equal plans are returned once.
+[[nodiscard]] std::vector<Plan> searched_plans(const PlanProblem& problem, const Plan& present,
+                                               std::span<const NamedPlanner> planners);
 
 /// Returns a source of always the same plans.
 [[nodiscard]] PlanSource fixed_plans(std::vector<Plan> plans);
@@ -62,7 +65,10 @@ struct PlanChoiceOptions {
   /// first decision needs more than half as many. So a single outlier of three looks changes
   /// nothing, and a fault that lasts is seen with the second look.
   MonitorOptions monitor = {.least = 1.25, .deviations = 5, .steps = 3};
-  PlanSource candidates = {};  ///< empty: searched_plans()
+  /// The planners that are asked for candidates, see searched_plans(). Example:
+  /// systems::planners().
+  std::vector<NamedPlanner> planners = {};
+  PlanSource candidates = {};  ///< takes the place of the planners
 };
 
 /// A plan that a PlanChoice has considered.
@@ -96,7 +102,7 @@ class PlanChoice {
   /// @throws contract_error as PlanProblem, if `gain` or `pause` is negative or not finite, or if a
   ///         candidate has another number of ranks or layers, another batch, or a state that
   ///         migration() cannot move: a tensor degree above 1, or a sharding other than zero1,
-  ///         zero2 and zero3.
+  ///         zero2 and zero3. Also if there are neither planners nor `candidates`.
   /// @throws infeasible if there is no candidate that fits in memory.
   PlanChoice(Profile profile, Machine machine, PlanChoiceOptions options);
   /// Constructs a choice that begins with `first`. @throws as the other constructor, and if `first`

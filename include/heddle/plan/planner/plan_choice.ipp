@@ -33,7 +33,6 @@
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/plan_schedule.hpp>
 #include <heddle/plan/planner/plan_choice.hpp>
-#include <heddle/plan/planner/search.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/plan/solver/compositions.hpp>
 #include <heddle/plan/solver/min_max_partition.hpp>
@@ -158,14 +157,15 @@ HEDDLE_INLINE Plan rebalanced(const Plan& present, const PlanProblem& problem, s
   return best;
 }
 
-HEDDLE_INLINE std::vector<Plan> searched_plans(const PlanProblem& problem, const Plan& present) {
+HEDDLE_INLINE std::vector<Plan> searched_plans(const PlanProblem& problem, const Plan& present,
+                                               std::span<const NamedPlanner> planners) {
   std::vector<Plan> plans;
   const auto add = [&](const Plan& plan) {
     if (std::ranges::find(plans, plan) == plans.end()) plans.push_back(plan);
   };
   if (!present.stages.empty()) add(rebalanced(present, problem));
   const impl::SortedSearch sorted(problem);
-  for (const NamedPlanner& planner : planners())
+  for (const NamedPlanner& planner : planners)
     if (const PricedPlan priced = priced_plan(sorted.ask(planner), problem); priced.found.plan)
       add(*priced.found.plan);
   return plans;
@@ -222,6 +222,12 @@ HEDDLE_INLINE void PlanChoice::check_options() const {
     return ErrorInfo{where, "an option is negative, infinite or not a number",
                      text("gain = ", m_options.gain, ", pause = ", m_options.pause)};
   });
+  expects(m_options.candidates || !m_options.planners.empty(), [&] {
+    return ErrorInfo{where,
+                     "there are neither planners nor candidates",
+                     {},
+                     "set PlanChoiceOptions::planners, for example to systems::planners()"};
+  });
   expects(m_options.state.empty() || m_options.state.size() == m_profile.layers.size(), [&] {
     return ErrorInfo{
         where, "PlanChoiceOptions::state needs one entry for each layer",
@@ -251,8 +257,9 @@ HEDDLE_INLINE PlanProblem PlanChoice::problem() const {
 
 HEDDLE_INLINE std::vector<Plan> PlanChoice::candidates() const {
   const PlanProblem searched = problem();
-  std::vector<Plan> plans = m_options.candidates ? m_options.candidates(searched, m_plan)
-                                                 : searched_plans(searched, m_plan);
+  std::vector<Plan> plans = m_options.candidates
+                                ? m_options.candidates(searched, m_plan)
+                                : searched_plans(searched, m_plan, m_options.planners);
   if (m_options.candidates) {
     for (const Plan& plan : plans) check_plan(plan, "a candidate");
   } else {

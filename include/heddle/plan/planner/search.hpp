@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// plan::search(): asks every planner for a plan and prices what they find by one simulator.
+/// plan::search(): asks planners for a plan each and prices what they find by one simulator.
 
 #include <cstddef>
 #include <iosfwd>
@@ -23,7 +23,8 @@
 
 namespace heddle::inline v0::plan {
 
-/// A planner of the library, for programs that choose one by its name.
+/// A planner that is chosen while a program runs. systems/planners.hpp lists those of the
+/// literature.
 struct NamedPlanner {
   std::string_view name;                    ///< the name that users write, such as "DAPPLE"
   std::string_view about;                   ///< a description in one line, with its source
@@ -31,20 +32,22 @@ struct NamedPlanner {
   Seconds (*formula)(const Plan&, const PlanProblem&);  ///< prices a plan
 };
 
-/// Returns a planner's line of planners(), for the planner P with its default options. A program
-/// can also make one for a planner of its own.
+/// Returns the planner P, with its default options, for a list of planners.
 template <Planner P>
 [[nodiscard]] NamedPlanner named_planner(std::string_view about) {
   return {P::name, about, [](const PlanProblem& problem) { return P{}.search(problem); },
           [](const Plan& plan, const PlanProblem& problem) { return P{}.formula(plan, problem); }};
 }
 
-/// Returns all planners, in the order in which they are listed to users.
-[[nodiscard]] std::span<const NamedPlanner> planners();
+/// Returns the planner of `planners` that is called `name`.
+/// @throws contract_error if there is none. The error lists all of them.
+[[nodiscard]] const NamedPlanner& find_planner(std::span<const NamedPlanner> planners,
+                                               std::string_view name);
 
-/// Returns the planner called `name`.
-/// @throws contract_error if there is none. The error lists all planners.
-[[nodiscard]] const NamedPlanner& find_planner(std::string_view name);
+/// Returns those of `planners` that are called `names`, each once, in the order of `planners`.
+/// @throws contract_error as find_planner().
+[[nodiscard]] std::vector<NamedPlanner> select_planners(std::span<const NamedPlanner> planners,
+                                                        const std::vector<std::string>& names);
 
 /// A line of a PlanSearch: what a planner found, and its prices by the simulator.
 struct PricedPlan {
@@ -64,7 +67,7 @@ class PlanSearch {
   /// Constructs the result from what each planner found.
   explicit PlanSearch(std::vector<PricedPlan> plans) : m_plans(std::move(plans)) {}
 
-  /// Returns the results, one for each planner, in the order of planners().
+  /// Returns the results, one for each planner, in the order of the planners.
   [[nodiscard]] const std::vector<PricedPlan>& plans() const noexcept { return m_plans; }
   /// Returns the plan of the least simulated time; of equal ones the first.
   /// @throws infeasible if no planner found one. The error gives the reason of every planner.
@@ -76,7 +79,7 @@ class PlanSearch {
   std::vector<PricedPlan> m_plans;
 };
 
-/// Asks the planners called `names`, or all if there are none, for plans of a batch.
+/// Asks `planners` for plans of a batch, for example systems::planners().
 ///
 /// DAPPLE, PipeDream, Holmes and Frontier 3D take ranks by number, as their papers do. So the
 /// planners search a machine whose ranks are numbered anew. Fast devices come first. If devices are
@@ -92,10 +95,9 @@ class PlanSearch {
 ///
 /// The best plan is never slower than the k fastest ranks as replicas, for any k, if Replicas is
 /// among the planners and tensor degree 1 is among the degrees.
-/// @throws contract_error as PlanProblem(), and if a planner does not exist.
+/// @throws contract_error as PlanProblem(), and if there are no planners.
 [[nodiscard]] PlanSearch search(const Profile& profile, const Machine& machine,
-                                const PlanOptions& options,
-                                const std::vector<std::string>& names = {});
+                                const PlanOptions& options, std::span<const NamedPlanner> planners);
 
 }  // namespace heddle::inline v0::plan
 

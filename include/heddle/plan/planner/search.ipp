@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Definitions of search.hpp, and the list of the library's planners.
+/// Definitions of search.hpp.
 
 #include <algorithm>
 #include <cstddef>
@@ -23,46 +23,10 @@
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/impl/rank_order.hpp>
 #include <heddle/plan/plan_problem.hpp>
-#include <heddle/plan/planner/dapple.hpp>
-#include <heddle/plan/planner/frontier.hpp>
-#include <heddle/plan/planner/hgtrainer.hpp>
-#include <heddle/plan/planner/holmes.hpp>
-#include <heddle/plan/planner/metis.hpp>
-#include <heddle/plan/planner/pipedream.hpp>
-#include <heddle/plan/planner/replicas.hpp>
 #include <heddle/plan/planner/search.hpp>
 #include <heddle/schedule/plan.hpp>
 
 namespace heddle::inline v0::plan {
-
-namespace impl {
-
-/// Returns the names, separated by commas.
-[[nodiscard]] inline std::string listed_planners() {
-  std::string all;
-  for (const NamedPlanner& planner : planners()) all += text(all.empty() ? "" : ", ", planner.name);
-  return all;
-}
-
-}  // namespace impl
-
-HEDDLE_INLINE std::span<const NamedPlanner> planners() {
-  // A new planner is one line here: named_planner<P>("what it does, and its source").
-  static const std::vector<NamedPlanner> all = {
-      named_planner<Dapple>("layers, ranks and their placement by dynamic programming, for "
-                            "synchronous steps (Fan et al., PPoPP'21)"),
-      named_planner<PipeDream>("layers and replicas, level by level over the machine "
-                               "(Narayanan et al., SOSP'19)"),
-      named_planner<Metis>("groups of unequal devices, with balanced layers and samples "
-                           "(Um et al., USENIX ATC'24)"),
-      named_planner<HGTrainer>("orders of sites that slow links join, with compressed cuts "
-                               "(Zong et al., 2025)"),
-      named_planner<Holmes>("stages within one kind of network each (Yang et al., 2023)"),
-      named_planner<Frontier3D>("tensor, sequence, pipeline and data degrees of equal stages "
-                                "(Dash et al., 2023)"),
-      named_planner<Replicas>("the fastest ranks as replicas of all layers, for comparison")};
-  return all;
-}
 
 HEDDLE_INLINE PricedPlan priced_plan(FoundPlan found, const PlanProblem& problem) {
   PricedPlan priced{.found = std::move(found)};
@@ -80,18 +44,31 @@ HEDDLE_INLINE PricedPlan priced_plan(FoundPlan found, const PlanProblem& problem
   return priced;
 }
 
-HEDDLE_INLINE const NamedPlanner& find_planner(std::string_view name) {
+HEDDLE_INLINE const NamedPlanner& find_planner(std::span<const NamedPlanner> planners,
+                                               std::string_view name) {
   std::vector<std::string_view> names;
-  for (const NamedPlanner& planner : planners()) {
+  std::string all;
+  for (const NamedPlanner& planner : planners) {
     if (planner.name == name) return planner;
     names.push_back(planner.name);
+    all += text(all.empty() ? "" : ", ", planner.name);
   }
   const std::string meant = heddle::impl::did_you_mean(name, names);
-  throw contract_error(
-      {"heddle::plan::find_planner",
-       text("no planner '", name, "'"),
-       {},
-       text(meant, meant.empty() ? "" : " ", "there are ", impl::listed_planners())});
+  throw contract_error({"heddle::plan::find_planner",
+                        text("no planner '", name, "'"),
+                        {},
+                        text(meant, meant.empty() ? "" : " ", "there are ", all)});
+}
+
+HEDDLE_INLINE std::vector<NamedPlanner> select_planners(std::span<const NamedPlanner> planners,
+                                                        const std::vector<std::string>& names) {
+  std::vector<bool> chosen(planners.size(), false);
+  for (const std::string& name : names)
+    chosen[static_cast<std::size_t>(&find_planner(planners, name) - planners.data())] = true;
+  std::vector<NamedPlanner> selected;
+  for (std::size_t p = 0; p < planners.size(); ++p)
+    if (chosen[p]) selected.push_back(planners[p]);
+  return selected;
 }
 
 HEDDLE_INLINE const Plan& PlanSearch::best() const {
@@ -130,20 +107,19 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const PlanSearch& sear
 }
 
 HEDDLE_INLINE PlanSearch search(const Profile& profile, const Machine& machine,
-                                const PlanOptions& options, const std::vector<std::string>& names) {
+                                const PlanOptions& options,
+                                std::span<const NamedPlanner> planners) {
+  expects(!planners.empty(), [&] {
+    return ErrorInfo{"heddle::plan::search",
+                     "there are no planners to ask",
+                     {},
+                     "give systems::planners(), or named_planner<P>() of a planner of your own"};
+  });
   const PlanProblem problem(profile, machine, options);
-  const std::span<const NamedPlanner> all = planners();
-  std::vector<const NamedPlanner*> asked;
-  for (const std::string& name : names) asked.push_back(&find_planner(name));
-  if (names.empty())
-    for (const NamedPlanner& planner : all) asked.push_back(&planner);
-  // In the order of planners(), each once.
-  std::ranges::sort(asked);
-  asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
   const impl::SortedSearch sorted(problem);
   std::vector<PricedPlan> plans;
-  for (const NamedPlanner* planner : asked)
-    plans.push_back(priced_plan(sorted.ask(*planner), problem));
+  for (const NamedPlanner& planner : planners)
+    plans.push_back(priced_plan(sorted.ask(planner), problem));
   return PlanSearch(std::move(plans));
 }
 
