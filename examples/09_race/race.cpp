@@ -18,6 +18,7 @@
 #include <heddle/core.hpp>
 #include <heddle/pattern.hpp>
 #include <heddle/plan.hpp>
+#include <heddle/systems/race_prediction/race_prediction.hpp>
 
 namespace hd = heddle;
 

@@ -16,8 +16,8 @@
 #include <heddle/core/checkpoint.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/sequence_choice.hpp>
-#include <heddle/plan/sequence_costs.hpp>
-#include <heddle/plan/sequence_groups.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
+#include <heddle/systems/flexsp/sequence_costs.hpp>
 
 #include "attention_costs.hpp"
 #include "gpt_flex.hpp"

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <heddle/heddle.hpp>
-#include <heddle/plan/flexpipe.hpp>
+#include <heddle/systems/flexpipe/flexpipe.hpp>
 
 #include "tower.hpp"
 

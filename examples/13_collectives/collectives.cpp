@@ -17,6 +17,7 @@
 
 #include <heddle/heddle.hpp>
 #include <heddle/plan/message_costs.hpp>
+#include <heddle/systems/hap/sum_by_factors.hpp>
 
 namespace hd = heddle;
 

@@ -17,7 +17,10 @@
 #include <vector>
 
 #include <heddle/heddle.hpp>
-#include <heddle/island.hpp>
+#include <heddle/systems/pathways/future.hpp>
+#include <heddle/systems/pathways/gang_order.hpp>
+#include <heddle/systems/pathways/island.hpp>
+#include <heddle/systems/pathways/island_client.hpp>
 
 namespace hd = heddle;
 

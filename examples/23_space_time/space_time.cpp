@@ -25,8 +25,8 @@
 #include <vector>
 
 #include <heddle/heddle.hpp>
-#include <heddle/plan/switches.hpp>
 #include <heddle/schedule/redistribution/redistribution.hpp>
+#include <heddle/systems/dsp/switches.hpp>
 
 namespace hd = heddle;
 

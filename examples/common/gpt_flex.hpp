@@ -16,9 +16,10 @@
 
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/plan/sequence_costs.hpp>
-#include <heddle/plan/sequence_groups.hpp>
 #include <heddle/sequence.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
+#include <heddle/systems/flexsp/sequence_costs.hpp>
+#include <heddle/systems/flexsp/sequence_groups.hpp>
 
 #include "gpt_packed.hpp"
 #include "gpt_training.hpp"

@@ -16,8 +16,8 @@
 #include <heddle/core/units.hpp>
 #include <heddle/layout/attention_mask.hpp>
 #include <heddle/layout/index_set.hpp>
-#include <heddle/plan/sequence_groups.hpp>
 #include <heddle/sequence.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
 
 #include "gpt_config.hpp"
 #include "gpt_shape.hpp"

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/transformer_program.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/transformer_program.hpp>
 
 #include "gpt_config.hpp"
 #include "gpt_weights.hpp"

@@ -28,7 +28,5 @@
 #include <heddle/collective/request.hpp>
 #include <heddle/collective/scatter.hpp>
 #include <heddle/collective/shared_view.hpp>
-#include <heddle/collective/sign_score.hpp>
-#include <heddle/collective/sufficient_factors.hpp>
 #include <heddle/collective/sum_in_place.hpp>
 #include <heddle/collective/transferable_view.hpp>

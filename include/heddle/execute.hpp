@@ -12,15 +12,12 @@
 #include <heddle/execute/cast.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/combine.hpp>
-#include <heddle/execute/emit_mpi.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/executor.hpp>
-#include <heddle/execute/expert_walk.hpp>
 #include <heddle/execute/fit_memory.hpp>
 #include <heddle/execute/gather_trail.hpp>
 #include <heddle/execute/idle.hpp>
-#include <heddle/execute/local_updates.hpp>
 #include <heddle/execute/mailbox.hpp>
 #include <heddle/execute/mover.hpp>
 #include <heddle/execute/program.hpp>

@@ -17,8 +17,6 @@
 #include <heddle/schedule/generator/chimera.hpp>
 #include <heddle/schedule/generator/dapple.hpp>
 #include <heddle/schedule/generator/dualpipe.hpp>
-#include <heddle/schedule/generator/energon.hpp>
-#include <heddle/schedule/generator/fork_join.hpp>
 #include <heddle/schedule/generator/looped_bfs.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
 #include <heddle/schedule/generator/theory.hpp>

@@ -9,4 +9,3 @@
 #include <heddle/json/machine.hpp>
 #include <heddle/json/plan.hpp>
 #include <heddle/json/profile.hpp>
-#include <heddle/json/program.hpp>

@@ -16,7 +16,6 @@
 #include <heddle/kernel/cross_entropy.hpp>
 #include <heddle/kernel/embedding.hpp>
 #include <heddle/kernel/gelu.hpp>
-#include <heddle/kernel/graph_traversal.hpp>
 #include <heddle/kernel/layer_norm.hpp>
 #include <heddle/kernel/linalg.hpp>
 #include <heddle/kernel/linear.hpp>

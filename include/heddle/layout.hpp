@@ -5,16 +5,7 @@
 /// @file
 /// Includes all of layout/: mesh shapes, shares, placements and layouts, strided blocks, packing.
 
-#include <heddle/layout/bank_mapping.hpp>
-#include <heddle/layout/curve_cut.hpp>
-#include <heddle/layout/curve_tree.hpp>
 #include <heddle/layout/cut.hpp>
-#include <heddle/layout/forked_text.hpp>
-#include <heddle/layout/frontier_balance.hpp>
-#include <heddle/layout/graph.hpp>
-#include <heddle/layout/grid_curve.hpp>
-#include <heddle/layout/grid_order.hpp>
-#include <heddle/layout/group_mask.hpp>
 #include <heddle/layout/index_set.hpp>
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/layout/layout.hpp>

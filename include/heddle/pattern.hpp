@@ -6,19 +6,14 @@
 /// Everything of pattern/: work whose division or order is decided while it runs.
 
 #include <heddle/pattern/balance.hpp>
-#include <heddle/pattern/dual_traversal.hpp>
 #include <heddle/pattern/equations.hpp>
 #include <heddle/pattern/farm.hpp>
 #include <heddle/pattern/farm_decider.hpp>
-#include <heddle/pattern/farm_forecast.hpp>
 #include <heddle/pattern/farm_journal.hpp>
 #include <heddle/pattern/farm_options.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
-#include <heddle/pattern/farm_search.hpp>
 #include <heddle/pattern/fixed_point.hpp>
 #include <heddle/pattern/fork_join.hpp>
-#include <heddle/pattern/parallel_streams.hpp>
-#include <heddle/pattern/prompt_schema.hpp>
 #include <heddle/pattern/race.hpp>
 #include <heddle/pattern/rank_farm.hpp>
 #include <heddle/pattern/rank_farm_options.hpp>

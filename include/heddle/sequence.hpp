@@ -8,7 +8,6 @@
 #include <heddle/sequence/sequence_attention.hpp>
 #include <heddle/sequence/sequence_axes.hpp>
 #include <heddle/sequence/sequence_explanation.hpp>
-#include <heddle/sequence/sequence_groups.hpp>
 #include <heddle/sequence/sequence_line.hpp>
 #include <heddle/sequence/sequence_options.hpp>
 #include <heddle/sequence/sequence_shape.hpp>

@@ -6,9 +6,6 @@
 /// Everything of simulate/: costs and the simulator.
 
 #include <heddle/simulate/attention_costs.hpp>
-#include <heddle/simulate/bank_costs.hpp>
 #include <heddle/simulate/costs.hpp>
-#include <heddle/simulate/dispatch_costs.hpp>
 #include <heddle/simulate/sending.hpp>
-#include <heddle/simulate/share_costs.hpp>
 #include <heddle/simulate/simulate.hpp>

@@ -12,7 +12,6 @@
 #include <heddle/tensor/parameter_shards.hpp>
 #include <heddle/tensor/redistribute.hpp>
 #include <heddle/tensor/row_partial.hpp>
-#include <heddle/tensor/run_program.hpp>
 #include <heddle/tensor/shard_group.hpp>
 #include <heddle/tensor/shard_place.hpp>
 #include <heddle/tensor/sharded.hpp>

@@ -14,5 +14,4 @@
 #include <heddle/trace/plan_error.hpp>
 #include <heddle/trace/png.hpp>
 #include <heddle/trace/report.hpp>
-#include <heddle/trace/sequence_groups.hpp>
 #include <heddle/trace/svg.hpp>

@@ -13,6 +13,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/kernel.hpp>
+#include <heddle/systems/graph_load_balance/graph_traversal.hpp>
 
 #include "host_copy.hpp"
 #include "results.hpp"

@@ -32,8 +32,8 @@
 #include <heddle/collective/reduce_scatter.hpp>
 #include <heddle/collective/scatter.hpp>
 #include <heddle/collective/shared_view.hpp>
-#include <heddle/collective/sufficient_factors.hpp>
 #include <heddle/collective/sum_in_place.hpp>
+#include <heddle/systems/hap/sum_by_factors.hpp>
 
 #include "support/one_rank_differs.hpp"
 #include "support/world.hpp"

@@ -22,6 +22,9 @@
 
 #include <heddle/collective.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/systems/gradsign/gradient_signs.hpp>
+#include <heddle/systems/gradsign/sign_score.hpp>
+#include <heddle/systems/hap/sum_by_factors.hpp>
 
 namespace test_refusals {
 

@@ -13,7 +13,7 @@
 
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/execute/exchange.hpp>
-#include <heddle/execute/expert_walk.hpp>
+#include <heddle/systems/exflow/expert_walk.hpp>
 
 #include "support/expert_routes.hpp"
 #include "support/expert_walks.hpp"

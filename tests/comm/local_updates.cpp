@@ -14,7 +14,7 @@
 
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/execute/exchange.hpp>
-#include <heddle/execute/local_updates.hpp>
+#include <heddle/systems/co2/local_updates.hpp>
 
 #include "support/local_problems.hpp"
 #include "support/on_all_ranks.hpp"

@@ -15,11 +15,11 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/execute.hpp>
-#include <heddle/execute/expert_walk.hpp>
-#include <heddle/execute/local_updates.hpp>
 #include <heddle/execute/mailbox.hpp>
-#include <heddle/plan/expert_placement.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
+#include <heddle/systems/co2/local_updates.hpp>
+#include <heddle/systems/exflow/expert_placement.hpp>
+#include <heddle/systems/exflow/expert_walk.hpp>
 
 #include "support/broken_entries.hpp"
 

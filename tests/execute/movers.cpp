@@ -30,6 +30,7 @@
 #include <heddle/execute.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/systems/mpirigen/emit_mpi.hpp>
 #include <heddle/tier/object_reader.hpp>
 #include <heddle/tier/store.hpp>
 

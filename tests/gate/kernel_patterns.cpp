@@ -8,6 +8,9 @@
 
 #include <heddle/device.hpp>
 #include <heddle/kernel.hpp>
+#include <heddle/systems/graph_load_balance/frontier_balance.hpp>
+#include <heddle/systems/graph_load_balance/graph.hpp>
+#include <heddle/systems/graph_load_balance/graph_traversal.hpp>
 
 #include "support.hpp"
 

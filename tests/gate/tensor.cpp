@@ -3,6 +3,7 @@
 
 // Tensors in device memory, for scripts/gate.
 
+#include <heddle/systems/hap/run_program.hpp>
 #include <heddle/tensor.hpp>
 
 #include "support.hpp"

@@ -14,6 +14,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/json.hpp>
+#include <heddle/systems/hap/program.hpp>
 
 #include "support/broken_entries.hpp"
 #include "support/plan_files.hpp"

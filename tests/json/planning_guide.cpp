@@ -19,7 +19,11 @@
 #include <heddle/machine.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
 #include <heddle/systems/planners.hpp>
+#include <heddle/systems/rhino/rhino.hpp>
+#include <heddle/systems/rhino/rhino_plan.hpp>
 #include <heddle/trace.hpp>
 
 namespace test_planning_guide {

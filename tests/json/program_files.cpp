@@ -16,8 +16,8 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/json/program.hpp>
-#include <heddle/plan/program.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/program_file.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

@@ -16,6 +16,8 @@
 
 #include <heddle/json.hpp>
 #include <heddle/machine.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/program_file.hpp>
 
 #include "support/json.hpp"
 #include "support/plan_files.hpp"

@@ -16,7 +16,9 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/kernel.hpp>
-#include <heddle/kernel/graph_traversal.hpp>
+#include <heddle/systems/graph_load_balance/frontier_balance.hpp>
+#include <heddle/systems/graph_load_balance/graph.hpp>
+#include <heddle/systems/graph_load_balance/graph_traversal.hpp>
 
 #include "support/broken_entries.hpp"
 

@@ -16,6 +16,10 @@
 
 #include <heddle/layout.hpp>
 #include <heddle/machine.hpp>
+#include <heddle/systems/graph_load_balance/frontier_balance.hpp>
+#include <heddle/systems/graph_load_balance/graph.hpp>
+#include <heddle/systems/lpd/grid_order.hpp>
+#include <heddle/systems/pim_gpt/bank_mapping.hpp>
 
 #include "support/broken_entries.hpp"
 

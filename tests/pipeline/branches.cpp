@@ -18,7 +18,7 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
-#include <heddle/plan/flexpipe.hpp>
+#include <heddle/systems/flexpipe/flexpipe.hpp>
 
 #include "support/complaint.hpp"
 #include "support/world.hpp"

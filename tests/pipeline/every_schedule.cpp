@@ -23,8 +23,8 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
-#include <heddle/plan/choose_chimera.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
+#include <heddle/systems/chimera/choose_chimera.hpp>
 
 #include "support/complaint.hpp"
 #include "support/mlp_stage.hpp"

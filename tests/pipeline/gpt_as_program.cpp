@@ -22,11 +22,11 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/planner/rhino.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/reverse_program.hpp>
-#include <heddle/plan/sharded_program.hpp>
-#include <heddle/tensor/run_program.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/reverse_program.hpp>
+#include <heddle/systems/hap/run_program.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
+#include <heddle/systems/rhino/rhino.hpp>
 
 #include "gpt.hpp"
 #include "gpt_program.hpp"

@@ -19,6 +19,7 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/systems/energonai/energon.hpp>
 
 #include "support/complaint.hpp"
 #include "support/mlp_stage.hpp"

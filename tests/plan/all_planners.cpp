@@ -16,14 +16,14 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/plan/plan_problem.hpp>
-#include <heddle/plan/planner/dapple.hpp>
-#include <heddle/plan/planner/frontier.hpp>
-#include <heddle/plan/planner/hgtrainer.hpp>
-#include <heddle/plan/planner/holmes.hpp>
-#include <heddle/plan/planner/metis.hpp>
-#include <heddle/plan/planner/pipedream.hpp>
 #include <heddle/plan/planner/replicas.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/systems/dapple/dapple.hpp>
+#include <heddle/systems/frontier_3d/frontier.hpp>
+#include <heddle/systems/hgtrainer/hgtrainer.hpp>
+#include <heddle/systems/holmes/holmes.hpp>
+#include <heddle/systems/metis/metis.hpp>
+#include <heddle/systems/pipedream/pipedream.hpp>
 
 #include "plan/planner_battery.hpp"
 #include "support/cases.hpp"

@@ -20,7 +20,32 @@
 #include <heddle/schedule/generator.hpp>
 #include <heddle/schedule/pass/drop_unread.hpp>
 #include <heddle/simulate/attention_costs.hpp>
+#include <heddle/systems/aiperf/operation_count.hpp>
+#include <heddle/systems/c4/path_plan.hpp>
+#include <heddle/systems/co2/local_steps.hpp>
+#include <heddle/systems/dapple/dapple.hpp>
+#include <heddle/systems/flexpipe/flexpipe.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
+#include <heddle/systems/flexsp/sequence_costs.hpp>
+#include <heddle/systems/flow_splitting/flow_splitting.hpp>
+#include <heddle/systems/frontier_3d/frontier.hpp>
+#include <heddle/systems/hap/axis_costs.hpp>
+#include <heddle/systems/hap/factored_gradient.hpp>
+#include <heddle/systems/hap/hap.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/shard_ratios.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
+#include <heddle/systems/hap/transformer_program.hpp>
+#include <heddle/systems/hgtrainer/hgtrainer.hpp>
+#include <heddle/systems/holmes/holmes.hpp>
+#include <heddle/systems/metis/metis.hpp>
+#include <heddle/systems/nanoflow/nano_batches.hpp>
+#include <heddle/systems/parscale/stream_law.hpp>
+#include <heddle/systems/pathways/gang_order.hpp>
 #include <heddle/systems/planners.hpp>
+#include <heddle/systems/race_prediction/race_prediction.hpp>
+#include <heddle/systems/rhino/stage_cut.hpp>
+#include <heddle/systems/rhino/strategy_graph.hpp>
 
 #include "support/broken_entries.hpp"
 

@@ -18,7 +18,16 @@
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/systems/dsp/switches.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
+#include <heddle/systems/flexsp/sequence_costs.hpp>
+#include <heddle/systems/hap/axis_costs.hpp>
+#include <heddle/systems/hap/hap.hpp>
+#include <heddle/systems/hap/program.hpp>
 #include <heddle/systems/planners.hpp>
+#include <heddle/systems/race_prediction/race_prediction.hpp>
+#include <heddle/systems/rhino/rhino.hpp>
+#include <heddle/systems/rhino/strategy_graph.hpp>
 
 #include "support/complaint.hpp"
 

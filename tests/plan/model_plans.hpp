@@ -16,9 +16,9 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/machine.hpp>
-#include <heddle/plan/planner/dapple.hpp>
-#include <heddle/plan/planner/pipedream.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/systems/dapple/dapple.hpp>
+#include <heddle/systems/pipedream/pipedream.hpp>
 
 #include "plan/model_profiles.hpp"
 

@@ -20,6 +20,11 @@
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 #include <heddle/simulate/any_time.hpp>
+#include <heddle/systems/flexsp/sequence_costs.hpp>
+#include <heddle/systems/hap/axis_costs.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/rhino/rhino.hpp>
+#include <heddle/systems/rhino/rhino_plan.hpp>
 
 #include "support/complaint.hpp"
 #include "support/rational.hpp"

@@ -8,8 +8,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <heddle/plan/planner/dapple.hpp>
-#include <heddle/plan/planner/pipedream.hpp>
+#include <heddle/systems/dapple/dapple.hpp>
+#include <heddle/systems/pipedream/pipedream.hpp>
 
 #include "plan/planner_battery.hpp"
 #include "support/cases.hpp"

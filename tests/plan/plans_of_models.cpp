@@ -12,9 +12,9 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <heddle/plan/planner/dapple.hpp>
-#include <heddle/plan/planner/pipedream.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/systems/dapple/dapple.hpp>
+#include <heddle/systems/pipedream/pipedream.hpp>
 
 #include "plan/model_plans.hpp"
 #include "plan/model_profiles.hpp"

@@ -14,7 +14,6 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <heddle/layout/forked_text.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/schedule/attention.hpp>
 #include <heddle/schedule/generator.hpp>
@@ -22,6 +21,9 @@
 #include <heddle/schedule/pass.hpp>
 #include <heddle/schedule/redistribution.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/systems/lpd/group_decoding.hpp>
+#include <heddle/systems/multiverse/forked_text.hpp>
+#include <heddle/systems/pim_gpt/bank_gemv.hpp>
 
 #include "support/broken_entries.hpp"
 

@@ -20,6 +20,8 @@
 #include <heddle/comm/communicator.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/sequence.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
+#include <heddle/systems/flexsp/sequence_groups.hpp>
 
 #include "support/broken_entries.hpp"
 #include "support/world.hpp"

@@ -22,9 +22,10 @@
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/sequence_costs.hpp>
-#include <heddle/plan/sequence_groups.hpp>
 #include <heddle/sequence.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
+#include <heddle/systems/flexsp/sequence_costs.hpp>
+#include <heddle/systems/flexsp/sequence_groups.hpp>
 
 #include "support/cases.hpp"
 #include "support/sequence_case.hpp"

@@ -12,13 +12,14 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <heddle/plan/sequence_groups.hpp>
 #include <heddle/schedule/generator.hpp>
 #include <heddle/simulate.hpp>
-#include <heddle/simulate/bank_costs.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
+#include <heddle/systems/flexsp/sequence_svg.hpp>
+#include <heddle/systems/pim_gpt/bank_costs.hpp>
+#include <heddle/systems/pim_gpt/bank_gemv.hpp>
 #include <heddle/tier.hpp>
 #include <heddle/trace.hpp>
-#include <heddle/trace/sequence_groups.hpp>
 
 #include "support/broken_entries.hpp"
 

@@ -11,9 +11,9 @@
 #include <map>
 #include <vector>
 
-#include <heddle/plan/nano_batches.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/simulate.hpp>
+#include <heddle/systems/nanoflow/nano_batches.hpp>
 
 namespace heddle::test {
 

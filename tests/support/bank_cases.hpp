@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include <heddle/core/random.hpp>
-#include <heddle/layout/bank_mapping.hpp>
+#include <heddle/systems/pim_gpt/bank_mapping.hpp>
 
 namespace heddle::test {
 

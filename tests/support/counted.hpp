@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <heddle/plan/operation_count.hpp>
+#include <heddle/systems/aiperf/operation_count.hpp>
 
 namespace heddle::test {
 

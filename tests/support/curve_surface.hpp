@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/layout/curve_cut.hpp>
-#include <heddle/layout/grid_curve.hpp>
+#include <heddle/systems/photons/curve_cut.hpp>
+#include <heddle/systems/photons/grid_curve.hpp>
 
 namespace heddle::test {
 

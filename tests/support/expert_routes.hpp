@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <heddle/core/random.hpp>
-#include <heddle/plan/expert_placement.hpp>
+#include <heddle/systems/exflow/expert_placement.hpp>
 
 namespace heddle::test {
 

@@ -14,9 +14,9 @@
 
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/execute/expert_walk.hpp>
 #include <heddle/execute/thread_transport.hpp>
-#include <heddle/plan/expert_placement.hpp>
+#include <heddle/systems/exflow/expert_placement.hpp>
+#include <heddle/systems/exflow/expert_walk.hpp>
 
 namespace heddle::test {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <heddle/core/random.hpp>
-#include <heddle/layout/forked_text.hpp>
+#include <heddle/systems/multiverse/forked_text.hpp>
 
 namespace heddle::test {
 

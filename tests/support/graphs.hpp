@@ -18,8 +18,8 @@
 #include <vector>
 
 #include <heddle/core/random.hpp>
-#include <heddle/layout/frontier_balance.hpp>
-#include <heddle/layout/graph.hpp>
+#include <heddle/systems/graph_load_balance/frontier_balance.hpp>
+#include <heddle/systems/graph_load_balance/graph.hpp>
 
 namespace heddle::test {
 

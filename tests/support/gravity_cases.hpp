@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <heddle/layout/grid_curve.hpp>
-#include <heddle/pattern/dual_traversal.hpp>
+#include <heddle/systems/photons/dual_traversal.hpp>
+#include <heddle/systems/photons/grid_curve.hpp>
 
 #include "support/curve_surface.hpp"
 #include "support/ewald.hpp"

@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-#include <heddle/plan/solver/stage_cut.hpp>
+#include <heddle/systems/rhino/stage_cut.hpp>
 
 namespace heddle::test {
 

@@ -19,11 +19,11 @@
 
 #include <heddle/core/random.hpp>
 #include <heddle/execute/clock.hpp>
-#include <heddle/execute/local_updates.hpp>
 #include <heddle/execute/runner.hpp>
 #include <heddle/execute/shaped_transport.hpp>
 #include <heddle/execute/thread_transport.hpp>
-#include <heddle/schedule/generator/local_steps.hpp>
+#include <heddle/systems/co2/local_steps.hpp>
+#include <heddle/systems/co2/local_updates.hpp>
 
 #include "support/rounds.hpp"
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include <heddle/core/random.hpp>
-#include <heddle/plan/operation_count.hpp>
-#include <heddle/plan/solver/tpe.hpp>
 #include <heddle/plan/solver/tune.hpp>
+#include <heddle/systems/aiperf/operation_count.hpp>
+#include <heddle/systems/aiperf/tpe.hpp>
 
 namespace heddle::test {
 

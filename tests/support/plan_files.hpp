@@ -14,6 +14,8 @@
 
 #include <heddle/json.hpp>
 #include <heddle/machine/join.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/program_file.hpp>
 
 namespace heddle::test {
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include <heddle/plan/program.hpp>
+#include <heddle/systems/hap/program.hpp>
 
 namespace heddle::test {
 

@@ -12,8 +12,10 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/sharded_program.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/run_program.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
+#include <heddle/systems/rhino/rhino_plan.hpp>
 #include <heddle/tensor.hpp>
 
 #include "space.hpp"

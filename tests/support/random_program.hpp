@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/plan/program.hpp>
+#include <heddle/systems/hap/program.hpp>
 
 namespace heddle::test {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include <heddle/core/random.hpp>
-#include <heddle/plan/sequence_groups.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
 
 namespace heddle::test {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/plan/nano_batches.hpp>
+#include <heddle/systems/nanoflow/nano_batches.hpp>
 
 namespace heddle::test {
 

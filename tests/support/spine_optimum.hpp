@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-#include <heddle/plan/path_plan.hpp>
+#include <heddle/systems/c4/path_plan.hpp>
 
 namespace heddle::test {
 

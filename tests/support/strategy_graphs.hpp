@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include <heddle/plan/solver/strategy_graph.hpp>
+#include <heddle/systems/rhino/strategy_graph.hpp>
 
 namespace heddle::test {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <heddle/core/random.hpp>
-#include <heddle/plan/stream_law.hpp>
+#include <heddle/systems/parscale/stream_law.hpp>
 
 namespace heddle::test {
 

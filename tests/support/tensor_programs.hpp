@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include <heddle/plan/program.hpp>
+#include <heddle/systems/hap/program.hpp>
 
 namespace heddle::test {
 

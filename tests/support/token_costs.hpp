@@ -7,9 +7,9 @@
 
 #include <cstdint>
 
-#include <heddle/layout/forked_text.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
+#include <heddle/systems/multiverse/forked_text.hpp>
 
 #include "rational.hpp"
 

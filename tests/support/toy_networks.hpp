@@ -14,7 +14,7 @@
 #include <vector>
 
 #include <heddle/core/random.hpp>
-#include <heddle/plan/gradient_signs.hpp>
+#include <heddle/systems/gradsign/gradient_signs.hpp>
 
 namespace heddle::test {
 

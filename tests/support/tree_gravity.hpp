@@ -18,11 +18,11 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/layout/curve_cut.hpp>
-#include <heddle/layout/curve_tree.hpp>
-#include <heddle/layout/grid_curve.hpp>
-#include <heddle/pattern/dual_traversal.hpp>
 #include <heddle/pattern/fork_join.hpp>
+#include <heddle/systems/photons/curve_cut.hpp>
+#include <heddle/systems/photons/curve_tree.hpp>
+#include <heddle/systems/photons/dual_traversal.hpp>
+#include <heddle/systems/photons/grid_curve.hpp>
 
 #include "support/ewald.hpp"
 #include "support/near_potential.hpp"

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/plan/planner/hap.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/sharded_program.hpp>
+#include <heddle/systems/hap/hap.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
 
 namespace heddle::test {
 

@@ -35,7 +35,6 @@
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/plan_schedule.hpp>
-#include <heddle/plan/planner/holmes.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/collective/form.hpp>
 #include <heddle/schedule/pass/expand.hpp>
@@ -43,6 +42,7 @@
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/simulate.hpp>
+#include <heddle/systems/holmes/holmes.hpp>
 
 #include "support/rounds.hpp"
 

@@ -20,7 +20,7 @@
 #include <mpi.h>
 
 #include <heddle/core.hpp>
-#include <heddle/plan/switches.hpp>
+#include <heddle/systems/dsp/switches.hpp>
 #include <heddle/tensor.hpp>
 
 #include "support/cases.hpp"

@@ -17,8 +17,8 @@
 #include <heddle/layout/path_table.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/cost_table.hpp>
-#include <heddle/plan/graph_profile.hpp>
 #include <heddle/schedule/order/torch_csv.hpp>
+#include <heddle/systems/pipedream/graph_profile.hpp>
 
 #include "support/complaint.hpp"
 

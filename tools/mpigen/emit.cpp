@@ -13,9 +13,9 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/file.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/execute/emit_mpi.hpp>
 #include <heddle/layout.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/systems/mpirigen/emit_mpi.hpp>
 
 #include "emit.hpp"
 

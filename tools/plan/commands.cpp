@@ -22,6 +22,7 @@
 #include <heddle/json.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/systems/pipedream/graph_profile.hpp>
 #include <heddle/systems/planners.hpp>
 #include <heddle/trace.hpp>
 

@@ -15,7 +15,15 @@
 #include <heddle/core/text.hpp>
 #include <heddle/json.hpp>
 #include <heddle/plan.hpp>
+#include <heddle/systems/hap/hap.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/program_file.hpp>
+#include <heddle/systems/hap/shard_ratios.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
+#include <heddle/systems/hap/transformer_program.hpp>
 #include <heddle/systems/planners.hpp>
+#include <heddle/systems/rhino/rhino.hpp>
+#include <heddle/systems/rhino/rhino_plan.hpp>
 
 #include "../common/columns.hpp"
 #include "commands.hpp"

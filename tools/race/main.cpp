@@ -20,6 +20,7 @@
 
 #include <heddle/core.hpp>
 #include <heddle/plan.hpp>
+#include <heddle/systems/race_prediction/race_prediction.hpp>
 
 #include "../common/columns.hpp"
 #include "../common/command_line.hpp"

@@ -15,9 +15,9 @@
 
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/pattern/farm_forecast.hpp>
-#include <heddle/pattern/farm_search.hpp>
-#include <heddle/plan/operation_count.hpp>
+#include <heddle/systems/aiperf/farm_forecast.hpp>
+#include <heddle/systems/aiperf/farm_search.hpp>
+#include <heddle/systems/aiperf/operation_count.hpp>
 
 #include "comparison.hpp"
 #include "support/counted.hpp"

@@ -17,6 +17,7 @@
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/systems/c4/path_plan.hpp>
 
 #include "comparison.hpp"
 #include "support/monitored_steps.hpp"

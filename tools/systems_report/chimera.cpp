@@ -20,6 +20,7 @@
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 #include <heddle/simulate/any_time.hpp>
+#include <heddle/systems/chimera/choose_chimera.hpp>
 
 #include "comparison.hpp"
 

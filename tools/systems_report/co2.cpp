@@ -12,10 +12,10 @@
 #include <vector>
 
 #include <heddle/core/text.hpp>
-#include <heddle/execute/local_updates.hpp>
-#include <heddle/schedule/generator/local_steps.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/simulate.hpp>
+#include <heddle/systems/co2/local_steps.hpp>
+#include <heddle/systems/co2/local_updates.hpp>
 
 #include "comparison.hpp"
 #include "support/local_problems.hpp"

@@ -14,8 +14,8 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/layout.hpp>
-#include <heddle/plan/switches.hpp>
 #include <heddle/schedule/redistribution/redistribution.hpp>
+#include <heddle/systems/dsp/switches.hpp>
 
 #include "comparison.hpp"
 

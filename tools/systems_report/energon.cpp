@@ -15,6 +15,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/systems/energonai/energon.hpp>
 
 #include "../../examples/common/gpt_requests.hpp"
 #include "comparison.hpp"

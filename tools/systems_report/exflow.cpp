@@ -11,8 +11,8 @@
 #include <cstdint>
 
 #include <heddle/core/text.hpp>
-#include <heddle/execute/expert_walk.hpp>
-#include <heddle/plan/expert_placement.hpp>
+#include <heddle/systems/exflow/expert_placement.hpp>
+#include <heddle/systems/exflow/expert_walk.hpp>
 
 #include "comparison.hpp"
 #include "support/expert_routes.hpp"

@@ -17,7 +17,7 @@
 
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/sequence_groups.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
 
 #include "comparison.hpp"
 #include "support/sequence_batches.hpp"

@@ -15,6 +15,8 @@
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/systems/c4/path_plan.hpp>
+#include <heddle/systems/flow_splitting/flow_splitting.hpp>
 
 #include "../../benchmarks/collective/flow_splitting/cases.hpp"
 #include "comparison.hpp"

@@ -15,7 +15,7 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/plan/plan_problem.hpp>
-#include <heddle/plan/planner/frontier.hpp>
+#include <heddle/systems/frontier_3d/frontier.hpp>
 
 #include "comparison.hpp"
 #include "support/frontier_model.hpp"

@@ -14,8 +14,8 @@
 
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/gradient_signs.hpp>
 #include <heddle/schedule/collective/collective.hpp>
+#include <heddle/systems/gradsign/gradient_signs.hpp>
 
 #include "comparison.hpp"
 #include "support/toy_networks.hpp"

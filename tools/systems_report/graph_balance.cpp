@@ -18,9 +18,9 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/core/text.hpp>
-#include <heddle/kernel/graph_traversal.hpp>
-#include <heddle/layout/frontier_balance.hpp>
-#include <heddle/layout/graph.hpp>
+#include <heddle/systems/graph_load_balance/frontier_balance.hpp>
+#include <heddle/systems/graph_load_balance/graph.hpp>
+#include <heddle/systems/graph_load_balance/graph_traversal.hpp>
 
 #include "comparison.hpp"
 #include "support/graphs.hpp"

@@ -18,9 +18,9 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/planner/hap.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/solver/shard_ratios.hpp>
+#include <heddle/systems/hap/hap.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/shard_ratios.hpp>
 
 #include "comparison.hpp"
 #include "support/vgg_program.hpp"

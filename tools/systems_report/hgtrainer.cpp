@@ -17,8 +17,8 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/plan/plan_problem.hpp>
-#include <heddle/plan/planner/hgtrainer.hpp>
-#include <heddle/plan/planner/metis.hpp>
+#include <heddle/systems/hgtrainer/hgtrainer.hpp>
+#include <heddle/systems/metis/metis.hpp>
 
 #include "comparison.hpp"
 #include "support/two_sites.hpp"

@@ -12,7 +12,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/plan/plan_problem.hpp>
-#include <heddle/plan/planner/holmes.hpp>
+#include <heddle/systems/holmes/holmes.hpp>
 
 #include "comparison.hpp"
 #include "support/network_cards.hpp"

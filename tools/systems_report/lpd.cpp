@@ -12,10 +12,10 @@
 #include <vector>
 
 #include <heddle/core/text.hpp>
-#include <heddle/layout/grid_order.hpp>
-#include <heddle/schedule/generator/group_decoding.hpp>
 #include <heddle/simulate/any_time.hpp>
 #include <heddle/simulate/simulate.hpp>
+#include <heddle/systems/lpd/grid_order.hpp>
+#include <heddle/systems/lpd/group_decoding.hpp>
 
 #include "comparison.hpp"
 #include "support/rational.hpp"

@@ -9,7 +9,7 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/plan/plan_problem.hpp>
-#include <heddle/plan/planner/metis.hpp>
+#include <heddle/systems/metis/metis.hpp>
 
 #include "comparison.hpp"
 #include "support/two_speeds.hpp"

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include <heddle/core/text.hpp>
-#include <heddle/execute/emit_mpi.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/systems/mpirigen/emit_mpi.hpp>
 
 #include "../mpigen/mpi_calls.hpp"
 #include "comparison.hpp"

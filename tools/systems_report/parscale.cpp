@@ -15,8 +15,8 @@
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/clock.hpp>
-#include <heddle/pattern/parallel_streams.hpp>
-#include <heddle/plan/stream_law.hpp>
+#include <heddle/systems/parscale/parallel_streams.hpp>
+#include <heddle/systems/parscale/stream_law.hpp>
 
 #include "comparison.hpp"
 #include "support/stream_losses.hpp"

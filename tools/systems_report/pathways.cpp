@@ -17,11 +17,11 @@
 
 #include <heddle/comm/device_mesh.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/island/island.hpp>
-#include <heddle/plan/gang_order.hpp>
-#include <heddle/schedule/generator/gang_dispatch.hpp>
-#include <heddle/simulate/dispatch_costs.hpp>
 #include <heddle/simulate/simulate.hpp>
+#include <heddle/systems/pathways/dispatch_costs.hpp>
+#include <heddle/systems/pathways/gang_dispatch.hpp>
+#include <heddle/systems/pathways/gang_order.hpp>
+#include <heddle/systems/pathways/island.hpp>
 
 #include "comparison.hpp"
 

@@ -13,11 +13,11 @@
 
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/layout/bank_mapping.hpp>
-#include <heddle/schedule/generator/bank_gemv.hpp>
 #include <heddle/simulate/any_time.hpp>
-#include <heddle/simulate/bank_costs.hpp>
 #include <heddle/simulate/simulate.hpp>
+#include <heddle/systems/pim_gpt/bank_costs.hpp>
+#include <heddle/systems/pim_gpt/bank_gemv.hpp>
+#include <heddle/systems/pim_gpt/bank_mapping.hpp>
 
 #include "comparison.hpp"
 #include "support/rational.hpp"

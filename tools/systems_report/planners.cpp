@@ -19,9 +19,9 @@
 #include <vector>
 
 #include <heddle/core/text.hpp>
-#include <heddle/plan/graph_profile.hpp>
-#include <heddle/plan/planner/dapple.hpp>
-#include <heddle/plan/planner/pipedream.hpp>
+#include <heddle/systems/dapple/dapple.hpp>
+#include <heddle/systems/pipedream/graph_profile.hpp>
+#include <heddle/systems/pipedream/pipedream.hpp>
 
 #include "comparison.hpp"
 #include "plan/model_plans.hpp"

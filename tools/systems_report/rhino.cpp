@@ -13,11 +13,11 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/planner/rhino.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/sharded_program.hpp>
-#include <heddle/plan/solver/stage_cut.hpp>
-#include <heddle/plan/solver/strategy_graph.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
+#include <heddle/systems/rhino/rhino.hpp>
+#include <heddle/systems/rhino/stage_cut.hpp>
+#include <heddle/systems/rhino/strategy_graph.hpp>
 
 #include "comparison.hpp"
 #include "support/linear_orders.hpp"

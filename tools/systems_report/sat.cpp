@@ -16,6 +16,7 @@
 #include <heddle/core.hpp>
 #include <heddle/pattern.hpp>
 #include <heddle/plan.hpp>
+#include <heddle/systems/race_prediction/race_prediction.hpp>
 
 #include "comparison.hpp"
 #include "support/walk_sat.hpp"

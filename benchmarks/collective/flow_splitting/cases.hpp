@@ -16,6 +16,8 @@
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/systems/c4/path_plan.hpp>
+#include <heddle/systems/flow_splitting/flow_splitting.hpp>
 
 namespace uplinks {
 

@@ -4,7 +4,7 @@
 
 /// @file
 /// race(): independent searches side by side, of which the first result ends all. The walkers are
-/// threads of one process; pattern/rank_race.hpp has the race of ranks. plan/race_prediction.hpp
+/// threads of one process; pattern/rank_race.hpp has the race of ranks. systems/race_prediction/race_prediction.hpp
 /// predicts how much faster a race is than one search.
 
 #include <concepts>

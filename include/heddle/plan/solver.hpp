@@ -7,15 +7,10 @@
 
 #include <heddle/plan/solver/compositions.hpp>
 #include <heddle/plan/solver/coordinate.hpp>
-#include <heddle/plan/solver/flow_splitting.hpp>
 #include <heddle/plan/solver/integer_program.hpp>
 #include <heddle/plan/solver/linear_program.hpp>
 #include <heddle/plan/solver/list_options.hpp>
 #include <heddle/plan/solver/list_schedule.hpp>
 #include <heddle/plan/solver/min_max_partition.hpp>
 #include <heddle/plan/solver/program_solver.hpp>
-#include <heddle/plan/solver/shard_ratios.hpp>
-#include <heddle/plan/solver/stage_cut.hpp>
-#include <heddle/plan/solver/strategy_graph.hpp>
-#include <heddle/plan/solver/tpe.hpp>
 #include <heddle/plan/solver/tune.hpp>

@@ -6,18 +6,12 @@
 /// Includes all headers of schedule/generator/: functions that generate the Orders of published
 /// pipeline schedules, and the catalogue of their names.
 
-#include <heddle/schedule/generator/bank_gemv.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
 #include <heddle/schedule/generator/chimera.hpp>
 #include <heddle/schedule/generator/dapple.hpp>
 #include <heddle/schedule/generator/dualpipe.hpp>
-#include <heddle/schedule/generator/energon.hpp>
 #include <heddle/schedule/generator/flexpipe.hpp>
-#include <heddle/schedule/generator/fork_join.hpp>
-#include <heddle/schedule/generator/gang_dispatch.hpp>
-#include <heddle/schedule/generator/group_decoding.hpp>
 #include <heddle/schedule/generator/kfkb.hpp>
-#include <heddle/schedule/generator/local_steps.hpp>
 #include <heddle/schedule/generator/looped_bfs.hpp>
 #include <heddle/schedule/generator/pipedream.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>

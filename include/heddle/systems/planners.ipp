@@ -8,14 +8,14 @@
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/plan/planner/dapple.hpp>
-#include <heddle/plan/planner/frontier.hpp>
-#include <heddle/plan/planner/hgtrainer.hpp>
-#include <heddle/plan/planner/holmes.hpp>
-#include <heddle/plan/planner/metis.hpp>
-#include <heddle/plan/planner/pipedream.hpp>
 #include <heddle/plan/planner/replicas.hpp>
 #include <heddle/plan/planner/search.hpp>
+#include <heddle/systems/dapple/dapple.hpp>
+#include <heddle/systems/frontier_3d/frontier.hpp>
+#include <heddle/systems/hgtrainer/hgtrainer.hpp>
+#include <heddle/systems/holmes/holmes.hpp>
+#include <heddle/systems/metis/metis.hpp>
+#include <heddle/systems/pipedream/pipedream.hpp>
 #include <heddle/systems/planners.hpp>
 
 namespace heddle::inline v0::systems {

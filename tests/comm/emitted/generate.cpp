@@ -24,6 +24,7 @@
 #include <heddle/execute.hpp>
 #include <heddle/layout.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/systems/mpirigen/emit_mpi.hpp>
 
 #include "support/emittable.hpp"
 #include "support/execution.hpp"

@@ -38,9 +38,9 @@
 #include <heddle/core.hpp>
 #include <heddle/execute.hpp>
 #include <heddle/machine.hpp>
-#include <heddle/plan/planner/hgtrainer.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/systems/hgtrainer/hgtrainer.hpp>
 
 #include "support/on_all_ranks.hpp"
 #include "support/waiting_plans.hpp"

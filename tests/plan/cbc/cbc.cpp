@@ -17,12 +17,12 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/planner/hap.hpp>
-#include <heddle/plan/planner/rhino.hpp>
 #include <heddle/plan/solver/cbc.hpp>
 #include <heddle/plan/solver/program_solver.hpp>
-#include <heddle/plan/solver/stage_cut.hpp>
-#include <heddle/plan/solver/strategy_graph.hpp>
+#include <heddle/systems/hap/hap.hpp>
+#include <heddle/systems/rhino/rhino.hpp>
+#include <heddle/systems/rhino/stage_cut.hpp>
+#include <heddle/systems/rhino/strategy_graph.hpp>
 
 #include "support/cases.hpp"
 #include "support/linear_orders.hpp"

@@ -20,8 +20,8 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/random.hpp>
-#include <heddle/pattern/farm_forecast.hpp>
-#include <heddle/pattern/farm_search.hpp>
+#include <heddle/systems/aiperf/farm_forecast.hpp>
+#include <heddle/systems/aiperf/farm_search.hpp>
 
 #include "support/complaint.hpp"
 #include "support/network_search.hpp"

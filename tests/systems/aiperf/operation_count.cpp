@@ -18,8 +18,8 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/random.hpp>
-#include <heddle/plan/operation_count.hpp>
-#include <heddle/plan/solver/tpe.hpp>
+#include <heddle/systems/aiperf/operation_count.hpp>
+#include <heddle/systems/aiperf/tpe.hpp>
 
 #include "support/complaint.hpp"
 #include "support/counted.hpp"

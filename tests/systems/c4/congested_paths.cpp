@@ -19,6 +19,7 @@
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/systems/c4/path_plan.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

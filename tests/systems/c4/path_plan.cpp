@@ -13,6 +13,7 @@
 
 #include <heddle/core.hpp>
 #include <heddle/plan.hpp>
+#include <heddle/systems/c4/path_plan.hpp>
 
 #include "support/complaint.hpp"
 

@@ -12,10 +12,10 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/generator/local_steps.hpp>
 #include <heddle/simulate/any_time.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/simulate.hpp>
+#include <heddle/systems/co2/local_steps.hpp>
 
 #include "support/complaint.hpp"
 #include "support/rational.hpp"

@@ -15,7 +15,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/execute/local_updates.hpp>
+#include <heddle/systems/co2/local_updates.hpp>
 
 #include "support/complaint.hpp"
 #include "support/local_problems.hpp"

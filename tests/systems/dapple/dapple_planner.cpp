@@ -15,10 +15,10 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-#include <heddle/plan/planner/dapple.hpp>
 #include <heddle/plan/solver/compositions.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/systems/dapple/dapple.hpp>
 
 #include "plan/planner_battery.hpp"
 #include "support/cases.hpp"

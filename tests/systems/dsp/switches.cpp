@@ -17,6 +17,7 @@
 #include <heddle/core.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan.hpp>
+#include <heddle/systems/dsp/switches.hpp>
 
 #include "support/complaint.hpp"
 

@@ -11,6 +11,7 @@
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 #include <heddle/simulate/any_time.hpp>
+#include <heddle/systems/energonai/energon.hpp>
 
 #include "support/complaint.hpp"
 #include "support/rational.hpp"

@@ -11,7 +11,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/plan/expert_placement.hpp>
+#include <heddle/systems/exflow/expert_placement.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

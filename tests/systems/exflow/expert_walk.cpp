@@ -15,8 +15,8 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/execute/expert_walk.hpp>
-#include <heddle/plan/expert_placement.hpp>
+#include <heddle/systems/exflow/expert_placement.hpp>
+#include <heddle/systems/exflow/expert_walk.hpp>
 
 #include "support/complaint.hpp"
 #include "support/expert_routes.hpp"

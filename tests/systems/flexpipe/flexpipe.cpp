@@ -20,6 +20,7 @@
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 #include <heddle/simulate/any_time.hpp>
+#include <heddle/systems/flexpipe/flexpipe.hpp>
 
 #include "support/complaint.hpp"
 #include "support/rational.hpp"

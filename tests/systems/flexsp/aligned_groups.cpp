@@ -14,6 +14,8 @@
 
 #include <heddle/core.hpp>
 #include <heddle/plan.hpp>
+#include <heddle/systems/flexsp/aligned_groups.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
 
 #include "support/complaint.hpp"
 

@@ -23,9 +23,9 @@
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/layout/share.hpp>
-#include <heddle/plan/sequence_costs.hpp>
-#include <heddle/plan/sequence_groups.hpp>
-#include <heddle/sequence/sequence_groups.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
+#include <heddle/systems/flexsp/sequence_costs.hpp>
+#include <heddle/systems/flexsp/sequence_groups.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

@@ -18,6 +18,8 @@
 #include <heddle/execute.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
+#include <heddle/systems/flexsp/sequence_costs.hpp>
 
 #include "support/rounds.hpp"
 #include "support/sequence_batches.hpp"

@@ -21,6 +21,8 @@
 #include <heddle/core.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
+#include <heddle/systems/flexsp/sequence_costs.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

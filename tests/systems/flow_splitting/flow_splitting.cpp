@@ -15,6 +15,7 @@
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/systems/flow_splitting/flow_splitting.hpp>
 
 #include "support/complaint.hpp"
 #include "support/rational.hpp"

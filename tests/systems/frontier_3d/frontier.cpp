@@ -16,9 +16,9 @@
 
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/plan_problem.hpp>
-#include <heddle/plan/planner/frontier.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/systems/frontier_3d/frontier.hpp>
 
 #include "support/frontier_model.hpp"
 

@@ -18,7 +18,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/random.hpp>
-#include <heddle/plan/gradient_signs.hpp>
+#include <heddle/systems/gradsign/gradient_signs.hpp>
 
 #include "support/complaint.hpp"
 #include "support/toy_networks.hpp"

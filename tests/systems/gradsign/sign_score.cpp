@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// ranks: 1 2 3 4
 // space: its own
 
 // The score of samples that are divided among ranks is that of one rank with all samples.
@@ -13,10 +14,10 @@
 #include <catch2/catch_test_macros.hpp>
 #include <mpi.h>
 
-#include <heddle/collective/sign_score.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/random.hpp>
-#include <heddle/plan/gradient_signs.hpp>
+#include <heddle/systems/gradsign/gradient_signs.hpp>
+#include <heddle/systems/gradsign/sign_score.hpp>
 
 namespace test_sign_score {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// kokkos: yes
 
 // Breadth-first search and shortest paths on graphs: every balance policy against serial
 // references, its loads against those that are computed without a kernel, and its errors.
@@ -17,7 +18,8 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/device/mirror.hpp>
-#include <heddle/kernel/graph_traversal.hpp>
+#include <heddle/systems/graph_load_balance/graph.hpp>
+#include <heddle/systems/graph_load_balance/graph_traversal.hpp>
 
 #include "space.hpp"
 #include "support/cases.hpp"

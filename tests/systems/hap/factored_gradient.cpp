@@ -6,8 +6,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <heddle/plan/sufficient_factors.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/systems/hap/factored_gradient.hpp>
 
 namespace test_sufficient_factors {
 

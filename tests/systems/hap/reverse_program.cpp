@@ -18,8 +18,8 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/reverse_program.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/reverse_program.hpp>
 
 #include "support/cases.hpp"
 #include "support/program_reference.hpp"

@@ -25,10 +25,12 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/planner/hap.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/reverse_program.hpp>
-#include <heddle/plan/sharded_program.hpp>
+#include <heddle/systems/hap/hap.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/reverse_program.hpp>
+#include <heddle/systems/hap/run_program.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
+#include <heddle/systems/rhino/rhino_plan.hpp>
 #include <heddle/tensor.hpp>
 
 #include "space.hpp"

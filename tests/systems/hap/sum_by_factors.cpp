@@ -19,8 +19,8 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
-#include <heddle/collective/sufficient_factors.hpp>
 #include <heddle/heddle.hpp>
+#include <heddle/systems/hap/sum_by_factors.hpp>
 
 namespace test_sufficient_factors {
 

@@ -17,12 +17,12 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/planner/hap.hpp>
-#include <heddle/plan/planner/rhino.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/reverse_program.hpp>
-#include <heddle/plan/sharded_program.hpp>
-#include <heddle/plan/transformer_program.hpp>
+#include <heddle/systems/hap/hap.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/reverse_program.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
+#include <heddle/systems/hap/transformer_program.hpp>
+#include <heddle/systems/rhino/rhino.hpp>
 
 namespace test_transformer_program {
 

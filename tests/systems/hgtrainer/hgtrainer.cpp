@@ -26,10 +26,10 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/impl/stage_shape.hpp>
 #include <heddle/plan/plan_problem.hpp>
-#include <heddle/plan/planner/hgtrainer.hpp>
-#include <heddle/plan/planner/metis.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/systems/hgtrainer/hgtrainer.hpp>
+#include <heddle/systems/metis/metis.hpp>
 
 #include "plan/planner_battery.hpp"
 #include "support/cases.hpp"

@@ -24,7 +24,6 @@
 #include <heddle/machine/network.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/plan_schedule.hpp>
-#include <heddle/plan/planner/holmes.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/collective/form.hpp>
@@ -33,6 +32,7 @@
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/simulate.hpp>
+#include <heddle/systems/holmes/holmes.hpp>
 
 #include "support/cases.hpp"
 #include "support/network_cards.hpp"

@@ -14,10 +14,10 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/planner/holmes.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/systems/holmes/holmes.hpp>
 
 #include "support/waiting_plans.hpp"
 

@@ -17,8 +17,8 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/random.hpp>
-#include <heddle/layout/grid_order.hpp>
-#include <heddle/layout/group_mask.hpp>
+#include <heddle/systems/lpd/grid_order.hpp>
+#include <heddle/systems/lpd/group_mask.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

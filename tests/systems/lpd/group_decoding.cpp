@@ -14,10 +14,10 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/layout/grid_order.hpp>
-#include <heddle/schedule/generator/group_decoding.hpp>
 #include <heddle/simulate/any_time.hpp>
 #include <heddle/simulate/simulate.hpp>
+#include <heddle/systems/lpd/grid_order.hpp>
+#include <heddle/systems/lpd/group_decoding.hpp>
 
 #include "support/complaint.hpp"
 #include "support/rational.hpp"

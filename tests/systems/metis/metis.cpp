@@ -27,9 +27,9 @@
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/plan_problem.hpp>
-#include <heddle/plan/planner/metis.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/systems/metis/metis.hpp>
 
 #include "plan/planner_battery.hpp"
 #include "support/cases.hpp"

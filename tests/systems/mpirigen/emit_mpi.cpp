@@ -20,6 +20,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/execute.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/systems/mpirigen/emit_mpi.hpp>
 
 #include "support/complaint.hpp"
 #include "support/emittable.hpp"

@@ -12,6 +12,7 @@
 
 #include <heddle/core.hpp>
 #include <heddle/layout.hpp>
+#include <heddle/systems/multiverse/forked_text.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

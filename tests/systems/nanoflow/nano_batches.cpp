@@ -21,6 +21,8 @@
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/systems/nanoflow/nano_batches.hpp>
+#include <heddle/systems/nanoflow/nano_search.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

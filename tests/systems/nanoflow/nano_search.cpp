@@ -15,6 +15,8 @@
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
+#include <heddle/systems/nanoflow/nano_batches.hpp>
+#include <heddle/systems/nanoflow/nano_search.hpp>
 
 #include "support/all_nano_plans.hpp"
 #include "support/serving_layer.hpp"

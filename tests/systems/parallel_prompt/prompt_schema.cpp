@@ -18,6 +18,7 @@
 #include <heddle/core.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/pattern.hpp>
+#include <heddle/systems/parallel_prompt/prompt_schema.hpp>
 
 #include "support/complaint.hpp"
 

@@ -17,7 +17,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/random.hpp>
-#include <heddle/pattern/parallel_streams.hpp>
+#include <heddle/systems/parscale/parallel_streams.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

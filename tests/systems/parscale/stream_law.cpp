@@ -12,7 +12,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/plan/stream_law.hpp>
+#include <heddle/systems/parscale/stream_law.hpp>
 
 #include "support/complaint.hpp"
 #include "support/stream_losses.hpp"

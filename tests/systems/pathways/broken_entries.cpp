@@ -16,7 +16,7 @@
 #include <mpi.h>
 
 #include <heddle/comm/device_mesh.hpp>
-#include <heddle/island/island.hpp>
+#include <heddle/systems/pathways/island.hpp>
 
 #include "support/broken_entries.hpp"
 #include "support/world.hpp"

@@ -25,7 +25,7 @@
 #include <heddle/comm/device_mesh.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/island/island.hpp>
+#include <heddle/systems/pathways/island.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

@@ -15,6 +15,8 @@
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 #include <heddle/simulate/any_time.hpp>
+#include <heddle/systems/pathways/dispatch_costs.hpp>
+#include <heddle/systems/pathways/gang_dispatch.hpp>
 
 #include "support/complaint.hpp"
 #include "support/rational.hpp"

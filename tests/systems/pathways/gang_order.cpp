@@ -16,7 +16,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/gang_order.hpp>
+#include <heddle/systems/pathways/gang_order.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

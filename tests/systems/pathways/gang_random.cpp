@@ -20,8 +20,8 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/island/island.hpp>
 #include <heddle/schedule/hash.hpp>
+#include <heddle/systems/pathways/island.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

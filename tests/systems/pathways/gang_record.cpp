@@ -26,8 +26,11 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute.hpp>
-#include <heddle/island/island.hpp>
 #include <heddle/schedule.hpp>
+#include <heddle/systems/energonai/energon.hpp>
+#include <heddle/systems/pathways/future.hpp>
+#include <heddle/systems/pathways/island.hpp>
+#include <heddle/systems/pathways/island_client.hpp>
 
 #include "support/complaint.hpp"
 #include "support/on_all_ranks.hpp"

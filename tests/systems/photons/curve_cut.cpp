@@ -18,10 +18,10 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/layout/curve_cut.hpp>
-#include <heddle/layout/curve_tree.hpp>
 #include <heddle/layout/cut.hpp>
-#include <heddle/layout/grid_curve.hpp>
+#include <heddle/systems/photons/curve_cut.hpp>
+#include <heddle/systems/photons/curve_tree.hpp>
+#include <heddle/systems/photons/grid_curve.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

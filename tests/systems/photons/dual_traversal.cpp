@@ -15,7 +15,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/random.hpp>
-#include <heddle/pattern/dual_traversal.hpp>
+#include <heddle/systems/photons/dual_traversal.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

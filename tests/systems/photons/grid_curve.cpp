@@ -14,7 +14,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/random.hpp>
-#include <heddle/layout/grid_curve.hpp>
+#include <heddle/systems/photons/grid_curve.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

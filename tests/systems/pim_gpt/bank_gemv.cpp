@@ -14,11 +14,11 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/layout/bank_mapping.hpp>
-#include <heddle/schedule/generator/bank_gemv.hpp>
 #include <heddle/simulate/any_time.hpp>
-#include <heddle/simulate/bank_costs.hpp>
 #include <heddle/simulate/simulate.hpp>
+#include <heddle/systems/pim_gpt/bank_costs.hpp>
+#include <heddle/systems/pim_gpt/bank_gemv.hpp>
+#include <heddle/systems/pim_gpt/bank_mapping.hpp>
 
 #include "support/bank_cases.hpp"
 #include "support/cases.hpp"

@@ -17,7 +17,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/layout/bank_mapping.hpp>
+#include <heddle/systems/pim_gpt/bank_mapping.hpp>
 
 #include "support/bank_cases.hpp"
 #include "support/cases.hpp"

@@ -24,7 +24,6 @@
 #include <heddle/core/units.hpp>
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/graph_profile.hpp>
 #include <heddle/plan/plan_schedule.hpp>
 #include <heddle/plan/planner/plan_choice.hpp>
 #include <heddle/plan/planner/search.hpp>
@@ -32,6 +31,7 @@
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/simulate.hpp>
+#include <heddle/systems/pipedream/graph_profile.hpp>
 #include <heddle/systems/planners.hpp>
 
 #include "support/cases.hpp"

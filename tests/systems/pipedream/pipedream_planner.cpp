@@ -18,8 +18,8 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/machine.hpp>
-#include <heddle/plan/planner/pipedream.hpp>
 #include <heddle/plan/solver/compositions.hpp>
+#include <heddle/systems/pipedream/pipedream.hpp>
 
 #include "plan/planner_battery.hpp"
 #include "support/cases.hpp"

@@ -18,6 +18,7 @@
 
 #include <heddle/core.hpp>
 #include <heddle/plan.hpp>
+#include <heddle/systems/race_prediction/race_prediction.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

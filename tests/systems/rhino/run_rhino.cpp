@@ -15,9 +15,10 @@
 #include <mpi.h>
 
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/planner/rhino.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/sharded_program.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
+#include <heddle/systems/rhino/rhino.hpp>
+#include <heddle/systems/rhino/rhino_plan.hpp>
 #include <heddle/tensor.hpp>
 
 #include "support/cases.hpp"

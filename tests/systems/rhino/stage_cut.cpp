@@ -14,7 +14,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/plan/solver/stage_cut.hpp>
+#include <heddle/systems/rhino/stage_cut.hpp>
 
 #include "support/cases.hpp"
 #include "support/linear_orders.hpp"

@@ -20,7 +20,7 @@
 #include <heddle/plan/solver/integer_program.hpp>
 #include <heddle/plan/solver/linear_program.hpp>
 #include <heddle/plan/solver/program_solver.hpp>
-#include <heddle/plan/solver/strategy_graph.hpp>
+#include <heddle/systems/rhino/strategy_graph.hpp>
 
 #include "support/cases.hpp"
 #include "support/strategy_graphs.hpp"

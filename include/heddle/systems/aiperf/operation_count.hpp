@@ -124,6 +124,6 @@ struct TrainedNetwork {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/operation_count.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/aiperf/operation_count.ipp>
 #endif

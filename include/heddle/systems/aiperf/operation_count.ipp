@@ -18,8 +18,8 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/operation_count.hpp>
 #include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/systems/aiperf/operation_count.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -40,6 +40,6 @@ struct TpeOptions {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN_SOLVER
-#include <heddle/plan/solver/tpe.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/aiperf/tpe.ipp>
 #endif

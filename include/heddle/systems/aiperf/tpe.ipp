@@ -16,7 +16,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/solver/tpe.hpp>
+#include <heddle/systems/aiperf/tpe.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -173,6 +173,6 @@ struct FlowRanks {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/path_plan.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/c4/path_plan.ipp>
 #endif

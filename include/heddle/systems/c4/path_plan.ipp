@@ -19,8 +19,8 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/path_plan.hpp>
 #include <heddle/schedule/monitor.hpp>
+#include <heddle/systems/c4/path_plan.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -49,6 +49,6 @@ struct LocalStepsOptions {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE_GENERATOR
-#include <heddle/schedule/generator/local_steps.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/co2/local_steps.ipp>
 #endif

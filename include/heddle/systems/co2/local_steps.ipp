@@ -15,7 +15,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/collective/collective.hpp>
-#include <heddle/schedule/generator/local_steps.hpp>
+#include <heddle/systems/co2/local_steps.hpp>
 
 namespace heddle::inline v0::schedule {
 

@@ -78,6 +78,6 @@ static_assert(Planner<Dapple>);
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN_PLANNER
-#include <heddle/plan/planner/dapple.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/dapple/dapple.ipp>
 #endif

@@ -75,6 +75,6 @@ struct SwitchPlan {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/switches.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/dsp/switches.ipp>
 #endif

@@ -36,6 +36,6 @@ struct EnergonOptions {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE_GENERATOR
-#include <heddle/schedule/generator/energon.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/energonai/energon.ipp>
 #endif

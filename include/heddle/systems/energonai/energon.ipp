@@ -11,10 +11,10 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/fold.hpp>
-#include <heddle/schedule/generator/energon.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/weave.hpp>
+#include <heddle/systems/energonai/energon.hpp>
 
 namespace heddle::inline v0::schedule {
 

@@ -119,6 +119,6 @@ struct ExpertPlacementOptions {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/expert_placement.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/exflow/expert_placement.ipp>
 #endif

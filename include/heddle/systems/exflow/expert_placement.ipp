@@ -18,7 +18,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/expert_placement.hpp>
+#include <heddle/systems/exflow/expert_placement.hpp>
 
 namespace heddle::inline v0::plan {
 

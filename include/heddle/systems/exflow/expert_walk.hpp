@@ -24,7 +24,7 @@
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/transport.hpp>
-#include <heddle/plan/expert_placement.hpp>
+#include <heddle/systems/exflow/expert_placement.hpp>
 
 namespace heddle::inline v0 {
 

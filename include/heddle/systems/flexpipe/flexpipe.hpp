@@ -45,6 +45,6 @@ template <Costs C>
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/flexpipe.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/flexpipe/flexpipe.ipp>
 #endif

@@ -12,9 +12,9 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/flexpipe.hpp>
 #include <heddle/plan/solver/coordinate.hpp>
 #include <heddle/schedule/generator/flexpipe.hpp>
+#include <heddle/systems/flexpipe/flexpipe.hpp>
 
 namespace heddle::inline v0::plan {
 

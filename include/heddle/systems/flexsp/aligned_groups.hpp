@@ -45,6 +45,6 @@ struct AlignedGroup {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/aligned_groups.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/flexsp/aligned_groups.ipp>
 #endif

@@ -13,7 +13,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/aligned_groups.hpp>
+#include <heddle/systems/flexsp/aligned_groups.hpp>
 
 namespace heddle::inline v0::plan {
 

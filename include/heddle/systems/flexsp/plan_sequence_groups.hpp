@@ -15,7 +15,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/plan/sequence_costs.hpp>
+#include <heddle/systems/flexsp/sequence_costs.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -108,6 +108,6 @@ struct SequenceGroupOptions {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/sequence_groups.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/flexsp/plan_sequence_groups.ipp>
 #endif

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Definitions of sequence_groups.hpp.
+/// Definitions of plan_sequence_groups.hpp.
 
 #include <algorithm>
 #include <bit>
@@ -22,9 +22,9 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/impl/sequence_packing.hpp>
-#include <heddle/plan/sequence_groups.hpp>
 #include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/systems/flexsp/impl/sequence_packing.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -77,6 +77,6 @@ inline constexpr double flexsp_bandwidths[] = {119.5, 104.1, 96.5, 10.3, 5.94, 4
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/sequence_costs.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/flexsp/sequence_costs.ipp>
 #endif

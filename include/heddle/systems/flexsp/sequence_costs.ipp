@@ -19,8 +19,8 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/sequence_costs.hpp>
 #include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/systems/flexsp/sequence_costs.hpp>
 
 namespace heddle::inline v0::plan {
 

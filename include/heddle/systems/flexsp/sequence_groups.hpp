@@ -11,7 +11,7 @@
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
-#include <heddle/plan/sequence_groups.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
 
 namespace heddle::inline v0 {
 
@@ -49,6 +49,6 @@ class SequenceGroups {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_SEQUENCE
-#include <heddle/sequence/sequence_groups.ipp>
+#if HEDDLE_DEFINES_FULL_SYSTEMS
+#include <heddle/systems/flexsp/sequence_groups.ipp>
 #endif

@@ -12,9 +12,9 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/aligned_groups.hpp>
-#include <heddle/plan/sequence_groups.hpp>
-#include <heddle/sequence/sequence_groups.hpp>
+#include <heddle/systems/flexsp/aligned_groups.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
+#include <heddle/systems/flexsp/sequence_groups.hpp>
 
 namespace heddle::inline v0 {
 

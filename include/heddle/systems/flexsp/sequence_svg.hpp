@@ -8,7 +8,7 @@
 #include <string>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/plan/sequence_groups.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
 
 namespace heddle::inline v0::trace {
 
@@ -28,6 +28,6 @@ struct SequenceSvgOptions {
 
 }  // namespace heddle::inline v0::trace
 
-#if HEDDLE_DEFINES_TRACE
-#include <heddle/trace/sequence_groups.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/flexsp/sequence_svg.ipp>
 #endif

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Definitions of sequence_groups.hpp.
+/// Definitions of sequence_svg.hpp.
 
 #include <algorithm>
 #include <array>
@@ -18,11 +18,11 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/plan/sequence_groups.hpp>
 #include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
+#include <heddle/systems/flexsp/sequence_svg.hpp>
 #include <heddle/trace/impl/number.hpp>
 #include <heddle/trace/impl/svg_writer.hpp>
-#include <heddle/trace/sequence_groups.hpp>
 
 namespace heddle::inline v0::trace {
 

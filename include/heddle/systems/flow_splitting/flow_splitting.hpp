@@ -57,6 +57,6 @@ struct UplinkOptions {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN_SOLVER
-#include <heddle/plan/solver/flow_splitting.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/flow_splitting/flow_splitting.ipp>
 #endif

@@ -15,8 +15,8 @@
 #include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/solver/flow_splitting.hpp>
 #include <heddle/schedule/pass/split_moves.hpp>
+#include <heddle/systems/flow_splitting/flow_splitting.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -49,6 +49,6 @@ static_assert(Planner<Frontier3D>);
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN_PLANNER
-#include <heddle/plan/planner/frontier.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/frontier_3d/frontier.ipp>
 #endif

@@ -21,9 +21,9 @@
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/plan_problem.hpp>
-#include <heddle/plan/planner/frontier.hpp>
 #include <heddle/plan/solver/tune.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/systems/frontier_3d/frontier.hpp>
 
 namespace heddle::inline v0::plan {
 

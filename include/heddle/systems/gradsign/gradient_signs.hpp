@@ -72,6 +72,6 @@ class GradientSigns {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/gradient_signs.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/gradsign/gradient_signs.ipp>
 #endif

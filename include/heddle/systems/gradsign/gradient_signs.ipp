@@ -14,7 +14,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/gradient_signs.hpp>
+#include <heddle/systems/gradsign/gradient_signs.hpp>
 
 namespace heddle::inline v0::plan {
 

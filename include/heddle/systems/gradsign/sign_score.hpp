@@ -12,7 +12,7 @@
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
-#include <heddle/plan/gradient_signs.hpp>
+#include <heddle/systems/gradsign/gradient_signs.hpp>
 
 namespace heddle::inline v0 {
 
@@ -47,6 +47,6 @@ namespace impl {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_COLLECTIVE
-#include <heddle/collective/sign_score.ipp>
+#if HEDDLE_DEFINES_FULL_SYSTEMS
+#include <heddle/systems/gradsign/sign_score.ipp>
 #endif

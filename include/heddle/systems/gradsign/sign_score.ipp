@@ -17,7 +17,6 @@
 #include <heddle/collective/impl/merging_in.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/collective/reduce_scatter.hpp>
-#include <heddle/collective/sign_score.hpp>
 #include <heddle/collective/sum_in_place.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
@@ -26,7 +25,8 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/plan/gradient_signs.hpp>
+#include <heddle/systems/gradsign/gradient_signs.hpp>
+#include <heddle/systems/gradsign/sign_score.hpp>
 
 namespace heddle::inline v0::impl {
 

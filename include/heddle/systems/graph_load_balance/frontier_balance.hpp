@@ -14,7 +14,7 @@
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/layout/graph.hpp>
+#include <heddle/systems/graph_load_balance/graph.hpp>
 
 namespace heddle::inline v0 {
 
@@ -116,6 +116,6 @@ void check(const FrontierOptions& options);
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_LAYOUT
-#include <heddle/layout/frontier_balance.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/graph_load_balance/frontier_balance.ipp>
 #endif

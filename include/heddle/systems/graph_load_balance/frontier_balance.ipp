@@ -14,10 +14,10 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/layout/frontier_balance.hpp>
-#include <heddle/layout/graph.hpp>
-#include <heddle/layout/impl/checked_graph.hpp>
 #include <heddle/layout/share.hpp>
+#include <heddle/systems/graph_load_balance/frontier_balance.hpp>
+#include <heddle/systems/graph_load_balance/graph.hpp>
+#include <heddle/systems/graph_load_balance/impl/checked_graph.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {

@@ -112,6 +112,6 @@ struct NodeParts {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_LAYOUT
-#include <heddle/layout/graph.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/graph_load_balance/graph.ipp>
 #endif

@@ -18,10 +18,10 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/kernel/impl/frontier_kernels.hpp>
 #include <heddle/kernel/view.hpp>
-#include <heddle/layout/frontier_balance.hpp>
-#include <heddle/layout/graph.hpp>
+#include <heddle/systems/graph_load_balance/frontier_balance.hpp>
+#include <heddle/systems/graph_load_balance/graph.hpp>
+#include <heddle/systems/graph_load_balance/impl/frontier_kernels.hpp>
 
 namespace heddle::inline v0::kernel {
 

@@ -11,7 +11,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/sharded_program.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -64,6 +64,6 @@ struct AxisCosts {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/axis_costs.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/hap/axis_costs.ipp>
 #endif

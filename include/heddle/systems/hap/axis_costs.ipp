@@ -16,10 +16,10 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/axis_costs.hpp>
-#include <heddle/plan/impl/byte_times.hpp>
-#include <heddle/plan/sharded_program.hpp>
 #include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/systems/hap/axis_costs.hpp>
+#include <heddle/systems/hap/impl/byte_times.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
 
 namespace heddle::inline v0::plan {
 

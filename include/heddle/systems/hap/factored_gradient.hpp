@@ -85,6 +85,6 @@ constexpr void check(const FactoredGradient& g, Seconds per_byte = 0, Seconds pe
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/sufficient_factors.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/hap/factored_gradient.ipp>
 #endif

@@ -3,13 +3,13 @@
 #pragma once
 
 /// @file
-/// Definitions of sufficient_factors.hpp.
+/// Definitions of factored_gradient.hpp.
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/plan/sufficient_factors.hpp>
+#include <heddle/systems/hap/factored_gradient.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

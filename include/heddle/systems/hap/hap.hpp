@@ -18,10 +18,10 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/sharded_program.hpp>
 #include <heddle/plan/solver/program_solver.hpp>
-#include <heddle/plan/solver/shard_ratios.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/shard_ratios.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -126,6 +126,6 @@ struct HapResult {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN_PLANNER
-#include <heddle/plan/planner/hap.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/hap/hap.ipp>
 #endif

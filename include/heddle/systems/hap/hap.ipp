@@ -21,10 +21,10 @@
 #include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/planner/hap.hpp>
-#include <heddle/plan/planner/impl/hap_search.ipp>
-#include <heddle/plan/planner/impl/shard_prices.ipp>
 #include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/systems/hap/hap.hpp>
+#include <heddle/systems/hap/impl/hap_search.ipp>
+#include <heddle/systems/hap/impl/shard_prices.ipp>
 
 namespace heddle::inline v0::plan {
 

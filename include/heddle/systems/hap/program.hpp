@@ -158,6 +158,6 @@ std::vector<std::size_t> check(const TensorProgram& program);
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/program.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/hap/program.ipp>
 #endif

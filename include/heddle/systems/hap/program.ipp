@@ -20,8 +20,8 @@
 #include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/impl/names.hpp>
-#include <heddle/plan/program.hpp>
+#include <heddle/systems/hap/impl/names.hpp>
+#include <heddle/systems/hap/program.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include <heddle/plan/program.hpp>
+#include <heddle/systems/hap/program.hpp>
 
 namespace heddle::inline v0::json {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Definitions of program.hpp, compiled in heddle::json.
+/// Definitions of program_file.hpp, compiled in heddle::json.
 
 #include <array>
 #include <cmath>
@@ -19,8 +19,8 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/json/impl/document.ipp>
-#include <heddle/json/program.hpp>
-#include <heddle/plan/program.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/program_file.hpp>
 
 namespace heddle::inline v0::json {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/plan/program.hpp>
+#include <heddle/systems/hap/program.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -70,6 +70,6 @@ struct ReverseOptions {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/reverse_program.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/hap/reverse_program.ipp>
 #endif

@@ -16,9 +16,9 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/impl/names.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/reverse_program.hpp>
+#include <heddle/systems/hap/impl/names.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/reverse_program.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -24,9 +24,9 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/layout/layout.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/sharded_program.hpp>
-#include <heddle/tensor/impl/program_operation.hpp>
+#include <heddle/systems/hap/impl/program_operation.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
 #include <heddle/tensor/redistribute.hpp>
 #include <heddle/tensor/sharded.hpp>
 

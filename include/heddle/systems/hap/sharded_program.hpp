@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/plan/program.hpp>
+#include <heddle/systems/hap/program.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -151,6 +151,6 @@ class ShardGroups {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/sharded_program.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/hap/sharded_program.ipp>
 #endif

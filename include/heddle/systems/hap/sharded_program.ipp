@@ -20,10 +20,10 @@
 #include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/impl/shard_checker.ipp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/sharded_program.hpp>
 #include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/systems/hap/impl/shard_checker.ipp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -47,6 +47,6 @@ void sum_by_factors(const Exec& space, const Factor& x, const Factor& dy, const 
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_COLLECTIVE
-#include <heddle/collective/sufficient_factors.ipp>
+#if HEDDLE_DEFINES_FULL_SYSTEMS
+#include <heddle/systems/hap/sum_by_factors.ipp>
 #endif

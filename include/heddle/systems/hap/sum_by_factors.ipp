@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Definitions of sufficient_factors.hpp.
+/// Definitions of sum_by_factors.hpp.
 
 #include <cstddef>
 
@@ -13,7 +13,6 @@
 #include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/view_ref.hpp>
 #include <heddle/collective/impl/views.hpp>
-#include <heddle/collective/sufficient_factors.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
@@ -21,6 +20,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/systems/hap/sum_by_factors.hpp>
 
 namespace heddle::inline v0::impl {
 

@@ -10,7 +10,7 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/plan/program.hpp>
+#include <heddle/systems/hap/program.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -57,6 +57,6 @@ struct TransformerShape {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/transformer_program.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/hap/transformer_program.ipp>
 #endif

@@ -17,8 +17,8 @@
 #include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/transformer_program.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/transformer_program.hpp>
 
 namespace heddle::inline v0::plan {
 

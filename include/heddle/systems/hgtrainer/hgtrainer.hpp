@@ -48,6 +48,6 @@ static_assert(Planner<HGTrainer>);
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN_PLANNER
-#include <heddle/plan/planner/hgtrainer.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/hgtrainer/hgtrainer.ipp>
 #endif

@@ -17,11 +17,11 @@
 #include <heddle/core/units.hpp>
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/impl/least_shortage.hpp>
-#include <heddle/plan/impl/site_orders.hpp>
-#include <heddle/plan/impl/site_stages.hpp>
 #include <heddle/plan/plan_problem.hpp>
-#include <heddle/plan/planner/hgtrainer.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/systems/hgtrainer/hgtrainer.hpp>
+#include <heddle/systems/hgtrainer/impl/site_orders.hpp>
+#include <heddle/systems/hgtrainer/impl/site_stages.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -58,6 +58,6 @@ static_assert(Planner<Holmes>);
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN_PLANNER
-#include <heddle/plan/planner/holmes.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/holmes/holmes.ipp>
 #endif

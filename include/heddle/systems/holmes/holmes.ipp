@@ -25,8 +25,8 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/plan_problem.hpp>
-#include <heddle/plan/planner/holmes.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/systems/holmes/holmes.hpp>
 
 namespace heddle::inline v0::plan {
 

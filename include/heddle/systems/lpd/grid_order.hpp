@@ -71,6 +71,6 @@ struct LocalityOptions {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_LAYOUT
-#include <heddle/layout/grid_order.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/lpd/grid_order.ipp>
 #endif

@@ -20,7 +20,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/layout/grid_order.hpp>
+#include <heddle/systems/lpd/grid_order.hpp>
 
 namespace heddle::inline v0 {
 

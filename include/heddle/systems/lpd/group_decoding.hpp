@@ -29,6 +29,6 @@ namespace heddle::inline v0::schedule {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE_GENERATOR
-#include <heddle/schedule/generator/group_decoding.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/lpd/group_decoding.ipp>
 #endif

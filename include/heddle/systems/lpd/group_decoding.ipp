@@ -15,7 +15,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/generator/group_decoding.hpp>
+#include <heddle/systems/lpd/group_decoding.hpp>
 
 namespace heddle::inline v0::schedule {
 

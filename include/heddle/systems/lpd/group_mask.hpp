@@ -62,6 +62,6 @@ class GroupMask {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_LAYOUT
-#include <heddle/layout/group_mask.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/lpd/group_mask.ipp>
 #endif

@@ -13,7 +13,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/layout/group_mask.hpp>
+#include <heddle/systems/lpd/group_mask.hpp>
 
 namespace heddle::inline v0 {
 

@@ -67,6 +67,6 @@ static_assert(Planner<Metis>);
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN_PLANNER
-#include <heddle/plan/planner/metis.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/metis/metis.ipp>
 #endif

@@ -27,13 +27,13 @@
 #include <heddle/core/units.hpp>
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/plan/found_plan.hpp>
-#include <heddle/plan/impl/layer_balance.hpp>
 #include <heddle/plan/impl/least_shortage.hpp>
 #include <heddle/plan/impl/sites.hpp>
 #include <heddle/plan/impl/stage_shape.hpp>
 #include <heddle/plan/plan_problem.hpp>
-#include <heddle/plan/planner/metis.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/systems/metis/impl/layer_balance.hpp>
+#include <heddle/systems/metis/metis.hpp>
 
 namespace heddle::inline v0::plan {
 

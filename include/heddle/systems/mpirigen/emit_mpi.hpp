@@ -40,6 +40,6 @@ struct EmitOptions {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_EXECUTE
-#include <heddle/execute/emit_mpi.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/mpirigen/emit_mpi.ipp>
 #endif

@@ -15,11 +15,11 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/execute/emit_mpi.hpp>
-#include <heddle/execute/impl/mpi_emitter.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/systems/mpirigen/emit_mpi.hpp>
+#include <heddle/systems/mpirigen/impl/mpi_emitter.hpp>
 
 namespace heddle::inline v0 {
 

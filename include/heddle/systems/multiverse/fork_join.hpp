@@ -7,8 +7,8 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/layout/forked_text.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/systems/multiverse/forked_text.hpp>
 
 namespace heddle::inline v0::schedule {
 
@@ -25,6 +25,6 @@ namespace heddle::inline v0::schedule {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE_GENERATOR
-#include <heddle/schedule/generator/fork_join.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/multiverse/fork_join.ipp>
 #endif

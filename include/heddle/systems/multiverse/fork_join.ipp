@@ -14,7 +14,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/generator/fork_join.hpp>
+#include <heddle/systems/multiverse/fork_join.hpp>
 
 namespace heddle::inline v0::schedule {
 

@@ -78,6 +78,6 @@ class ForkedText {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_LAYOUT
-#include <heddle/layout/forked_text.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/multiverse/forked_text.ipp>
 #endif

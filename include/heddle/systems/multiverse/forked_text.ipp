@@ -10,7 +10,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/layout/forked_text.hpp>
+#include <heddle/systems/multiverse/forked_text.hpp>
 
 namespace heddle::inline v0 {
 

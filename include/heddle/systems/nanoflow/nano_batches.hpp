@@ -131,6 +131,6 @@ class InterferenceCosts {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/nano_batches.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/nanoflow/nano_batches.ipp>
 #endif

@@ -18,11 +18,11 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/nano_batches.hpp>
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/impl/cut_in_parts.hpp>
 #include <heddle/schedule/impl/is_time.hpp>
 #include <heddle/schedule/samples_of.hpp>
+#include <heddle/systems/nanoflow/nano_batches.hpp>
 
 namespace heddle::inline v0::plan {
 

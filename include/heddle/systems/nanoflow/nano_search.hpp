@@ -12,7 +12,7 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/plan/nano_batches.hpp>
+#include <heddle/systems/nanoflow/nano_batches.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -51,6 +51,6 @@ struct FoundNanoPlan {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/nano_search.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/nanoflow/nano_search.ipp>
 #endif

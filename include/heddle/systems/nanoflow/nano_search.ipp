@@ -16,9 +16,9 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/nano_batches.hpp>
-#include <heddle/plan/nano_search.hpp>
 #include <heddle/simulate/simulate.hpp>
+#include <heddle/systems/nanoflow/nano_batches.hpp>
+#include <heddle/systems/nanoflow/nano_search.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

@@ -45,6 +45,6 @@ template <class Answer>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_PATTERN
-#include <heddle/pattern/prompt_schema.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/parallel_prompt/prompt_schema.ipp>
 #endif

@@ -9,7 +9,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/pattern/prompt_schema.hpp>
+#include <heddle/systems/parallel_prompt/prompt_schema.hpp>
 
 namespace heddle::inline v0 {
 

@@ -123,6 +123,6 @@ requires std::invocable<Map&, std::span<const double>, std::span<double>>
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_PATTERN
-#include <heddle/pattern/parallel_streams.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/parscale/parallel_streams.ipp>
 #endif

@@ -15,7 +15,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/pattern/parallel_streams.hpp>
+#include <heddle/systems/parscale/parallel_streams.hpp>
 
 namespace heddle::inline v0 {
 

@@ -67,6 +67,6 @@ struct StreamMemory {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/stream_law.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/parscale/stream_law.ipp>
 #endif

@@ -13,7 +13,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/stream_law.hpp>
+#include <heddle/systems/parscale/stream_law.hpp>
 
 namespace heddle::inline v0::plan {
 

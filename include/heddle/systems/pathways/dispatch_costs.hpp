@@ -6,9 +6,9 @@
 /// DispatchCosts: the times of the actions of schedule::gang_dispatch().
 
 #include <heddle/core/units.hpp>
-#include <heddle/schedule/generator/gang_dispatch.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
+#include <heddle/systems/pathways/gang_dispatch.hpp>
 
 namespace heddle::inline v0 {
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/island/impl/gang_draft.hpp>
 #include <heddle/layout/layout.hpp>
+#include <heddle/systems/pathways/impl/gang_draft.hpp>
 
 namespace heddle::inline v0 {
 

@@ -49,6 +49,6 @@ inline constexpr Stage compute = 2;  ///< the device runs the function
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE_GENERATOR
-#include <heddle/schedule/generator/gang_dispatch.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/pathways/gang_dispatch.ipp>
 #endif

@@ -13,7 +13,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/generator/gang_dispatch.hpp>
+#include <heddle/systems/pathways/gang_dispatch.hpp>
 
 namespace heddle::inline v0::schedule {
 

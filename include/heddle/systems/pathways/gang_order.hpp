@@ -4,7 +4,7 @@
 
 /// @file
 /// GangOrder: decides the one order in which the programs of several clients run on all ranks of an
-/// island. island/island.hpp runs them.
+/// island. systems/pathways/island.hpp runs them.
 
 #include <cstddef>
 #include <cstdint>
@@ -84,6 +84,6 @@ class GangOrder {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/gang_order.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/pathways/gang_order.ipp>
 #endif

@@ -17,7 +17,7 @@
 #include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/gang_order.hpp>
+#include <heddle/systems/pathways/gang_order.hpp>
 
 namespace heddle::inline v0 {
 

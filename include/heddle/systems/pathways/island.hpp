@@ -18,12 +18,12 @@
 
 #include <heddle/comm/device_mesh.hpp>
 #include <heddle/core/linkage.hpp>
-#include <heddle/island/impl/gang_island.hpp>
-#include <heddle/island/impl/gang_value.hpp>
-#include <heddle/island/island_client.hpp>
-#include <heddle/island/island_options.hpp>
 #include <heddle/layout/layout.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/systems/pathways/impl/gang_island.hpp>
+#include <heddle/systems/pathways/impl/gang_value.hpp>
+#include <heddle/systems/pathways/island_client.hpp>
+#include <heddle/systems/pathways/island_options.hpp>
 
 namespace heddle::inline v0 {
 
@@ -198,6 +198,6 @@ class Island {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_ISLAND
-#include <heddle/island/island.ipp>
+#if HEDDLE_DEFINES_FULL_SYSTEMS
+#include <heddle/systems/pathways/island.ipp>
 #endif

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/island/future.hpp>
-#include <heddle/island/impl/gang_draft.hpp>
-#include <heddle/island/impl/gang_island.hpp>
-#include <heddle/island/impl/gang_value.hpp>
 #include <heddle/layout/layout.hpp>
+#include <heddle/systems/pathways/future.hpp>
+#include <heddle/systems/pathways/impl/gang_draft.hpp>
+#include <heddle/systems/pathways/impl/gang_island.hpp>
+#include <heddle/systems/pathways/impl/gang_value.hpp>
 
 namespace heddle::inline v0 {
 
@@ -112,6 +112,6 @@ class IslandClient {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_ISLAND
-#include <heddle/island/island_client.ipp>
+#if HEDDLE_DEFINES_FULL_SYSTEMS
+#include <heddle/systems/pathways/island_client.ipp>
 #endif

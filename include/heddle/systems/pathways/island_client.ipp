@@ -12,11 +12,11 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/island/impl/gang_draft.hpp>
-#include <heddle/island/impl/gang_island.hpp>
-#include <heddle/island/impl/gang_value.hpp>
-#include <heddle/island/island_client.hpp>
 #include <heddle/layout/layout.hpp>
+#include <heddle/systems/pathways/impl/gang_draft.hpp>
+#include <heddle/systems/pathways/impl/gang_island.hpp>
+#include <heddle/systems/pathways/impl/gang_value.hpp>
+#include <heddle/systems/pathways/island_client.hpp>
 
 namespace heddle::inline v0 {
 

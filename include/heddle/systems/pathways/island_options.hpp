@@ -14,7 +14,7 @@
 
 #include <heddle/core/units.hpp>
 #include <heddle/execute/idle.hpp>
-#include <heddle/plan/gang_order.hpp>
+#include <heddle/systems/pathways/gang_order.hpp>
 
 namespace heddle::inline v0 {
 

@@ -43,6 +43,6 @@ struct CurveCut {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_LAYOUT
-#include <heddle/layout/curve_cut.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/photons/curve_cut.ipp>
 #endif

@@ -15,8 +15,8 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/layout/curve_cut.hpp>
 #include <heddle/layout/cut.hpp>
+#include <heddle/systems/photons/curve_cut.hpp>
 
 namespace heddle::inline v0 {
 

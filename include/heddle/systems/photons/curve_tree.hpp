@@ -49,6 +49,6 @@ class CurveTree {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_LAYOUT
-#include <heddle/layout/curve_tree.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/photons/curve_tree.ipp>
 #endif

@@ -14,8 +14,8 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/layout/curve_tree.hpp>
-#include <heddle/layout/grid_curve.hpp>
+#include <heddle/systems/photons/curve_tree.hpp>
+#include <heddle/systems/photons/grid_curve.hpp>
 
 namespace heddle::inline v0 {
 

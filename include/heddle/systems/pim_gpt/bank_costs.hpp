@@ -13,9 +13,9 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/layout/bank_mapping.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
+#include <heddle/systems/pim_gpt/bank_mapping.hpp>
 
 namespace heddle::inline v0 {
 

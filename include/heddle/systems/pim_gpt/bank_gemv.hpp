@@ -9,8 +9,8 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/layout/bank_mapping.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/systems/pim_gpt/bank_mapping.hpp>
 
 namespace heddle::inline v0::schedule {
 
@@ -29,6 +29,6 @@ namespace heddle::inline v0::schedule {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE_GENERATOR
-#include <heddle/schedule/generator/bank_gemv.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/pim_gpt/bank_gemv.ipp>
 #endif

@@ -15,7 +15,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/generator/bank_gemv.hpp>
+#include <heddle/systems/pim_gpt/bank_gemv.hpp>
 
 namespace heddle::inline v0::schedule {
 

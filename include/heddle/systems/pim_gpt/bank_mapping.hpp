@@ -148,6 +148,6 @@ void for_each_bank_read(const DramGrid& grid, const Gemv& gemv, Visit&& visit) {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_LAYOUT
-#include <heddle/layout/bank_mapping.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/pim_gpt/bank_mapping.ipp>
 #endif

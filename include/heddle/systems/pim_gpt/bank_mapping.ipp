@@ -14,7 +14,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/layout/bank_mapping.hpp>
+#include <heddle/systems/pim_gpt/bank_mapping.hpp>
 
 namespace heddle::inline v0 {
 

@@ -60,6 +60,6 @@ struct GraphProfileOptions {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/graph_profile.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/pipedream/graph_profile.ipp>
 #endif

@@ -27,8 +27,8 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/plan/graph_profile.hpp>
 #include <heddle/plan/profile.hpp>
+#include <heddle/systems/pipedream/graph_profile.hpp>
 
 namespace heddle::inline v0::plan {
 

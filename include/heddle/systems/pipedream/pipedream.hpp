@@ -57,6 +57,6 @@ static_assert(Planner<PipeDream>);
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN_PLANNER
-#include <heddle/plan/planner/pipedream.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/pipedream/pipedream.ipp>
 #endif

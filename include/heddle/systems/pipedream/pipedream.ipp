@@ -22,7 +22,7 @@
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/impl/stage_table.hpp>
-#include <heddle/plan/planner/pipedream.hpp>
+#include <heddle/systems/pipedream/pipedream.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -118,6 +118,6 @@ template <class Times>
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/race_prediction.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/race_prediction/race_prediction.ipp>
 #endif

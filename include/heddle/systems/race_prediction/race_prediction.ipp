@@ -13,8 +13,8 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/race_prediction.hpp>
 #include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/systems/race_prediction/race_prediction.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -7,8 +7,8 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/planner/rhino_plan.hpp>
-#include <heddle/plan/program.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/rhino/rhino_plan.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -48,6 +48,6 @@ namespace heddle::inline v0::plan {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN_PLANNER
-#include <heddle/plan/planner/rhino.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/rhino/rhino.ipp>
 #endif

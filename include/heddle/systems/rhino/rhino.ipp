@@ -14,10 +14,10 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/planner/impl/rhino_search.hpp>
-#include <heddle/plan/planner/rhino.hpp>
-#include <heddle/plan/program.hpp>
 #include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/rhino/impl/rhino_search.hpp>
+#include <heddle/systems/rhino/rhino.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -12,9 +12,9 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/sharded_program.hpp>
 #include <heddle/plan/solver/program_solver.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -93,6 +93,6 @@ struct RhinoPlan {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN_PLANNER
-#include <heddle/plan/planner/rhino_plan.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/rhino/rhino_plan.ipp>
 #endif

@@ -67,6 +67,6 @@ struct StageCut {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN_SOLVER
-#include <heddle/plan/solver/stage_cut.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/rhino/stage_cut.ipp>
 #endif

@@ -80,6 +80,6 @@ struct StrategyChoice {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN_SOLVER
-#include <heddle/plan/solver/strategy_graph.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/rhino/strategy_graph.ipp>
 #endif

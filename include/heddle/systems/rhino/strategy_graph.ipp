@@ -18,10 +18,10 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/plan/impl/strategy_program.hpp>
 #include <heddle/plan/solver/linear_program.hpp>
-#include <heddle/plan/solver/strategy_graph.hpp>
 #include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/systems/rhino/impl/strategy_program.hpp>
+#include <heddle/systems/rhino/strategy_graph.hpp>
 
 namespace heddle::inline v0::plan {
 

@@ -46,6 +46,6 @@ class EdgePrices {
 
 }  // namespace heddle::inline v0::plan::impl
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/impl/edge_prices.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/dapple/impl/edge_prices.ipp>
 #endif

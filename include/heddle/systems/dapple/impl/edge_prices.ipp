@@ -16,7 +16,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/impl/edge_prices.hpp>
+#include <heddle/systems/dapple/impl/edge_prices.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <heddle/core/units.hpp>
-#include <heddle/plan/sequence_costs.hpp>
+#include <heddle/systems/flexsp/sequence_costs.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

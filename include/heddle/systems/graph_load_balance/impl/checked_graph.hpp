@@ -13,8 +13,8 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/layout/graph.hpp>
 #include <heddle/layout/share.hpp>
+#include <heddle/systems/graph_load_balance/graph.hpp>
 
 namespace heddle::inline v0::impl {
 

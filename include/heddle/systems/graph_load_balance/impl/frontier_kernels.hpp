@@ -10,8 +10,8 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/kernel/view.hpp>
-#include <heddle/layout/frontier_balance.hpp>
-#include <heddle/layout/graph.hpp>
+#include <heddle/systems/graph_load_balance/frontier_balance.hpp>
+#include <heddle/systems/graph_load_balance/graph.hpp>
 
 namespace heddle::inline v0::kernel::impl {
 

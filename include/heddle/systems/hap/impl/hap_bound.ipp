@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/plan/planner/impl/tensor_forms.hpp>
+#include <heddle/systems/hap/impl/tensor_forms.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

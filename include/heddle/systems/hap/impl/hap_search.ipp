@@ -16,12 +16,12 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/plan/planner/hap.hpp>
-#include <heddle/plan/planner/impl/hap_bound.ipp>
-#include <heddle/plan/planner/impl/shard_prices.ipp>
-#include <heddle/plan/planner/impl/tensor_forms.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/sharded_program.hpp>
+#include <heddle/systems/hap/hap.hpp>
+#include <heddle/systems/hap/impl/hap_bound.ipp>
+#include <heddle/systems/hap/impl/shard_prices.ipp>
+#include <heddle/systems/hap/impl/tensor_forms.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

@@ -16,9 +16,9 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/sharded_program.hpp>
-#include <heddle/tensor/impl/program_kernels.hpp>
+#include <heddle/systems/hap/impl/program_kernels.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
 
 namespace heddle::inline v0::impl {
 

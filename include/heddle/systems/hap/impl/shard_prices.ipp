@@ -17,9 +17,9 @@
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/plan_problem.hpp>
-#include <heddle/plan/planner/hap.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/sharded_program.hpp>
+#include <heddle/systems/hap/hap.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

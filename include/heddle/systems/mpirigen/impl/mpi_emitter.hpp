@@ -16,13 +16,13 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/core/version.hpp>
-#include <heddle/execute/impl/mpi_types.hpp>
 #include <heddle/execute/impl/program_steps.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/slice.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/systems/mpirigen/impl/mpi_types.hpp>
 
 namespace heddle::inline v0::impl {
 

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include <heddle/core/error.hpp>
-#include <heddle/island/impl/gang_frame.hpp>
-#include <heddle/island/impl/gang_value.hpp>
+#include <heddle/systems/pathways/impl/gang_frame.hpp>
+#include <heddle/systems/pathways/impl/gang_value.hpp>
 
 namespace heddle::inline v0::impl {
 

@@ -60,6 +60,6 @@ struct GangFuture {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_DEFINES_ISLAND
-#include <heddle/island/impl/gang_draft.ipp>
+#if HEDDLE_DEFINES_FULL_SYSTEMS
+#include <heddle/systems/pathways/impl/gang_draft.ipp>
 #endif

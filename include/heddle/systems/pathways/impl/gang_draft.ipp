@@ -16,9 +16,9 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
-#include <heddle/island/impl/gang_desk.hpp>
-#include <heddle/island/impl/gang_draft.hpp>
-#include <heddle/island/impl/gang_frame.hpp>
+#include <heddle/systems/pathways/impl/gang_desk.hpp>
+#include <heddle/systems/pathways/impl/gang_draft.hpp>
+#include <heddle/systems/pathways/impl/gang_frame.hpp>
 
 namespace heddle::inline v0::impl {
 

@@ -13,10 +13,10 @@
 
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/linkage.hpp>
-#include <heddle/island/impl/gang_draft.hpp>
-#include <heddle/island/impl/gang_value.hpp>
-#include <heddle/island/island_options.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/systems/pathways/impl/gang_draft.hpp>
+#include <heddle/systems/pathways/impl/gang_value.hpp>
+#include <heddle/systems/pathways/island_options.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -50,6 +50,6 @@ class GangIsland {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_DEFINES_ISLAND
-#include <heddle/island/impl/gang_island.ipp>
+#if HEDDLE_DEFINES_FULL_SYSTEMS
+#include <heddle/systems/pathways/impl/gang_island.ipp>
 #endif

@@ -30,16 +30,16 @@
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/idle.hpp>
-#include <heddle/island/impl/gang_desk.hpp>
-#include <heddle/island/impl/gang_draft.hpp>
-#include <heddle/island/impl/gang_island.hpp>
-#include <heddle/island/impl/gang_plan.hpp>
-#include <heddle/island/impl/gang_record.hpp>
-#include <heddle/island/impl/gang_roster.hpp>
-#include <heddle/island/impl/gang_service.hpp>
-#include <heddle/island/impl/gang_walker.hpp>
-#include <heddle/island/island_options.hpp>
-#include <heddle/plan/gang_order.hpp>
+#include <heddle/systems/pathways/gang_order.hpp>
+#include <heddle/systems/pathways/impl/gang_desk.hpp>
+#include <heddle/systems/pathways/impl/gang_draft.hpp>
+#include <heddle/systems/pathways/impl/gang_island.hpp>
+#include <heddle/systems/pathways/impl/gang_plan.hpp>
+#include <heddle/systems/pathways/impl/gang_record.hpp>
+#include <heddle/systems/pathways/impl/gang_roster.hpp>
+#include <heddle/systems/pathways/impl/gang_service.hpp>
+#include <heddle/systems/pathways/impl/gang_walker.hpp>
+#include <heddle/systems/pathways/island_options.hpp>
 
 namespace heddle::inline v0::impl {
 

@@ -15,10 +15,10 @@
 
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/island/impl/gang_value.hpp>
 #include <heddle/layout/layout.hpp>
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/redistribution/redistribution.hpp>
+#include <heddle/systems/pathways/impl/gang_value.hpp>
 
 namespace heddle::inline v0::impl {
 

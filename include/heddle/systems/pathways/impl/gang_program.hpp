@@ -22,12 +22,12 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/island/impl/gang_desk.hpp>
-#include <heddle/island/impl/gang_frame.hpp>
-#include <heddle/island/impl/gang_plan.hpp>
-#include <heddle/island/impl/gang_transfer.hpp>
-#include <heddle/island/impl/gang_value.hpp>
 #include <heddle/layout/layout.hpp>
+#include <heddle/systems/pathways/impl/gang_desk.hpp>
+#include <heddle/systems/pathways/impl/gang_frame.hpp>
+#include <heddle/systems/pathways/impl/gang_plan.hpp>
+#include <heddle/systems/pathways/impl/gang_transfer.hpp>
+#include <heddle/systems/pathways/impl/gang_value.hpp>
 #include <heddle/tensor/sharded.hpp>
 
 namespace heddle::inline v0::impl {

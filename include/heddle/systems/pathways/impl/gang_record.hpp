@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/island/impl/gang_transfer.hpp>
-#include <heddle/island/impl/gang_value.hpp>
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/systems/pathways/impl/gang_transfer.hpp>
+#include <heddle/systems/pathways/impl/gang_value.hpp>
 
 namespace heddle::inline v0::impl {
 

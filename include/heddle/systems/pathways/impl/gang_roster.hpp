@@ -17,10 +17,10 @@
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/exchange.hpp>
-#include <heddle/island/impl/gang_island.hpp>
-#include <heddle/island/impl/gang_program.hpp>
-#include <heddle/island/impl/gang_value.hpp>
-#include <heddle/plan/gang_order.hpp>
+#include <heddle/systems/pathways/gang_order.hpp>
+#include <heddle/systems/pathways/impl/gang_island.hpp>
+#include <heddle/systems/pathways/impl/gang_program.hpp>
+#include <heddle/systems/pathways/impl/gang_value.hpp>
 
 namespace heddle::inline v0::impl {
 

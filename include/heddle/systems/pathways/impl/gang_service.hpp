@@ -16,9 +16,9 @@
 
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/index.hpp>
-#include <heddle/island/impl/gang_frame.hpp>
-#include <heddle/island/impl/gang_walker.hpp>
-#include <heddle/plan/gang_order.hpp>
+#include <heddle/systems/pathways/gang_order.hpp>
+#include <heddle/systems/pathways/impl/gang_frame.hpp>
+#include <heddle/systems/pathways/impl/gang_walker.hpp>
 
 namespace heddle::inline v0::impl {
 

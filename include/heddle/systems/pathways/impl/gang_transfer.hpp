@@ -20,8 +20,8 @@
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/slice.hpp>
-#include <heddle/island/impl/gang_plan.hpp>
-#include <heddle/island/impl/gang_value.hpp>
+#include <heddle/systems/pathways/impl/gang_plan.hpp>
+#include <heddle/systems/pathways/impl/gang_value.hpp>
 
 namespace heddle::inline v0::impl {
 

@@ -128,6 +128,6 @@ struct GangEntry {
 
 }  // namespace heddle::inline v0::impl
 
-#if HEDDLE_DEFINES_ISLAND
-#include <heddle/island/impl/gang_value.ipp>
+#if HEDDLE_DEFINES_FULL_SYSTEMS
+#include <heddle/systems/pathways/impl/gang_value.ipp>
 #endif

@@ -14,8 +14,8 @@
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
-#include <heddle/island/impl/gang_value.hpp>
 #include <heddle/layout/layout.hpp>
+#include <heddle/systems/pathways/impl/gang_value.hpp>
 
 namespace heddle::inline v0::impl {
 

@@ -25,11 +25,11 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/clock.hpp>
-#include <heddle/island/impl/gang_desk.hpp>
-#include <heddle/island/impl/gang_program.hpp>
-#include <heddle/island/impl/gang_record.hpp>
-#include <heddle/island/impl/gang_transfer.hpp>
-#include <heddle/island/impl/gang_value.hpp>
+#include <heddle/systems/pathways/impl/gang_desk.hpp>
+#include <heddle/systems/pathways/impl/gang_program.hpp>
+#include <heddle/systems/pathways/impl/gang_record.hpp>
+#include <heddle/systems/pathways/impl/gang_transfer.hpp>
+#include <heddle/systems/pathways/impl/gang_value.hpp>
 
 namespace heddle::inline v0::impl {
 

@@ -15,10 +15,10 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/plan/axis_costs.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/sharded_program.hpp>
-#include <heddle/plan/solver/strategy_graph.hpp>
+#include <heddle/systems/hap/axis_costs.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
+#include <heddle/systems/rhino/strategy_graph.hpp>
 
 namespace heddle::inline v0::plan::impl {
 
@@ -144,6 +144,6 @@ class AxisProblem {
 
 }  // namespace heddle::inline v0::plan::impl
 
-#if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/impl/axis_problem.ipp>
+#if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/systems/rhino/impl/axis_problem.ipp>
 #endif

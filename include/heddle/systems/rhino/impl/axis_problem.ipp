@@ -17,7 +17,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/plan/impl/axis_problem.hpp>
+#include <heddle/systems/rhino/impl/axis_problem.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

@@ -16,13 +16,13 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/axis_costs.hpp>
-#include <heddle/plan/impl/axis_problem.hpp>
-#include <heddle/plan/impl/byte_times.hpp>
-#include <heddle/plan/planner/rhino_plan.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/sharded_program.hpp>
-#include <heddle/plan/solver/stage_cut.hpp>
+#include <heddle/systems/hap/axis_costs.hpp>
+#include <heddle/systems/hap/impl/byte_times.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/sharded_program.hpp>
+#include <heddle/systems/rhino/impl/axis_problem.hpp>
+#include <heddle/systems/rhino/rhino_plan.hpp>
+#include <heddle/systems/rhino/stage_cut.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

@@ -18,13 +18,13 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/axis_costs.hpp>
-#include <heddle/plan/impl/axis_problem.hpp>
-#include <heddle/plan/planner/impl/rhino_price.hpp>
-#include <heddle/plan/planner/rhino_plan.hpp>
-#include <heddle/plan/program.hpp>
-#include <heddle/plan/solver/stage_cut.hpp>
-#include <heddle/plan/solver/strategy_graph.hpp>
+#include <heddle/systems/hap/axis_costs.hpp>
+#include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/rhino/impl/axis_problem.hpp>
+#include <heddle/systems/rhino/impl/rhino_price.hpp>
+#include <heddle/systems/rhino/rhino_plan.hpp>
+#include <heddle/systems/rhino/stage_cut.hpp>
+#include <heddle/systems/rhino/strategy_graph.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

@@ -11,7 +11,8 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/plan.hpp>
-#include <heddle/trace/sequence_groups.hpp>
+#include <heddle/systems/flexsp/plan_sequence_groups.hpp>
+#include <heddle/systems/flexsp/sequence_svg.hpp>
 
 #include "support/complaint.hpp"
 
