@@ -17,7 +17,7 @@
 #include <vector>
 
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/near_miss.hpp>
+#include <heddle/core/internal/near_miss.hpp>
 #include <heddle/core/text.hpp>
 
 namespace examples {

@@ -10,7 +10,7 @@
 #include <heddle/memory/arena.hpp>
 #include <heddle/memory/execution_events.hpp>
 #include <heddle/memory/fallback.hpp>
-#include <heddle/memory/impl/message_room.hpp>  // defined by the source of this room
+#include <heddle/memory/internal/message_room.hpp>  // defined by the source of this room
 #include <heddle/memory/ipc_safe.hpp>
 #include <heddle/memory/label.hpp>
 #include <heddle/memory/limit.hpp>

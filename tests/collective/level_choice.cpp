@@ -18,9 +18,9 @@
 #include <mpi.h>
 
 #include <heddle/collective.hpp>
-#include <heddle/collective/impl/instance_in.hpp>
-#include <heddle/collective/impl/merging_in.hpp>
 #include <heddle/collective/impl/timed_calls.hpp>
+#include <heddle/collective/internal/instance_in.hpp>
+#include <heddle/collective/internal/merging_in.hpp>
 #include <heddle/collective/measure_collectives.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/machine/network.hpp>

@@ -23,7 +23,7 @@
 #include <heddle/collective/barrier.hpp>
 #include <heddle/collective/impl/shared_performer.hpp>
 #include <heddle/collective/shared_view.hpp>
-#include <heddle/comm/impl/roll_call.hpp>
+#include <heddle/comm/internal/roll_call.hpp>
 #include <heddle/core/text.hpp>
 
 #include "support/complaint.hpp"

@@ -22,8 +22,8 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/file.hpp>
-#include <heddle/core/impl/locked_file.hpp>
-#include <heddle/core/impl/temporary_file.hpp>
+#include <heddle/core/internal/locked_file.hpp>
+#include <heddle/core/internal/temporary_file.hpp>
 #include <heddle/core/text.hpp>
 
 #include "support/cases.hpp"
@@ -31,7 +31,7 @@
 
 namespace test_locked_file {
 
-std::atomic<int> link_error{0};       // of every link() if it is not 0
+std::atomic<int> link_error{0};        // of every link() if it is not 0
 std::atomic<bool> fails_flock{false};  // the next flock() says that another process has the lock
 
 }  // namespace test_locked_file

@@ -8,7 +8,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <heddle/core/impl/near_miss.hpp>
+#include <heddle/core/internal/near_miss.hpp>
 
 namespace test_near_miss {
 

@@ -19,7 +19,7 @@ status=0
 # Paths as the other checks print them, and nothing that is no warning.
 sed "s#^$PWD/##" "$folder/warnings"
 
-mapfile -t headers < <(find . -name '*.hpp' -not -path '*/impl/*' -printf '%P\n' | LC_ALL=C sort)
+mapfile -t headers < <(find . -name '*.hpp' -not -path '*/impl/*' -not -path '*/internal/*' -printf '%P\n' | LC_ALL=C sort)
 ((${#headers[@]} > 0)) || { echo "no headers in $include"; exit 1; }
 awk '
   FNR == 1 { above = ""; inside = 0 }

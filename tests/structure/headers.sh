@@ -28,8 +28,8 @@ check() {  # check 1|0 (headers or not) files...
     /[ ]$/ { report(FILENAME ":" FNR ": blanks at the end of the line") }
     /TODO|FIXME|XXX/ { report(FILENAME ":" FNR ": unfinished: " $0) }
     headers && /std::(j?thread|async)([^:a-z_]|$)|pthread_create/ &&
-    FILENAME != "core/impl/threads.ipp" {
-      report(FILENAME ":" FNR ": only core/impl/threads.hpp starts threads")
+    FILENAME != "core/internal/threads.ipp" {
+      report(FILENAME ":" FNR ": only core/internal/threads.hpp starts threads")
     }
     FNR == longest + 1 { report(FILENAME ": more than " longest " lines") }
     END { exit bad }

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # SPDX-FileCopyrightText: The Heddle contributors
 
-# layering.sh RULES INCLUDE_DIR: does every header include only what its room may? One line per
-# offence, exit status 1 where there is any. INCLUDE_DIR is the folder named heddle.
+# layering.sh RULES INCLUDE_DIR: does every header include only what its room may, and nothing of another
+# room's impl/? One line per offence, exit status 1 where there is any. INCLUDE_DIR is the folder named heddle.
 set -euo pipefail
 rules=$1
 include=$2
@@ -62,6 +62,8 @@ awk -v rules="$rules" '
       report(place() ": " room " must not include MPI or NCCL (" name ")")
     if (name !~ /^heddle\//) next
     sub(/^heddle\//, "", name)
+    if ((at = index(name, "/impl/")) && index(FILENAME, substr(name, 1, at)) != 1)
+      report(place() ": heddle/" name " is for " substr(name, 1, at - 1) " only; what other rooms use is in internal/")
     other = room_of(name)
     if (!index(name, "/") && (other in top)) {
       if (!above || top[other] > mine)

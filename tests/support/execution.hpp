@@ -17,7 +17,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/execute.hpp>
 #include <heddle/schedule.hpp>
-#include <heddle/schedule/impl/is_tier_move.hpp>
+#include <heddle/schedule/internal/is_tier_move.hpp>
 
 #include "support/interpreter.hpp"
 

@@ -9,7 +9,7 @@
 
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
-#include <heddle/trace/impl/number.hpp>
+#include <heddle/trace/internal/number.hpp>
 #include <heddle/trace/memory_report.hpp>
 
 #include "support/complaint.hpp"

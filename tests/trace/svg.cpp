@@ -19,7 +19,7 @@
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 #include <heddle/trace/impl/labels.hpp>
-#include <heddle/trace/impl/svg_writer.hpp>
+#include <heddle/trace/internal/svg_writer.hpp>
 #include <heddle/trace/named_timeline.hpp>
 #include <heddle/trace/svg.hpp>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <heddle/core/impl/columns.hpp>
+#include <heddle/core/internal/columns.hpp>
 
 namespace tool {
 

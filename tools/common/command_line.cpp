@@ -20,7 +20,7 @@
 #include <variant>
 #include <vector>
 
-#include <heddle/core/impl/near_miss.hpp>
+#include <heddle/core/internal/near_miss.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/version.hpp>
 

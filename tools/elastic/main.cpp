@@ -20,7 +20,7 @@
 #include <vector>
 
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/locked_file.hpp>
+#include <heddle/core/internal/locked_file.hpp>
 #include <heddle/core/text.hpp>
 
 #include "../common/command_line.hpp"

@@ -18,7 +18,7 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/memory/trace/trace.hpp>
-#include <heddle/trace/impl/svg_writer.hpp>
+#include <heddle/trace/internal/svg_writer.hpp>
 
 namespace memory_tool {
 

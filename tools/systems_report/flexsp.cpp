@@ -45,9 +45,7 @@ struct GainRange {
     least = std::min(least, number);
     most = std::max(most, number);
   }
-  [[nodiscard]] std::string to_text() const {
-    return decimals(least, 2) + "-" + decimals(most, 2);
-  }
+  [[nodiscard]] std::string to_text() const { return decimals(least, 2) + "-" + decimals(most, 2); }
 };
 
 /// Three seeds of each distribution, as ratios to our time.

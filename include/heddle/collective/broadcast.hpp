@@ -11,10 +11,10 @@
 #include <mpi.h>
 
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/call_view.hpp>
-#include <heddle/collective/impl/instance_in.hpp>
-#include <heddle/collective/impl/view_ref.hpp>
+#include <heddle/collective/internal/call.hpp>
+#include <heddle/collective/internal/instance_in.hpp>
+#include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/collective/transferable_view.hpp>

@@ -6,8 +6,8 @@
 /// exclusive_scan(): every rank gets the merge of the Views of all lower ranks.
 
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/merging_in.hpp>
 #include <heddle/collective/impl/scan_call.hpp>
+#include <heddle/collective/internal/merging_in.hpp>
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/reduction.hpp>
 #include <heddle/collective/request.hpp>

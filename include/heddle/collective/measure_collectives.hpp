@@ -12,9 +12,9 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/collective/impl/instance_in.hpp>
-#include <heddle/collective/impl/merging_in.hpp>
 #include <heddle/collective/impl/timed_calls.hpp>
+#include <heddle/collective/internal/instance_in.hpp>
+#include <heddle/collective/internal/merging_in.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/link_options.hpp>

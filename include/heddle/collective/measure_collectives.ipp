@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/collective/impl/block_counts.hpp>
-#include <heddle/collective/impl/instance.hpp>
 #include <heddle/collective/impl/timed_calls.hpp>
+#include <heddle/collective/internal/block_counts.hpp>
+#include <heddle/collective/internal/instance.hpp>
 #include <heddle/collective/measure_collectives.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
@@ -24,7 +24,7 @@
 #include <heddle/comm/shared_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>

@@ -16,7 +16,7 @@
 #include <heddle/collective/operations.hpp>
 #include <heddle/collective/reduction.hpp>
 #include <heddle/comm/check.hpp>
-#include <heddle/kernel/impl/walk.hpp>
+#include <heddle/kernel/internal/walk.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {

@@ -7,11 +7,11 @@
 
 #include <memory>
 
-#include <heddle/collective/impl/call.hpp>
-#include <heddle/collective/impl/instance.hpp>
 #include <heddle/collective/impl/perform.hpp>
 #include <heddle/collective/impl/performer.hpp>
 #include <heddle/collective/impl/scheduled_work.hpp>
+#include <heddle/collective/internal/call.hpp>
+#include <heddle/collective/internal/instance.hpp>
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/communicator.hpp>

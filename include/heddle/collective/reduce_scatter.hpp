@@ -14,12 +14,12 @@
 #include <mpi.h>
 
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/call_view.hpp>
-#include <heddle/collective/impl/instance.hpp>
-#include <heddle/collective/impl/merging_in.hpp>
-#include <heddle/collective/impl/view_ref.hpp>
-#include <heddle/collective/impl/views.hpp>
+#include <heddle/collective/internal/call.hpp>
+#include <heddle/collective/internal/instance.hpp>
+#include <heddle/collective/internal/merging_in.hpp>
+#include <heddle/collective/internal/view_ref.hpp>
+#include <heddle/collective/internal/views.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/collective/prepared.hpp>
 #include <heddle/collective/reduction.hpp>

@@ -12,13 +12,13 @@
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
-#include <heddle/collective/impl/instance.hpp>
-#include <heddle/collective/impl/instance_in.hpp>
-#include <heddle/collective/impl/view_ref.hpp>
+#include <heddle/collective/internal/instance.hpp>
+#include <heddle/collective/internal/instance_in.hpp>
+#include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 

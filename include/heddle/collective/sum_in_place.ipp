@@ -13,15 +13,15 @@
 #include <mpi.h>
 
 #include <heddle/collective/impl/call_view.hpp>
-#include <heddle/collective/impl/instance.hpp>
-#include <heddle/collective/impl/view_ref.hpp>
+#include <heddle/collective/internal/instance.hpp>
+#include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/collective/sum_in_place.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>

@@ -18,7 +18,7 @@
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/impl/agreement.hpp>
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>

@@ -27,7 +27,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/transport.hpp>
-#include <heddle/memory/impl/message_room.hpp>
+#include <heddle/memory/internal/message_room.hpp>
 #include <heddle/schedule/list_place.hpp>
 
 namespace heddle::inline v0 {

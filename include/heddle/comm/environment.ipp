@@ -22,7 +22,7 @@
 #include <heddle/comm/environment.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 

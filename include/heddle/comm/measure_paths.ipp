@@ -14,7 +14,7 @@
 
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
-#include <heddle/comm/impl/strided_message.hpp>
+#include <heddle/comm/internal/strided_message.hpp>
 #include <heddle/comm/measure_paths.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>

@@ -23,7 +23,7 @@
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
-#include <heddle/comm/impl/roll_call.hpp>
+#include <heddle/comm/internal/roll_call.hpp>
 #include <heddle/comm/shared_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>

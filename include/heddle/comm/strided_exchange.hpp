@@ -17,7 +17,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/comm/communicator.hpp>
-#include <heddle/comm/impl/strided_message.hpp>
+#include <heddle/comm/internal/strided_message.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
@@ -30,7 +30,7 @@
 #include <heddle/kernel/pack.hpp>
 #include <heddle/layout/path_table.hpp>
 #include <heddle/layout/strided_block.hpp>
-#include <heddle/memory/impl/message_room.hpp>
+#include <heddle/memory/internal/message_room.hpp>
 
 namespace heddle::inline v0 {
 

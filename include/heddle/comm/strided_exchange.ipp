@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <heddle/comm/default_pack_gains.hpp>
-#include <heddle/comm/impl/strided_message.hpp>
+#include <heddle/comm/internal/strided_message.hpp>
 #include <heddle/comm/strided_exchange.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>

@@ -18,7 +18,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/file.hpp>
-#include <heddle/core/impl/temporary_file.hpp>
+#include <heddle/core/internal/temporary_file.hpp>
 #include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0 {

@@ -9,7 +9,7 @@
 #include <concepts>
 #include <utility>
 
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/transport_ref.hpp>
 

@@ -8,7 +8,7 @@
 #include <exception>
 
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/transport_ref.hpp>

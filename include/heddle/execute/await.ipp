@@ -11,8 +11,8 @@
 #include <utility>
 
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/await.hpp>

@@ -13,8 +13,8 @@
 #include <type_traits>
 #include <vector>
 
-#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/transport.hpp>

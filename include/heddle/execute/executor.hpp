@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/program.hpp>

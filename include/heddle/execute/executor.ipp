@@ -17,7 +17,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/await.hpp>
@@ -25,7 +25,7 @@
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/impl/flight.hpp>
 #include <heddle/execute/impl/locate_hang.hpp>
-#include <heddle/execute/impl/program_steps.hpp>
+#include <heddle/execute/internal/program_steps.hpp>
 #include <heddle/execute/transport_ref.hpp>
 
 namespace heddle::inline v0 {

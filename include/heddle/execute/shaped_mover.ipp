@@ -12,7 +12,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/shaped_mover.hpp>
-#include <heddle/machine/impl/expect_link.hpp>
+#include <heddle/machine/internal/expect_link.hpp>
 
 namespace heddle::inline v0 {
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <functional>
 
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/schedule/schedule.hpp>

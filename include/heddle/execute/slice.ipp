@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/impl/slicer.hpp>

@@ -10,7 +10,7 @@
 #include <span>
 #include <string_view>
 
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/schedule/schedule.hpp>

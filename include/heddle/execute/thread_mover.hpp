@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/threads.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/mover.hpp>

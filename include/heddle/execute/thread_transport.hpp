@@ -13,8 +13,8 @@
 #include <optional>
 #include <vector>
 
-#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/shared_blocks.hpp>

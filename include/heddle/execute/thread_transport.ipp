@@ -24,10 +24,10 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/function_ref.hpp>
-#include <heddle/core/impl/ring_queue.hpp>
-#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/function_ref.hpp>
+#include <heddle/core/internal/ring_queue.hpp>
+#include <heddle/core/internal/threads.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/exchange.hpp>

@@ -16,7 +16,7 @@
 #include <heddle/core/file.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/json/impl/document.ipp>
+#include <heddle/json/internal/document.ipp>
 #include <heddle/json/machine.hpp>
 #include <heddle/machine/device.hpp>
 #include <heddle/machine/level.hpp>

@@ -21,7 +21,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/json/impl/document.ipp>
+#include <heddle/json/internal/document.ipp>
 #include <heddle/json/plan.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/sequence_method.hpp>

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include <heddle/core/file.hpp>
-#include <heddle/json/impl/document.ipp>
+#include <heddle/json/internal/document.ipp>
 #include <heddle/json/profile.hpp>
 #include <heddle/plan/profile.hpp>
 

@@ -26,7 +26,7 @@
 
 #include <heddle/kernel/attention_state.hpp>
 #include <heddle/kernel/block_attention.hpp>
-#include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/internal/loops.hpp>
 #include <heddle/kernel/linalg.hpp>
 #include <heddle/kernel/vector_math.hpp>
 #include <heddle/kernel/view.hpp>

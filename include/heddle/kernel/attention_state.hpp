@@ -22,9 +22,9 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/fits.hpp>
+#include <heddle/core/internal/fits.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/internal/loops.hpp>
 #include <heddle/kernel/vector_math.hpp>
 #include <heddle/kernel/view.hpp>
 

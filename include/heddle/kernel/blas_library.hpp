@@ -15,7 +15,7 @@
 #if defined(HEDDLE_HAS_KOKKOSKERNELS)
 #include <KokkosKernels_config.h>
 #endif
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/kernel/view.hpp>

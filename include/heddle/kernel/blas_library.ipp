@@ -18,7 +18,7 @@
 #include <dlfcn.h>
 #endif
 
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/kernel/blas_library.hpp>
 

@@ -31,7 +31,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/kernel/attention_state.hpp>
-#include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/internal/loops.hpp>
 #include <heddle/kernel/linalg.hpp>
 #include <heddle/kernel/vector_math.hpp>
 #include <heddle/kernel/view.hpp>

@@ -12,7 +12,7 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/internal/loops.hpp>
 #include <heddle/kernel/view.hpp>
 
 namespace heddle::inline v0::kernel {

@@ -13,7 +13,7 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/internal/loops.hpp>
 #include <heddle/kernel/vector_math.hpp>
 #include <heddle/kernel/view.hpp>
 

@@ -23,7 +23,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/kernel/blas_library.hpp>
 #include <heddle/kernel/impl/host_exec.hpp>
-#include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/internal/loops.hpp>
 #include <heddle/kernel/team_gemm.hpp>
 #include <heddle/kernel/transpose.hpp>
 #include <heddle/kernel/view.hpp>

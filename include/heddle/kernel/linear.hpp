@@ -12,7 +12,7 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/kernel/impl/host_exec.hpp>
-#include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/internal/loops.hpp>
 #include <heddle/kernel/linalg.hpp>
 #include <heddle/kernel/view.hpp>
 

@@ -18,7 +18,7 @@
 #include <heddle/device/staging.hpp>
 #include <heddle/kernel/impl/sources.hpp>
 #include <heddle/kernel/impl/tiles.hpp>
-#include <heddle/kernel/impl/walk.hpp>
+#include <heddle/kernel/internal/walk.hpp>
 #include <heddle/kernel/view.hpp>
 
 namespace heddle::inline v0::kernel {

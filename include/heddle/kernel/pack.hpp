@@ -17,7 +17,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/core/units.hpp>
-#include <heddle/kernel/impl/walk.hpp>
+#include <heddle/kernel/internal/walk.hpp>
 #include <heddle/kernel/map.hpp>
 #include <heddle/kernel/view.hpp>
 #include <heddle/layout/pack.hpp>

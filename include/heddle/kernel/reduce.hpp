@@ -16,10 +16,10 @@
 
 #include <heddle/device/mirror.hpp>
 #include <heddle/device/staging.hpp>
-#include <heddle/kernel/impl/loops.hpp>
 #include <heddle/kernel/impl/sources.hpp>
 #include <heddle/kernel/impl/tiles.hpp>
-#include <heddle/kernel/impl/walk.hpp>
+#include <heddle/kernel/internal/loops.hpp>
+#include <heddle/kernel/internal/walk.hpp>
 #include <heddle/kernel/view.hpp>
 
 namespace heddle::inline v0::kernel {

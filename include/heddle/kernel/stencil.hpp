@@ -26,7 +26,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/device/staging.hpp>
 #include <heddle/kernel/impl/stencil_kernels.hpp>

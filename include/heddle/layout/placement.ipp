@@ -10,7 +10,7 @@
 #include <ostream>
 #include <variant>
 
-#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/layout/placement.hpp>
 

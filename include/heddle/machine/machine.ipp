@@ -19,7 +19,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/machine/impl/expect_link.hpp>
+#include <heddle/machine/internal/expect_link.hpp>
 #include <heddle/machine/machine.hpp>
 
 namespace heddle::inline v0 {

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/plan/speed_ratios.hpp>

@@ -11,9 +11,9 @@
 #include <exception>
 #include <vector>
 
-#include <heddle/core/impl/function_ref.hpp>
-#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/function_ref.hpp>
+#include <heddle/core/internal/threads.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>

@@ -12,9 +12,9 @@
 #include <set>
 #include <vector>
 
-#include <heddle/core/impl/ring_queue.hpp>
-#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/ring_queue.hpp>
+#include <heddle/core/internal/threads.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/pattern/farm_options.hpp>

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include <heddle/core/impl/locked_file.hpp>
+#include <heddle/core/internal/locked_file.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/sendable.hpp>
 

@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/enumerator.hpp>
-#include <heddle/core/impl/threads.hpp>
+#include <heddle/core/internal/enumerator.hpp>
+#include <heddle/core/internal/threads.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/pattern/fixed_point.hpp>

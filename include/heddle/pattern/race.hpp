@@ -4,8 +4,8 @@
 
 /// @file
 /// race(): independent searches side by side, of which the first result ends all. The walkers are
-/// threads of one process; pattern/rank_race.hpp has the race of ranks. systems/race_prediction/race_prediction.hpp
-/// predicts how much faster a race is than one search.
+/// threads of one process; pattern/rank_race.hpp has the race of ranks. How much faster a race is
+/// than one search predicts systems/race_prediction/race_prediction.hpp.
 
 #include <concepts>
 #include <utility>

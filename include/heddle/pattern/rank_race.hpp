@@ -8,8 +8,8 @@
 #include <concepts>
 #include <exception>
 
-#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/clock.hpp>

@@ -21,8 +21,8 @@
 #include <heddle/core/checkpoint.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/locked_file.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/locked_file.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/exchange.hpp>

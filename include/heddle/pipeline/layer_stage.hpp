@@ -21,7 +21,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/kernel/impl/elements.hpp>
+#include <heddle/kernel/internal/elements.hpp>
 #include <heddle/kernel/view.hpp>
 #include <heddle/pipeline/impl/layer_chain.hpp>
 #include <heddle/pipeline/impl/stage_space.hpp>

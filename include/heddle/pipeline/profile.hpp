@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/runner.hpp>

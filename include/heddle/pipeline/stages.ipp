@@ -19,11 +19,11 @@
 #include <mpi.h>
 
 #include <heddle/comm/device_mesh.hpp>
-#include <heddle/comm/impl/roll_call.hpp>
+#include <heddle/comm/internal/roll_call.hpp>
 #include <heddle/comm/planned_mesh.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>

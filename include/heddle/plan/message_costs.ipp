@@ -11,7 +11,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/message_costs.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
 

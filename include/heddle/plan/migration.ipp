@@ -25,12 +25,12 @@
 #include <heddle/core/units.hpp>
 #include <heddle/layout/index_set.hpp>
 #include <heddle/layout/share.hpp>
-#include <heddle/plan/impl/stage_memory.hpp>
+#include <heddle/plan/internal/stage_memory.hpp>
 #include <heddle/plan/migration.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/cut_in_parts.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>

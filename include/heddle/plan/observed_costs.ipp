@@ -18,7 +18,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/plan/observed_costs.hpp>
 #include <heddle/schedule/action_text.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
 

@@ -18,7 +18,7 @@
 #include <heddle/schedule/order/live_activations.hpp>
 #include <heddle/schedule/order/weave.hpp>
 #include <heddle/schedule/pass/fill_idle_with_weights.hpp>
-#include <heddle/simulate/impl/priced.hpp>
+#include <heddle/simulate/internal/priced.hpp>
 #include <heddle/simulate/simulate.hpp>
 
 namespace heddle::inline v0::plan {

@@ -18,8 +18,8 @@
 
 #include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
@@ -29,13 +29,13 @@
 #include <heddle/plan/impl/problem_sums.hpp>
 #include <heddle/plan/impl/ring_exchange.hpp>
 #include <heddle/plan/impl/stage_exchange.hpp>
-#include <heddle/plan/impl/stage_memory.hpp>
 #include <heddle/plan/impl/traffic_round.hpp>
+#include <heddle/plan/internal/stage_memory.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/schedule/order/live_activations.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/weave.hpp>

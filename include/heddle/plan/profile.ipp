@@ -23,7 +23,7 @@
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/machine/device.hpp>
 #include <heddle/plan/profile.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 
 namespace heddle::inline v0 {
 

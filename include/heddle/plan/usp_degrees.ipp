@@ -21,7 +21,7 @@
 #include <heddle/plan/sequence_choice.hpp>
 #include <heddle/plan/usp_degrees.hpp>
 #include <heddle/schedule/attention/form.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 
 namespace heddle::inline v0::plan {
 

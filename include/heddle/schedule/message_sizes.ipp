@@ -15,7 +15,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/schedule/internal/cut_in_parts.hpp>
 #include <heddle/schedule/message_sizes.hpp>
 #include <heddle/schedule/schedule.hpp>
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <ostream>
 
-#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 
 namespace heddle::inline v0 {
 

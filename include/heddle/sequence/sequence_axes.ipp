@@ -15,7 +15,7 @@
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>

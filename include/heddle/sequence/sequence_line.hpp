@@ -11,7 +11,7 @@
 #include <memory>
 #include <utility>
 
-#include <heddle/collective/impl/instance_in.hpp>
+#include <heddle/collective/internal/instance_in.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/kernel/view.hpp>
@@ -22,7 +22,7 @@
 #include <heddle/sequence/sequence_axes.hpp>
 #include <heddle/sequence/sequence_options.hpp>
 #include <heddle/sequence/sequence_shape.hpp>
-#include <heddle/tensor/impl/exchange_performer.hpp>
+#include <heddle/tensor/internal/exchange_performer.hpp>
 
 namespace heddle::inline v0 {
 

@@ -11,7 +11,7 @@
 #include <ostream>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/fits.hpp>
+#include <heddle/core/internal/fits.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/kernel/attention_state.hpp>

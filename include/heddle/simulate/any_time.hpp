@@ -14,14 +14,14 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/schedule/impl/is_tier_move.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_tier_move.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/impl/any_costs.hpp>
 #include <heddle/simulate/impl/event_engine.hpp>
-#include <heddle/simulate/impl/priced.hpp>
+#include <heddle/simulate/internal/priced.hpp>
 #include <heddle/simulate/sending.hpp>
 #include <heddle/simulate/simulate.hpp>
 

@@ -21,7 +21,7 @@
 #include <heddle/machine/level.hpp>
 #include <heddle/machine/link.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {

@@ -17,11 +17,11 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/collective/impl/joiner.hpp>
+#include <heddle/collective/internal/joiner.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/kernel/adam.hpp>

@@ -7,9 +7,9 @@
 
 #include <optional>
 
-#include <heddle/collective/impl/instance.hpp>
-#include <heddle/collective/impl/meet.hpp>
-#include <heddle/collective/impl/views.hpp>
+#include <heddle/collective/internal/instance.hpp>
+#include <heddle/collective/internal/meet.hpp>
+#include <heddle/collective/internal/views.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
@@ -20,11 +20,11 @@
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/layout/layout.hpp>
 #include <heddle/layout/path_table.hpp>
-#include <heddle/tensor/impl/exchange_handler.hpp>
-#include <heddle/tensor/impl/exchange_performer.hpp>
 #include <heddle/tensor/impl/redistributions.hpp>
 #include <heddle/tensor/impl/same_ranks.hpp>
 #include <heddle/tensor/impl/shard_ref.hpp>
+#include <heddle/tensor/internal/exchange_handler.hpp>
+#include <heddle/tensor/internal/exchange_performer.hpp>
 #include <heddle/tensor/redistribute.hpp>
 
 namespace heddle::inline v0::impl {

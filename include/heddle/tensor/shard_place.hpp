@@ -13,8 +13,8 @@
 
 #include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/layout/parameter_sharding.hpp>

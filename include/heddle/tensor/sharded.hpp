@@ -25,7 +25,7 @@
 #include <heddle/layout/index_set.hpp>
 #include <heddle/layout/layout.hpp>
 #include <heddle/layout/placement.hpp>
-#include <heddle/tensor/impl/merge_by.hpp>
+#include <heddle/tensor/internal/merge_by.hpp>
 
 namespace heddle::inline v0 {
 

@@ -12,13 +12,13 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/collective/all_reduce.hpp>
-#include <heddle/collective/impl/meet.hpp>
+#include <heddle/collective/internal/meet.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/kernel/map.hpp>
 #include <heddle/schedule/redistribution/freshness.hpp>

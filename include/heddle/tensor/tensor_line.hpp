@@ -20,8 +20,8 @@
 #include <heddle/collective/reduce_scatter.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/enumerator.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/kernel/attention.hpp>
 #include <heddle/kernel/view.hpp>

@@ -17,7 +17,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/kernel/cross_entropy.hpp>
-#include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/internal/loops.hpp>
 #include <heddle/kernel/vector_math.hpp>
 #include <heddle/kernel/view.hpp>
 #include <heddle/layout/share.hpp>

@@ -18,7 +18,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/kernel/embedding.hpp>
-#include <heddle/kernel/impl/loops.hpp>
+#include <heddle/kernel/internal/loops.hpp>
 #include <heddle/kernel/view.hpp>
 #include <heddle/layout/share.hpp>
 #include <heddle/tensor/tensor_line.hpp>

@@ -26,7 +26,7 @@
 #include <heddle/core/checksum.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/checkpoint_format.hpp>
+#include <heddle/core/internal/checkpoint_format.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include <heddle/core/impl/locked_file.hpp>
+#include <heddle/core/internal/locked_file.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 

@@ -16,14 +16,14 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/impl/check_spans.hpp>
+#include <heddle/schedule/internal/check_spans.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/any_time.hpp>
 #include <heddle/simulate/simulate.hpp>
 #include <heddle/trace/grid.hpp>
 #include <heddle/trace/impl/labels.hpp>
-#include <heddle/trace/impl/number.hpp>
 #include <heddle/trace/impl/time_strips.hpp>
+#include <heddle/trace/internal/number.hpp>
 
 namespace heddle::inline v0 {
 

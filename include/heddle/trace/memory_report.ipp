@@ -16,10 +16,10 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/impl/check_spans.hpp>
+#include <heddle/schedule/internal/check_spans.hpp>
 #include <heddle/schedule/memory.hpp>
 #include <heddle/trace/impl/labels.hpp>
-#include <heddle/trace/impl/number.hpp>
+#include <heddle/trace/internal/number.hpp>
 #include <heddle/trace/memory_report.hpp>
 
 namespace heddle::inline v0::trace {

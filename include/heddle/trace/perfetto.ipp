@@ -14,7 +14,7 @@
 #include <heddle/core/file.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/random.hpp>
-#include <heddle/schedule/impl/check_spans.hpp>
+#include <heddle/schedule/internal/check_spans.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/trace/impl/trace_events.hpp>
 #include <heddle/trace/perfetto.hpp>

@@ -22,12 +22,12 @@
 #include <heddle/core/units.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/action_text.hpp>
-#include <heddle/schedule/impl/check_spans.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/check_spans.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/timeline.hpp>
-#include <heddle/trace/impl/number.hpp>
+#include <heddle/trace/internal/number.hpp>
 #include <heddle/trace/plan_error.hpp>
 
 namespace heddle::inline v0::trace {

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/schedule/impl/check_spans.hpp>
+#include <heddle/schedule/internal/check_spans.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/trace/impl/labels.hpp>
-#include <heddle/trace/impl/number.hpp>
+#include <heddle/trace/internal/number.hpp>
 #include <heddle/trace/report.hpp>
 
 namespace heddle::inline v0::trace {

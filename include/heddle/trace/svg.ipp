@@ -20,14 +20,14 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/action_text.hpp>
-#include <heddle/schedule/impl/check_spans.hpp>
+#include <heddle/schedule/internal/check_spans.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/trace/impl/guests.hpp>
 #include <heddle/trace/impl/kind_style.hpp>
 #include <heddle/trace/impl/labels.hpp>
 #include <heddle/trace/impl/memory_rows.hpp>
 #include <heddle/trace/impl/shades.hpp>
-#include <heddle/trace/impl/svg_writer.hpp>
+#include <heddle/trace/internal/svg_writer.hpp>
 #include <heddle/trace/named_timeline.hpp>
 #include <heddle/trace/svg.hpp>
 

@@ -24,7 +24,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/machine/join.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/impl/stage_shape.hpp>
+#include <heddle/plan/internal/stage_shape.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/plan.hpp>

@@ -9,7 +9,7 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/collective/impl/instance.hpp>
+#include <heddle/collective/internal/instance.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <string>
 
-#include <heddle/collective/impl/instance.hpp>
-#include <heddle/collective/impl/view_ref.hpp>
+#include <heddle/collective/internal/instance.hpp>
+#include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 

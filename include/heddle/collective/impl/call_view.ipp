@@ -14,11 +14,11 @@
 
 #include <heddle/collective/impl/call_memory.hpp>
 #include <heddle/collective/impl/call_view.hpp>
-#include <heddle/collective/impl/instance.hpp>
 #include <heddle/collective/impl/shared_performer.hpp>
 #include <heddle/collective/impl/shared_views.hpp>
-#include <heddle/collective/impl/view_ref.hpp>
-#include <heddle/collective/impl/views.hpp>
+#include <heddle/collective/internal/instance.hpp>
+#include <heddle/collective/internal/view_ref.hpp>
+#include <heddle/collective/internal/views.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>

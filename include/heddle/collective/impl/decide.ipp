@@ -11,12 +11,12 @@
 #include <vector>
 
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/decide.hpp>
-#include <heddle/collective/impl/instance.hpp>
 #include <heddle/collective/impl/performer.hpp>
 #include <heddle/collective/impl/shared_performer.hpp>
 #include <heddle/collective/impl/shared_views.hpp>
+#include <heddle/collective/internal/call.hpp>
+#include <heddle/collective/internal/instance.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>

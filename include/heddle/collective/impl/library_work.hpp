@@ -9,7 +9,7 @@
 
 #include <mpi.h>
 
-#include <heddle/collective/impl/call.hpp>
+#include <heddle/collective/internal/call.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>

@@ -10,14 +10,14 @@
 
 #include <mpi.h>
 
-#include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/call_view.hpp>
-#include <heddle/collective/impl/instance.hpp>
 #include <heddle/collective/impl/library_work.hpp>
-#include <heddle/collective/impl/meet.hpp>
+#include <heddle/collective/internal/call.hpp>
+#include <heddle/collective/internal/instance.hpp>
+#include <heddle/collective/internal/meet.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
-#include <heddle/comm/impl/roll_call.hpp>
+#include <heddle/comm/internal/roll_call.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 

@@ -7,8 +7,8 @@
 
 #include <memory>
 
-#include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/performer.hpp>
+#include <heddle/collective/internal/call.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/core/linkage.hpp>
 

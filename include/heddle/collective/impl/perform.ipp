@@ -9,20 +9,20 @@
 #include <string>
 #include <utility>
 
-#include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/decide.hpp>
-#include <heddle/collective/impl/instance.hpp>
 #include <heddle/collective/impl/library_work.hpp>
-#include <heddle/collective/impl/meet.hpp>
 #include <heddle/collective/impl/perform.hpp>
 #include <heddle/collective/impl/performer.hpp>
 #include <heddle/collective/impl/scheduled_work.hpp>
+#include <heddle/collective/internal/call.hpp>
+#include <heddle/collective/internal/instance.hpp>
+#include <heddle/collective/internal/meet.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/device_path.hpp>
-#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/execute_options.hpp>

@@ -18,13 +18,13 @@
 #include <mpi.h>
 
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/instance.hpp>
+#include <heddle/collective/internal/instance.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/device_path.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/codec.hpp>
-#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/execute_options.hpp>

@@ -12,11 +12,11 @@
 
 #include <mpi.h>
 
-#include <heddle/collective/impl/instance.hpp>
 #include <heddle/collective/impl/performer.hpp>
+#include <heddle/collective/internal/instance.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/mpi_transport.hpp>
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/execute_options.hpp>

@@ -12,9 +12,9 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/collective/impl/instance.hpp>
-#include <heddle/collective/impl/lane_shift.hpp>
 #include <heddle/collective/impl/performer.hpp>
+#include <heddle/collective/internal/instance.hpp>
+#include <heddle/collective/internal/lane_shift.hpp>
 #include <heddle/comm/device_transport.hpp>
 #include <heddle/comm/gpu_aware.hpp>
 #include <heddle/comm/mpi_transport.hpp>
@@ -22,7 +22,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/slice.hpp>
-#include <heddle/memory/impl/message_room.hpp>
+#include <heddle/memory/internal/message_room.hpp>
 #include <heddle/memory/space.hpp>
 #include <heddle/schedule/schedule.hpp>
 

@@ -9,8 +9,8 @@
 
 #include <mpi.h>
 
-#include <heddle/collective/impl/call.hpp>
-#include <heddle/collective/impl/view_ref.hpp>
+#include <heddle/collective/internal/call.hpp>
+#include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
 

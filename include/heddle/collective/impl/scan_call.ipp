@@ -10,11 +10,11 @@
 
 #include <mpi.h>
 
-#include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/call_view.hpp>
-#include <heddle/collective/impl/instance.hpp>
 #include <heddle/collective/impl/scan_call.hpp>
-#include <heddle/collective/impl/view_ref.hpp>
+#include <heddle/collective/internal/call.hpp>
+#include <heddle/collective/internal/instance.hpp>
+#include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>

@@ -11,11 +11,11 @@
 #include <optional>
 #include <string>
 
-#include <heddle/collective/impl/call.hpp>
-#include <heddle/collective/impl/instance.hpp>
 #include <heddle/collective/impl/performer.hpp>
+#include <heddle/collective/internal/call.hpp>
+#include <heddle/collective/internal/instance.hpp>
 #include <heddle/collective/request.hpp>
-#include <heddle/core/impl/threads.hpp>
+#include <heddle/core/internal/threads.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/task.hpp>

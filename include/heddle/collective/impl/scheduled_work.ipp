@@ -13,14 +13,14 @@
 
 #include <mpi.h>
 
-#include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/call_view.hpp>
 #include <heddle/collective/impl/decide.hpp>
-#include <heddle/collective/impl/instance.hpp>
-#include <heddle/collective/impl/meet.hpp>
 #include <heddle/collective/impl/performer.hpp>
 #include <heddle/collective/impl/scheduled_work.hpp>
 #include <heddle/collective/impl/shared_performer.hpp>
+#include <heddle/collective/internal/call.hpp>
+#include <heddle/collective/internal/instance.hpp>
+#include <heddle/collective/internal/meet.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>

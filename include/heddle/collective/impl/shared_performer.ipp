@@ -20,8 +20,8 @@
 #include <heddle/collective/impl/shared_views.hpp>
 #include <heddle/comm/shared_transport.hpp>
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/function_ref.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/shared_blocks.hpp>

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/block_counts.hpp>
-#include <heddle/collective/impl/instance.hpp>
+#include <heddle/collective/internal/block_counts.hpp>
+#include <heddle/collective/internal/instance.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>

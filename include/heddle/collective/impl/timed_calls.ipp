@@ -21,11 +21,11 @@
 #include <heddle/collective/barrier.hpp>
 #include <heddle/collective/broadcast.hpp>
 #include <heddle/collective/gather.hpp>
-#include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/perform.hpp>
 #include <heddle/collective/impl/performer.hpp>
 #include <heddle/collective/impl/scan_call.hpp>
 #include <heddle/collective/impl/timed_calls.hpp>
+#include <heddle/collective/internal/call.hpp>
 #include <heddle/collective/reduce.hpp>
 #include <heddle/collective/reduce_scatter.hpp>
 #include <heddle/collective/scatter.hpp>

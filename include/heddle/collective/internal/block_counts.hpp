@@ -66,5 +66,5 @@ class BlockCounts {
 }  // namespace heddle::inline v0
 
 #if HEDDLE_DEFINES_COLLECTIVE
-#include <heddle/collective/impl/block_counts.ipp>
+#include <heddle/collective/internal/block_counts.ipp>
 #endif

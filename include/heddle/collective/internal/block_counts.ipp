@@ -11,7 +11,7 @@
 #include <numeric>
 #include <vector>
 
-#include <heddle/collective/impl/block_counts.hpp>
+#include <heddle/collective/internal/block_counts.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>

@@ -13,9 +13,9 @@
 #include <mpi.h>
 
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/block_counts.hpp>
 #include <heddle/collective/impl/call_view.hpp>
-#include <heddle/collective/impl/instance.hpp>
+#include <heddle/collective/internal/block_counts.hpp>
+#include <heddle/collective/internal/instance.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
@@ -172,5 +172,5 @@ class BlocksCall : public Call {
 }  // namespace heddle::inline v0
 
 #if HEDDLE_DEFINES_COLLECTIVE
-#include <heddle/collective/impl/call.ipp>
+#include <heddle/collective/internal/call.ipp>
 #endif

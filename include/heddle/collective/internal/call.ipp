@@ -14,15 +14,15 @@
 #include <mpi.h>
 
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/block_counts.hpp>
-#include <heddle/collective/impl/call.hpp>
 #include <heddle/collective/impl/call_view.hpp>
 #include <heddle/collective/impl/copy_past_caches.hpp>
 #include <heddle/collective/impl/decide.hpp>
-#include <heddle/collective/impl/instance.hpp>
 #include <heddle/collective/impl/perform.hpp>
 #include <heddle/collective/impl/performer.hpp>
-#include <heddle/collective/impl/view_ref.hpp>
+#include <heddle/collective/internal/block_counts.hpp>
+#include <heddle/collective/internal/call.hpp>
+#include <heddle/collective/internal/instance.hpp>
+#include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>

@@ -16,7 +16,7 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/memory/impl/message_room.hpp>
+#include <heddle/memory/internal/message_room.hpp>
 
 namespace heddle::inline v0 {
 
@@ -111,5 +111,5 @@ class Instance {
 }  // namespace heddle::inline v0
 
 #if HEDDLE_DEFINES_COLLECTIVE
-#include <heddle/collective/impl/instance.ipp>
+#include <heddle/collective/internal/instance.ipp>
 #endif

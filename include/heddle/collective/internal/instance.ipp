@@ -5,7 +5,7 @@
 /// @file
 /// Definitions of instance.hpp.
 
-#include <heddle/collective/impl/instance.hpp>
+#include <heddle/collective/internal/instance.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/task.hpp>

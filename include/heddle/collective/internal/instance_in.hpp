@@ -20,9 +20,9 @@
 #include <heddle/collective/cast.hpp>
 #include <heddle/collective/impl/call_memory.hpp>
 #include <heddle/collective/impl/copy_past_caches.hpp>
-#include <heddle/collective/impl/instance.hpp>
 #include <heddle/collective/impl/join_to.hpp>
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/collective/internal/instance.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/device/done_at_once.hpp>
@@ -31,7 +31,7 @@
 #include <heddle/kernel/pack.hpp>
 #include <heddle/kernel/view.hpp>
 #include <heddle/layout/strided_block.hpp>
-#include <heddle/memory/impl/message_room.hpp>
+#include <heddle/memory/internal/message_room.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {

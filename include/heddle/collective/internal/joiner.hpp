@@ -6,7 +6,7 @@
 /// Joiner: the handler of a Schedule whose combines merge elements by a reduction.
 
 #include <heddle/collective/impl/join_to.hpp>
-#include <heddle/collective/impl/merging_in.hpp>
+#include <heddle/collective/internal/merging_in.hpp>
 #include <heddle/collective/reduction.hpp>
 #include <heddle/execute/task.hpp>
 

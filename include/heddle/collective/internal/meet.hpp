@@ -13,7 +13,7 @@
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/execute_options.hpp>
@@ -43,5 +43,5 @@ void meet(const Call& call);
 }  // namespace heddle::inline v0
 
 #if HEDDLE_DEFINES_COLLECTIVE
-#include <heddle/collective/impl/meet.ipp>
+#include <heddle/collective/internal/meet.ipp>
 #endif

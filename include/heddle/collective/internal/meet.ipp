@@ -9,15 +9,15 @@
 
 #include <mpi.h>
 
-#include <heddle/collective/impl/call.hpp>
-#include <heddle/collective/impl/meet.hpp>
 #include <heddle/collective/impl/performer.hpp>
+#include <heddle/collective/internal/call.hpp>
+#include <heddle/collective/internal/meet.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
-#include <heddle/comm/impl/roll_call.hpp>
+#include <heddle/comm/internal/roll_call.hpp>
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>

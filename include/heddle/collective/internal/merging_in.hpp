@@ -15,16 +15,16 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/collective/impl/instance.hpp>
-#include <heddle/collective/impl/instance_in.hpp>
 #include <heddle/collective/impl/join_to.hpp>
+#include <heddle/collective/internal/instance.hpp>
+#include <heddle/collective/internal/instance_in.hpp>
 #include <heddle/collective/mpi_operation.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/collective/reduction.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/cast.hpp>
 #include <heddle/execute/task.hpp>
-#include <heddle/kernel/impl/walk.hpp>
+#include <heddle/kernel/internal/walk.hpp>
 #include <heddle/kernel/view.hpp>
 
 namespace heddle::inline v0 {
@@ -150,7 +150,7 @@ void MergingIn<Exec, MemorySpace, T, R>::identity(std::byte* element) const {
   HEDDLE_MERGING(Extern, std::int64_t, Max)
 
 #if HEDDLE_DEFINES_COLLECTIVE
-#include <heddle/collective/impl/merging_in.ipp>
+#include <heddle/collective/internal/merging_in.ipp>
 #else
 HEDDLE_MERGINGS(extern)
 #endif

@@ -6,8 +6,8 @@
 /// Instantiations of InstanceIn and MergingIn for the host, which a header-only program makes
 /// itself.
 
-#include <heddle/collective/impl/instance_in.hpp>
-#include <heddle/collective/impl/merging_in.hpp>
+#include <heddle/collective/internal/instance_in.hpp>
+#include <heddle/collective/internal/merging_in.hpp>
 #include <heddle/core/linkage.hpp>
 
 #if !HEDDLE_FULL_HEADER_ONLY

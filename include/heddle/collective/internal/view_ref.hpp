@@ -94,5 +94,5 @@ void expect_size(const char* where, const char* name, const ViewRef& view, std::
 }  // namespace heddle::inline v0
 
 #if HEDDLE_DEFINES_COLLECTIVE
-#include <heddle/collective/impl/view_ref.ipp>
+#include <heddle/collective/internal/view_ref.ipp>
 #endif

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-#include <heddle/collective/impl/view_ref.hpp>
+#include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>

@@ -9,7 +9,7 @@
 #include <functional>
 #include <type_traits>
 
-#include <heddle/collective/impl/view_ref.hpp>
+#include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {

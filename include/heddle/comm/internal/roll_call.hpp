@@ -57,5 +57,5 @@ class RollCall {
 }  // namespace heddle::inline v0
 
 #if HEDDLE_DEFINES_COMM
-#include <heddle/comm/impl/roll_call.ipp>
+#include <heddle/comm/internal/roll_call.ipp>
 #endif

@@ -14,7 +14,7 @@
 #include <mpi.h>
 
 #include <heddle/comm/communicator.hpp>
-#include <heddle/comm/impl/roll_call.hpp>
+#include <heddle/comm/internal/roll_call.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
@@ -81,8 +81,7 @@ HEDDLE_FULL_INLINE communication_error RollCall::stuck(std::string where,
   return communication_error(
       {std::move(where),
        silent.empty() ? slow : "stuck: " + does_not(silent, "take part in the call"),
-       late ? text("watchdog after ", options.watchdog, " s") : "watchdog of another rank",
-       fix});
+       late ? text("watchdog after ", options.watchdog, " s") : "watchdog of another rank", fix});
 }
 
 }  // namespace heddle::inline v0::impl

@@ -23,7 +23,7 @@
 #include <heddle/kernel/view.hpp>
 #include <heddle/layout/path_table.hpp>
 #include <heddle/layout/strided_block.hpp>
-#include <heddle/memory/impl/message_room.hpp>
+#include <heddle/memory/internal/message_room.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -126,5 +126,5 @@ template <class Memory>
 }  // namespace heddle::inline v0::impl
 
 #if HEDDLE_DEFINES_COMM
-#include <heddle/comm/impl/strided_message.ipp>
+#include <heddle/comm/internal/strided_message.ipp>
 #endif

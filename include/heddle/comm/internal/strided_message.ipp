@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <heddle/comm/block_datatype.hpp>
-#include <heddle/comm/impl/strided_message.hpp>
+#include <heddle/comm/internal/strided_message.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
@@ -21,7 +21,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/layout/path_table.hpp>
 #include <heddle/layout/strided_block.hpp>
-#include <heddle/memory/impl/message_room.hpp>
+#include <heddle/memory/internal/message_room.hpp>
 
 namespace heddle::inline v0::impl {
 

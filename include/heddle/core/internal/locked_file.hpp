@@ -59,5 +59,5 @@ class PathLock {
 }  // namespace heddle::inline v0::impl
 
 #if HEDDLE_DEFINES_CORE
-#include <heddle/core/impl/locked_file.ipp>
+#include <heddle/core/internal/locked_file.ipp>
 #endif

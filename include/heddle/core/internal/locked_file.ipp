@@ -16,8 +16,8 @@
 #include <utility>
 
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/locked_file.hpp>
-#include <heddle/core/impl/temporary_file.hpp>
+#include <heddle/core/internal/locked_file.hpp>
+#include <heddle/core/internal/temporary_file.hpp>
 #include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0::impl {

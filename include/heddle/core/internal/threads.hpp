@@ -43,5 +43,5 @@ class Threads {
 }  // namespace heddle::inline v0::impl
 
 #if HEDDLE_DEFINES_CORE
-#include <heddle/core/impl/threads.ipp>
+#include <heddle/core/internal/threads.ipp>
 #endif

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/threads.hpp>
+#include <heddle/core/internal/threads.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 

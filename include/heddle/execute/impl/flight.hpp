@@ -17,7 +17,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/execute_options.hpp>
-#include <heddle/execute/impl/program_steps.hpp>
+#include <heddle/execute/internal/program_steps.hpp>
 #include <heddle/execute/mover.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/transport_ref.hpp>

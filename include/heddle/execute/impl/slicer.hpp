@@ -21,7 +21,7 @@
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/impl/is_tier_move.hpp>
+#include <heddle/schedule/internal/is_tier_move.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::impl {
@@ -246,11 +246,10 @@ class Slicer {
     const Action& action = schedule[id];
     const bool moves = does == Step::Does::send || does == Step::Does::receive;
     const bool awaited = does == Step::Does::run && !m_awaited.empty() && m_awaited[+id];
-    m_program.steps.push_back({id, does,
-                               does == Step::Does::run ? 0 : m_port_of[2 * +action.queue + end],
-                               awaited ? m_ordinal[+id][0] : 0,
-                               static_cast<std::uint32_t>(m_program.waits.size()),
-                               static_cast<std::uint32_t>(m_program.uses.size())});
+    m_program.steps.push_back(
+        {id, does, does == Step::Does::run ? 0 : m_port_of[2 * +action.queue + end],
+         awaited ? m_ordinal[+id][0] : 0, static_cast<std::uint32_t>(m_program.waits.size()),
+         static_cast<std::uint32_t>(m_program.uses.size())});
     for (const After& after : schedule.after(id))
       if (!moves || after.mine == end) wait(id, after, false);
     for (const Carried& edge : edges)
@@ -283,8 +282,7 @@ class Slicer {
                                static_cast<std::uint32_t>(m_program.uses.size())});
     const auto mine = [&](const After& after) {
       const Queue& queue = m_program.schedule[m_program.schedule[ActionId{after.action}].queue];
-      return posted(after.action) &&
-             place(queue, queue.local() ? 0 : after.end) == m_program.rank;
+      return posted(after.action) && place(queue, queue.local() ? 0 : after.end) == m_program.rank;
     };
     for (const After& after : m_program.schedule.after(id))
       if (mine(after)) wait(id, after, false);

@@ -64,5 +64,5 @@ void expect_mover_lanes(const Program& program, const MoverRef& mover);
 }  // namespace heddle::inline v0::impl
 
 #if HEDDLE_DEFINES_EXECUTE
-#include <heddle/execute/impl/program_steps.ipp>
+#include <heddle/execute/internal/program_steps.ipp>
 #endif

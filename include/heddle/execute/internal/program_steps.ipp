@@ -17,7 +17,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/await.hpp>
-#include <heddle/execute/impl/program_steps.hpp>
+#include <heddle/execute/internal/program_steps.hpp>
 #include <heddle/execute/mover.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/schedule/action_text.hpp>

@@ -30,7 +30,7 @@
 #include <heddle/core/checksum.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/near_miss.hpp>
+#include <heddle/core/internal/near_miss.hpp>
 #include <heddle/core/text.hpp>
 
 namespace heddle::inline v0::json::impl {

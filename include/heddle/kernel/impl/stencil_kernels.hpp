@@ -14,8 +14,8 @@
 #include <heddle/device/staging.hpp>
 #include <heddle/kernel/impl/stencil_plan.hpp>
 #include <heddle/kernel/impl/tiles.hpp>
-#include <heddle/kernel/impl/walk.hpp>
 #include <heddle/kernel/impl/window.hpp>
+#include <heddle/kernel/internal/walk.hpp>
 #include <heddle/kernel/view.hpp>
 
 namespace heddle::inline v0::kernel::impl {

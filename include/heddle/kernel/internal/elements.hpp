@@ -47,7 +47,7 @@ void add_elements(const Exec& exec, const T* from, T* sum, std::size_t count) {
 }  // namespace heddle::inline v0::kernel::impl
 
 #if HEDDLE_DEFINES_KERNEL
-#include <heddle/kernel/impl/elements.ipp>
+#include <heddle/kernel/internal/elements.ipp>
 #else
 namespace heddle::inline v0::kernel::impl {
 extern template void copy_elements(const HostExec&, const float*, float*, std::size_t);

@@ -8,7 +8,7 @@
 #include <cstddef>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/kernel/impl/elements.hpp>
+#include <heddle/kernel/internal/elements.hpp>
 
 namespace heddle::inline v0::kernel::impl {
 

@@ -114,5 +114,5 @@ template <class First, class... Others>
 }  // namespace heddle::inline v0::kernel::impl
 
 #if HEDDLE_DEFINES_KERNEL
-#include <heddle/kernel/impl/walk.ipp>
+#include <heddle/kernel/internal/walk.ipp>
 #endif

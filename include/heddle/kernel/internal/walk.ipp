@@ -13,7 +13,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/kernel/impl/walk.hpp>
+#include <heddle/kernel/internal/walk.hpp>
 
 namespace heddle::inline v0::kernel::impl {
 

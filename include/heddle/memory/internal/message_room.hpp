@@ -37,5 +37,5 @@ template <class MemorySpace>
 #if HEDDLE_DEFINES_MEMORY || defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP) || \
     defined(KOKKOS_ENABLE_SYCL) || defined(KOKKOS_ENABLE_OPENACC) ||                      \
     defined(KOKKOS_ENABLE_OPENMPTARGET) || defined(KOKKOS_ENABLE_NEXTSILICON)
-#include <heddle/memory/impl/message_room.ipp>
+#include <heddle/memory/internal/message_room.ipp>
 #endif

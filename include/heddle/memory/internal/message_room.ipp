@@ -12,7 +12,7 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/memory/impl/message_room.hpp>
+#include <heddle/memory/internal/message_room.hpp>
 #include <heddle/memory/message_memory.hpp>
 
 namespace heddle::inline v0::memory::impl {

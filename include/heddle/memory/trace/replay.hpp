@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/memory/impl/mutex.hpp>

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include <heddle/core/impl/ring_queue.hpp>
+#include <heddle/core/internal/ring_queue.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/sendable.hpp>
 #include <heddle/pattern/farm_decider.hpp>

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <memory>
 
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0 {

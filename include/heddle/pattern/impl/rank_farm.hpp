@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/core/impl/ring_queue.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/ring_queue.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/exchange.hpp>

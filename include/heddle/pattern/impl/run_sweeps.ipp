@@ -8,8 +8,8 @@
 #include <barrier>
 #include <cstddef>
 
-#include <heddle/core/impl/function_ref.hpp>
-#include <heddle/core/impl/threads.hpp>
+#include <heddle/core/internal/function_ref.hpp>
+#include <heddle/core/internal/threads.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/pattern/impl/run_sweeps.hpp>
 

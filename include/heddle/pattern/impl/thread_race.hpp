@@ -5,7 +5,7 @@
 /// @file
 /// The race of threads, compiled once for all searches.
 
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/pattern/walker.hpp>
 

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/enumerator.hpp>
-#include <heddle/core/impl/function_ref.hpp>
-#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/enumerator.hpp>
+#include <heddle/core/internal/function_ref.hpp>
+#include <heddle/core/internal/threads.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>

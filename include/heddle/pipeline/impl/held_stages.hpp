@@ -15,7 +15,7 @@
 
 #include <heddle/comm/planned_mesh.hpp>
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/exchange.hpp>

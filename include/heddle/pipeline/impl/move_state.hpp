@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/executor.hpp>

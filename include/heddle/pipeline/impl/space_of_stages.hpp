@@ -15,7 +15,7 @@
 
 #include <heddle/collective/cast.hpp>
 #include <heddle/collective/combine.hpp>
-#include <heddle/collective/impl/joiner.hpp>
+#include <heddle/collective/internal/joiner.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/collective/sum_in_place.hpp>
 #include <heddle/core/error.hpp>

@@ -11,7 +11,7 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/task.hpp>

@@ -8,7 +8,7 @@
 #include <exception>
 #include <string>
 
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/transport_ref.hpp>

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/function_ref.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/exchange.hpp>

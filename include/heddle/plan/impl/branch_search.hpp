@@ -18,7 +18,7 @@
 #include <heddle/schedule/order/weave.hpp>
 #include <heddle/schedule/output_sizes.hpp>
 #include <heddle/schedule/schedule.hpp>
-#include <heddle/simulate/impl/priced.hpp>
+#include <heddle/simulate/internal/priced.hpp>
 #include <heddle/simulate/simulate.hpp>
 
 namespace heddle::inline v0::plan::impl {

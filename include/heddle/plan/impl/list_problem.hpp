@@ -18,7 +18,7 @@
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
-#include <heddle/simulate/impl/priced.hpp>
+#include <heddle/simulate/internal/priced.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

@@ -9,8 +9,8 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/plan/impl/list_problem.hpp>
-#include <heddle/schedule/order/impl/divided_orders.hpp>
-#include <heddle/schedule/order/impl/progress.hpp>
+#include <heddle/schedule/order/internal/divided_orders.hpp>
+#include <heddle/schedule/order/internal/progress.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/stage_levels.hpp>
 

@@ -18,10 +18,10 @@
 #include <heddle/machine/level.hpp>
 #include <heddle/machine/link.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/impl/sites.hpp>
+#include <heddle/plan/internal/sites.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

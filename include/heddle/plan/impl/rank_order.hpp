@@ -27,7 +27,7 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/impl/ring_exchange.hpp>
-#include <heddle/plan/impl/sites.hpp>
+#include <heddle/plan/internal/sites.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/plan.hpp>

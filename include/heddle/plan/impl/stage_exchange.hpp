@@ -16,8 +16,8 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/impl/ring_exchange.hpp>
 #include <heddle/plan/impl/shard_lines.hpp>
-#include <heddle/plan/impl/stage_memory.hpp>
 #include <heddle/plan/impl/traffic_round.hpp>
+#include <heddle/plan/internal/stage_memory.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/plan.hpp>

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <heddle/plan/impl/split_items.hpp>
-#include <heddle/schedule/generator/impl/v_table.hpp>
+#include <heddle/schedule/generator/internal/v_table.hpp>
 #include <heddle/schedule/generator/v_shape.hpp>
 #include <heddle/schedule/order/orders.hpp>
 

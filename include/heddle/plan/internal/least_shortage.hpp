@@ -15,7 +15,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/impl/sites.hpp>
+#include <heddle/plan/internal/sites.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/schedule/plan.hpp>
 

@@ -27,9 +27,9 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/impl/layer_time_sums.hpp>
 #include <heddle/plan/impl/sample_shares.hpp>
-#include <heddle/plan/impl/sites.hpp>
-#include <heddle/plan/impl/stage_memory.hpp>
 #include <heddle/plan/impl/traffic_round.hpp>
+#include <heddle/plan/internal/sites.hpp>
+#include <heddle/plan/internal/stage_memory.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>

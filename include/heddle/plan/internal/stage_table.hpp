@@ -132,5 +132,5 @@ class PlanTracker {
 }  // namespace heddle::inline v0::plan::impl
 
 #if HEDDLE_DEFINES_PLAN
-#include <heddle/plan/impl/stage_table.ipp>
+#include <heddle/plan/internal/stage_table.ipp>
 #endif

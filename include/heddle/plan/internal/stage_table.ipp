@@ -16,7 +16,7 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/impl/stage_table.hpp>
+#include <heddle/plan/internal/stage_table.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
 #include <heddle/schedule/order/live_activations.hpp>
 

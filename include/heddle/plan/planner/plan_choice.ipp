@@ -36,7 +36,7 @@
 #include <heddle/plan/profile.hpp>
 #include <heddle/plan/solver/compositions.hpp>
 #include <heddle/plan/solver/min_max_partition.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/schedule/monitor.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/schedule.hpp>

@@ -22,9 +22,9 @@
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/impl/ring_exchange.hpp>
-#include <heddle/plan/impl/sites.hpp>
-#include <heddle/plan/impl/stage_shape.hpp>
-#include <heddle/plan/impl/stage_table.hpp>
+#include <heddle/plan/internal/sites.hpp>
+#include <heddle/plan/internal/stage_shape.hpp>
+#include <heddle/plan/internal/stage_table.hpp>
 #include <heddle/plan/planner/replicas.hpp>
 #include <heddle/schedule/plan.hpp>
 

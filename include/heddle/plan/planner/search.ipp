@@ -15,8 +15,8 @@
 #include <vector>
 
 #include <heddle/core/error.hpp>
-#include <heddle/core/impl/columns.hpp>
-#include <heddle/core/impl/near_miss.hpp>
+#include <heddle/core/internal/columns.hpp>
+#include <heddle/core/internal/near_miss.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>

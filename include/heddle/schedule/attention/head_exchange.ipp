@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/fits.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/fits.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/layout/index_set.hpp>

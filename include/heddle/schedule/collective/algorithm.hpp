@@ -10,7 +10,7 @@
 #include <iosfwd>
 #include <string_view>
 
-#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0::schedule {

@@ -15,7 +15,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/collective/rounds.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/schedule/internal/cut_in_parts.hpp>
 
 namespace heddle::inline v0::schedule {
 

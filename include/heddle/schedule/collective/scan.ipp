@@ -14,7 +14,7 @@
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/collective/scan.hpp>
 #include <heddle/schedule/collective/team.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/schedule/internal/cut_in_parts.hpp>
 
 namespace heddle::inline v0::schedule {
 

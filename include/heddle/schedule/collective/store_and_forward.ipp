@@ -15,7 +15,7 @@
 #include <heddle/schedule/collective/impl/binomial_edges.hpp>
 #include <heddle/schedule/collective/store_and_forward.hpp>
 #include <heddle/schedule/collective/team.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/schedule/internal/cut_in_parts.hpp>
 
 namespace heddle::inline v0::schedule {
 

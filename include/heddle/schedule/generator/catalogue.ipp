@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/near_miss.hpp>
+#include <heddle/core/internal/near_miss.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>

@@ -19,8 +19,8 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/generator/prefetch_window.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
 #include <heddle/schedule/impl/window_slots.hpp>
+#include <heddle/schedule/internal/cut_in_parts.hpp>
 #include <heddle/schedule/stage_storage.hpp>
 
 namespace heddle::inline v0::schedule {

@@ -15,7 +15,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/generator/impl/pipeline_shape.hpp>
-#include <heddle/schedule/generator/impl/v_table.hpp>
+#include <heddle/schedule/generator/internal/v_table.hpp>
 #include <heddle/schedule/generator/v_shape.hpp>
 #include <heddle/schedule/order/live_activations.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>

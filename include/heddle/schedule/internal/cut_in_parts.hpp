@@ -26,5 +26,5 @@ void cut_in_parts(Buffer& buffer, std::vector<Bytes> sizes, bool bound = true);
 }  // namespace heddle::inline v0::impl
 
 #if HEDDLE_DEFINES_SCHEDULE
-#include <heddle/schedule/impl/cut_in_parts.ipp>
+#include <heddle/schedule/internal/cut_in_parts.ipp>
 #endif

@@ -18,7 +18,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/schedule/action.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/schedule/internal/cut_in_parts.hpp>
 
 namespace heddle::inline v0::impl {
 

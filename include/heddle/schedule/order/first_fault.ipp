@@ -13,9 +13,9 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/order/fault.hpp>
 #include <heddle/schedule/order/first_fault.hpp>
-#include <heddle/schedule/order/impl/divided_orders.hpp>
 #include <heddle/schedule/order/impl/fault_finder.hpp>
 #include <heddle/schedule/order/impl/marked_grid.hpp>
+#include <heddle/schedule/order/internal/divided_orders.hpp>
 #include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0 {

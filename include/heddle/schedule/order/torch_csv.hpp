@@ -19,7 +19,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/action_text.hpp>
-#include <heddle/schedule/impl/check_spans.hpp>
+#include <heddle/schedule/internal/check_spans.hpp>
 #include <heddle/schedule/order/lowered_orders.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>

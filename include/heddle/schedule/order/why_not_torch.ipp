@@ -12,7 +12,7 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/order/impl/progress.hpp>
+#include <heddle/schedule/order/internal/progress.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/why_not_torch.hpp>
 

@@ -15,7 +15,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/order/impl/divided_orders.hpp>
+#include <heddle/schedule/order/internal/divided_orders.hpp>
 #include <heddle/schedule/pass/divide_stages.hpp>
 
 namespace heddle::inline v0::schedule {

@@ -16,11 +16,11 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/schedule/order/blocked_order.hpp>
 #include <heddle/schedule/order/fault.hpp>
-#include <heddle/schedule/order/impl/divided_orders.hpp>
-#include <heddle/schedule/order/impl/progress.hpp>
+#include <heddle/schedule/order/internal/divided_orders.hpp>
+#include <heddle/schedule/order/internal/progress.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
 #include <heddle/schedule/pass/fill_idle_with_weights.hpp>

@@ -14,8 +14,8 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/order/first_fault.hpp>
-#include <heddle/schedule/order/impl/divided_orders.hpp>
-#include <heddle/schedule/order/impl/progress.hpp>
+#include <heddle/schedule/order/internal/divided_orders.hpp>
+#include <heddle/schedule/order/internal/progress.hpp>
 #include <heddle/schedule/pass/fuse.hpp>
 
 namespace heddle::inline v0::schedule {

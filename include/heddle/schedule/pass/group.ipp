@@ -10,7 +10,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/order/impl/divided_orders.hpp>
+#include <heddle/schedule/order/internal/divided_orders.hpp>
 #include <heddle/schedule/pass/group.hpp>
 
 namespace heddle::inline v0::schedule {

@@ -13,7 +13,7 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/impl/check_spans.hpp>
+#include <heddle/schedule/internal/check_spans.hpp>
 #include <heddle/schedule/pass/in_time_order.hpp>
 
 namespace heddle::inline v0::schedule {

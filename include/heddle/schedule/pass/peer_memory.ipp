@@ -16,8 +16,8 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
 #include <heddle/schedule/impl/window_slots.hpp>
+#include <heddle/schedule/internal/cut_in_parts.hpp>
 #include <heddle/schedule/pass/peer_memory.hpp>
 #include <heddle/schedule/stage_storage.hpp>
 

@@ -17,7 +17,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/schedule/internal/cut_in_parts.hpp>
 #include <heddle/schedule/pass/expand.hpp>
 #include <heddle/schedule/pass/shard_updates.hpp>
 

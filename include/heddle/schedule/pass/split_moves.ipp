@@ -14,7 +14,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/schedule/internal/cut_in_parts.hpp>
 #include <heddle/schedule/pass/split_moves.hpp>
 
 namespace heddle::inline v0::schedule {

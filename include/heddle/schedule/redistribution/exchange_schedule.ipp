@@ -19,7 +19,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/schedule/internal/cut_in_parts.hpp>
 #include <heddle/schedule/redistribution/exchange_schedule.hpp>
 
 namespace heddle::inline v0::schedule {

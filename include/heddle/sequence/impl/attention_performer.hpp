@@ -17,7 +17,7 @@
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
 
-#include <heddle/collective/impl/joiner.hpp>
+#include <heddle/collective/internal/joiner.hpp>
 #include <heddle/comm/device_transport.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/index.hpp>
@@ -35,7 +35,7 @@
 #include <heddle/schedule/attention/form.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/sequence_method.hpp>
-#include <heddle/tensor/impl/merge_by.hpp>
+#include <heddle/tensor/internal/merge_by.hpp>
 
 namespace heddle::inline v0::impl {
 

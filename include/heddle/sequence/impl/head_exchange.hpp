@@ -20,7 +20,7 @@
 #include <heddle/kernel/attention_state.hpp>
 #include <heddle/schedule/attention/head_exchange.hpp>
 #include <heddle/schedule/redistribution/block_exchange.hpp>
-#include <heddle/tensor/impl/exchange_performer.hpp>
+#include <heddle/tensor/internal/exchange_performer.hpp>
 
 namespace heddle::inline v0::impl {
 

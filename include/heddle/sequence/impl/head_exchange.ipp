@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include <heddle/collective/impl/instance.hpp>
+#include <heddle/collective/internal/instance.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/abort_on_error.hpp>
@@ -22,8 +22,8 @@
 #include <heddle/schedule/redistribution/exchange_schedule.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/sequence/impl/head_exchange.hpp>
-#include <heddle/tensor/impl/exchange_handler.hpp>
-#include <heddle/tensor/impl/exchange_performer.hpp>
+#include <heddle/tensor/internal/exchange_handler.hpp>
+#include <heddle/tensor/internal/exchange_performer.hpp>
 
 namespace heddle::inline v0::impl {
 

@@ -14,7 +14,7 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
-#include <heddle/simulate/impl/priced.hpp>
+#include <heddle/simulate/internal/priced.hpp>
 
 namespace heddle::inline v0::impl {
 

@@ -15,11 +15,11 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/schedule/impl/is_tier_move.hpp>
+#include <heddle/schedule/internal/is_tier_move.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/impl/any_costs.hpp>
-#include <heddle/simulate/impl/priced.hpp>
+#include <heddle/simulate/internal/priced.hpp>
 #include <heddle/simulate/sending.hpp>
 
 namespace heddle::inline v0::impl {

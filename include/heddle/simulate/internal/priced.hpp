@@ -13,7 +13,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/machine/level.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
 
@@ -81,5 +81,5 @@ template <Costs C>
 }  // namespace heddle::inline v0::impl
 
 #if HEDDLE_DEFINES_SIMULATE
-#include <heddle/simulate/impl/priced.ipp>
+#include <heddle/simulate/internal/priced.ipp>
 #endif

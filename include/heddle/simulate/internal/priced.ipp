@@ -10,7 +10,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/schedule.hpp>
-#include <heddle/simulate/impl/priced.hpp>
+#include <heddle/simulate/internal/priced.hpp>
 
 namespace heddle::inline v0::impl {
 

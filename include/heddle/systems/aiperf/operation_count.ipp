@@ -16,9 +16,9 @@
 #include <variant>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/aiperf/operation_count.hpp>
 
 namespace heddle::inline v0::plan {

@@ -25,10 +25,10 @@
 #include <heddle/core/text.hpp>
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/impl/stage_table.hpp>
+#include <heddle/plan/internal/stage_table.hpp>
 #include <heddle/plan/solver/compositions.hpp>
 #include <heddle/plan/solver/min_max_partition.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/dapple/dapple.hpp>
 #include <heddle/systems/dapple/impl/edge_prices.hpp>
 

@@ -17,7 +17,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/dsp/switches.hpp>
 
 namespace heddle::inline v0::plan {

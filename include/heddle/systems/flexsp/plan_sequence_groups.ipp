@@ -22,7 +22,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/flexsp/impl/sequence_packing.hpp>
 #include <heddle/systems/flexsp/plan_sequence_groups.hpp>
 

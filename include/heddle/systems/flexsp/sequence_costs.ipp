@@ -19,7 +19,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/flexsp/sequence_costs.hpp>
 
 namespace heddle::inline v0::plan {

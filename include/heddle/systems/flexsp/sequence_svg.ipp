@@ -18,11 +18,11 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/flexsp/plan_sequence_groups.hpp>
 #include <heddle/systems/flexsp/sequence_svg.hpp>
-#include <heddle/trace/impl/number.hpp>
-#include <heddle/trace/impl/svg_writer.hpp>
+#include <heddle/trace/internal/number.hpp>
+#include <heddle/trace/internal/svg_writer.hpp>
 
 namespace heddle::inline v0::trace {
 

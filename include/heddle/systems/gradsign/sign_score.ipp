@@ -13,8 +13,8 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/block_counts.hpp>
-#include <heddle/collective/impl/merging_in.hpp>
+#include <heddle/collective/internal/block_counts.hpp>
+#include <heddle/collective/internal/merging_in.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/collective/reduce_scatter.hpp>
 #include <heddle/collective/sum_in_place.hpp>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/layout/share.hpp>
 #include <heddle/systems/graph_load_balance/frontier_balance.hpp>

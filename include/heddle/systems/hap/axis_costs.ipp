@@ -16,9 +16,9 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/hap/axis_costs.hpp>
-#include <heddle/systems/hap/impl/byte_times.hpp>
+#include <heddle/systems/hap/internal/byte_times.hpp>
 #include <heddle/systems/hap/sharded_program.hpp>
 
 namespace heddle::inline v0::plan {

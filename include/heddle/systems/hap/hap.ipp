@@ -18,10 +18,10 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/hap/hap.hpp>
 #include <heddle/systems/hap/impl/hap_search.ipp>
 #include <heddle/systems/hap/impl/shard_prices.ipp>

@@ -18,7 +18,7 @@
 #include <heddle/core/file.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/json/impl/document.ipp>
+#include <heddle/json/internal/document.ipp>
 #include <heddle/systems/hap/program.hpp>
 #include <heddle/systems/hap/program_file.hpp>
 

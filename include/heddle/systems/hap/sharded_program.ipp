@@ -17,10 +17,10 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/hap/impl/shard_checker.ipp>
 #include <heddle/systems/hap/program.hpp>
 #include <heddle/systems/hap/sharded_program.hpp>

@@ -9,9 +9,9 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/call.hpp>
-#include <heddle/collective/impl/instance_in.hpp>
-#include <heddle/collective/impl/view_ref.hpp>
+#include <heddle/collective/internal/call.hpp>
+#include <heddle/collective/internal/instance_in.hpp>
+#include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/kernel/linalg.hpp>

@@ -9,10 +9,10 @@
 
 #include <heddle/collective/all_gather.hpp>
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/block_counts.hpp>
-#include <heddle/collective/impl/call.hpp>
-#include <heddle/collective/impl/view_ref.hpp>
-#include <heddle/collective/impl/views.hpp>
+#include <heddle/collective/internal/block_counts.hpp>
+#include <heddle/collective/internal/call.hpp>
+#include <heddle/collective/internal/view_ref.hpp>
+#include <heddle/collective/internal/views.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>

@@ -16,7 +16,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/plan/found_plan.hpp>
-#include <heddle/plan/impl/least_shortage.hpp>
+#include <heddle/plan/internal/least_shortage.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/systems/hgtrainer/hgtrainer.hpp>

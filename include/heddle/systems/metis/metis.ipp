@@ -27,9 +27,9 @@
 #include <heddle/core/units.hpp>
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/plan/found_plan.hpp>
-#include <heddle/plan/impl/least_shortage.hpp>
-#include <heddle/plan/impl/sites.hpp>
-#include <heddle/plan/impl/stage_shape.hpp>
+#include <heddle/plan/internal/least_shortage.hpp>
+#include <heddle/plan/internal/sites.hpp>
+#include <heddle/plan/internal/stage_shape.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/systems/metis/impl/layer_balance.hpp>

@@ -19,8 +19,8 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/cut_in_parts.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/schedule/samples_of.hpp>
 #include <heddle/systems/nanoflow/nano_batches.hpp>
 

@@ -35,7 +35,7 @@ struct IslandOptions {
 
 /// The work of an island in a call of serve().
 struct IslandCounts {
-  std::uint64_t programs = 0;      ///< programs with calls; only rank 0 counts them
+  std::uint64_t programs = 0;  ///< programs with calls; only rank 0 counts them
   /// Dispatch messages of these programs to all ranks; only rank 0 counts them.
   std::uint64_t dispatches = 0;
   std::uint64_t posted_early = 0;  ///< transfers whose receives this rank posted ahead of its calls

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/enumerator.hpp>
+#include <heddle/core/internal/enumerator.hpp>
 
 namespace heddle::inline v0 {
 

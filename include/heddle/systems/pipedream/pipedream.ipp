@@ -21,7 +21,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/impl/stage_table.hpp>
+#include <heddle/plan/internal/stage_table.hpp>
 #include <heddle/systems/pipedream/pipedream.hpp>
 
 namespace heddle::inline v0::plan {

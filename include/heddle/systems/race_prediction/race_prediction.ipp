@@ -13,7 +13,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/race_prediction/race_prediction.hpp>
 
 namespace heddle::inline v0::plan {

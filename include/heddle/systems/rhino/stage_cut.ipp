@@ -17,7 +17,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/plan/solver/integer_program.hpp>
 #include <heddle/plan/solver/linear_program.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/rhino/stage_cut.hpp>
 
 namespace heddle::inline v0::plan {

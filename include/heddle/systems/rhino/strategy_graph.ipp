@@ -19,7 +19,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/plan/solver/linear_program.hpp>
-#include <heddle/schedule/impl/is_time.hpp>
+#include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/rhino/impl/strategy_program.hpp>
 #include <heddle/systems/rhino/strategy_graph.hpp>
 

@@ -12,12 +12,12 @@
 #include <utility>
 
 #include <heddle/comm/device_transport.hpp>
-#include <heddle/comm/impl/strided_message.hpp>
+#include <heddle/comm/internal/strided_message.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/transport.hpp>
-#include <heddle/tensor/impl/exchange_performer.hpp>
+#include <heddle/tensor/internal/exchange_performer.hpp>
 
 namespace heddle::inline v0::impl {
 

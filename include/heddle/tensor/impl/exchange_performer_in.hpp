@@ -12,18 +12,18 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/comm/impl/strided_message.hpp>
+#include <heddle/comm/internal/strided_message.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/slice.hpp>
 #include <heddle/layout/path_table.hpp>
-#include <heddle/memory/impl/message_room.hpp>
+#include <heddle/memory/internal/message_room.hpp>
 #include <heddle/schedule/redistribution/block_exchange.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/tensor/impl/box_transport.hpp>
-#include <heddle/tensor/impl/exchange_performer.hpp>
+#include <heddle/tensor/internal/exchange_performer.hpp>
 
 namespace heddle::inline v0::impl {
 

@@ -11,11 +11,11 @@
 #include <string>
 #include <utility>
 
-#include <heddle/collective/impl/instance.hpp>
-#include <heddle/collective/impl/meet.hpp>
+#include <heddle/collective/internal/instance.hpp>
+#include <heddle/collective/internal/meet.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
-#include <heddle/comm/impl/strided_message.hpp>
+#include <heddle/comm/internal/strided_message.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>
@@ -27,11 +27,11 @@
 #include <heddle/schedule/redistribution/freshness.hpp>
 #include <heddle/schedule/redistribution/halo_exchange.hpp>
 #include <heddle/schedule/schedule.hpp>
-#include <heddle/tensor/impl/exchange_handler.hpp>
-#include <heddle/tensor/impl/exchange_performer.hpp>
 #include <heddle/tensor/impl/halo_exchange.hpp>
 #include <heddle/tensor/impl/same_ranks.hpp>
 #include <heddle/tensor/impl/shard_ref.hpp>
+#include <heddle/tensor/internal/exchange_handler.hpp>
+#include <heddle/tensor/internal/exchange_performer.hpp>
 #include <heddle/tensor/sharded.hpp>
 
 namespace heddle::inline v0::impl {

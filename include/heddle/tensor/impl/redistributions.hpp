@@ -15,8 +15,8 @@
 
 #include <mpi.h>
 
-#include <heddle/collective/impl/instance.hpp>
-#include <heddle/comm/impl/strided_message.hpp>
+#include <heddle/collective/internal/instance.hpp>
+#include <heddle/comm/internal/strided_message.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/abort_on_error.hpp>
@@ -24,8 +24,8 @@
 #include <heddle/layout/path_table.hpp>
 #include <heddle/schedule/redistribution/exchange_schedule.hpp>
 #include <heddle/schedule/redistribution/redistribution.hpp>
-#include <heddle/tensor/impl/exchange_performer.hpp>
 #include <heddle/tensor/impl/shard_ref.hpp>
+#include <heddle/tensor/internal/exchange_performer.hpp>
 
 namespace heddle::inline v0::impl {
 

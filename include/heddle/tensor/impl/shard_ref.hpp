@@ -11,14 +11,14 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/collective/impl/instance_in.hpp>
-#include <heddle/collective/impl/merging_in.hpp>
-#include <heddle/collective/impl/view_ref.hpp>
+#include <heddle/collective/internal/instance_in.hpp>
+#include <heddle/collective/internal/merging_in.hpp>
+#include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/layout/placement.hpp>
-#include <heddle/tensor/impl/exchange_performer.hpp>
-#include <heddle/tensor/impl/merge_by.hpp>
+#include <heddle/tensor/internal/exchange_performer.hpp>
+#include <heddle/tensor/internal/merge_by.hpp>
 #include <heddle/tensor/sharded.hpp>
 
 namespace heddle::inline v0::impl {

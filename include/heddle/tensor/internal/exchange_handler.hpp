@@ -46,5 +46,5 @@ class ExchangeHandler {
 }  // namespace heddle::inline v0
 
 #if HEDDLE_DEFINES_TENSOR
-#include <heddle/tensor/impl/exchange_handler.ipp>
+#include <heddle/tensor/internal/exchange_handler.ipp>
 #endif

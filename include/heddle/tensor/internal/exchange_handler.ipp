@@ -7,16 +7,16 @@
 
 #include <cstddef>
 
-#include <heddle/collective/impl/instance.hpp>
-#include <heddle/comm/impl/strided_message.hpp>
+#include <heddle/collective/internal/instance.hpp>
+#include <heddle/comm/internal/strided_message.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/layout/strided_block.hpp>
 #include <heddle/schedule/redistribution/block_exchange.hpp>
 #include <heddle/schedule/schedule.hpp>
-#include <heddle/tensor/impl/exchange_handler.hpp>
-#include <heddle/tensor/impl/exchange_performer.hpp>
+#include <heddle/tensor/internal/exchange_handler.hpp>
+#include <heddle/tensor/internal/exchange_performer.hpp>
 
 namespace heddle::inline v0::impl {
 

@@ -13,7 +13,7 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/comm/impl/strided_message.hpp>
+#include <heddle/comm/internal/strided_message.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/task.hpp>
@@ -84,5 +84,5 @@ inline constexpr ExchangeSpace exchange_space{
 #if HEDDLE_DEFINES_TENSOR || defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP) || \
     defined(KOKKOS_ENABLE_SYCL) || defined(KOKKOS_ENABLE_OPENACC) ||                      \
     defined(KOKKOS_ENABLE_OPENMPTARGET) || defined(KOKKOS_ENABLE_NEXTSILICON)
-#include <heddle/tensor/impl/exchange_performer.ipp>
+#include <heddle/tensor/internal/exchange_performer.ipp>
 #endif

@@ -16,8 +16,8 @@
 #include <heddle/layout/path_table.hpp>
 #include <heddle/schedule/redistribution/block_exchange.hpp>
 #include <heddle/schedule/schedule.hpp>
-#include <heddle/tensor/impl/exchange_performer.hpp>
 #include <heddle/tensor/impl/exchange_performer_in.hpp>
+#include <heddle/tensor/internal/exchange_performer.hpp>
 
 namespace heddle::inline v0::impl {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include <heddle/trace/impl/number.hpp>
+#include <heddle/trace/internal/number.hpp>
 
 namespace heddle::inline v0::trace::impl {
 

@@ -14,8 +14,8 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/memory.hpp>
-#include <heddle/trace/impl/number.hpp>
-#include <heddle/trace/impl/svg_writer.hpp>
+#include <heddle/trace/internal/number.hpp>
+#include <heddle/trace/internal/svg_writer.hpp>
 
 namespace heddle::inline v0::trace::impl {
 

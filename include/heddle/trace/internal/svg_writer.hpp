@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include <heddle/trace/impl/number.hpp>
+#include <heddle/trace/internal/number.hpp>
 
 namespace heddle::inline v0::trace::impl {
 

@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-#include <heddle/core/impl/threads.hpp>
+#include <heddle/core/internal/threads.hpp>
 #include <heddle/core/relax.hpp>
 
 namespace heddle::inline v0::emulated::impl {

@@ -14,7 +14,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/order/fault.hpp>
 #include <heddle/schedule/order/impl/csv_reader.hpp>
-#include <heddle/schedule/order/impl/progress.hpp>
+#include <heddle/schedule/order/internal/progress.hpp>
 #include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0::schedule::impl {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/order/impl/progress.hpp>
+#include <heddle/schedule/order/internal/progress.hpp>
 #include <heddle/schedule/order/lowered_orders.hpp>
 #include <heddle/schedule/order/orders.hpp>
 

@@ -18,9 +18,9 @@
 #include <heddle/core/units.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
-#include <heddle/schedule/order/impl/divided_orders.hpp>
+#include <heddle/schedule/internal/cut_in_parts.hpp>
 #include <heddle/schedule/order/impl/woven_stages.hpp>
+#include <heddle/schedule/order/internal/divided_orders.hpp>
 #include <heddle/schedule/order/stage_shares.hpp>
 
 namespace heddle::inline v0::impl {

@@ -16,11 +16,11 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/order/impl/divided_orders.hpp>
 #include <heddle/schedule/order/impl/fault_finder.hpp>
 #include <heddle/schedule/order/impl/item_buffers.hpp>
-#include <heddle/schedule/order/impl/progress.hpp>
 #include <heddle/schedule/order/impl/woven_stages.hpp>
+#include <heddle/schedule/order/internal/divided_orders.hpp>
+#include <heddle/schedule/order/internal/progress.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
 #include <heddle/schedule/order/stage_shares.hpp>

@@ -15,8 +15,8 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/action.hpp>
-#include <heddle/schedule/order/impl/progress.hpp>
 #include <heddle/schedule/order/impl/weight_versions.hpp>
+#include <heddle/schedule/order/internal/progress.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
 

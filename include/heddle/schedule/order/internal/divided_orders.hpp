@@ -98,5 +98,5 @@ class DividedOrders {
 }  // namespace heddle::inline v0::impl
 
 #if HEDDLE_DEFINES_SCHEDULE
-#include <heddle/schedule/order/impl/divided_orders.ipp>
+#include <heddle/schedule/order/internal/divided_orders.ipp>
 #endif

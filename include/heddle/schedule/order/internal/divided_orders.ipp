@@ -15,8 +15,8 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/order/impl/divided_orders.hpp>
-#include <heddle/schedule/order/impl/progress.hpp>
+#include <heddle/schedule/order/internal/divided_orders.hpp>
+#include <heddle/schedule/order/internal/progress.hpp>
 
 namespace heddle::inline v0::impl {
 

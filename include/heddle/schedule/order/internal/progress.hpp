@@ -180,5 +180,5 @@ class Progress {
 }  // namespace heddle::inline v0::impl
 
 #if HEDDLE_DEFINES_SCHEDULE
-#include <heddle/schedule/order/impl/progress.ipp>
+#include <heddle/schedule/order/internal/progress.ipp>
 #endif

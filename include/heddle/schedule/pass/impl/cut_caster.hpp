@@ -16,7 +16,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/schedule/internal/cut_in_parts.hpp>
 #include <heddle/schedule/message_sizes.hpp>
 
 namespace heddle::inline v0::impl {

@@ -13,7 +13,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/impl/stage_table.hpp>
+#include <heddle/plan/internal/stage_table.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 

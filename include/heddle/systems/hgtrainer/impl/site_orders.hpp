@@ -17,8 +17,8 @@
 
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/plan/impl/sites.hpp>
-#include <heddle/plan/impl/stage_shape.hpp>
+#include <heddle/plan/internal/sites.hpp>
+#include <heddle/plan/internal/stage_shape.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 

@@ -23,9 +23,9 @@
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/machine/level.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/impl/sites.hpp>
-#include <heddle/plan/impl/stage_memory.hpp>
-#include <heddle/plan/impl/stage_shape.hpp>
+#include <heddle/plan/internal/sites.hpp>
+#include <heddle/plan/internal/stage_memory.hpp>
+#include <heddle/plan/internal/stage_shape.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/systems/hgtrainer/impl/site_orders.hpp>

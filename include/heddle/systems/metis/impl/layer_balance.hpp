@@ -16,7 +16,7 @@
 
 #include <heddle/core/units.hpp>
 #include <heddle/layout/layer_range.hpp>
-#include <heddle/plan/impl/stage_shape.hpp>
+#include <heddle/plan/internal/stage_shape.hpp>
 
 namespace heddle::inline v0::plan::impl {
 

@@ -16,7 +16,7 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/core/version.hpp>
-#include <heddle/execute/impl/program_steps.hpp>
+#include <heddle/execute/internal/program_steps.hpp>
 #include <heddle/execute/program.hpp>
 #include <heddle/execute/slice.hpp>
 #include <heddle/schedule/action.hpp>

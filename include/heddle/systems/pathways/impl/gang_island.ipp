@@ -21,8 +21,8 @@
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
-#include <heddle/core/impl/enumerator.hpp>
-#include <heddle/core/impl/threads.hpp>
+#include <heddle/core/internal/enumerator.hpp>
+#include <heddle/core/internal/threads.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/abort_on_error.hpp>

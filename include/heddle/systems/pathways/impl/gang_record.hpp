@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/impl/cut_in_parts.hpp>
+#include <heddle/schedule/internal/cut_in_parts.hpp>
 #include <heddle/systems/pathways/impl/gang_transfer.hpp>
 #include <heddle/systems/pathways/impl/gang_value.hpp>
 

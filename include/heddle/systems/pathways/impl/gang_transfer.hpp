@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/collective/impl/lane_shift.hpp>
+#include <heddle/collective/internal/lane_shift.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/slice.hpp>

@@ -17,8 +17,8 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/collective/impl/joiner.hpp>
-#include <heddle/collective/impl/views.hpp>
+#include <heddle/collective/internal/joiner.hpp>
+#include <heddle/collective/internal/views.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
@@ -28,7 +28,7 @@
 #include <heddle/kernel/view.hpp>
 #include <heddle/layout/layout.hpp>
 #include <heddle/schedule/redistribution/block_exchange.hpp>
-#include <heddle/tensor/impl/merge_by.hpp>
+#include <heddle/tensor/internal/merge_by.hpp>
 #include <heddle/tensor/sharded.hpp>
 
 namespace heddle::inline v0::impl {

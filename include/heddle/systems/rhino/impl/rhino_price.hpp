@@ -17,7 +17,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/systems/hap/axis_costs.hpp>
-#include <heddle/systems/hap/impl/byte_times.hpp>
+#include <heddle/systems/hap/internal/byte_times.hpp>
 #include <heddle/systems/hap/program.hpp>
 #include <heddle/systems/hap/sharded_program.hpp>
 #include <heddle/systems/rhino/impl/axis_problem.hpp>
