@@ -33,6 +33,7 @@
 #include <heddle/systems/hap/factored_gradient.hpp>
 #include <heddle/systems/hap/hap.hpp>
 #include <heddle/systems/hap/program.hpp>
+#include <heddle/systems/hap/reverse_program.hpp>
 #include <heddle/systems/hap/shard_ratios.hpp>
 #include <heddle/systems/hap/sharded_program.hpp>
 #include <heddle/systems/hap/transformer_program.hpp>

@@ -22,6 +22,7 @@
 #include <heddle/schedule/redistribution.hpp>
 #include <heddle/simulate.hpp>
 #include <heddle/systems/lpd/group_decoding.hpp>
+#include <heddle/systems/multiverse/fork_join.hpp>
 #include <heddle/systems/multiverse/forked_text.hpp>
 #include <heddle/systems/pim_gpt/bank_gemv.hpp>
 

@@ -9,6 +9,7 @@
 
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
+#include <heddle/systems/multiverse/fork_join.hpp>
 #include <heddle/systems/multiverse/forked_text.hpp>
 
 #include "rational.hpp"

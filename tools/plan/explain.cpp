@@ -18,6 +18,7 @@
 #include <heddle/systems/hap/hap.hpp>
 #include <heddle/systems/hap/program.hpp>
 #include <heddle/systems/hap/program_file.hpp>
+#include <heddle/systems/hap/reverse_program.hpp>
 #include <heddle/systems/hap/shard_ratios.hpp>
 #include <heddle/systems/hap/sharded_program.hpp>
 #include <heddle/systems/hap/transformer_program.hpp>

@@ -17,6 +17,7 @@
 #include <heddle/simulate.hpp>
 #include <heddle/systems/flexsp/plan_sequence_groups.hpp>
 #include <heddle/systems/flexsp/sequence_costs.hpp>
+#include <heddle/systems/flexsp/sequence_svg.hpp>
 #include <heddle/trace.hpp>
 
 #include "commands.hpp"

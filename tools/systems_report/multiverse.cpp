@@ -18,6 +18,7 @@
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 #include <heddle/simulate/any_time.hpp>
+#include <heddle/systems/multiverse/fork_join.hpp>
 #include <heddle/systems/multiverse/forked_text.hpp>
 
 #include "comparison.hpp"
