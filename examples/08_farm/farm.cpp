@@ -17,7 +17,7 @@
 
 #include <heddle/core.hpp>
 #include <heddle/pattern.hpp>
-#include <heddle/systems/aiperf/farm_forecast.hpp>
+#include <heddle/pattern/farm_forecast.hpp>
 
 namespace hd = heddle;
 

@@ -9,6 +9,7 @@
 #include <heddle/pattern/equations.hpp>
 #include <heddle/pattern/farm.hpp>
 #include <heddle/pattern/farm_decider.hpp>
+#include <heddle/pattern/farm_forecast.hpp>
 #include <heddle/pattern/farm_journal.hpp>
 #include <heddle/pattern/farm_options.hpp>
 #include <heddle/pattern/farm_outcome.hpp>

@@ -8,4 +8,5 @@
 #include <heddle/simulate/attention_costs.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/sending.hpp>
+#include <heddle/simulate/share_costs.hpp>
 #include <heddle/simulate/simulate.hpp>

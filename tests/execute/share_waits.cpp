@@ -19,7 +19,7 @@
 #include <heddle/execute.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
-#include <heddle/systems/nanoflow/share_costs.hpp>
+#include <heddle/simulate/share_costs.hpp>
 
 #include "support/rounds.hpp"
 

@@ -21,7 +21,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/execute/thread_transport.hpp>
 #include <heddle/pattern.hpp>
-#include <heddle/systems/aiperf/farm_forecast.hpp>
+#include <heddle/pattern/farm_forecast.hpp>
 #include <heddle/systems/aiperf/farm_search.hpp>
 #include <heddle/systems/parallel_prompt/prompt_schema.hpp>
 #include <heddle/systems/parscale/parallel_streams.hpp>

@@ -18,7 +18,7 @@
 
 #include <heddle/core.hpp>
 #include <heddle/pattern.hpp>
-#include <heddle/systems/aiperf/farm_forecast.hpp>
+#include <heddle/pattern/farm_forecast.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"

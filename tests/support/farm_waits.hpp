@@ -16,8 +16,8 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/pattern/farm_decider.hpp>
+#include <heddle/pattern/farm_forecast.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
-#include <heddle/systems/aiperf/farm_forecast.hpp>
 
 namespace heddle::test {
 

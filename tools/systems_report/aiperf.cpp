@@ -15,7 +15,7 @@
 
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/systems/aiperf/farm_forecast.hpp>
+#include <heddle/pattern/farm_forecast.hpp>
 #include <heddle/systems/aiperf/farm_search.hpp>
 #include <heddle/systems/aiperf/operation_count.hpp>
 

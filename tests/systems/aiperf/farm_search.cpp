@@ -20,7 +20,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/random.hpp>
-#include <heddle/systems/aiperf/farm_forecast.hpp>
+#include <heddle/pattern/farm_forecast.hpp>
 #include <heddle/systems/aiperf/farm_search.hpp>
 
 #include "support/complaint.hpp"

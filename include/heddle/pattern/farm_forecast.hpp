@@ -44,6 +44,6 @@ struct FarmForecast {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_SYSTEMS
-#include <heddle/systems/aiperf/farm_forecast.ipp>
+#if HEDDLE_DEFINES_PATTERN
+#include <heddle/pattern/farm_forecast.ipp>
 #endif

@@ -15,7 +15,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/systems/aiperf/farm_forecast.hpp>
+#include <heddle/pattern/farm_forecast.hpp>
 
 namespace heddle::inline v0 {
 

@@ -15,7 +15,7 @@
 #include <heddle/schedule.hpp>
 #include <heddle/simulate.hpp>
 #include <heddle/simulate/any_time.hpp>
-#include <heddle/systems/nanoflow/share_costs.hpp>
+#include <heddle/simulate/share_costs.hpp>
 
 #include "support/complaint.hpp"
 #include "support/rational.hpp"
