@@ -92,7 +92,7 @@ inline Log run_on_threads(const Schedule& schedule, Storage& storage, std::size_
   Storage serial(schedule, std::byte{0x5a});
   Storage parallel(schedule, std::byte{0xa5});
   Log expected = interpret(schedule, serial, steps);
-  const std::vector<bool> lanes = impl::mover_lanes(schedule);
+  const std::vector<bool> lanes = heddle::impl::mover_lanes(schedule);
   if (mover_of)
     std::erase_if(expected, [&](const auto& entry) {
       return lanes[+schedule[ActionId{entry.first.second}].queue];
