@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # SPDX-FileCopyrightText: The Heddle contributors
 
-# awk -v table=docs|readme -f verdict.awk -f tables.awk bars.csv results.csv [readme.csv] DOCUMENT:
-# prints DOCUMENT with the lines between its markers made anew from the results. The markers are
+# awk -f verdict.awk -f tables.awk bars.csv results.csv DOCUMENT: prints DOCUMENT with the lines between its markers made anew from the results. The markers are
 #   <!-- results: begin --> and <!-- results: end -->
 
 function number_of(key, row) {
@@ -11,16 +10,10 @@ function number_of(key, row) {
 function judged(key, row) {
   return verdict(value[key, row], low[key, row], high[key, row], comparison[key], threshold[key])
 }
-# The newest result of `key`, the last line of those of one day; 0 if there is none.
-function newest(key,   row, found) {
-  for (row = 1; row <= rows[key]; ++row)
-    if (!found || date[key, row] >= date[key, found]) found = row
-  return found
-}
 function unit_of(key) { return unit[key] == "x" || unit[key] == "of_1" ? "" : " " unit[key] }
 
 # Every result, in the order of the bars.
-function print_docs(   i, key, row, place, last) {
+function print_results(   i, key, row, place, last) {
   print "| line | median (interval) | bar | verdict | machine, date |"
   print "|---|---|---|---|---|"
   for (i = 1; i <= bars; ++i) {
@@ -33,28 +26,6 @@ function print_docs(   i, key, row, place, last) {
     }
   }
 }
-# The newest results of the bars that each row names.
-function print_readme(   i, parts, part, key, row, measured, limits, verdicts, each, same, comma) {
-  print "| | measured | bar | verdict |"
-  print "|---|---|---|---|"
-  for (i = 1; i <= labels; ++i) {
-    parts = split(label[i], part, ";")
-    measured = limits = verdicts = comma = ""
-    same = 1
-    for (key = 2; key <= parts; ++key) {
-      row = newest(part[key])
-      if (!(part[key] in comparison)) { print "tables: no bar " part[key] > "/dev/stderr"; failed = 1 }
-      each[key] = row ? judged(part[key], row) : "not measured"
-      measured = measured comma (row ? number_of(part[key], row) unit_of(part[key]) : "not measured")
-      limits = limits comma comparison[part[key]] " " threshold[part[key]]
-      verdicts = verdicts comma each[key]
-      same = same && each[key] == each[2]
-      comma = ", "
-    }
-    printf "| %s | %s | %s | %s |\n", part[1], measured, limits, same ? each[2] : verdicts
-  }
-}
-
 FNR == 1 { ++file; split("", columns) }
 FILENAME ~ /bars\.csv$/ {
   split($0, columns, ",")
@@ -73,11 +44,10 @@ FILENAME ~ /results\.csv$/ {
   machine[key, row] = columns[6]; date[key, row] = columns[7]
   next
 }
-FILENAME ~ /readme\.csv$/ { if ($0 !~ /^#/) label[++labels] = $0; next }
 /^<!-- results: begin/ {
   print
   print ""
-  if (table == "docs") print_docs(); else print_readme()
+  print_results()
   print ""
   inside = found = 1
   next

@@ -24,7 +24,7 @@ menu = [
     ("explorer.html", "Explorer"),
     ("docs/systems.html", "Systems"),
     ("docs/benchmarks.html", "Benchmarks"),
-    ("decisions.html", "Decisions"),
+    ("docs/decisions/README.html", "Decisions"),
     ("rooms.html", "API"),
 ]
 has_explorer = (site / "explorer.html").exists()
@@ -192,18 +192,12 @@ def unlink():
             (site / "api" / name).write_text(changed)
 
 
-pages = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "packaging/README.md"]
-pages += sorted(str(p.relative_to(root)) for p in (root / "docs").glob("*.md"))
-decisions = sorted(str(p.relative_to(root)) for p in (root / "docs/decisions").glob("*.md"))
-for source in pages + decisions:
+pages = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "packaging/README.md"]
+pages += sorted(str(p.relative_to(root)) for p in (root / "docs").rglob("*.md"))
+for source in pages:
     convert(source)
 for path in list(shown):
     show(path)
-titles = []
-for source in decisions:
-    first = (root / source).read_text().split("\n", 1)[0].removeprefix("# ")
-    titles.append(f'<li><a href="{name_of(source)}">{html.escape(first)}</a></li>')
-page("decisions.html", "Decisions", f'<h1>Decisions</h1>\n<ul class="plain">{"".join(titles)}</ul>')
 unlink()
 rooms()
 shutil.copy(root / "docs/site/style.css", site / "style.css")

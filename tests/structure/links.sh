@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$1"
 shopt -s nullglob
-pages=(*.md docs/*.md docs/decisions/*.md packaging/*.md)
+pages=(*.md docs/*.md docs/*/*.md packaging/*.md)
 ((${#pages[@]} > 0)) || { echo "no pages in $1"; exit 1; }
 
 # "page#anchor" of every heading.
