@@ -137,8 +137,8 @@ struct ReduceStaged {
   }
 };
 
-/// One team per block on a GPU, whose threads take its elements in turns. Kokkos joins the values
-/// of all threads.
+/// One team per block on a GPU. The elements of a block are interleaved over the threads of the
+/// team. Kokkos joins the values of all threads.
 template <ExecutionSpace Exec, class Reducer, class F, class... In>
 struct ReduceTeam {
   using Value = typename Reducer::value_type;
