@@ -12,14 +12,14 @@
 ///       template <class Workers>
 ///       KOKKOS_FUNCTION void operator()(std::size_t row, const Workers& workers) const {
 ///         Real* const x = &m(row, 0);
-///         const Real sum = workers.template sum<Real>(m.extent(1), [=](std::size_t j) { return
-///         x[j]; }); workers.each(m.extent(1), [=](std::size_t j) { x[j] /= sum; });
+///         const auto at = [=](std::size_t j) { return x[j]; };
+///         const Real sum = workers.template sum<Real>(m.extent(1), at);
+///         workers.each(m.extent(1), [=](std::size_t j) { x[j] /= sum; });
 ///       }
 ///     };
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <string>
 
 #include <Kokkos_Core.hpp>
@@ -130,7 +130,7 @@ void rows_by_team(const std::string& label, const Exec& exec, std::size_t rows,
   using Rows = RowsByTeam<Exec, Kernel>;
   if (rows == 0) return;
   const Rows of_team{kernel, rows};
-  const auto most = static_cast<std::size_t>(std::numeric_limits<int>::max());
+  constexpr std::size_t most = std::size_t{1} << 24;  // HIP launches less than 2^32 threads
   const int league = static_cast<int>(std::min(rows, most));
   const int threads =
       Kokkos::TeamPolicy<Exec>(exec, league, 1).team_size_max(of_team, Kokkos::ParallelForTag{});
