@@ -76,7 +76,7 @@ struct TeamWorkers {
         Kokkos::TeamVectorRange(team, count),
         [&](std::size_t j, Real& top) { top = values[j] > top ? values[j] : top; },
         Kokkos::Max<Real>(found));
-    // Kokkos begins with the least finite number, which is more than -inf.
+    // Kokkos 4 begins with the least finite number, which is more than -inf.
     return found > Kokkos::reduction_identity<Real>::max() ? found : values[0];
   }
   template <class Body>
