@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <type_traits>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -91,7 +92,10 @@ TEST_CASE("the library that gemm() calls here has a name") {
   const hk::BlasLibrary library = hk::blas_library<Exec>();
   INFO(library);
   CHECK(!library.name.empty());
-#if defined(HEDDLE_HAS_CBLAS) && !defined(HEDDLE_HAS_KOKKOSKERNELS)
+#if defined(HEDDLE_HAS_DEVICE_BLAS)
+  if constexpr (std::is_same_v<Exec, hk::impl::DeviceBlasExec>)
+    CHECK(library.name == hk::impl::device_blas_name);
+#elif defined(HEDDLE_HAS_CBLAS) && !defined(HEDDLE_HAS_KOKKOSKERNELS)
   if constexpr (!hk::runs_on_host<Exec>) {
     CHECK(library.name == "Heddle's team_gemm");
 #if defined(OPENBLAS_VERSION)  // by cblas.h

@@ -56,7 +56,7 @@ awk -v rules="$rules" '
     if (!match($0, /<[^>]*>/)) next
     name = substr($0, RSTART + 1, RLENGTH - 2)
     mine = above ? top[room] : needs[room]
-    if (name ~ /^(Kokkos|KokkosBlas|cblas)/ && mine < 1)
+    if (name ~ /^(Kokkos|KokkosBlas|cblas|cublas|hipblas)/ && mine < 1)
       report(place() ": " room " must not include Kokkos or BLAS (" name ")")
     if (name ~ /^(mpi|nccl|rccl)\.h/ && mine < 2)
       report(place() ": " room " must not include MPI or NCCL (" name ")")

@@ -16,6 +16,7 @@
 
 #include <heddle/core/internal/fits.hpp>
 #include <heddle/kernel/internal/loops.hpp>
+#include <heddle/kernel/internal/rows.hpp>
 #include <heddle/kernel/linalg.hpp>
 #include <heddle/kernel/vector_math.hpp>
 #include <heddle/kernel/view.hpp>
@@ -47,14 +48,16 @@ template <ExecutionSpace Exec, class Real>
 struct CausalSoftmax {
   Matrix<Real, Exec> scores;  // becomes the probabilities
   std::size_t begin;          // the position of row 0
-  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+  template <class Workers>
+  KOKKOS_FUNCTION void operator()(std::size_t row, const Workers& workers) const {
     const std::size_t seen = begin + row + 1;
     Real* const p = &scores(row, 0);
-    const Real top = largest(p, seen);
-    for (std::size_t j = 0; j < seen; ++j) p[j] = vector_exp(p[j] - top);
-    const Real share = Real(1) / ordered_sum<Real>(seen, [=](std::size_t j) { return p[j]; });
-    for (std::size_t j = 0; j < seen; ++j) p[j] *= share;
-    for (std::size_t j = seen; j < scores.extent(1); ++j) p[j] = 0;
+    const Real top = workers.largest(p, seen);
+    workers.each(seen, [=](std::size_t j) { p[j] = vector_exp(p[j] - top); });
+    const Real share =
+        Real(1) / workers.template sum<Real>(seen, [=](std::size_t j) { return p[j]; });
+    workers.each(seen, [=](std::size_t j) { p[j] *= share; });
+    workers.each(scores.extent(1) - seen, [=](std::size_t j) { p[seen + j] = 0; });
   }
 };
 
@@ -64,13 +67,14 @@ struct SoftmaxBackward {
   Matrix<const Real, Exec> probabilities;
   Matrix<Real, Exec> grad;  // dP, becomes dS
   std::size_t begin;
-  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+  template <class Workers>
+  KOKKOS_FUNCTION void operator()(std::size_t row, const Workers& workers) const {
     const std::size_t seen = begin + row + 1;
     const Real* const p = &probabilities(row, 0);
     Real* const g = &grad(row, 0);
-    const Real along = ordered_sum<Real>(seen, [=](std::size_t j) { return g[j] * p[j]; });
-    for (std::size_t j = 0; j < seen; ++j) g[j] = p[j] * (g[j] - along);
-    for (std::size_t j = seen; j < grad.extent(1); ++j) g[j] = 0;
+    const Real along = workers.template sum<Real>(seen, [=](std::size_t j) { return g[j] * p[j]; });
+    workers.each(seen, [=](std::size_t j) { g[j] = p[j] * (g[j] - along); });
+    workers.each(grad.extent(1) - seen, [=](std::size_t j) { g[seen + j] = 0; });
   }
 };
 
@@ -159,10 +163,8 @@ void attention_forward(const Exec& exec, const AttentionShape& shape,
     const auto scores = at.scores(probabilities, at.own(), at.seen());
     gemm(exec, no, yes, scale, at.columns(qkv, at.own(), 0), at.columns(qkv, at.seen(), 1), 0,
          scores);
-    Kokkos::parallel_for(
-        "heddle::kernel::attention_forward_softmax",
-        Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, scores.extent(0)),
-        impl::CausalSoftmax<Exec, Real>{scores, at.begin});
+    impl::for_each_row("heddle::kernel::attention_forward_softmax", exec, scores.extent(0),
+                       impl::CausalSoftmax<Exec, Real>{scores, at.begin});
     gemm(exec, no, no, 1, scores, at.columns(qkv, at.seen(), 2), 0, at.columns(output, at.own()));
   });
 }
@@ -191,11 +193,9 @@ void attention_backward_input(
     const auto d_scores = at.scores(scratch, at.own(), at.seen());
     gemm(exec, no, yes, 1, at.columns(output_grad, at.own()), at.columns(qkv, at.seen(), 2), 0,
          d_scores);
-    Kokkos::parallel_for(
-        "heddle::kernel::attention_backward_input_softmax",
-        Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, d_scores.extent(0)),
-        impl::SoftmaxBackward<Exec, Real>{at.scores(probabilities, at.own(), at.seen()), d_scores,
-                                          at.begin});
+    impl::for_each_row("heddle::kernel::attention_backward_input_softmax", exec, d_scores.extent(0),
+                       impl::SoftmaxBackward<Exec, Real>{
+                           at.scores(probabilities, at.own(), at.seen()), d_scores, at.begin});
     gemm(exec, no, no, scale, d_scores, at.columns(qkv, at.seen(), 1), 0,
          at.columns(qkv_grad, at.own(), 0));
     gemm(exec, yes, no, scale, at.scores(scratch, at.later(), at.own()),

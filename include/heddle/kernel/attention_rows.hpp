@@ -27,6 +27,7 @@
 #include <heddle/kernel/attention_state.hpp>
 #include <heddle/kernel/block_attention.hpp>
 #include <heddle/kernel/internal/loops.hpp>
+#include <heddle/kernel/internal/rows.hpp>
 #include <heddle/kernel/linalg.hpp>
 #include <heddle/kernel/vector_math.hpp>
 #include <heddle/kernel/view.hpp>
@@ -42,17 +43,22 @@ struct AddToSoftmaxSums {
   Vector<Real, Exec> max, sum;
   TileMask<Exec> mask;
 
-  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+  template <class Workers>
+  KOKKOS_FUNCTION void operator()(std::size_t row, const Workers& workers) const {
     const KeyRange seen = mask.columns(row, scores.extent(1));
     if (seen.empty()) return;
     const Real* const s = &scores(row, seen.begin);
     const std::size_t keys = seen.end - seen.begin;
     const Real before = max(row);
-    const Real found = largest(s, keys);
+    const Real found = workers.largest(s, keys);
     const Real top = before > found ? before : found;
-    sum(row) = vector_exp(before - top) * sum(row) +
-               ordered_sum<Real>(keys, [=](std::size_t j) { return vector_exp(s[j] - top); });
-    max(row) = top;
+    const Real old = vector_exp(before - top) * sum(row);
+    const Real all = old + workers.template sum<Real>(
+                               keys, [=](std::size_t j) { return vector_exp(s[j] - top); });
+    workers.once([&] {
+      sum(row) = all;
+      max(row) = top;
+    });
   }
 };
 
@@ -63,13 +69,16 @@ struct ScoresToProbabilities {
   Vector<const Real, Exec> max, sum;
   TileMask<Exec> mask;
 
-  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+  template <class Workers>
+  KOKKOS_FUNCTION void operator()(std::size_t row, const Workers& workers) const {
     const KeyRange seen = mask.columns(row, scores.extent(1));
-    Real* const p = &scores(row, 0);
-    clear_outside(p, seen, scores.extent(1));
+    Real* const all = &scores(row, 0);
+    clear_outside(workers, all, seen, scores.extent(1));
     if (seen.empty()) return;
+    Real* const p = all + seen.begin;
     const Real top = max(row), share = Real(1) / sum(row);
-    for (std::size_t j = seen.begin; j < seen.end; ++j) p[j] = vector_exp(p[j] - top) * share;
+    workers.each(seen.end - seen.begin,
+                 [=](std::size_t j) { p[j] = vector_exp(p[j] - top) * share; });
   }
 };
 
@@ -83,17 +92,19 @@ struct RowSoftmaxBackward {
   Matrix<const Real, Exec> output_grad;  // likewise
   TileMask<Exec> mask;
 
-  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+  template <class Workers>
+  KOKKOS_FUNCTION void operator()(std::size_t row, const Workers& workers) const {
     const KeyRange seen = mask.columns(row, grad.extent(1));
-    const Real* const p = &probabilities(row, 0);
-    Real* const g = &grad(row, 0);
-    clear_outside(g, seen, grad.extent(1));
+    Real* const all = &grad(row, 0);
+    clear_outside(workers, all, seen, grad.extent(1));
     if (seen.empty()) return;
+    const Real* const p = &probabilities(row, seen.begin);
+    Real* const g = all + seen.begin;
     const Real* const o = &output(row, 0);
     const Real* const go = &output_grad(row, 0);
     const Real along =
-        ordered_sum<Real>(output.extent(1), [=](std::size_t d) { return o[d] * go[d]; });
-    for (std::size_t j = seen.begin; j < seen.end; ++j) g[j] = p[j] * (g[j] - along);
+        workers.template sum<Real>(output.extent(1), [=](std::size_t d) { return o[d] * go[d]; });
+    workers.each(seen.end - seen.begin, [=](std::size_t j) { g[j] = p[j] * (g[j] - along); });
   }
 };
 
@@ -171,8 +182,8 @@ void add_to_softmax_sums(const Exec& exec, const AttentionHeads& heads,
   const std::size_t queries = visible.queries();
   impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
     const Matrix<const Real, Exec> tile = impl::tile_of_scores(at, scores, queries);
-    Kokkos::parallel_for(
-        where, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, tile.extent(0)),
+    impl::for_each_row(
+        where, exec, tile.extent(0),
         impl::AddToSoftmaxSums<Exec, Real>{tile, impl::rows_of_tile(at, max, queries),
                                            impl::rows_of_tile(at, sum, queries), at.mask(visible)});
   });
@@ -195,11 +206,10 @@ void scores_to_probabilities(const Exec& exec, const AttentionHeads& heads,
   const std::size_t queries = visible.queries();
   impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
     const Matrix<Real, Exec> tile = impl::tile_of_scores(at, scores, queries);
-    Kokkos::parallel_for(
-        where, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, tile.extent(0)),
-        impl::ScoresToProbabilities<Exec, Real>{tile, impl::rows_of_tile(at, max, queries),
-                                                impl::rows_of_tile(at, sum, queries),
-                                                at.mask(visible)});
+    impl::for_each_row(where, exec, tile.extent(0),
+                       impl::ScoresToProbabilities<Exec, Real>{
+                           tile, impl::rows_of_tile(at, max, queries),
+                           impl::rows_of_tile(at, sum, queries), at.mask(visible)});
   });
 }
 
@@ -250,11 +260,9 @@ void attention_values_backward(
     const Matrix<Real, Exec> of_values = at.of_keys(values_grad);
     gemm(exec, Transpose::yes, Transpose::no, 1, weights, rows_grad, 1, of_values);
     gemm(exec, Transpose::no, Transpose::yes, 1, rows_grad, at.of_keys(values), 0, grad);
-    Kokkos::parallel_for(
-        "heddle::kernel::attention_values_backward",
-        Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, grad.extent(0)),
-        impl::RowSoftmaxBackward<Exec, Real>{weights, grad, at.of_queries(output), rows_grad,
-                                             at.mask(visible)});
+    impl::for_each_row("heddle::kernel::attention_values_backward", exec, grad.extent(0),
+                       impl::RowSoftmaxBackward<Exec, Real>{weights, grad, at.of_queries(output),
+                                                            rows_grad, at.mask(visible)});
   });
 }
 

@@ -18,6 +18,7 @@
 #include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/kernel/impl/device_blas.hpp>
 #include <heddle/kernel/view.hpp>
 
 namespace heddle::inline v0::kernel {
@@ -59,11 +60,16 @@ namespace impl {
 
 }  // namespace impl
 
-/// Returns the library that gemm() calls for `Exec`: a BLAS, Kokkos Kernels, or Heddle's own
-/// team_gemm() if neither was found when the program was built. A BLAS is found by its symbols in
-/// the shared libraries of the process. One that is linked statically does not tell its name.
+/// Returns the library that gemm() calls for `Exec`: cuBLAS or hipBLAS, another BLAS, Kokkos
+/// Kernels, or Heddle's own team_gemm() if none was found when the program was built. A BLAS of the
+/// host is found by its symbols in the shared libraries of the process. One that is linked
+/// statically does not tell its name.
 template <ExecutionSpace Exec>
 [[nodiscard]] BlasLibrary blas_library() {
+#if defined(HEDDLE_HAS_DEVICE_BLAS)
+  if constexpr (std::is_same_v<Exec, impl::DeviceBlasExec>)
+    return {impl::device_blas_name, impl::device_blas_version(), {}, {}};
+#endif
 #if defined(HEDDLE_HAS_KOKKOSKERNELS)
   if constexpr (!std::is_same_v<Exec, Athread>) {
     std::string version;

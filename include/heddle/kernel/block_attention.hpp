@@ -32,6 +32,7 @@
 
 #include <heddle/kernel/attention_state.hpp>
 #include <heddle/kernel/internal/loops.hpp>
+#include <heddle/kernel/internal/rows.hpp>
 #include <heddle/kernel/linalg.hpp>
 #include <heddle/kernel/vector_math.hpp>
 #include <heddle/kernel/view.hpp>
@@ -89,10 +90,12 @@ struct TileMask {
 };
 
 /// Sets a row to zero outside of `range`.
-template <class Real>
-KOKKOS_INLINE_FUNCTION void clear_outside(Real* row, const KeyRange& range, std::size_t count) {
-  for (std::size_t j = 0; j < range.begin; ++j) row[j] = 0;
-  for (std::size_t j = range.end; j < count; ++j) row[j] = 0;
+template <class Workers, class Real>
+KOKKOS_INLINE_FUNCTION void clear_outside(const Workers& workers, Real* row, const KeyRange& range,
+                                          std::size_t count) {
+  const std::size_t end = range.end;
+  workers.each(range.begin, [=](std::size_t j) { row[j] = 0; });
+  workers.each(count - end, [=](std::size_t j) { row[end + j] = 0; });
 }
 
 /// Adds the scores of a tile to the sums of its rows, scales the outputs so far by what that leaves
@@ -103,25 +106,29 @@ struct ContinueSoftmax {
   AttentionState<Real, Exec> state;  // of one head, the rows of the tile
   TileMask<Exec> mask;
 
-  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+  template <class Workers>
+  KOKKOS_FUNCTION void operator()(std::size_t row, const Workers& workers) const {
     const std::size_t count = scores.extent(1);
     const KeyRange seen = mask.columns(row, count);
     Real* const all = &scores(row, 0);
-    clear_outside(all, seen, count);
+    clear_outside(workers, all, seen, count);
     if (seen.empty()) return;
     Real* const p = all + seen.begin;
     const std::size_t keys = seen.end - seen.begin;
     const Real before = state.max(row, 0);
-    const Real found = largest(p, keys);
+    const Real found = workers.largest(p, keys);
     const Real top = before > found ? before : found;
-    for (std::size_t j = 0; j < keys; ++j) p[j] = vector_exp(p[j] - top);
+    workers.each(keys, [=](std::size_t j) { p[j] = vector_exp(p[j] - top); });
     const Real old = vector_exp(before - top) * state.sum(row, 0);  // 0 if it has seen nothing
-    const Real sum = old + ordered_sum<Real>(keys, [=](std::size_t j) { return p[j]; });
+    const Real sum = old + workers.template sum<Real>(keys, [=](std::size_t j) { return p[j]; });
     const Real share = Real(1) / sum;
-    for (std::size_t j = 0; j < keys; ++j) p[j] *= share;
-    for (std::size_t d = 0; d < state.output.extent(1); ++d) state.output(row, d) *= old * share;
-    state.max(row, 0) = top;
-    state.sum(row, 0) = sum;
+    workers.each(keys, [=](std::size_t j) { p[j] *= share; });
+    workers.each(state.output.extent(1),
+                 [&](std::size_t d) { state.output(row, d) *= old * share; });
+    workers.once([&] {
+      state.max(row, 0) = top;
+      state.sum(row, 0) = sum;
+    });
   }
 };
 
@@ -135,23 +142,25 @@ struct RecomputeSoftmax {
   Matrix<const Real, Exec> output_grad;    // likewise
   TileMask<Exec> mask;
 
-  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+  template <class Workers>
+  KOKKOS_FUNCTION void operator()(std::size_t row, const Workers& workers) const {
     const std::size_t count = scores.extent(1);
     const KeyRange seen = mask.columns(row, count);
     Real* const p = &scores(row, 0);
     Real* const g = &grad(row, 0);
-    clear_outside(p, seen, count);
-    clear_outside(g, seen, count);
+    clear_outside(workers, p, seen, count);
+    clear_outside(workers, g, seen, count);
     if (seen.empty()) return;
     const Real* const o = &state.output(row, 0);
     const Real* const go = &output_grad(row, 0);
-    const Real along =
-        ordered_sum<Real>(state.output.extent(1), [=](std::size_t d) { return o[d] * go[d]; });
+    const Real along = workers.template sum<Real>(state.output.extent(1),
+                                                  [=](std::size_t d) { return o[d] * go[d]; });
     const Real top = state.max(row, 0), share = Real(1) / state.sum(row, 0);
-    for (std::size_t j = seen.begin; j < seen.end; ++j) {
-      p[j] = vector_exp(p[j] - top) * share;
-      g[j] = p[j] * (g[j] - along);
-    }
+    const std::size_t begin = seen.begin;
+    workers.each(seen.end - begin, [=](std::size_t j) {
+      p[begin + j] = vector_exp(p[begin + j] - top) * share;
+      g[begin + j] = p[begin + j] * (g[begin + j] - along);
+    });
   }
 };
 
@@ -255,10 +264,8 @@ void block_attention_forward(const Exec& exec, const AttentionHeads& heads,
     const Matrix<Real, Exec> scores = at.of_scratch(scratch, 0);
     const AttentionState<Real, Exec> rows = at.of_state(state);
     gemm(exec, no, yes, scale, at.of_queries(input.queries), at.of_keys(input.keys), 0, scores);
-    Kokkos::parallel_for(
-        "heddle::kernel::block_attention_forward_softmax",
-        Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, scores.extent(0)),
-        impl::ContinueSoftmax<Exec, Real>{scores, rows, at.mask(visible)});
+    impl::for_each_row("heddle::kernel::block_attention_forward_softmax", exec, scores.extent(0),
+                       impl::ContinueSoftmax<Exec, Real>{scores, rows, at.mask(visible)});
     gemm(exec, no, no, 1, scores, at.of_keys(input.values), 1, rows.output);
   });
 }
@@ -291,11 +298,9 @@ void block_attention_backward(const Exec& exec, const AttentionHeads& heads,
     const auto keys = at.of_keys(input.keys);
     gemm(exec, no, yes, scale, queries, keys, 0, scores);
     gemm(exec, no, yes, 1, rows_grad, at.of_keys(input.values), 0, grad);
-    Kokkos::parallel_for(
-        "heddle::kernel::block_attention_backward_softmax",
-        Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, scores.extent(0)),
-        impl::RecomputeSoftmax<Exec, Real>{scores, grad, at.of_state(state), rows_grad,
-                                           at.mask(visible)});
+    impl::for_each_row("heddle::kernel::block_attention_backward_softmax", exec, scores.extent(0),
+                       impl::RecomputeSoftmax<Exec, Real>{scores, grad, at.of_state(state),
+                                                          rows_grad, at.mask(visible)});
     gemm(exec, no, no, scale, grad, keys, 1, at.of_queries(input_grad.queries));
     gemm(exec, yes, no, scale, grad, queries, 1, at.of_keys(input_grad.keys));
     gemm(exec, yes, no, 1, scores, rows_grad, 1, at.of_keys(input_grad.values));

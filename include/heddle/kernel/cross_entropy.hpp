@@ -13,6 +13,7 @@
 
 #include <heddle/kernel/embedding.hpp>
 #include <heddle/kernel/internal/loops.hpp>
+#include <heddle/kernel/internal/rows.hpp>
 #include <heddle/kernel/vector_math.hpp>
 #include <heddle/kernel/view.hpp>
 
@@ -26,31 +27,34 @@ struct CrossEntropyRows {
   Matrix<Real, Exec> logits;
   Matrix<const Token, Exec> targets;
   Vector<Real, Exec> row_loss;
-  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+  template <class Workers>
+  KOKKOS_FUNCTION void operator()(std::size_t row, const Workers& workers) const {
     const std::size_t classes = logits.extent(1);
     const std::size_t target = targets(row / targets.extent(1), row % targets.extent(1));
     Real* const p = &logits(row, 0);
-    const Real top = largest(p, classes);
-    const Real reached = p[target] - top;
-    for (std::size_t j = 0; j < classes; ++j) p[j] = vector_exp(p[j] - top);
-    const Real sum = ordered_sum<Real>(classes, [=](std::size_t j) { return p[j]; });
+    const Real of_target = p[target];
+    const Real top = workers.largest(p, classes);
+    const Real reached = of_target - top;
+    workers.each(classes, [=](std::size_t j) { p[j] = vector_exp(p[j] - top); });
+    const Real sum = workers.template sum<Real>(classes, [=](std::size_t j) { return p[j]; });
     const Real share = Real(1) / sum;
-    for (std::size_t j = 0; j < classes; ++j) p[j] *= share;
-    row_loss(row) = Kokkos::log(sum) - reached;
+    workers.each(classes, [=](std::size_t j) { p[j] *= share; });
+    workers.once([&] { row_loss(row) = Kokkos::log(sum) - reached; });
   }
 };
 
-/// One index: a few thousand additions in a stated order, in double whatever the elements are.
+/// A single row, the losses of all rows, added in double whatever the elements are.
 template <ExecutionSpace Exec, class Real>
 struct CrossEntropySum {
   Vector<const Real, Exec> row_loss;
   Vector<double, Exec> loss;
   double share;
-  KOKKOS_FUNCTION void operator()(std::size_t) const {
+  template <class Workers>
+  KOKKOS_FUNCTION void operator()(std::size_t, const Workers& workers) const {
     const Real* const rows = row_loss.data();
-    loss(0) = share * ordered_sum<double>(row_loss.extent(0), [=](std::size_t row) {
-                return static_cast<double>(rows[row]);
-              });
+    const double sum = workers.template sum<double>(
+        row_loss.extent(0), [=](std::size_t row) { return static_cast<double>(rows[row]); });
+    workers.once([&] { loss(0) = share * sum; });
   }
 };
 
@@ -60,11 +64,12 @@ struct CrossEntropyBackward {
   Matrix<const Token, Exec> targets;
   Matrix<Real, Exec> logits_grad;
   Real share;
-  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+  template <class Workers>
+  KOKKOS_FUNCTION void operator()(std::size_t row, const Workers& workers) const {
     const std::size_t target = targets(row / targets.extent(1), row % targets.extent(1));
-    for (std::size_t j = 0; j < logits_grad.extent(1); ++j)
-      logits_grad(row, j) = share * probabilities(row, j);
-    logits_grad(row, target) -= share;
+    workers.each(logits_grad.extent(1),
+                 [&](std::size_t j) { logits_grad(row, j) = share * probabilities(row, j); });
+    workers.once([&] { logits_grad(row, target) -= share; });
   }
 };
 
@@ -73,7 +78,8 @@ struct CrossEntropyBackward {
 /// Replaces `logits` (rows x classes) by probabilities, and writes the loss to loss(0), or 0 if
 /// there are no rows. `targets` is sequences x context, with rows numbered as in the embedding.
 /// Each target must be below `classes`; the caller checks this. `row_loss` is scratch memory with
-/// one element per row. Sums have the order of impl::ordered_sum. The kernels are queued in `exec`.
+/// one element per row. Sums have the order of impl::ordered_sum, on a GPU that of a team reduction
+/// of Kokkos. The kernels are queued in `exec`.
 template <ExecutionSpace Exec, TokensOn<Exec> Targets, MatrixOn<Exec> Logits>
 void cross_entropy_forward(const Exec& exec, const Targets& targets, double weight,
                            const Logits& logits,
@@ -86,13 +92,11 @@ void cross_entropy_forward(const Exec& exec, const Targets& targets, double weig
   expect_shape(where, "logits", logits, targets.extent(0) * targets.extent(1), logits.extent(1));
   expect_shape(where, "row_loss", row_loss, rows);
   expect_shape(where, "loss", loss, 1);
-  Kokkos::parallel_for(where,
-                       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, rows),
-                       impl::CrossEntropyRows<Exec, Real, Token>{logits, targets, row_loss});
+  impl::for_each_row(where, exec, rows,
+                     impl::CrossEntropyRows<Exec, Real, Token>{logits, targets, row_loss});
   const double share = rows > 0 ? weight / static_cast<double>(rows) : 0;
-  Kokkos::parallel_for("heddle::kernel::cross_entropy_forward_sum",
-                       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, 1),
-                       impl::CrossEntropySum<Exec, Real>{row_loss, loss, share});
+  impl::for_each_row("heddle::kernel::cross_entropy_forward_sum", exec, 1,
+                     impl::CrossEntropySum<Exec, Real>{row_loss, loss, share});
 }
 
 /// Computes logits_grad = weight / rows * (probabilities - one at the target). It may work in
@@ -110,8 +114,8 @@ void cross_entropy_backward_input(
                logits_grad.extent(1));
   expect_shape(where, "probabilities", probabilities, rows, logits_grad.extent(1));
   const auto share = static_cast<Real>(rows > 0 ? weight / static_cast<double>(rows) : 0);
-  Kokkos::parallel_for(
-      where, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, rows),
+  impl::for_each_row(
+      where, exec, rows,
       impl::CrossEntropyBackward<Exec, Real, Token>{probabilities, targets, logits_grad, share});
 }
 

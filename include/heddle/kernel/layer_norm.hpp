@@ -13,6 +13,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/kernel/internal/loops.hpp>
+#include <heddle/kernel/internal/rows.hpp>
 #include <heddle/kernel/view.hpp>
 
 namespace heddle::inline v0::kernel {
@@ -30,21 +31,23 @@ struct LayerNormForward {
   Vector<Real, Exec> inverse_deviation;
   Matrix<Real, Exec> output;
 
-  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+  template <class Workers>
+  KOKKOS_FUNCTION void operator()(std::size_t row, const Workers& workers) const {
     const std::size_t columns = input.extent(1);
     const Real* const x = &input(row, 0);
     const Real share = Real(1) / static_cast<Real>(columns);
-    const Real mean = share * ordered_sum<Real>(columns, [=](std::size_t j) { return x[j]; });
-    const Real variance = share * ordered_sum<Real>(columns, [=](std::size_t j) {
-                            return (x[j] - mean) * (x[j] - mean);
-                          });
+    const Real mean =
+        share * workers.template sum<Real>(columns, [=](std::size_t j) { return x[j]; });
+    const Real variance = share * workers.template sum<Real>(columns, [=](std::size_t j) {
+      return (x[j] - mean) * (x[j] - mean);
+    });
     const Real inverse = Real(1) / Kokkos::sqrt(variance + Real(layer_norm_epsilon));
-    inverse_deviation(row) = inverse;
-    for (std::size_t j = 0; j < columns; ++j) {
+    workers.once([&] { inverse_deviation(row) = inverse; });
+    workers.each(columns, [&](std::size_t j) {
       const Real z = (x[j] - mean) * inverse;
       normalised(row, j) = z;
       output(row, j) = scale(j) * z + shift(j);
-    }
+    });
   }
 };
 
@@ -66,19 +69,21 @@ struct LayerNormBackwardInput {
   Matrix<const Real, Exec> output_grad;
   Matrix<Real, Exec> input_grad;
 
-  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+  template <class Workers>
+  KOKKOS_FUNCTION void operator()(std::size_t row, const Workers& workers) const {
     const std::size_t columns = normalised.extent(1);
     const Real* const z = &normalised(row, 0);
     const Real* const dy = &output_grad(row, 0);
     const Real* const s = scale.data();
     const Real share = Real(1) / static_cast<Real>(columns);
     const Real mean =
-        share * ordered_sum<Real>(columns, [=](std::size_t j) { return s[j] * dy[j]; });
-    const Real along =
-        share * ordered_sum<Real>(columns, [=](std::size_t j) { return s[j] * dy[j] * z[j]; });
+        share * workers.template sum<Real>(columns, [=](std::size_t j) { return s[j] * dy[j]; });
+    const Real along = share * workers.template sum<Real>(
+                                   columns, [=](std::size_t j) { return s[j] * dy[j] * z[j]; });
     const Real inverse = inverse_deviation(row);
-    for (std::size_t j = 0; j < columns; ++j)
+    workers.each(columns, [&](std::size_t j) {
       input_grad(row, j) = inverse * (s[j] * dy[j] - mean - z[j] * along);
+    });
   }
 };
 
@@ -93,7 +98,8 @@ struct ElementProduct {
 }  // namespace impl
 
 /// Computes the output, and stores the normalised rows and their inverse deviations for backward.
-/// Sums over a row have the order of impl::ordered_sum. The kernel is queued in `exec`.
+/// Sums over a row have the order of impl::ordered_sum, on a GPU that of a team reduction of
+/// Kokkos. The kernel is queued in `exec`.
 template <ExecutionSpace Exec, MatrixOn<Exec> Output>
 void layer_norm_forward(const Exec& exec,
                         Matrix<const std::type_identity_t<element<Output>>, Exec> input,
@@ -110,10 +116,9 @@ void layer_norm_forward(const Exec& exec,
   expect_shape(where, "normalised", normalised, rows, columns);
   expect_shape(where, "inverse_deviation", inverse_deviation, rows);
   if (columns == 0) return;
-  Kokkos::parallel_for(where,
-                       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, rows),
-                       impl::LayerNormForward<Exec, element<Output>>{
-                           input, scale, shift, normalised, inverse_deviation, output});
+  impl::for_each_row(where, exec, rows,
+                     impl::LayerNormForward<Exec, element<Output>>{input, scale, shift, normalised,
+                                                                   inverse_deviation, output});
 }
 
 /// Recomputes the output from the normalised rows. The weight gradient of the next layer reads it.
@@ -148,10 +153,9 @@ void layer_norm_backward_input(
   expect_shape(where, "scale", scale, columns);
   expect_shape(where, "output_grad", output_grad, rows, columns);
   if (columns == 0) return;
-  Kokkos::parallel_for(where,
-                       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, rows),
-                       impl::LayerNormBackwardInput<Exec, element<InputGrad>>{
-                           normalised, inverse_deviation, scale, output_grad, input_grad});
+  impl::for_each_row(where, exec, rows,
+                     impl::LayerNormBackwardInput<Exec, element<InputGrad>>{
+                         normalised, inverse_deviation, scale, output_grad, input_grad});
 }
 
 /// Adds the gradients of the weights: scale_grad += column sums of output_grad * normalised, and

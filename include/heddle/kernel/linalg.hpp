@@ -3,12 +3,12 @@
 #pragma once
 
 /// @file
-/// The matrix product as a thin adaptor. It calls Kokkos Kernels if the build found it
-/// (HEDDLE_HAS_KOKKOSKERNELS), else CBLAS for host spaces (HEDDLE_HAS_CBLAS), else `team_gemm`.
-/// blas_library() returns the name of the library.
+/// The matrix product as a thin adaptor. For the devices of Kokkos it calls cuBLAS or hipBLAS if
+/// the build found it (HEDDLE_HAS_DEVICE_BLAS). Otherwise it calls Kokkos Kernels if the build
+/// found it (HEDDLE_HAS_KOKKOSKERNELS), else CBLAS for host spaces (HEDDLE_HAS_CBLAS), else
+/// `team_gemm`. blas_library() returns the name of the library.
 
 #include <cstddef>
-#include <limits>
 #include <type_traits>
 
 #include <Kokkos_Core.hpp>
@@ -22,6 +22,8 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/kernel/blas_library.hpp>
+#include <heddle/kernel/impl/blas_product.hpp>
+#include <heddle/kernel/impl/device_blas.hpp>
 #include <heddle/kernel/impl/host_exec.hpp>
 #include <heddle/kernel/internal/loops.hpp>
 #include <heddle/kernel/team_gemm.hpp>
@@ -42,28 +44,15 @@ struct Scale {
 };
 
 #if defined(HEDDLE_HAS_CBLAS) && !defined(HEDDLE_HAS_KOKKOSKERNELS)
-template <class A, class C>
-void cblas_gemm(Transpose transpose_a, Transpose transpose_b, element<C> alpha, const A& a,
-                const A& b, element<C> beta, const C& c, const GemmShape& shape) {
-  constexpr std::size_t most = std::numeric_limits<int>::max();
-  expects(shape.rows <= most && shape.columns <= most && shape.depth <= most &&
-              a.stride(0) <= most && b.stride(0) <= most && c.stride(0) <= most,
-          [&] {
-            return ErrorInfo{"heddle::kernel::gemm", "a size or stride exceeds BLAS's 32-bit index",
-                             text("A is ", shape_text(a), ", B is ", shape_text(b)),
-                             "split the product"};
-          });
+template <class Real>
+void cblas_gemm(const BlasProduct<Real>& p) {
   const auto op = [](Transpose t) { return t == Transpose::yes ? CblasTrans : CblasNoTrans; };
-  const int m = static_cast<int>(shape.rows), n = static_cast<int>(shape.columns);
-  const int k = static_cast<int>(shape.depth);
-  const int lda = static_cast<int>(a.stride(0)), ldb = static_cast<int>(b.stride(0));
-  const int ldc = static_cast<int>(c.stride(0));
-  if constexpr (std::is_same_v<element<C>, float>) {
-    cblas_sgemm(CblasRowMajor, op(transpose_a), op(transpose_b), m, n, k, alpha, a.data(), lda,
-                b.data(), ldb, beta, c.data(), ldc);
+  if constexpr (std::is_same_v<Real, float>) {
+    cblas_sgemm(CblasRowMajor, op(p.transpose_a), op(p.transpose_b), p.rows, p.columns, p.depth,
+                p.alpha, p.a, p.leading_a, p.b, p.leading_b, p.beta, p.c, p.leading_c);
   } else {
-    cblas_dgemm(CblasRowMajor, op(transpose_a), op(transpose_b), m, n, k, alpha, a.data(), lda,
-                b.data(), ldb, beta, c.data(), ldc);
+    cblas_dgemm(CblasRowMajor, op(p.transpose_a), op(p.transpose_b), p.rows, p.columns, p.depth,
+                p.alpha, p.a, p.leading_a, p.b, p.leading_b, p.beta, p.c, p.leading_c);
   }
 }
 #endif
@@ -80,6 +69,12 @@ void gemm(const Exec& exec, Transpose transpose_a, Transpose transpose_b, Real a
     return;
   }
   const Kokkos::Profiling::ScopedRegion region("heddle::kernel::gemm");
+#if defined(HEDDLE_HAS_DEVICE_BLAS)
+  if constexpr (std::is_same_v<Exec, DeviceBlasExec>) {
+    device_gemm(exec, blas_product(transpose_a, transpose_b, alpha, a, b, beta, c).by_columns());
+    return;
+  }
+#endif
 #if defined(HEDDLE_HAS_KOKKOSKERNELS)
   if constexpr (!std::is_same_v<Exec, Athread>) {  // it knows the spaces of Kokkos itself
     const auto op = [](Transpose t) { return t == Transpose::yes ? "T" : "N"; };
@@ -96,7 +91,7 @@ void gemm(const Exec& exec, Transpose transpose_a, Transpose transpose_b, Real a
 #elif defined(HEDDLE_HAS_CBLAS)
   if constexpr (runs_on_host<Exec>) {
     exec.fence("heddle::kernel::gemm");
-    cblas_gemm(transpose_a, transpose_b, alpha, a, b, beta, c, shape);
+    cblas_gemm(blas_product(transpose_a, transpose_b, alpha, a, b, beta, c));
     return;
   }
 #endif

@@ -137,33 +137,37 @@ struct ReduceStaged {
   }
 };
 
-/// One team per block on a GPU: its threads' values are joined as Kokkos does it.
+/// One team per block on a GPU. The elements of a block are interleaved over the threads of the
+/// team. Kokkos joins the values of all threads.
 template <ExecutionSpace Exec, class Reducer, class F, class... In>
 struct ReduceTeam {
   using Value = typename Reducer::value_type;
   using Member = typename Kokkos::TeamPolicy<Exec>::member_type;
   ReduceBlock<Reducer, F, In...> block;
-  Value* partial;
 
-  KOKKOS_FUNCTION void operator()(const Member& team) const {
+  KOKKOS_FUNCTION void operator()(const Member& team, Value& value) const {
     const auto index = static_cast<std::size_t>(team.league_rank());
-    const std::size_t first = block.first(index), count = block.last(index) - first;
+    const auto threads = static_cast<std::size_t>(team.team_size());
+    const std::size_t first = block.first(index) + static_cast<std::size_t>(team.team_rank());
     const auto& walk = block.walk;
-    const auto& f = block.f;
-    const auto& in = block.in;
-    const auto& reducer = block.reducer;
-    Value value;
-    Kokkos::parallel_reduce(
-        Kokkos::TeamVectorRange(team, count),
-        [&](std::size_t j, Value& sum) {
-          const std::size_t e = first + j;
-          const auto from = in.template moved<0>(walk.row(e / walk.columns).at);
-          reducer.join(sum, from.template call<0>(f, e % walk.columns, walk.step));
-        },
-        Reducer(value));
-    Kokkos::single(Kokkos::PerTeam(team), [&] { partial[index] = value; });
+    WalkCursor at(walk, first, threads);
+    for (std::size_t e = first; e < block.last(index); e += threads, at.next()) {
+      const auto from = block.in.template moved<0>(at.row().at);
+      block.reducer.join(value, from.template call<0>(block.f, at.column(), walk.step));
+    }
   }
 };
+
+/// Writes what `blocks` blocks give to the target of the reducer, by teams of any space, so that it
+/// can be tested on hosts. Kokkos keeps the memory for the values of the teams.
+template <ExecutionSpace Exec, class Reducer, class F, class... In>
+void reduce_by_teams(const char* where, const Exec& exec,
+                     const ReduceBlock<Reducer, F, In...>& block, std::size_t blocks) {
+  Kokkos::parallel_reduce(where,
+                          Kokkos::TeamPolicy<Exec>(exec, static_cast<int>(blocks), Kokkos::AUTO),
+                          ReduceTeam<Exec, Reducer, F, In...>{block}, block.reducer);
+  exec.fence(where);  // the target may be a View
+}
 
 }  // namespace impl
 
@@ -183,9 +187,9 @@ concept ReduceFunctor = Kokkos::is_reducer_v<Reducer> &&(Kokkos::is_view_v<In>&&
 /// joins lane j mod 8, in ascending order of j. If the block begins inside the row, j counts from
 /// there. Views without gaps in the same layout are one row. Then the lanes are joined as
 /// ((0+4)+(2+6)) + ((1+5)+(3+7)), and finally the blocks in ascending order. This order is the same
-/// for every number of threads, on all host spaces and on Athread. On a GPU, the order within a
-/// block is that of Kokkos's team reduction. Values that join exactly, such as integers, give the
-/// same result everywhere.
+/// for every number of threads, on all host spaces and on Athread. On a GPU, the order is that of
+/// Kokkos' parallel_reduce over teams, and the call allocates nothing itself. Values that join
+/// exactly, such as integers, give the same result everywhere.
 ///
 /// The call waits for the result, so all work that `exec` has queued before is complete on return.
 /// @throws contract_error if the shapes differ.
@@ -202,11 +206,14 @@ requires(sizeof...(In) > 0 &&
   const auto walk = impl::make_walk(where, in...);
   const std::size_t elements = impl::reduce_block(walk.size());
   const std::size_t blocks = (walk.size() + elements - 1) / elements;
+  const Block block{reducer, f, walk, impl::Sources<const typename In::value_type...>(in.data()...),
+                    elements};
+  if constexpr (staging<Exec>::scratch == Scratch::shared) {
+    if (blocks > 0) return impl::reduce_by_teams(where, exec, block, blocks);
+  }
   const Kokkos::View<Value*, typename Exec::memory_space> partial(
       Kokkos::view_alloc(exec, Kokkos::WithoutInitializing, "heddle::kernel::reduce_partial"),
       blocks);
-  const Block block{reducer, f, walk, impl::Sources<const typename In::value_type...>(in.data()...),
-                    elements};
   if (blocks == 0) {
     // Nothing to launch.
   } else if constexpr (staging<Exec>::scratch == Scratch::cached) {
@@ -214,12 +221,7 @@ requires(sizeof...(In) > 0 &&
                          Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, blocks),
                          impl::ReduceDirect<Exec, Reducer, F, typename In::non_const_value_type...>{
                              block, partial.data()});
-  } else if constexpr (staging<Exec>::scratch == Scratch::shared) {
-    Kokkos::parallel_for(where,
-                         Kokkos::TeamPolicy<Exec>(exec, static_cast<int>(blocks), Kokkos::AUTO),
-                         impl::ReduceTeam<Exec, Reducer, F, typename In::non_const_value_type...>{
-                             block, partial.data()});
-  } else {
+  } else if constexpr (staging<Exec>::scratch == Scratch::local) {
     const std::size_t bytes = (sizeof(typename In::value_type) + ...);
     // Each begins at a line; the value takes some, too.
     const std::size_t buffers = sizeof...(In) + 2 + sizeof(Value) / impl::dma_line;

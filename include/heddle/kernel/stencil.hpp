@@ -31,6 +31,7 @@
 #include <heddle/device/staging.hpp>
 #include <heddle/kernel/impl/stencil_kernels.hpp>
 #include <heddle/kernel/impl/stencil_plan.hpp>
+#include <heddle/kernel/impl/tiles.hpp>
 #include <heddle/kernel/impl/window.hpp>
 #include <heddle/kernel/view.hpp>
 
@@ -218,7 +219,7 @@ void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, c
 
   constexpr std::size_t line = impl::dma_line > sizeof(To) ? impl::dma_line / sizeof(To) : 1;
   constexpr Scratch scratch = staging<Exec>::scratch;
-  const auto cores = static_cast<std::size_t>(exec.concurrency());
+  const std::size_t cores = impl::scratch_count(exec);
   const auto grid = [&](const impl::StencilPlan<axes>& plan) {
     const auto first = impl::as_signed(shape.first), count = impl::as_signed(shape.points);
     impl::Box<axes> points;

@@ -18,6 +18,7 @@
 
 #include <heddle/kernel/cross_entropy.hpp>
 #include <heddle/kernel/internal/loops.hpp>
+#include <heddle/kernel/internal/rows.hpp>
 #include <heddle/kernel/vector_math.hpp>
 #include <heddle/kernel/view.hpp>
 #include <heddle/layout/share.hpp>
@@ -37,7 +38,8 @@ struct VocabularyRows {
   Share own;
   kernel::Vector<RowPartial<Real>, Exec> partials;
   kernel::Vector<Real, Exec> tops;
-  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+  template <class Workers>
+  KOKKOS_FUNCTION void operator()(std::size_t row, const Workers& workers) const {
     RowPartial<Real> mine;
     MergeRowPartials{}.init(mine);
     const std::size_t target =
@@ -45,14 +47,15 @@ struct VocabularyRows {
     if (own.count > 0) {
       Real* const p = &logits(row, 0);
       if (target < own.count) mine.target = p[target];
-      const Real top = kernel::impl::largest(p, own.count);
-      for (std::size_t j = 0; j < own.count; ++j) p[j] = kernel::vector_exp(p[j] - top);
+      const Real top = workers.largest(p, own.count);
+      workers.each(own.count, [=](std::size_t j) { p[j] = kernel::vector_exp(p[j] - top); });
       mine.softmax.max = top;
-      mine.softmax.sum =
-          kernel::impl::ordered_sum<Real>(own.count, [=](std::size_t j) { return p[j]; });
+      mine.softmax.sum = workers.template sum<Real>(own.count, [=](std::size_t j) { return p[j]; });
     }
-    tops(row) = mine.softmax.max;
-    partials(row) = mine;
+    workers.once([&] {
+      tops(row) = mine.softmax.max;
+      partials(row) = mine;
+    });
   }
 };
 
@@ -62,11 +65,13 @@ struct VocabularyProbabilities {
   kernel::Matrix<Real, Exec> logits;
   kernel::Vector<const RowPartial<Real>, Exec> partials;
   kernel::Vector<Real, Exec> row_loss;
-  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+  template <class Workers>
+  KOKKOS_FUNCTION void operator()(std::size_t row, const Workers& workers) const {
     const RowPartial<Real>& all = partials(row);
     const Real share = kernel::vector_exp(row_loss(row) - all.softmax.max) / all.softmax.sum;
-    for (std::size_t j = 0; j < logits.extent(1); ++j) logits(row, j) *= share;
-    row_loss(row) = Kokkos::log(all.softmax.sum) - (all.target - all.softmax.max);
+    workers.each(logits.extent(1), [&](std::size_t j) { logits(row, j) *= share; });
+    workers.once(
+        [&] { row_loss(row) = Kokkos::log(all.softmax.sum) - (all.target - all.softmax.max); });
   }
 };
 
@@ -77,11 +82,13 @@ struct VocabularyCrossEntropyBackward {
   Share own;
   kernel::Matrix<Real, Exec> logits_grad;
   Real share;
-  KOKKOS_FUNCTION void operator()(std::size_t row) const {
+  template <class Workers>
+  KOKKOS_FUNCTION void operator()(std::size_t row, const Workers& workers) const {
     const std::size_t target =
         targets(row / targets.extent(1), row % targets.extent(1)) - own.first;
-    for (std::size_t j = 0; j < own.count; ++j) logits_grad(row, j) = share * probabilities(row, j);
-    if (target < own.count) logits_grad(row, target) -= share;
+    workers.each(own.count,
+                 [&](std::size_t j) { logits_grad(row, j) = share * probabilities(row, j); });
+    if (target < own.count) workers.once([&] { logits_grad(row, target) -= share; });
   }
 };
 
@@ -108,17 +115,16 @@ void vocabulary_cross_entropy_forward(
   kernel::expect_shape(where, "partials", partials, rows);
   kernel::expect_shape(where, "row_loss", row_loss, rows);
   kernel::expect_shape(where, "loss", loss, 1);
-  Kokkos::parallel_for(
-      where, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, rows),
+  kernel::impl::for_each_row(
+      where, exec, rows,
       impl::VocabularyRows<Exec, Real, Token>{logits, targets, own, partials, row_loss});
   line.merge(exec, partials);
-  Kokkos::parallel_for("heddle::tensor::vocabulary_cross_entropy_forward_probabilities",
-                       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, rows),
-                       impl::VocabularyProbabilities<Exec, Real>{logits, partials, row_loss});
+  kernel::impl::for_each_row("heddle::tensor::vocabulary_cross_entropy_forward_probabilities", exec,
+                             rows,
+                             impl::VocabularyProbabilities<Exec, Real>{logits, partials, row_loss});
   const double share = rows > 0 ? weight / static_cast<double>(rows) : 0;
-  Kokkos::parallel_for("heddle::tensor::vocabulary_cross_entropy_forward_sum",
-                       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, 1),
-                       kernel::impl::CrossEntropySum<Exec, Real>{row_loss, loss, share});
+  kernel::impl::for_each_row("heddle::tensor::vocabulary_cross_entropy_forward_sum", exec, 1,
+                             kernel::impl::CrossEntropySum<Exec, Real>{row_loss, loss, share});
 }
 
 /// Computes logits_grad = weight / rows * (probabilities - one at the target) for the classes
@@ -137,10 +143,9 @@ void vocabulary_cross_entropy_backward_input(
                        own.count);
   kernel::expect_shape(where, "probabilities", probabilities, rows, own.count);
   const auto share = static_cast<Real>(rows > 0 ? weight / static_cast<double>(rows) : 0);
-  Kokkos::parallel_for(where,
-                       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, rows),
-                       impl::VocabularyCrossEntropyBackward<Exec, Real, Token>{
-                           probabilities, targets, own, logits_grad, share});
+  kernel::impl::for_each_row(where, exec, rows,
+                             impl::VocabularyCrossEntropyBackward<Exec, Real, Token>{
+                                 probabilities, targets, own, logits_grad, share});
 }
 
 }  // namespace heddle::inline v0

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <type_traits>
 
 #include <Kokkos_Core.hpp>
 
@@ -34,6 +35,21 @@ template <class Kernel, ExecutionSpace Exec>
     return most - std::min(most, sizeof(Kernel));
   else
     return most;
+}
+
+/// The number of level-0 scratch memories that teams of `exec` can fill at the same time: the
+/// multiprocessors of a GPU, whose concurrency() counts threads, else the cores.
+template <ExecutionSpace Exec>
+[[nodiscard]] std::size_t scratch_count(const Exec& exec) {
+#if defined(KOKKOS_ENABLE_CUDA)
+  if constexpr (std::is_same_v<Exec, Kokkos::Cuda>)
+    return static_cast<std::size_t>(exec.cuda_device_prop().multiProcessorCount);
+#endif
+#if defined(KOKKOS_ENABLE_HIP)
+  if constexpr (std::is_same_v<Exec, Kokkos::HIP>)
+    return static_cast<std::size_t>(exec.hip_device_prop().multiProcessorCount);
+#endif
+  return static_cast<std::size_t>(exec.concurrency());
 }
 
 /// Elements of a tile of a `Kernel` when each takes `bytes_per_element` in up to `buffers` buffers:

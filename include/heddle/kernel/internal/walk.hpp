@@ -67,6 +67,52 @@ struct Walk {
   }
 };
 
+/// A position in a Walk that moves on by a fixed number of elements. It divides only at the start.
+template <std::size_t Views>
+class WalkCursor {
+ public:
+  /// Constructs the position of element `first`, which moves by `distance` elements.
+  KOKKOS_FUNCTION WalkCursor(const Walk<Views>& walk, std::size_t first, std::size_t distance)
+      : m_walk(walk), m_column(first % walk.columns), m_distance(distance % walk.columns) {
+    std::size_t row = first / walk.columns, rows = distance / walk.columns;
+    for (int axis = walk.axes - 1; axis >= 0; --axis) {
+      m_at[axis] = row % walk.extent[axis];
+      m_along[axis] = rows % walk.extent[axis];
+      row /= walk.extent[axis];
+      rows /= walk.extent[axis];
+    }
+  }
+
+  [[nodiscard]] KOKKOS_FUNCTION std::size_t column() const { return m_column; }
+  /// Returns the start of the row of this position.
+  [[nodiscard]] KOKKOS_FUNCTION RowStart<Views> row() const {
+    RowStart<Views> start{};
+    for (int axis = 0; axis < m_walk.axes; ++axis)
+      for (std::size_t view = 0; view < Views; ++view)
+        start.at[view] += static_cast<std::ptrdiff_t>(m_at[axis]) * m_walk.stride[axis][view];
+    return start;
+  }
+  /// Moves on. Beyond the last element the position has no meaning.
+  KOKKOS_FUNCTION void next() {
+    std::size_t carry = add(m_column, m_distance, m_walk.columns);
+    for (int axis = m_walk.axes - 1; axis >= 0; --axis)
+      carry = add(m_at[axis], m_along[axis] + carry, m_walk.extent[axis]);
+  }
+
+ private:
+  /// digit += more, of which both are at most `base`. Returns the carry.
+  KOKKOS_FUNCTION static std::size_t add(std::size_t& digit, std::size_t more, std::size_t base) {
+    digit += more;
+    if (digit < base) return 0;
+    digit -= base;
+    return 1;
+  }
+
+  const Walk<Views>& m_walk;
+  std::size_t m_column, m_distance;
+  std::size_t m_at[Walk<Views>::most_axes], m_along[Walk<Views>::most_axes];
+};
+
 /// The shape of a View of any type, and its strides in elements.
 struct ViewShape {
   std::size_t rank;
