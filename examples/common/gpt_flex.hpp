@@ -18,6 +18,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/plan/sequence_costs.hpp>
 #include <heddle/plan/sequence_groups.hpp>
+#include <heddle/schedule/pass/group.hpp>
 #include <heddle/sequence.hpp>
 
 #include "gpt_packed.hpp"

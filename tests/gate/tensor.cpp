@@ -4,6 +4,7 @@
 // Tensors in device memory, for scripts/gate.
 
 #include <heddle/tensor.hpp>
+#include <heddle/tensor/run_program.hpp>
 
 #include "support.hpp"
 

@@ -19,6 +19,10 @@
 
 #include <heddle/heddle.hpp>
 #include <heddle/plan/flexpipe.hpp>
+#include <heddle/schedule/pass/fuse.hpp>
+#include <heddle/schedule/pass/recompute.hpp>
+#include <heddle/schedule/pass/split_backward.hpp>
+#include <heddle/schedule/pass/two_bp.hpp>
 
 #include "support/complaint.hpp"
 #include "support/world.hpp"

@@ -25,6 +25,9 @@
 #include <heddle/heddle.hpp>
 #include <heddle/plan/choose_chimera.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
+#include <heddle/schedule/pass/fuse.hpp>
+#include <heddle/schedule/pass/merge_backward.hpp>
+#include <heddle/schedule/pass/recompute.hpp>
 
 #include "support/complaint.hpp"
 #include "support/mlp_stage.hpp"

@@ -14,7 +14,7 @@
 
 #include <heddle/plan/program.hpp>
 #include <heddle/plan/sharded_program.hpp>
-#include <heddle/tensor.hpp>
+#include <heddle/tensor/run_program.hpp>
 
 #include "space.hpp"
 #include "support/program_reference.hpp"

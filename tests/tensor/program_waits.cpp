@@ -26,7 +26,7 @@
 #include <heddle/plan/planner/hap.hpp>
 #include <heddle/plan/program.hpp>
 #include <heddle/plan/sharded_program.hpp>
-#include <heddle/tensor.hpp>
+#include <heddle/tensor/run_program.hpp>
 
 #include "space.hpp"
 #include "support/on_all_ranks.hpp"
