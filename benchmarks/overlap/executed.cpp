@@ -23,7 +23,9 @@
 
 #include <heddle/execute/shaped_transport.hpp>
 #include <heddle/heddle.hpp>
+#include <heddle/kernel/linalg.hpp>
 #include <heddle/schedule/collective/with_product.hpp>
+#include <heddle/schedule/pass/overlap.hpp>
 
 #include "../ranks.hpp"
 #include "../support.hpp"

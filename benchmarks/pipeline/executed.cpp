@@ -20,6 +20,7 @@
 
 #include <heddle/execute/shaped_transport.hpp>
 #include <heddle/heddle.hpp>
+#include <heddle/schedule/pass/two_bp.hpp>
 #include <heddle/systems/energonai/energon.hpp>
 
 #include "../ranks.hpp"

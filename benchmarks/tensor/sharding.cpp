@@ -22,6 +22,7 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/schedule/pass/group.hpp>
 
 #include "../network_job.hpp"
 #include "../ranks.hpp"

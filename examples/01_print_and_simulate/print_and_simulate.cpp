@@ -6,7 +6,13 @@
 
 #include <iostream>
 
-#include <heddle/heddle_core.hpp>
+#include <heddle/schedule/generator/pipeline.hpp>
+#include <heddle/schedule/generator/theory.hpp>
+#include <heddle/schedule/memory.hpp>
+#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule/order/weave.hpp>
+#include <heddle/simulate/simulate.hpp>
+#include <heddle/trace/grid.hpp>
 
 namespace hd = heddle;
 

@@ -15,9 +15,10 @@
 #include <string>
 #include <vector>
 
-#include <heddle/core.hpp>
-#include <heddle/pattern.hpp>
+#include <heddle/core/random.hpp>
+#include <heddle/pattern/farm.hpp>
 #include <heddle/pattern/farm_forecast.hpp>
+#include <heddle/systems/aiperf/farm_search.hpp>
 
 namespace hd = heddle;
 

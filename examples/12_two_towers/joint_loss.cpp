@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include <heddle/kernel/linalg.hpp>
+
 #include "joint_loss.hpp"
 
 namespace examples {

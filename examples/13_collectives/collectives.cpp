@@ -15,8 +15,16 @@
 #include <iostream>
 #include <vector>
 
-#include <heddle/heddle.hpp>
+#include <heddle/collective/all_gather.hpp>
+#include <heddle/collective/all_reduce.hpp>
+#include <heddle/collective/measure_collectives.hpp>
+#include <heddle/collective/moments.hpp>
+#include <heddle/collective/online_softmax.hpp>
+#include <heddle/collective/shared_view.hpp>
+#include <heddle/comm/environment.hpp>
+#include <heddle/machine/machine.hpp>
 #include <heddle/plan/message_costs.hpp>
+#include <heddle/simulate/simulate.hpp>
 #include <heddle/systems/hap/sum_by_factors.hpp>
 
 namespace hd = heddle;

@@ -12,12 +12,22 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/heddle.hpp>
+#include <heddle/comm/device_mesh.hpp>
+#include <heddle/comm/environment.hpp>
+#include <heddle/core/random.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/kernel/linear.hpp>
+#include <heddle/kernel/map.hpp>
 #include <heddle/kernel/reduce.hpp>
+#include <heddle/pipeline/layer_stage.hpp>
+#include <heddle/pipeline/stages.hpp>
+#include <heddle/schedule/generator/pipeline.hpp>
+#include <heddle/trace/grid.hpp>
 
 namespace hd = heddle;
 namespace hk = heddle::kernel;
 using Exec = Kokkos::DefaultExecutionSpace;
+using Matrix = Kokkos::View<double**, Kokkos::LayoutRight, Exec::memory_space>;
 
 // The mathematics.
 struct Tanh {
@@ -108,8 +118,7 @@ int main(int argc, char** argv) {
   const bool speaks = mesh.rank() == hd::Rank{0};
 
   // The model learns to reverse the numbers of a sample.
-  const Kokkos::View<double**, Kokkos::LayoutRight, Exec> x("x", rows * microbatches, width),
-      y("y", rows * microbatches, width);
+  const Matrix x("x", rows * microbatches, width), y("y", rows * microbatches, width);
   const auto host_x = Kokkos::create_mirror_view(x), host_y = Kokkos::create_mirror_view(y);
   const hd::Random random(1, "samples");
   for (std::size_t r = 0; r < x.extent(0); ++r)

@@ -20,7 +20,9 @@
 #include <vector>
 
 #include <heddle/heddle.hpp>
+#include <heddle/kernel/linalg.hpp>
 #include <heddle/schedule/collective/with_product.hpp>
+#include <heddle/schedule/pass/overlap.hpp>
 
 namespace hd = heddle;
 namespace hs = heddle::schedule;

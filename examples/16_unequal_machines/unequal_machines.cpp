@@ -16,6 +16,7 @@
 #include <heddle/execute/shaped_transport.hpp>
 #include <heddle/heddle_core.hpp>
 #include <heddle/plan.hpp>
+#include <heddle/schedule/pass/expand.hpp>
 #include <heddle/systems/planners.hpp>
 
 namespace hd = heddle;

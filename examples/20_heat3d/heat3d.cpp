@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
-#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <span>
@@ -25,7 +24,15 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/heddle.hpp>
+#include <heddle/comm/communicator.hpp>
+#include <heddle/comm/device_mesh.hpp>
+#include <heddle/comm/environment.hpp>
+#include <heddle/core/error.hpp>
+#include <heddle/core/file.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/device/mirror.hpp>
+#include <heddle/tensor/halo.hpp>
+#include <heddle/tensor/redistribute.hpp>
 #include <heddle/trace/png.hpp>
 
 #include "options.hpp"
@@ -197,10 +204,9 @@ int compare(const hd::Communicator& world, const Sizes& sizes, const std::string
               << " steps: " << *std::max_element(result.begin(), result.end()) << '\n';
     examples::write_results("heat3d", std::span(result.data(), result.size()), 1e-10);
     if (!pictures.empty()) {
-      const std::filesystem::path folder = pictures;
-      hd::write_file(folder / "heat.vtk", to_vtk(sizes, result));
-      hd::write_file(folder / "heat.png", to_picture(sizes, result));
-      std::cout << "wrote heat.vtk and heat.png to " << folder.string() << '\n';
+      hd::write_file(pictures + "/heat.vtk", to_vtk(sizes, result));
+      hd::write_file(pictures + "/heat.png", to_picture(sizes, result));
+      std::cout << "wrote heat.vtk and heat.png to " << pictures << '\n';
     }
   }
   return wrong == 0 ? 0 : 1;
@@ -221,7 +227,7 @@ int main(int argc, char** argv) {
       if (world.rank() == 0) std::cout << options.help();
       return 0;
     }
-    hd::expects(sizes.size() == 3 && std::ranges::min(sizes) >= 1, [] {
+    hd::expects(sizes.size() == 3 && *std::min_element(sizes.begin(), sizes.end()) >= 1, [] {
       return hd::ErrorInfo{"command line",
                            "a block has three sizes, of at least 1 each",
                            {},

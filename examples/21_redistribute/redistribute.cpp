@@ -18,6 +18,7 @@
 #include <heddle/heddle.hpp>
 #include <heddle/plan/message_costs.hpp>
 #include <heddle/schedule/redistribution/redistribution.hpp>
+#include <heddle/tensor/among.hpp>
 
 namespace hd = heddle;
 

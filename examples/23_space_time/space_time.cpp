@@ -25,6 +25,8 @@
 #include <vector>
 
 #include <heddle/heddle.hpp>
+#include <heddle/kernel/attention.hpp>
+#include <heddle/kernel/linalg.hpp>
 #include <heddle/schedule/redistribution/redistribution.hpp>
 #include <heddle/systems/dsp/switches.hpp>
 

@@ -16,6 +16,7 @@
 
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/schedule/pass/group.hpp>
 #include <heddle/sequence.hpp>
 #include <heddle/systems/flexsp/plan_sequence_groups.hpp>
 #include <heddle/systems/flexsp/sequence_costs.hpp>

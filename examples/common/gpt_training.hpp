@@ -21,6 +21,7 @@
 #include <vector>
 
 #include <heddle/heddle.hpp>
+#include <heddle/schedule/pass/group.hpp>
 
 #include "gpt.hpp"
 #include "gpt_lengths.hpp"

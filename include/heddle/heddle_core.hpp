@@ -4,8 +4,8 @@
 
 /// @file
 /// What a first program of heddle::core needs, without Kokkos and MPI: Schedules from orders and
-/// generators, passes, simulate(), to_grid(), and a Runner on threads. Everything else is included
-/// by its room, such as heddle/plan.hpp, heddle/pattern.hpp or heddle/trace.hpp, or by its header.
+/// generators, simulate(), to_grid(), and a Runner on threads. Everything else is included by its
+/// room, such as heddle/schedule/pass.hpp, heddle/plan.hpp or heddle/pattern.hpp, or by its header.
 
 #include <heddle/core.hpp>
 #include <heddle/execute/runner.hpp>
@@ -29,7 +29,6 @@
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
 #include <heddle/schedule/order/weave.hpp>
-#include <heddle/schedule/pass.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/simulate.hpp>

@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// Everything of tensor/: tensors on a mesh, their redistribution and their halos; layers divided
-/// between ranks, and parameters divided between replicas.
+/// All of tensor/ except run_program.hpp, which includes what shards programs: tensors on a mesh,
+/// their redistribution and their halos; layers divided between ranks, and parameters divided
+/// between replicas.
 
 #include <heddle/tensor/among.hpp>
 #include <heddle/tensor/halo.hpp>

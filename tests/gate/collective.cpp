@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/collective.hpp>
+#include <heddle/comm.hpp>
 #include <heddle/heddle.hpp>
 
 #include "support.hpp"

@@ -19,6 +19,7 @@
 
 #include <heddle/heddle.hpp>
 #include <heddle/schedule/generator/pipedream.hpp>
+#include <heddle/schedule/pass/fuse.hpp>
 
 #include "support/complaint.hpp"
 #include "support/mlp_stage.hpp"

@@ -18,6 +18,10 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/schedule/pass/fuse.hpp>
+#include <heddle/schedule/pass/recompute.hpp>
+#include <heddle/schedule/pass/split_backward.hpp>
+#include <heddle/schedule/pass/two_bp.hpp>
 #include <heddle/systems/flexpipe/flexpipe.hpp>
 
 #include "support/complaint.hpp"

@@ -24,6 +24,9 @@
 
 #include <heddle/heddle.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
+#include <heddle/schedule/pass/fuse.hpp>
+#include <heddle/schedule/pass/merge_backward.hpp>
+#include <heddle/schedule/pass/recompute.hpp>
 #include <heddle/systems/chimera/choose_chimera.hpp>
 
 #include "support/complaint.hpp"

@@ -23,6 +23,8 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/kernel/linear.hpp>
+#include <heddle/schedule/pass/in_shares.hpp>
 
 #include "support/mlp_stage.hpp"
 #include "support/world.hpp"

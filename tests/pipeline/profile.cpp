@@ -18,7 +18,9 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
+#include <heddle/comm/measure_links.hpp>
 #include <heddle/heddle.hpp>
+#include <heddle/pipeline/profile.hpp>
 #include <heddle/plan/plan_schedule.hpp>
 
 #include "support/complaint.hpp"

@@ -24,6 +24,8 @@
 #include <heddle/comm/replan.hpp>
 #include <heddle/execute/replanner.hpp>
 #include <heddle/heddle.hpp>
+#include <heddle/pipeline/checkpoint.hpp>
+#include <heddle/pipeline/checkpoint_pair.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/systems/planners.hpp>
 

@@ -18,6 +18,7 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/schedule/pass/recompute.hpp>
 
 #include "gpt_training.hpp"
 #include "support/complaint.hpp"

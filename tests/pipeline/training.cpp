@@ -18,6 +18,8 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/schedule/pass/recompute.hpp>
+#include <heddle/schedule/pass/split_backward.hpp>
 
 #include "gpt_training.hpp"
 #include "support/world.hpp"

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <type_traits>
 
 #include <Kokkos_Core.hpp>
@@ -211,16 +212,18 @@ requires(sizeof...(In) > 0 &&
   if constexpr (staging<Exec>::scratch == Scratch::shared) {
     if (blocks > 0) return impl::reduce_by_teams(where, exec, block, blocks);
   }
-  const Kokkos::View<Value*, typename Exec::memory_space> partial(
-      Kokkos::view_alloc(exec, Kokkos::WithoutInitializing, "heddle::kernel::reduce_partial"),
-      blocks);
+  // Not a View, whose constructor and copies each program would compile for its own values.
+  using Memory = typename Exec::memory_space;
+  const std::unique_ptr<void, void (*)(void*)> memory(
+      Kokkos::kokkos_malloc<Memory>("heddle::kernel::reduce_partial", blocks * sizeof(Value)),
+      [](void* data) { Kokkos::kokkos_free<Memory>(data); });
+  Value* const partial = static_cast<Value*>(memory.get());
   if (blocks == 0) {
     // Nothing to launch.
   } else if constexpr (staging<Exec>::scratch == Scratch::cached) {
-    Kokkos::parallel_for(where,
-                         Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, blocks),
-                         impl::ReduceDirect<Exec, Reducer, F, typename In::non_const_value_type...>{
-                             block, partial.data()});
+    Kokkos::parallel_for(
+        where, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, blocks),
+        impl::ReduceDirect<Exec, Reducer, F, typename In::non_const_value_type...>{block, partial});
   } else if constexpr (staging<Exec>::scratch == Scratch::local) {
     const std::size_t bytes = (sizeof(typename In::value_type) + ...);
     // Each begins at a line; the value takes some, too.
@@ -229,14 +232,23 @@ requires(sizeof...(In) > 0 &&
     const std::size_t tile = impl::tile_elements<Kernel>(where, exec, bytes, buffers, elements);
     auto policy = impl::teams_of_one(where, exec, blocks);
     policy.set_scratch_size(0, Kokkos::PerTeam(tile * bytes + buffers * impl::dma_line));
-    Kokkos::parallel_for(where, policy, Kernel{block, partial.data(), tile});
+    Kokkos::parallel_for(where, policy, Kernel{block, partial, tile});
   }
-  const auto partials = host_mirror(partial);
-  Kokkos::deep_copy(exec, partials, partial);
-  exec.fence("heddle::kernel::reduce");
   Value value;
   reducer.init(value);
-  for (std::size_t b = 0; b < blocks; ++b) reducer.join(value, partials(b));
+  const auto join = [&](const Value* partials) {
+    exec.fence("heddle::kernel::reduce");
+    for (std::size_t b = 0; b < blocks; ++b) reducer.join(value, partials[b]);
+  };
+  using Partials = Vector<const Value, Exec>;
+  if constexpr (reachable_from<Partials, Kokkos::DefaultHostExecutionSpace>) {
+    join(partial);
+  } else {
+    const Partials there(partial, blocks);
+    const auto partials = host_mirror(there);
+    Kokkos::deep_copy(exec, partials, there);
+    join(partials.data());
+  }
   if constexpr (reachable_from<typename Reducer::result_view_type,
                                Kokkos::DefaultHostExecutionSpace>) {
     reducer.reference() = value;
