@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// What docs/guide.md shows about pools and no example has, as it stands there; structure.guide
+// What the pages of docs/guide show about pools and no example has, as it stands there; structure.guide.*
 // compares.
 
 #include <cstddef>

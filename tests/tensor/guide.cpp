@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 2
 
-// What docs/guide.md shows and no example has, as it stands there; structure.guide compares.
+// What the pages of docs/guide show and no example has, as it stands there; structure.guide.* compare.
 
 #include <cstdint>
 #include <filesystem>

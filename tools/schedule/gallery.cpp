@@ -53,7 +53,7 @@ constexpr const char* head =
     "`scripts/explorer` builds a page that draws them in a browser, for any ranks, microbatches "
     "and "
     "costs:\n"
-    "see [the guide](guide.md#choose-a-schedule).\n";
+    "see [the guide](guide/pipelines.md#choose-a-schedule).\n";
 
 /// A product and the collective behind it, and overlap() of the two. Not of the catalogue, which
 /// has whole steps. @returns the text, after its pictures are written.
