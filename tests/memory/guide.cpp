@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// What the pages of docs/guide show about pools and no example has, as it stands there; structure.guide.*
-// compares.
+// What the pages of docs/guide show about pools and no example has, as it stands there; the tests
+// structure.guide.* compare.
 
 #include <cstddef>
 #include <sstream>

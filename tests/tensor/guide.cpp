@@ -2,7 +2,8 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 2
 
-// What the pages of docs/guide show and no example has, as it stands there; structure.guide.* compare.
+// What the pages of docs/guide show and no example has, as it stands there; the tests
+// structure.guide.* compare.
 
 #include <cstdint>
 #include <filesystem>
