@@ -21,6 +21,7 @@
 
 #include <mpi.h>
 
+#include <heddle/execute/combine.hpp>
 #include <heddle/execute/shaped_transport.hpp>
 #include <heddle/heddle.hpp>
 #include <heddle/kernel/linalg.hpp>

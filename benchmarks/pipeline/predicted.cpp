@@ -26,6 +26,7 @@
 
 #include <heddle/heddle.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
+#include <heddle/schedule/pass/expand.hpp>
 #include <heddle/trace.hpp>
 
 #include "../ranks.hpp"

@@ -22,6 +22,7 @@
 #include <mpi.h>
 
 #include <heddle/comm/measure_links.hpp>
+#include <heddle/comm/planned_mesh.hpp>
 #include <heddle/heddle.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/systems/planners.hpp>

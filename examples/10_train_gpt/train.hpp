@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/execute/exchange.hpp>
 #include <heddle/heddle.hpp>
 
 #include "gpt_checkpoint.hpp"

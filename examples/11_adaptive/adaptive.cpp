@@ -16,6 +16,7 @@
 #include <heddle/execute/shaped_transport.hpp>
 #include <heddle/heddle_core.hpp>
 #include <heddle/schedule/generator/kfkb.hpp>
+#include <heddle/schedule/pass/group.hpp>
 
 namespace hd = heddle;
 

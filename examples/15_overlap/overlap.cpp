@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/execute/combine.hpp>
 #include <heddle/heddle.hpp>
 #include <heddle/kernel/linalg.hpp>
 #include <heddle/schedule/collective/with_product.hpp>

@@ -20,6 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/comm/planned_mesh.hpp>
+#include <heddle/execute/exchange.hpp>
 #include <heddle/heddle.hpp>
 #include <heddle/schedule/pass/group.hpp>
 

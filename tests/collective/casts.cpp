@@ -19,6 +19,7 @@
 #include <heddle/collective/cast.hpp>
 #include <heddle/collective/combine.hpp>
 #include <heddle/heddle.hpp>
+#include <heddle/schedule/pass/cast_at_cut.hpp>
 
 #include "support/complaint.hpp"
 #include "support/label_recorder.hpp"

@@ -18,6 +18,7 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/pipeline/partition.hpp>
 #include <heddle/schedule/generator/pipedream.hpp>
 #include <heddle/schedule/pass/fuse.hpp>
 

@@ -17,6 +17,7 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/schedule/pass/cast_at_cut.hpp>
 
 #include "support/mlp_stage.hpp"
 #include "support/world.hpp"

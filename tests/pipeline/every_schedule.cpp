@@ -23,10 +23,17 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/pipeline/partition.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
+#include <heddle/schedule/pass/cast_at_cut.hpp>
+#include <heddle/schedule/pass/fill_idle_with_weights.hpp>
 #include <heddle/schedule/pass/fuse.hpp>
+#include <heddle/schedule/pass/gradient_sum.hpp>
+#include <heddle/schedule/pass/group.hpp>
 #include <heddle/schedule/pass/merge_backward.hpp>
 #include <heddle/schedule/pass/recompute.hpp>
+#include <heddle/schedule/pass/split_backward.hpp>
+#include <heddle/schedule/pass/two_bp.hpp>
 #include <heddle/systems/chimera/choose_chimera.hpp>
 
 #include "support/complaint.hpp"

@@ -24,6 +24,7 @@
 
 #include <heddle/heddle.hpp>
 #include <heddle/kernel/linear.hpp>
+#include <heddle/pipeline/partition.hpp>
 #include <heddle/schedule/pass/in_shares.hpp>
 
 #include "support/mlp_stage.hpp"

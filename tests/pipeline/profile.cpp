@@ -19,6 +19,7 @@
 #include <mpi.h>
 
 #include <heddle/comm/measure_links.hpp>
+#include <heddle/comm/planned_mesh.hpp>
 #include <heddle/heddle.hpp>
 #include <heddle/pipeline/profile.hpp>
 #include <heddle/plan/plan_schedule.hpp>

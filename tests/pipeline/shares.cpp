@@ -19,8 +19,11 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
+#include <heddle/comm/planned_mesh.hpp>
 #include <heddle/heddle.hpp>
 #include <heddle/plan/plan_schedule.hpp>
+#include <heddle/schedule/pass/in_shares.hpp>
+#include <heddle/schedule/pass/recompute.hpp>
 
 #include "support/cases.hpp"
 #include "support/complaint.hpp"
