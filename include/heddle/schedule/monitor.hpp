@@ -130,10 +130,6 @@ class Monitor {
 
  private:
   using Samples = std::deque<double>;
-  /// The measured and the planned times of one entry in one step.
-  struct Sum {
-    double measured = 0, planned = 0;
-  };
 
   [[nodiscard]] std::size_t cell(std::size_t from, std::size_t to) const {
     return from * static_cast<std::size_t>(m_ranks) + to;
@@ -143,7 +139,6 @@ class Monitor {
   [[nodiscard]] std::vector<double> seen_transfers() const;
   /// Returns the computing times of the ranks that have one.
   [[nodiscard]] std::vector<double> seen_computes() const;
-  void add(Samples& samples, const Sum& sum) const;
 
   int m_ranks;
   MonitorOptions m_options;

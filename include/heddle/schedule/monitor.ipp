@@ -16,7 +16,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
@@ -27,6 +26,8 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/hash.hpp>
+#include <heddle/schedule/impl/ranks_of.hpp>
+#include <heddle/schedule/impl/step_times.hpp>
 #include <heddle/schedule/list_place.hpp>
 #include <heddle/schedule/monitor.hpp>
 
@@ -55,44 +56,6 @@ namespace impl {
   std::vector<double> away;
   for (const double value : values) away.push_back(std::abs(value - middle) / middle);
   return 1 + std::max(options.least - 1, options.deviations * normal * low_quantile(away, 2));
-}
-
-/// Returns when the storage of a move is free at the destination.
-[[nodiscard]] inline Seconds storage_free(const Timeline& step, ActionId move) {
-  Seconds free = std::numeric_limits<Seconds>::lowest();
-  for (const After& after : step.schedule().after(move)) {
-    if (!after.mine) continue;
-    const Span& on = step[ActionId{after.action}];
-    free = std::max(free, after.end ? on.arrival : on.end);
-  }
-  return free;
-}
-
-/// Stands for no action.
-inline constexpr std::size_t no_move = std::numeric_limits<std::size_t>::max();
-
-/// Returns, by action, the move before it in its queue, or no_move.
-[[nodiscard]] inline std::vector<std::size_t> moves_before(const Schedule& schedule) {
-  std::vector<std::size_t> last(schedule.queues().size(), no_move);
-  std::vector<std::size_t> before(schedule.size(), no_move);
-  for (std::size_t i = 0; i < schedule.size(); ++i) {
-    const Action& action = schedule[ActionId{i}];
-    if (action.kind == Kind::move) before[i] = std::exchange(last[+action.queue], i);
-  }
-  return before;
-}
-
-/// Returns the ranks that take part in an action: one, the two ends of a message, or the members of
-/// a group.
-[[nodiscard]] inline std::vector<Rank> ranks_of(const Schedule& schedule, ActionId id) {
-  const Queue& queue = schedule[schedule[id].queue];
-  if (!queue.local()) return {queue.from, queue.to};
-  std::vector<Rank> ranks = {queue.from};
-  if (schedule[id].kind != Kind::group) return ranks;
-  for (const Use& use : schedule.uses(id)) ranks.push_back(schedule[use.buffer].rank);
-  std::ranges::sort(ranks);
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  return ranks;
 }
 
 [[nodiscard]] inline std::string list_place(const Schedule& schedule, ActionId id) {
@@ -205,70 +168,14 @@ HEDDLE_INLINE void Monitor::observe(const Timeline& measured, const Timeline& pl
               });
     }
   }
-  std::vector<Sum> transfers(m_transfers.size());
-  std::vector<Sum> computes(m_computes.size());
-  std::vector<Seconds> worked(m_computes.size(), std::numeric_limits<Seconds>::lowest());
-  std::vector<bool> awaited(schedule.size(), false), watched(schedule.size(), false);
-  const std::vector<std::size_t> before = impl::moves_before(schedule);
-  const auto await = [&](ActionId move) {
-    awaited[+move] = true;
-    const Queue& queue = schedule[schedule[move].queue];
-    const Span& seen = measured[move];
-    const Span& plan = planned[move];
-    Seconds took = seen.arrival - seen.start, expected = plan.arrival - plan.start;
-    bool known = true;
-    if (const std::size_t last = before[+move]; last != impl::no_move) {
-      // The message before it occupied the link until its arrival, less its latency. Of a slowness
-      // that is the same for both, the smaller quotient is the true one.
-      const Seconds since = seen.arrival - measured[ActionId{last}].arrival;
-      const Seconds alone = plan.end - plan.start;  // the time for which it occupies the link
-      if (alone > 0 && since >= 0 && since * expected < took * alone) {
-        took = since;
-        expected = alone;
-        known = watched[last];
-      }
-    }
-    const Seconds free = impl::storage_free(measured, move);
-    watched[+move] = seen.arrival - std::max(worked[+queue.to], free) > took / 10;
-    // If its storage was free late, nobody knows whether it has come before that.
-    if (!(expected > 0) || !known || !watched[+move] || free > seen.arrival - 0.9 * took) return;
-    if (!(plan.arrival > impl::storage_free(planned, move))) return;  // the plan waits for storage
-    Sum& sum = transfers[cell(+queue.from, +queue.to)];
-    sum.measured += took;
-    sum.planned += expected;
+  const impl::StepTimes step(measured, planned, m_ranks);
+  const auto add = [this](Samples& samples, const impl::TimeSum& sum) {
+    if (!(sum.planned > 0)) return;
+    samples.push_back(sum.measured / sum.planned);
+    if (samples.size() > m_options.steps) samples.pop_front();
   };
-  for (std::size_t i = 0; i < schedule.size(); ++i) {
-    const ActionId id{i};
-    const Rank rank = schedule[schedule[id].queue].from;
-    const std::vector<Rank> members = impl::ranks_of(schedule, id);
-    for (const After& after : schedule.after(id)) {
-      const ActionId on{after.action};
-      const Queue& queue = schedule[schedule[on].queue];
-      if (schedule[on].kind == Kind::move && !queue.local() && !after.mine && !awaited[+on] &&
-          std::ranges::find(members, queue.to) != members.end())
-        await(on);
-    }
-    if (schedule[id].kind == Kind::move) continue;
-    const Span& seen = measured[id];
-    for (const Rank member : members) worked[+member] = std::max(worked[+member], seen.end);
-    const Seconds expected = planned[id].end - planned[id].start;
-    if (schedule[id].kind == Kind::group || !(expected > 0)) continue;
-    computes[+rank].measured += seen.end - seen.start;
-    computes[+rank].planned += expected;
-  }
-  for (std::size_t i = 0; i < schedule.size(); ++i) {
-    const Action& action = schedule[ActionId{i}];
-    if (action.kind == Kind::move && !schedule[action.queue].local() && !awaited[i])
-      await(ActionId{i});
-  }
-  for (std::size_t i = 0; i < transfers.size(); ++i) add(m_transfers[i], transfers[i]);
-  for (std::size_t i = 0; i < computes.size(); ++i) add(m_computes[i], computes[i]);
-}
-
-HEDDLE_INLINE void Monitor::add(Samples& samples, const Sum& sum) const {
-  if (!(sum.planned > 0)) return;
-  samples.push_back(sum.measured / sum.planned);
-  if (samples.size() > m_options.steps) samples.pop_front();
+  for (std::size_t i = 0; i < m_transfers.size(); ++i) add(m_transfers[i], step.transfers()[i]);
+  for (std::size_t i = 0; i < m_computes.size(); ++i) add(m_computes[i], step.computes()[i]);
 }
 
 HEDDLE_INLINE void Monitor::check(const char* where, Rank rank) const {

@@ -31,6 +31,7 @@
 #include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/dapple/dapple.hpp>
 #include <heddle/systems/dapple/impl/edge_prices.hpp>
+#include <heddle/systems/dapple/impl/rank_policies.hpp>
 
 namespace heddle::inline v0::plan {
 
@@ -100,11 +101,11 @@ class DappleSearch {
       : m_problem(&problem),
         m_microbatches(microbatches),
         m_table(problem, problem.options().batch / microbatches),
+        m_policies(problem.machine(), m_table),
         m_edges(problem, problem.options().batch / microbatches),
         m_most(most_candidates),
         m_limit(best.candidates() + most_candidates),
         m_best(&best) {
-    find_nodes();
     m_rest.push_back(0);
     for (int layer = problem.layers(); layer-- > 0;)
       m_rest.push_back(m_rest.back() +
@@ -113,7 +114,7 @@ class DappleSearch {
   }
 
   void run() {
-    const std::size_t none = intern(std::vector<int>(m_nodes.size(), 0));
+    const std::size_t none = RankPolicies::none;
     seed(none);
     extend(0, none);
     if (m_best->found()) return;
@@ -123,114 +124,36 @@ class DappleSearch {
   }
 
  private:
-  struct Step {
-    std::size_t replicas;  // the ranks of the next stage, in m_replicas
-    std::size_t used;      // the used ranks then, in m_used
-  };
   struct Chosen {
     LayerRange layers;
-    std::size_t replicas;
+    std::size_t replicas;  // see RankPolicies
   };
 
-  /// Finds the nodes: their ranks, in order.
-  void find_nodes() {
-    const Machine& machine = m_problem->machine();
-    std::size_t level = 0;
-    while (level + 1 < machine.levels().size() && machine.levels()[level].ranks == 1) ++level;
-    for (std::size_t r = 0; r < static_cast<std::size_t>(machine.ranks()); ++r) {
-      const std::size_t node = machine.group(level, Rank{r});
-      if (node >= m_nodes.size()) m_nodes.resize(node + 1);
-      m_nodes[node].push_back(Rank{r});
-    }
-  }
-
-  /// Returns the number of a set of used ranks: the first ones of each node, as the policies take
-  /// them.
-  std::size_t intern(const std::vector<int>& used) {
-    const auto [at, is_new] = m_used_ids.try_emplace(used, m_used.size());
-    if (is_new) {
-      m_used.push_back(used);
-      m_steps.emplace_back(static_cast<std::size_t>(m_problem->machine().ranks()) + 1);
-      m_bounds.emplace_back(static_cast<std::size_t>(m_problem->layers()) + 1, -1.0);
-    }
-    return at->second;
-  }
-
-  [[nodiscard]] int size_of_node(std::size_t node) const {
-    return static_cast<int>(m_nodes[node].size());
-  }
-  [[nodiscard]] int free(std::size_t used) const {
-    int ranks = m_problem->machine().ranks();
-    for (const int count : m_used[used]) ranks -= count;
-    return ranks;
-  }
-
-  /// Returns the used ranks by node after a policy took `need` more. There are enough.
-  [[nodiscard]] std::vector<int> take(int policy, std::vector<int> used, int need) const {
-    const std::vector<int> before = used;
-    const auto fill = [&](std::size_t node) {
-      const int taken = std::min(need, size_of_node(node) - used[node]);
-      used[node] += taken;
-      need -= taken;
-    };
-    if (policy == 2) {
-      for (std::size_t node = 0; need > 0; node = (node + 1) % used.size())
-        if (used[node] < size_of_node(node)) {
-          ++used[node];
-          --need;
-        }
-      return used;
-    }
-    for (const bool fresh : {policy == 0, policy != 0})
-      for (std::size_t node = 0; node < used.size(); ++node)
-        if ((before[node] == 0) == fresh) fill(node);
-    return used;
-  }
-
-  /// Returns the ways to take `need` of the ranks that are free.
-  const std::vector<Step>& steps(std::size_t used, int need) {
-    std::optional<std::vector<Step>>& known = m_steps[used][static_cast<std::size_t>(need)];
-    if (known) return *known;
-    std::vector<Step> found;
-    for (const int policy : {0, 1, 2}) {
-      const std::vector<int> before = m_used[used];
-      const std::vector<int> after = take(policy, before, need);
-      std::vector<Rank> ranks;
-      for (std::size_t node = 0; node < after.size(); ++node)
-        for (int r = before[node]; r < after[node]; ++r)
-          ranks.push_back(m_nodes[node][static_cast<std::size_t>(r)]);
-      std::ranges::sort(ranks);
-      const auto [at, is_new] = m_replica_ids.try_emplace(ranks, m_replicas.size());
-      if (is_new) m_replicas.push_back(m_table.replicas(ranks));
-      const Step step{at->second, intern(after)};
-      if (std::ranges::find(found, step.replicas, &Step::replicas) == found.end())
-        found.push_back(step);
-    }
-    return m_steps[used][static_cast<std::size_t>(need)].emplace(std::move(found));
-  }
-
   [[nodiscard]] int most_ranks(std::size_t used) const {
-    return static_cast<int>(std::min<std::int64_t>(free(used), m_table.samples()));
+    return static_cast<int>(std::min<std::int64_t>(m_policies.free(used), m_table.samples()));
   }
 
   /// Returns the least largest F + B of a stage if the layers from `first` on are divided over free
   /// ranks, without transfers: the dynamic programme over layers, ranks and used ranks.
   Seconds bound(int first, std::size_t used) {
     if (first == m_problem->layers()) return 0;
+    if (used >= m_bounds.size())
+      m_bounds.resize(used + 1,
+                      std::vector(static_cast<std::size_t>(m_problem->layers()) + 1, -1.0));
     {
       const Seconds known = m_bounds[used][static_cast<std::size_t>(first)];
       if (known >= 0) return known;
     }
     Seconds least = std::numeric_limits<Seconds>::infinity();
     for (int need = 1; need <= most_ranks(used); ++need)
-      for (std::size_t s = 0; s < steps(used, need).size(); ++s) {
-        const Step step = steps(used, need)[s];
+      for (std::size_t s = 0; s < m_policies.steps(used, need).size(); ++s) {
+        const RankPolicies::Step step = m_policies.steps(used, need)[s];
         for (int last = first + 1; last <= m_problem->layers(); ++last) {
-          const StageTime time = m_table.time({first, last}, m_replicas[step.replicas]);
+          const StageTime time = m_table.time({first, last}, m_policies.replicas(step.replicas));
           const Seconds own = time.forward + time.backward;
           if (own >= least) break;
           const Seconds rest = m_rest[static_cast<std::size_t>(last)];
-          if (rest >= least * std::max(free(step.used), 1)) continue;
+          if (rest >= least * std::max(m_policies.free(step.used), 1)) continue;
           least = std::min(least, std::max(own, bound(last, step.used)));
         }
       }
@@ -246,7 +169,7 @@ class DappleSearch {
     Plan plan{
         .stages = {}, .microbatches = m_microbatches, .schedule = m_problem->options().schedule};
     for (const Chosen& stage : m_stages)
-      plan.stages.push_back(StageTable::stage(stage.layers, m_replicas[stage.replicas]));
+      plan.stages.push_back(StageTable::stage(stage.layers, m_policies.replicas(stage.replicas)));
     m_best->consider(std::move(plan), price);
   }
 
@@ -256,9 +179,10 @@ class DappleSearch {
       const EdgePrice edge = edge_behind(m_stages.back(), replicas);
       m_latency.push_back({edge.forward, edge.backward, 0});
     }
-    const StageTime time = m_table.time(layers, m_replicas[replicas]);
+    const StageTime time = m_table.time(layers, m_policies.replicas(replicas));
     m_stages.push_back({layers, replicas});
-    m_latency.push_back({time.forward, time.backward, m_table.tail(layers, m_replicas[replicas])});
+    m_latency.push_back(
+        {time.forward, time.backward, m_table.tail(layers, m_policies.replicas(replicas))});
   }
   void pop() {
     m_stages.pop_back();
@@ -268,7 +192,8 @@ class DappleSearch {
   EdgePrice edge_behind(const Chosen& stage, std::size_t next) {
     const auto [at, is_new] = m_edge_prices.try_emplace({stage.layers.last, stage.replicas, next});
     if (is_new)
-      at->second = m_edges.price(stage.layers.last, m_replicas[stage.replicas], m_replicas[next]);
+      at->second = m_edges.price(stage.layers.last, m_policies.replicas(stage.replicas),
+                                 m_policies.replicas(next));
     return at->second;
   }
 
@@ -293,15 +218,15 @@ class DappleSearch {
     std::vector<std::size_t> chain;
     for (const int need : needs) {
       if (need > m_table.samples()) return;
-      const Step step = steps(used, need)[0];
+      const RankPolicies::Step step = m_policies.steps(used, need)[0];
       chain.push_back(step.replicas);
       used = step.used;
     }
     const int parts = static_cast<int>(chain.size());
     const auto best =
         min_max_partition(m_problem->layers(), parts, [&](int part, int first, int last) {
-          const StageTime own =
-              m_table.time({first, last}, m_replicas[chain[static_cast<std::size_t>(part)]]);
+          const StageTime own = m_table.time(
+              {first, last}, m_policies.replicas(chain[static_cast<std::size_t>(part)]));
           return own.forward + own.backward;
         });
     int first = 0;
@@ -317,15 +242,15 @@ class DappleSearch {
   void pairs(std::size_t none) {
     const int layers = m_problem->layers();
     for (int need = 1; need <= most_ranks(none); ++need)
-      for (std::size_t s = 0; s < steps(none, need).size(); ++s) {
-        const Step step = steps(none, need)[s];
+      for (std::size_t s = 0; s < m_policies.steps(none, need).size(); ++s) {
+        const RankPolicies::Step step = m_policies.steps(none, need)[s];
         for (int last = 1; last <= layers; ++last) {
           push({0, last}, step.replicas);
           if (worth(step.used)) {
             if (last == layers) finish();
             for (int more = 1; last < layers && more <= most_ranks(step.used); ++more)
-              for (std::size_t t = 0; t < steps(step.used, more).size(); ++t) {
-                push({last, layers}, steps(step.used, more)[t].replicas);
+              for (std::size_t t = 0; t < m_policies.steps(step.used, more).size(); ++t) {
+                push({last, layers}, m_policies.steps(step.used, more)[t].replicas);
                 if (worth(step.used)) finish();
                 pop();
               }
@@ -339,7 +264,7 @@ class DappleSearch {
   [[nodiscard]] bool worth(std::size_t used) {
     if (m_any) return true;
     const Chosen& stage = m_stages.back();
-    return m_table.may_fit(stage.layers, m_replicas[stage.replicas]) &&
+    return m_table.may_fit(stage.layers, m_policies.replicas(stage.replicas)) &&
            least_latency(bound(stage.layers.last, used)) < m_best->price() * (1 - 1e-13);
   }
 
@@ -373,18 +298,18 @@ class DappleSearch {
   /// Tries all stages behind those in m_stages.
   void extend(int first, std::size_t used) {
     for (int need = most_ranks(used); need >= 1; --need)
-      for (std::size_t s = 0; s < steps(used, need).size(); ++s) {
-        const Step step = steps(used, need)[s];
+      for (std::size_t s = 0; s < m_policies.steps(used, need).size(); ++s) {
+        const RankPolicies::Step step = m_policies.steps(used, need)[s];
         for (int last = first + 1; last <= m_problem->layers(); ++last) {
           if (m_best->candidates() >= m_limit) return;
-          const StageTime time = m_table.time({first, last}, m_replicas[step.replicas]);
+          const StageTime time = m_table.time({first, last}, m_policies.replicas(step.replicas));
           if (!m_any && (m_microbatches - 1) * (time.forward + time.backward) >= m_best->price())
             break;  // and a longer stage is slower
           push({first, last}, step.replicas);
           if (worth(step.used)) {
             if (last == m_problem->layers()) {
               finish();
-            } else if (free(step.used) > 0) {
+            } else if (m_policies.free(step.used) > 0) {
               m_best->count();
               extend(last, step.used);
             }
@@ -397,20 +322,15 @@ class DappleSearch {
   const PlanProblem* m_problem;
   int m_microbatches;
   StageTable m_table;
+  RankPolicies m_policies;
   EdgePrices m_edges;
   std::size_t m_most;
   std::size_t m_limit;  // candidates at which the search stops
   PlanTracker* m_best;
   bool m_any = false;  // whether plans are tried that are too slow or do not fit
 
-  std::vector<std::vector<Rank>> m_nodes;
   std::vector<Seconds> m_rest;  // by layer: the least device time of it and all behind it
-  std::map<std::vector<int>, std::size_t> m_used_ids;
-  std::vector<std::vector<int>> m_used;  // by number: the used ranks of each node
-  std::vector<std::vector<std::optional<std::vector<Step>>>> m_steps;  // by used ranks, by need
   std::vector<std::vector<Seconds>> m_bounds;  // by used ranks, by layer; below 0: not known
-  std::map<std::vector<Rank>, std::size_t> m_replica_ids;
-  std::vector<Replicas> m_replicas;
   std::map<std::tuple<int, std::size_t, std::size_t>, EdgePrice> m_edge_prices;
   std::vector<Chosen> m_stages;           // of the plan that is tried
   std::vector<LatencyStage> m_latency;    // and its transfers

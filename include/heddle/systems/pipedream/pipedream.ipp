@@ -6,7 +6,6 @@
 /// Definitions of pipedream.hpp.
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -20,73 +19,13 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/layout/layer_range.hpp>
-#include <heddle/machine/machine.hpp>
 #include <heddle/plan/internal/stage_table.hpp>
+#include <heddle/systems/pipedream/impl/pipedream_levels.hpp>
 #include <heddle/systems/pipedream/pipedream.hpp>
 
 namespace heddle::inline v0::plan {
 
 namespace impl {
-
-/// The levels of a machine as PipeDream sees them. The groups of level 0 are the ranks.
-struct PipeDreamLevels {
-  std::vector<std::vector<std::size_t>> group_of;             ///< by level and rank
-  std::vector<std::vector<std::vector<std::size_t>>> inside;  ///< by level and group: those below
-  std::vector<std::size_t> sizes;                             ///< ranks in the largest group
-  std::vector<double> bandwidth;  ///< between groups of the level below, bytes per second
-
-  explicit PipeDreamLevels(const Machine& machine) {
-    const auto ranks = static_cast<std::size_t>(machine.ranks());
-    std::vector<std::size_t> groups(ranks);
-    for (std::size_t r = 0; r < ranks; ++r) groups[r] = r;
-    add(groups);
-    for (std::size_t l = 0; l < machine.levels().size(); ++l) {
-      for (std::size_t r = 0; r < ranks; ++r) groups[r] = machine.group(l, Rank{r});
-      if (groups != group_of.back()) add(groups);
-    }
-    constexpr double many = 0x1p30;  // bytes
-    for (std::size_t a = 0; a < ranks; ++a)
-      for (std::size_t b = a + 1; b < ranks; ++b) {
-        const std::array pair{Rank{a}, Rank{b}};
-        const Seconds time =
-            ring_all_reduce_time(machine, pair, many) - ring_all_reduce_time(machine, pair, 0);
-        std::size_t level = 1;
-        while (group_of[level][a] != group_of[level][b]) ++level;
-        bandwidth[level] = std::min(bandwidth[level], many / time);
-      }
-  }
-
-  [[nodiscard]] std::size_t top() const { return sizes.size() - 1; }
-
-  /// Adds a level above the others.
-  void add(const std::vector<std::size_t>& groups) {
-    std::vector<std::size_t> ranks(groups.back() + 1);
-    inside.emplace_back(groups.back() + 1);
-    for (std::size_t r = 0; r < groups.size(); ++r) {
-      ++ranks[groups[r]];
-      std::vector<std::size_t>& below = inside.back()[groups[r]];
-      const std::size_t group = group_of.empty() ? r : group_of.back()[r];
-      if (below.empty() || below.back() != group) below.push_back(group);
-    }
-    group_of.push_back(groups);
-    sizes.push_back(*std::ranges::max_element(ranks));
-    bandwidth.push_back(std::numeric_limits<double>::infinity());
-  }
-
-  /// Returns the time by which the sum of gradients delays a microbatch: of `bytes` bytes over `m`
-  /// groups, in `copies` places at once.
-  [[nodiscard]] Seconds sum(std::size_t level, std::size_t m, std::size_t copies,
-                            double bytes) const {
-    const auto groups = static_cast<double>(m);
-    return 4 * (groups - 1) * bytes /
-           (bandwidth[level] * groups * static_cast<double>(sizes[level - 1])) /
-           (groups * static_cast<double>(copies));
-  }
-  /// Returns the time of a microbatch's activations and their gradients at a cut.
-  [[nodiscard]] Seconds transfer(std::size_t level, std::size_t replicas, double bytes) const {
-    return 2 * bytes / (bandwidth[level] * static_cast<double>(replicas));
-  }
-};
 
 /// PipeDream's formula for one plan.
 class PipeDreamPrice {
