@@ -3,8 +3,8 @@
 
 /// @file
 /// map, reduce and pack on a GPU beside kernels of Kokkos written by hand over the same arrays, in
-/// turns. Without a GPU the case is skipped: on the host kernel/patterns and layout/pack measure
-/// the same.
+/// turns; and the rates of gemm, by cuBLAS or hipBLAS if the build has it, and of team_gemm.
+/// Without a GPU the case is skipped: on the host kernel/patterns and layout/pack measure the same.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,9 +14,12 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <heddle/kernel/blas_library.hpp>
+#include <heddle/kernel/linalg.hpp>
 #include <heddle/kernel/map.hpp>
 #include <heddle/kernel/pack.hpp>
 #include <heddle/kernel/reduce.hpp>
+#include <heddle/kernel/team_gemm.hpp>
 #include <heddle/layout/strided_block.hpp>
 
 #include "../support.hpp"
@@ -76,6 +79,47 @@ void compare(const char* what, const Ours& ours, const Theirs& theirs) {
   bench::print_ratio(name, what, bench::ratios(their_times, our_times));
 }
 
+struct AsDouble {
+  template <class Real>
+  KOKKOS_FUNCTION double operator()(Real x) const {
+    return x;
+  }
+};
+
+/// Prints the rates of products of 4096 x 4096 matrices, as benchmarks/device/peers.py does. With
+/// no library, gemm is team_gemm and has one line.
+template <class Real>
+void products(const std::string& type) {
+  constexpr std::size_t n = 4096;
+  constexpr int products = 4;  // one to warm up
+  using Matrix = Kokkos::View<Real**, Kokkos::LayoutRight, Exec::memory_space>;
+  const Matrix a("heddle::bench::a", n, n), b("heddle::bench::b", n, n),
+      c("heddle::bench::c", n, n);
+  Kokkos::deep_copy(a, Real(0.5));
+  Kokkos::deep_copy(b, Real(0.25));
+  const Exec exec;
+  const auto measure = [&](const std::string& what, const auto& product) {
+    std::vector<double> rates;
+    for (int i = 0; i < products; ++i) {
+      const double seconds = bench::seconds_of([&] {
+        product();
+        exec.fence("heddle::bench::gpu");
+      });
+      if (i > 0) rates.push_back(2e-9 * static_cast<double>(n * n * n) / seconds);
+    }
+    double sum = 0;  // of elements of n / 8
+    hd::kernel::reduce(exec, Kokkos::Sum<double>(sum), AsDouble{}, c);
+    bench::require_equal("the sum of a product", sum, static_cast<double>(n * n * n) / 8);
+    Kokkos::deep_copy(c, Real(0));
+    bench::print_value(name, what + "_" + type, bench::summarise(rates), "GFLOP/s");
+  };
+  constexpr auto no = hd::kernel::Transpose::no;
+  measure("gemm", [&] { hd::kernel::gemm(exec, no, no, Real(1), a, b, Real(0), c); });
+#if defined(HEDDLE_HAS_DEVICE_BLAS) || defined(HEDDLE_HAS_KOKKOSKERNELS)
+  measure("team_gemm", [&] { hd::kernel::team_gemm(exec, no, no, Real(1), a, b, Real(0), c); });
+#endif
+}
+
 double sum_of(const Numbers& numbers) {
   const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, numbers);
   double sum = 0;
@@ -132,6 +176,10 @@ void run() {
   exec.fence("heddle::bench::gpu");
   bench::require_equal("the packed face", packed, sum_of(face));
   compare("pack_k_face", pack, raw_pack);
+
+  std::cout << "# gemm by " << hd::kernel::blas_library<Exec>() << '\n';
+  products<float>("float");
+  products<double>("double");
 }
 
 }  // namespace
