@@ -377,7 +377,7 @@ class BlockPool {
   std::atomic<bool> m_reclaiming{false};  ///< if so, no cache may come into use
   alignas(64) Chunks<Upstream> m_chunks;
   Slabs<Upstream> m_slabs{m_chunks};
-  BriefMutex m_reclaim_lock;  ///< of reclaim(); taken before the other locks
+  BriefMutex m_reclaim_lock;  ///< held by reclaim(); taken before the other locks
   Cache* m_caches = nullptr;  ///< unused ones; under the lock of the chunks, like the next member
   Cache* m_all_caches = nullptr;
   std::atomic<std::uint32_t> m_threads{0};  ///< number of threads with a cache
