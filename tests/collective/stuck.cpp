@@ -154,7 +154,7 @@ TEST_CASE("a call by a Schedule that is kept, for as long as this one says, and 
 /// What an error says of the last rank, which this rank or another one has waited for: "rank 1 does
 /// not take part", or "ranks 0, 1 do not take part" if a third one has given up already.
 std::string names_last(const hd::Communicator& comm) { return hd::text(comm.size() - 1, " do"); }
-const char* const waited = "not take part in the call (watchdog ";
+const char* const waited = "not take part in the call in time (watchdog ";
 
 TEST_CASE("a rank that leaves before memory is shared for a call") {
   const hd::Communicator comm(MPI_COMM_WORLD);

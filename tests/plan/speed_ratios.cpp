@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -214,6 +216,23 @@ TEST_CASE("what is no measurement is refused, and nothing is learned from it") {
   CHECK_THAT(message_of<hd::contract_error>([&] { ratios.observe(ranges, Times{1}); }),
              ContainsSubstring("2 ranges and 1 times for 2 workers"));
   CHECK(ratios.values() == std::vector<double>{0.5, 0.5});
+}
+
+TEST_CASE("too many workers, and an object that was moved from, are refused") {
+  for (const int workers : {(1 << 22) + 1, std::numeric_limits<int>::max()})
+    CHECK_THAT(message_of<hd::contract_error>([&] { hd::SpeedRatios ratios(workers); }),
+               ContainsSubstring("workers = " + std::to_string(workers)) &&
+                   ContainsSubstring("use 1 to 4194304 workers"));
+  CHECK(hd::SpeedRatios(1 << 22).values().size() == 1 << 22);
+
+  hd::SpeedRatios from(2), to(std::move(from));
+  CHECK(to.split(2).size() == 2);
+  CHECK_THAT(message_of<hd::contract_error>([&] { (void)from.split(2); }),
+             ContainsSubstring("moved from"));
+  CHECK_THAT(message_of<hd::contract_error>([&] { from.observe(Ranges{}, Times{}); }),
+             ContainsSubstring("moved from"));
+  from = to;
+  CHECK(from.split(2).size() == 2);
 }
 
 }  // namespace test_speed_ratios

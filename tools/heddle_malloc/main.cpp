@@ -7,7 +7,8 @@
 /// All blocks together have no more than the memory of the machine; programs ask for more than they
 /// write, so that limits of control groups do not count.
 /// Under a limit of addresses (RLIMIT_AS), free memory goes back to the system when it is more than
-/// half of the limit.
+/// half of the limit. When a process has an eighth of it, blocks of 8 to 256 KiB are whole KiB,
+/// because sizes of classes have up to an eighth more.
 /// HEDDLE_MALLOC_REPORT=1 prints at the end what the pool has taken from the system, and which
 /// process says so.
 /// HEDDLE_MALLOC_TRACE=FILE writes the calls of each program that is started, at most 2^28, to
@@ -83,6 +84,8 @@ alignas(Blocks) constinit std::byte storage[sizeof(Blocks)] = {};
 enum class State : int { none, making, made };
 constinit std::atomic<State> state{State::none};
 constinit pthread_key_t key{};
+/// The bytes from which on addresses are scarce.
+constinit std::size_t scarce = 0;
 
 /// What a thread knows.
 struct Thread {
@@ -110,11 +113,13 @@ Blocks* pool() noexcept {
   if (state.compare_exchange_strong(expected, State::making)) {
     self.busy = true;
     const memory::PoolOptions options;
+    const std::size_t limit = address_limit();
+    scarce = limit / 8;
     try {
       // Stacks of threads and other mappings have the rest of a limit.
       new (storage) Blocks(memory::Pages(memory::HugePages::yes, std::size_t{64} << 30),
                            {options.min_chunk, options.max_chunk_growth,
-                            memory::system_memory().physical, address_limit() / 2},
+                            memory::system_memory().physical, limit / 2},
                            options.cached);
     } catch (const std::bad_alloc&) {
       self.busy = false;
@@ -128,7 +133,7 @@ Blocks* pool() noexcept {
                      made().unlock();
                      events.forget();
                    });
-    events.open(address_limit() / 8);
+    events.open(limit / 8);
     self.busy = false;
     state.store(State::made, std::memory_order_release);
   } else {
@@ -163,7 +168,11 @@ void* take(std::size_t bytes, std::size_t alignment) noexcept {
   }
   self.busy = true;
   try {
-    block = blocks->allocate(cache_of(*blocks), std::max<std::size_t>(bytes, 1), alignment);
+    const bool exactly =
+        bytes > memory::impl::SizeClasses::largest_small && blocks->reserved() > scarce;
+    block = exactly
+                ? blocks->allocate_exactly(cache_of(*blocks), bytes, alignment)
+                : blocks->allocate(cache_of(*blocks), std::max<std::size_t>(bytes, 1), alignment);
   } catch (const std::bad_alloc&) {
     errno = ENOMEM;
   }

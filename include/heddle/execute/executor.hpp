@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/index.hpp>
 #include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/execute_options.hpp>
@@ -105,6 +106,8 @@ class AnyExecutor {
   [[nodiscard]] const Program& program() const noexcept { return m_program; }
   /// Returns where the step hung, after an error by a watchdog; see find_hang().
   [[nodiscard]] std::span<const Finding> hang() const noexcept { return m_hang; }
+  /// Returns the ranks that have not completed a message to or from this rank, in order.
+  [[nodiscard]] std::vector<Rank> open_peers() const;
   /// Returns the stamps of the last pass, one per step of the Program. Empty without recording.
   [[nodiscard]] std::span<const Stamp> stamps() const noexcept;
   /// Switches recording on or off. It first completes the messages in flight.

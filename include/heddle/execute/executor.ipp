@@ -5,6 +5,7 @@
 /// @file
 /// Definitions of executor.hpp.
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -14,9 +15,11 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/core/index.hpp>
 #include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/abort_on_error.hpp>
@@ -145,6 +148,16 @@ HEDDLE_INLINE void AnyExecutor::options(ExecuteOptions options) {
   options.record = m_options.record;
   options.mover = m_options.mover;
   m_options = std::move(options);
+}
+
+HEDDLE_INLINE std::vector<Rank> AnyExecutor::open_peers() const {
+  std::vector<Rank> peers;
+  for (std::size_t p = 0; p < m_program.ports.size(); ++p)
+    if (!m_program.ports[p].mover && m_flight->done(p) < m_flight->posted(p))
+      peers.push_back(m_program.ports[p].peer);
+  std::ranges::sort(peers);
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  return peers;
 }
 
 HEDDLE_INLINE std::span<const Stamp> AnyExecutor::stamps() const noexcept {

@@ -53,11 +53,12 @@ namespace heddle::inline v0::memory {
 /// block through a pool that no longer exists, which is undefined behaviour. A SharedPool lives as
 /// long as its Views.
 ///
-/// Caches. Other threads cannot use the blocks that a thread caches. A thread caches at most
-/// `cached` bytes, or a 48th of the chunks divided by the number of threads if that is more. If
-/// there are several threads, each may cache eight times `cached`, as long as all caches together
-/// have no more than a quarter of the chunks. After 64 refills of small blocks a thread returns the
-/// blocks of all sizes that it has not refilled since.
+/// Caches. Other threads use the blocks that a thread caches only if a request would otherwise
+/// fail, because the pool then empties all caches (on Linux 4.14 and later). A thread caches at
+/// most `cached` bytes, or a 48th of the chunks divided by the number of threads if that is more.
+/// If there are several threads, each may cache eight times `cached`, as long as all caches
+/// together have no more than a quarter of the chunks. After 64 refills of small blocks a thread
+/// returns the blocks of all sizes that it has not refilled since.
 ///
 /// Limit. The blocks together never have more than PoolOptions::most bytes, by default what the
 /// machine can back. So a pool over pages throws out_of_memory instead of promising memory that the

@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// race() over the ranks of a transport: each rank runs one search, and the first result ends all.
+/// race() over the ranks of a transport: each rank runs one search, and a result ends the searches
+/// that can no longer win.
 
 #include <concepts>
 #include <exception>
@@ -36,8 +37,12 @@ struct RankRaceOptions {
 
 /// Runs the search of one walker on each rank, in the calling thread. All ranks call it. The
 /// winner's rank gets its result, and all others get nothing; options.report tells every rank who
-/// won. Each rank sends one message of 24 bytes to each other rank. For the rest see the race of
-/// threads.
+/// won. When its search ends, each rank sends one message of 24 bytes to each other rank. A trail
+/// needs more messages. For the rest see the race of threads.
+///
+/// With RaceOrder::by_time, a rank's search is beaten when the rank hears of a result. If several
+/// ranks find one before they hear of each other, the least work wins, because the ranks have no
+/// common clock.
 ///
 /// @throws contract_error if `order` is no enumerator or `wait` is invalid, before any search. The
 ///         other ranks throw communication_error then.

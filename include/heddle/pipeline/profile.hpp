@@ -23,14 +23,16 @@
 
 namespace heddle::inline v0 {
 
-/// The options of profile_layers().
+/// The options of profile_layers(), which throws contract_error for other values than these.
 struct ProfileOptions {
-  std::vector<std::int64_t> samples = {1};  ///< the numbers of samples to measure with
-  int repeats = 5;         ///< measurements of each pass, after one that does not count; 0: none
-  double tolerance = 0.2;  ///< ranks are of one kind if their times differ by at most this share
-  int tensor = 1;          ///< the ranks that divide each layer, if the stages are built so
+  /// The numbers of samples to measure with: one or more, at least 1 each, and all different.
+  std::vector<std::int64_t> samples = {1};
+  int repeats = 5;  ///< measurements of each pass, after one that does not count; 0: none
+  /// Ranks are of one kind if their times differ by at most this share, which is at least 0.
+  double tolerance = 0.2;
+  int tensor = 1;  ///< the ranks that divide each layer, at least 1, if the stages are built so
   std::string model = "model";  ///< Profile::model
-  std::string device = "rank";  ///< the name of the first kind; see LinkOptions::name
+  std::string device = "rank";  ///< the name of the first kind, not empty; see LinkOptions::name
   ExecuteOptions execute = {};  ///< how ranks exchange what they have measured
 };
 

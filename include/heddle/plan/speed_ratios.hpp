@@ -42,7 +42,7 @@ class SpeedRatios {
 
   /// Constructs equal ratios for `workers` workers. Their ranges begin at multiples of `tile`
   /// items.
-  /// @throws contract_error if either number is below 1.
+  /// @throws contract_error if either number is below 1, or if there are more than 2^22 workers.
   explicit SpeedRatios(int workers, std::int64_t tile = 1);
 
   /// Returns the share of each worker in the total speed. The shares add up to 1.
@@ -52,13 +52,14 @@ class SpeedRatios {
   /// are whole tiles; the last tile may be shorter. The division minimises the predicted time, but
   /// every worker gets at least one tile if there are enough, because a worker that is not measured
   /// could never get faster. If there are fewer tiles than workers, slow workers get none.
-  /// @throws contract_error if `items` is negative.
+  /// @throws contract_error if `items` is negative, or if the object was moved from.
   [[nodiscard]] std::vector<ItemRange> split(std::int64_t items) const;
 
   /// Learns from one round in which worker w took `times[w]` seconds for `ranges[w]`. If a worker
   /// had no items, its time is ignored and its ratio stays.
   /// @throws contract_error if there is not one range and one time for each worker, or if the time
-  ///         of a worker with items is not positive and finite; then nothing is learned.
+  ///         of a worker with items is not positive and finite; then nothing is learned. It also
+  ///         throws if the object was moved from.
   void observe(std::span<const ItemRange> ranges, std::span<const Seconds> times);
 
  private:
@@ -68,6 +69,7 @@ class SpeedRatios {
   [[nodiscard]] std::vector<std::int64_t> apportion(std::int64_t tiles) const;
 
   void check(std::span<const ItemRange> ranges, std::span<const Seconds> times) const;
+  void expect_workers(const char* where) const;
 
   std::vector<double> m_ratios;
   std::int64_t m_tile;

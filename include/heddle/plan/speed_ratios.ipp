@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/impl/threads.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
@@ -22,9 +23,10 @@
 namespace heddle::inline v0 {
 
 HEDDLE_INLINE SpeedRatios::SpeedRatios(int workers, std::int64_t tile) : m_tile(tile) {
-  expects(workers >= 1 && tile >= 1, [&] {
+  expects(workers >= 1 && workers <= impl::most_threads && tile >= 1, [&] {
     return ErrorInfo{"heddle::SpeedRatios", "at least one worker and one item per tile are needed",
-                     text("workers = ", workers, ", tile = ", tile)};
+                     text("workers = ", workers, ", tile = ", tile),
+                     text("use 1 to ", impl::most_threads, " workers")};
   });
   m_ratios.assign(static_cast<std::size_t>(workers), 1.0 / workers);
 }
@@ -34,6 +36,7 @@ HEDDLE_INLINE std::vector<ItemRange> SpeedRatios::split(std::int64_t items) cons
     return ErrorInfo{"heddle::SpeedRatios::split", "the number of items must be at least 0",
                      text("items = ", items)};
   });
+  expect_workers("heddle::SpeedRatios::split");
   const std::vector<std::int64_t> tiles = apportion(items / m_tile + (items % m_tile != 0));
   std::vector<ItemRange> ranges;
   std::int64_t first = 0;
@@ -49,6 +52,7 @@ HEDDLE_INLINE std::vector<ItemRange> SpeedRatios::split(std::int64_t items) cons
 
 HEDDLE_INLINE void SpeedRatios::observe(std::span<const ItemRange> ranges,
                                         std::span<const Seconds> times) {
+  expect_workers("heddle::SpeedRatios::observe");
   check(ranges, times);
   std::vector<double> speeds(m_ratios.size());  // 0 where not measured
   for (std::size_t w = 0; w < speeds.size(); ++w)
@@ -78,6 +82,15 @@ HEDDLE_INLINE void SpeedRatios::observe(std::span<const ItemRange> ranges,
           weight * (speeds[w] / new_unit) + (1 - weight) * (m_ratios[w] / old_unit);
   for (std::size_t w = 0; w < speeds.size(); ++w)
     if (speeds[w] != 0) m_ratios[w] = smoothed[w] * (before / after);
+}
+
+HEDDLE_INLINE void SpeedRatios::expect_workers(const char* where) const {
+  expects(!m_ratios.empty(), [&] {
+    return ErrorInfo{where,
+                     "the object has no workers, because it was moved from",
+                     {},
+                     "use the object that it was moved to, or assign another one"};
+  });
 }
 
 HEDDLE_INLINE std::vector<std::int64_t> SpeedRatios::apportion(std::int64_t tiles) const {

@@ -412,6 +412,37 @@ TEST_CASE("without the order of the island, the watchdog names both programs") {
   }
 }
 
+TEST_CASE("the watchdog of an island names the ranks that a call waits for") {
+  if (world_size() == 1) return;
+  for (int first_silent = 1; first_silent < world_size(); ++first_silent) {
+    const hd::DeviceMesh mesh = world();
+    hd::IslandOptions options = napping();
+    options.watchdog = 0.3;
+    if (world_rank() >= first_silent)  // these ranks never begin a program
+      options.pick = [](std::span<const std::uint32_t>) { return std::nullopt; };
+    hd::Island island(mesh, options);
+    const std::int64_t size = 2 * world_size();
+    const auto x = island.input<Vector>("x", over_all(hd::Shard{0}, size));
+    const hd::Layout whole({{"one", 1}}, {size}, {hd::Replicate{}}, {hd::Rank{0}});
+    const auto gather =
+        island.add<Vector(Vector)>("gather", {whole}, whole, elementwise([](auto v) { return v; }));
+    const auto body = [&](hd::IslandClient& of) {
+      (void)of.get(of.call(gather, of.put(x, numbers(0, size))));
+    };
+    std::vector<hd::IslandClientSpec> mine;
+    if (world_rank() == 0) mine = {{"client", 1, body}};
+    const std::string told =
+        message_of<hd::communication_error>([&] { island.serve(std::move(mine)); });
+    std::string silent = first_silent + 1 < world_size() ? "ranks " : "rank ";
+    for (int r = first_silent; r < world_size(); ++r)
+      silent += hd::text(r == first_silent ? "" : ", ", r);
+    silent += first_silent + 1 < world_size() ? " do not answer" : " does not answer";
+    INFO(told);
+    CHECK(told.find(silent) != std::string::npos);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
 TEST_CASE("clients of weights 1:2:4:8 get these shares of 1000 programs") {
   const hd::DeviceMesh mesh = world();
   hd::IslandOptions options = napping();

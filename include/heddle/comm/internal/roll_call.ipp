@@ -80,7 +80,7 @@ HEDDLE_FULL_INLINE communication_error RollCall::stuck(std::string where,
            : "stuck: another rank has given up the call";
   return communication_error(
       {std::move(where),
-       silent.empty() ? slow : "stuck: " + does_not(silent, "take part in the call"),
+       silent.empty() ? slow : "stuck: " + does_not(silent, "take part in the call in time"),
        late ? text("watchdog after ", options.watchdog, " s") : "watchdog of another rank", fix});
 }
 

@@ -9,10 +9,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <mutex>
+#include <new>
+#include <unistd.h>
 #include <utility>
 
 #include <heddle/core/error.hpp>
@@ -22,14 +25,20 @@
 #include <heddle/memory/impl/metadata.hpp>
 #include <heddle/memory/impl/size_classes.hpp>
 #include <heddle/memory/impl/slabs.hpp>
+#include <heddle/memory/impl/thread_barrier.hpp>
 #include <heddle/memory/resource.hpp>
 
 namespace heddle::inline v0::memory::impl {
 
-/// The blocks that a thread caches, one stack for each size class.
+/// The blocks that a thread caches, one stack for each size class. Only its thread uses it, except
+/// in BlockPool::reclaim().
 struct Cache {
   static constexpr std::uint32_t most = 64;
 
+  /// The process of its thread. A fork() copies the caches of other threads page by page, while
+  /// they change.
+  pid_t process;
+  bool in_use;  ///< atomic; see BlockPool::Use
   std::array<std::uint32_t, SizeClasses::count> counts;
   std::size_t bytes;  ///< the bytes of all blocks, by the sizes of their classes
   Cache* next;        ///< next unused cache
@@ -67,13 +76,25 @@ class BlockPool {
     if (bytes - 1 < SizeClasses::largest && alignment <= granule) [[likely]] {
       const std::uint32_t c = SizeClasses::of(bytes, alignment);
       if (cache == nullptr) return one(c);
+      const Use use(*this, *cache);
       std::uint32_t& count = cache->counts[c];
       if (count == 0) [[unlikely]]
         fill(*cache, c);
       cache->bytes -= SizeClasses::size(c);
       return cache->blocks[c][--count];
     }
-    return bytes == 0 ? nullptr : large(cache, bytes, alignment);
+    return bytes == 0 ? nullptr : allocate_exactly(cache, bytes, alignment);
+  }
+  /// Allocates at least 1 B in whole granules, without the rounding of a size class. Only the
+  /// deallocate() for blocks of unknown size may get the block.
+  [[nodiscard, gnu::noinline]] void* allocate_exactly(Cache* cache, std::size_t bytes,
+                                                      std::size_t alignment) {
+    if (bytes > std::numeric_limits<std::size_t>::max() / 2)
+      throw out_of_memory(
+          {"heddle::memory::Pool", text("cannot allocate a block of ", bytes, " B")});
+    return with_room(cache, [&](More more) {
+      return range(whole(bytes), std::max(alignment, granule), Mark::ranged, more);
+    });
   }
 
   void deallocate(Cache* cache, void* block, std::size_t bytes, std::size_t alignment) noexcept {
@@ -81,6 +102,7 @@ class BlockPool {
     if (bytes - 1 < SizeClasses::largest && alignment <= granule) [[likely]] {
       const std::uint32_t c = SizeClasses::of(bytes, alignment);
       if (cache == nullptr) return put_back(c, &block, 1);
+      const Use use(*this, *cache);
       std::uint32_t& count = cache->counts[c];
       const std::size_t size = SizeClasses::size(c);
       if (count == Cache::capacities[c]) [[unlikely]]
@@ -123,11 +145,12 @@ class BlockPool {
     }
     ++m_threads;
     share_cached();
+    m_caches->process = ::getpid();
     return std::exchange(m_caches, m_caches->next);
   }
   /// Empties the cache of a thread that ends, and keeps the cache for the next thread.
   void retire(Cache* cache) noexcept {
-    empty(*cache);
+    empty(cache);
     const std::scoped_lock lock(m_chunks.lock);
     cache->next = std::exchange(m_caches, cache);
     --m_threads;
@@ -137,7 +160,7 @@ class BlockPool {
   /// Empties the cache of the calling thread. Then returns unused chunks and pages to the upstream,
   /// as long as `keep` bytes stay.
   void trim(Cache* cache, std::size_t keep) noexcept {
-    if (cache != nullptr) empty(*cache);
+    empty(cache);
     const std::scoped_lock lock(m_chunks.lock);
     m_chunks.trim(keep);
     share_cached();
@@ -146,14 +169,18 @@ class BlockPool {
   /// Stops other threads that allocate or deallocate, until unlock(), for example during a fork().
   /// Returns false if it could not lock before `deadline`.
   [[nodiscard]] bool lock_by(Deadline deadline) {
-    if (!m_slabs.lock_by(deadline)) return false;
-    if (impl::lock_by(m_chunks.lock, deadline)) return true;
-    m_slabs.unlock();
+    if (!impl::lock_by(m_reclaim_lock, deadline)) return false;
+    if (m_slabs.lock_by(deadline)) {
+      if (impl::lock_by(m_chunks.lock, deadline)) return true;
+      m_slabs.unlock();
+    }
+    m_reclaim_lock.unlock();
     return false;
   }
   void unlock() {
     m_chunks.lock.unlock();
     m_slabs.unlock();
+    m_reclaim_lock.unlock();
   }
 
   [[nodiscard]] bool owns(const void* address) const { return m_chunks.owns(address_of(address)); }
@@ -170,15 +197,46 @@ class BlockPool {
     return reinterpret_cast<std::uintptr_t>(block);
   }
 
-  /// Puts at least one block into an empty stack.
+  /// The time in which a thread uses its cache, so that reclaim() does not. The stores and the load
+  /// are plain instructions, because reclaim() makes all threads pass a barrier.
+  class Use {
+   public:
+    Use(BlockPool& pool, Cache& cache) noexcept : m_cache(cache) { enter(pool, cache); }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    ~Use() { leave(m_cache); }
+
+    static void enter(BlockPool& pool, Cache& cache) noexcept {
+      std::atomic_ref(cache.in_use).store(true, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      if (pool.m_reclaiming.load(std::memory_order_acquire)) [[unlikely]]
+        wait(pool, cache);
+    }
+    static void leave(Cache& cache) noexcept {
+      std::atomic_ref(cache.in_use).store(false, std::memory_order_release);
+    }
+
+   private:
+    [[gnu::noinline, gnu::cold]] static void wait(BlockPool& pool, Cache& cache) noexcept {
+      leave(cache);
+      const std::scoped_lock lock(pool.m_reclaim_lock);
+      std::atomic_ref(cache.in_use).store(true, std::memory_order_relaxed);
+    }
+
+    Cache& m_cache;
+  };
+
+  /// Puts at least one block into an empty stack of a cache in use.
   [[gnu::noinline]] void fill(Cache& cache, std::uint32_t c) {
     const std::size_t size = SizeClasses::size(c);
     void** const blocks = cache.blocks[c].data();
     // Fetch only what is used soon, because blocks above the limit of the thread are returned.
     const auto wanted = static_cast<std::uint32_t>(
         std::clamp<std::size_t>((std::size_t{16} << 10) / size, 1, Cache::most / 2));
+    Use::leave(cache);  // what lies above an empty stack is not read by reclaim()
     const std::uint32_t count =
         with_room(&cache, [&](More more) { return take(c, blocks, wanted, more); });
+    Use::enter(*this, cache);
     cache.counts[c] = count;
     cache.bytes += count * size;
     cache.refilled[c] = true;
@@ -203,9 +261,39 @@ class BlockPool {
     count = keep;
   }
 
-  /// Puts back all blocks of a cache.
-  void empty(Cache& cache) noexcept {
+  /// Puts back all blocks of the cache of this thread, if it has one. It must not be in use.
+  void empty(Cache* cache) noexcept {
+    if (cache == nullptr) return;
+    const Use use(*this, *cache);
+    put_back_all(*cache);
+  }
+  void put_back_all(Cache& cache) noexcept {
     for (std::uint32_t c = 0; c < SizeClasses::count; ++c) shrink(cache, c, 0);
+  }
+
+  /// Empties the caches of all threads of this process, so that no memory lies free in them when a
+  /// request fails. No cache of the calling thread may be in use. Threads that use their caches for
+  /// longer than the deadline keep them. Returns false if the system has no barrier on all threads.
+  [[nodiscard, gnu::noinline, gnu::cold]] bool reclaim() noexcept {
+    const std::scoped_lock lock(m_reclaim_lock);
+    m_reclaiming.store(true, std::memory_order_relaxed);
+    const bool done = barrier_on_all_threads();
+    if (done) {
+      const Deadline deadline = Deadline::clock::now() + std::chrono::milliseconds(100);
+      for (Cache* cache = all_caches(); cache != nullptr; cache = cache->older) {
+        struct {
+          std::atomic_ref<bool> in_use;
+          [[nodiscard]] bool try_lock() const { return !in_use.load(std::memory_order_acquire); }
+        } idle{std::atomic_ref(cache->in_use)};
+        if (cache->process == ::getpid() && impl::lock_by(idle, deadline)) put_back_all(*cache);
+      }
+    }
+    m_reclaiming.store(false, std::memory_order_release);
+    return done;
+  }
+  [[nodiscard]] Cache* all_caches() const noexcept {
+    const std::scoped_lock lock(m_chunks.lock);
+    return m_all_caches;
   }
 
   /// Puts back half of each stack, the largest blocks first, until the cache is an eighth below its
@@ -226,21 +314,26 @@ class BlockPool {
   }
 
   /// Calls `take` with More::none, which does not ask the upstream. If that finds nothing, empties
-  /// the thread's cache and calls `take` so that it may ask the upstream. If the upstream throws,
-  /// tries once more without it, then returns the free chunks to the upstream and asks again.
+  /// the thread's cache, which must not be in use, and calls `take` so that it may ask the
+  /// upstream. If the upstream throws, tries once more without it, then returns the free chunks to
+  /// the upstream and asks again, and at last does the same with the caches of all threads empty.
   template <class Take>
   auto with_room(Cache* cache, Take&& take) {
     if (const auto found = take(More::none)) return found;
-    if (cache != nullptr) empty(*cache);
+    empty(cache);
     const More more = m_threads.load(std::memory_order_relaxed) > 1 ? More::much : More::little;
-    try {
-      return take(more);
-    } catch (const std::bad_alloc&) {
-      if (const auto found = take(More::none)) return found;
-      const std::scoped_lock lock(m_chunks.lock);
-      if (!m_chunks.give_back(0)) throw;
+    for (bool reclaimed = false;;) {
+      try {
+        return take(more);
+      } catch (const std::bad_alloc&) {
+        if (const auto found = take(More::none)) return found;
+        if (!give_back() && (std::exchange(reclaimed, true) || !reclaim())) throw;
+      }
     }
-    return take(more);
+  }
+  bool give_back() noexcept {
+    const std::scoped_lock lock(m_chunks.lock);
+    return m_chunks.give_back(0);
   }
 
   /// Takes up to `wanted` blocks of a class, and at least one if `more` allows to ask the upstream.
@@ -255,15 +348,6 @@ class BlockPool {
     const std::scoped_lock lock(m_chunks.lock);
     for (std::uint32_t b = 0; b < count; ++b)
       m_chunks.give(address_of(blocks[b]), SizeClasses::size(c));
-  }
-
-  [[nodiscard, gnu::noinline]] void* large(Cache* cache, std::size_t bytes, std::size_t alignment) {
-    if (bytes > std::numeric_limits<std::size_t>::max() / 2)
-      throw out_of_memory(
-          {"heddle::memory::Pool", text("cannot allocate a block of ", bytes, " B")});
-    return with_room(cache, [&](More more) {
-      return range(whole(bytes), std::max(alignment, granule), Mark::ranged, more);
-    });
   }
 
   [[nodiscard]] void* range(std::size_t bytes, std::size_t alignment, std::uintptr_t kind,
@@ -290,8 +374,10 @@ class BlockPool {
   std::size_t m_cached;
   /// Bytes of each thread; in another cache line than the locks.
   alignas(64) std::atomic<std::size_t> m_most_cached;
+  std::atomic<bool> m_reclaiming{false};  ///< if so, no cache may come into use
   alignas(64) Chunks<Upstream> m_chunks;
   Slabs<Upstream> m_slabs{m_chunks};
+  BriefMutex m_reclaim_lock;  ///< held by reclaim(); taken before the other locks
   Cache* m_caches = nullptr;  ///< unused ones; under the lock of the chunks, like the next member
   Cache* m_all_caches = nullptr;
   std::atomic<std::uint32_t> m_threads{0};  ///< number of threads with a cache

@@ -19,8 +19,9 @@
 
 namespace heddle::inline v0::impl {
 
-/// The state of a race as one rank knows it. Every rank sends one message to each other rank, when
-/// its own search ends.
+/// The state of a race as one rank knows it. Every rank sends one message to each other rank when
+/// its own search ends, unless that search throws. Of all results, the one with the least work
+/// wins, whatever the order of the race; see race().
 template <Transport T>
 class RankRace final : public Race {
  public:
@@ -53,7 +54,8 @@ class RankRace final : public Race {
     return m_order == RaceOrder::by_time || *m_best < so_far;
   }
 
-  /// Tells all ranks how this one ended, and waits until all have ended.
+  /// Tells all ranks how this one ended, and waits until all have ended. @throws
+  /// communication_error, which names a rank that does not answer.
   void finish(End own) {
     const std::uint32_t self = m_transport.rank().value;
     m_ends[self] = own;

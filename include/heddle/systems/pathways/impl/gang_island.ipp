@@ -188,8 +188,9 @@ class GangIsland::State {
             m_transport, since, walker.waits() ? m_options.watchdog : 0,
             [&] { return place(walker); },
             [&] {
-              return ErrorInfo{place(walker), "another rank does not take part in this call",
-                               text("watchdog after ", m_options.watchdog, " s", walker.behind())};
+              return ErrorInfo{place(walker), does_not(walker.silent(), "answer"),
+                               text("watchdog after ", m_options.watchdog, " s", walker.behind()),
+                               "see what that rank is doing, or raise IslandOptions::watchdog"};
             });
       }
     } catch (const std::exception& error) {

@@ -18,6 +18,7 @@
 
 #include <heddle/collective/internal/lane_shift.hpp>
 #include <heddle/comm/mpi_transport.hpp>
+#include <heddle/core/index.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/slice.hpp>
 #include <heddle/systems/pathways/impl/gang_plan.hpp>
@@ -77,6 +78,11 @@ class GangTransfer {
     };
     m_done = m_executor->advance(handler);
     return m_done;
+  }
+
+  /// Returns the ranks that have not completed a message to or from this rank, in order.
+  [[nodiscard]] std::vector<Rank> open_peers() const {
+    return m_begun && !m_done ? m_executor->open_peers() : std::vector<Rank>{};
   }
 
   /// Gives the errors of the ranks that sent elements to the target. Call it when all is done.

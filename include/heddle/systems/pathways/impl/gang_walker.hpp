@@ -23,6 +23,7 @@
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
+#include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/systems/pathways/impl/gang_desk.hpp>
@@ -98,6 +99,15 @@ class GangWalker {
     const GangCall& call = m_current->calls[m_current->at];
     return text(name_of(m_current->frame), ", call ", m_current->at, " '",
                 call.entry ? call.entry->name : "get", "'");
+  }
+  /// Returns the ranks whose messages the present call waits for, in order.
+  [[nodiscard]] std::vector<Rank> silent() const {
+    if (!m_current || m_current->at >= m_current->calls.size()) return {};
+    const GangCall& call = m_current->calls[m_current->at];
+    const Transfer& open = call.passed                         ? call.sizes
+                           : call.done < call.transfers.size() ? call.transfers[call.done]
+                                                               : call.gate;
+    return open ? open->open_peers() : std::vector<Rank>{};
   }
   /// Names the first programs that wait here behind the present one: "; behind it program 7 of
   /// client 'a'". Empty if there are none.
