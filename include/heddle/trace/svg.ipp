@@ -6,7 +6,6 @@
 /// Definitions of svg.hpp.
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +21,7 @@
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/internal/check_spans.hpp>
 #include <heddle/schedule/timeline.hpp>
-#include <heddle/trace/impl/guests.hpp>
+#include <heddle/trace/impl/box_lanes.hpp>
 #include <heddle/trace/impl/kind_style.hpp>
 #include <heddle/trace/impl/labels.hpp>
 #include <heddle/trace/impl/memory_rows.hpp>
@@ -59,6 +58,7 @@ class SvgPicture {
       : m_timeline(timeline),
         m_schedule(timeline.schedule()),
         m_shades(m_schedule),
+        m_lanes(timeline),
         m_options(options),
         m_frame(frame),
         m_begin(timeline.begin()),
@@ -76,21 +76,6 @@ class SvgPicture {
     const double both = text_width(m_title.size(), 19) + text_width(m_caption.size(), 13);
     m_narrow = both + 2 * margin + 16 > options.width;
     if (m_narrow) m_top += 20;
-    place_lanes();
-    for (std::size_t i = 0; i < m_schedule.size(); ++i) {
-      const ActionId id{i};
-      if (!drawn(id)) continue;
-      auto& list = m_of_kind[static_cast<std::size_t>(m_schedule[id].kind)];
-      const QueueId queue = m_schedule[id].queue;
-      const Rank home = m_schedule[queue].from;
-      list.push_back({id, home, m_lane_of[+queue]});
-      for (const Rank rank : guests(m_schedule, id)) {
-        const auto found =
-            std::lower_bound(m_guests.begin(), m_guests.end(), GuestQueue{queue, rank});
-        list.push_back(
-            {id, rank, m_guest_lane[static_cast<std::size_t>(found - m_guests.begin())]});
-      }
-    }
   }
 
   // Appends the picture to `out` and returns its height.
@@ -141,37 +126,6 @@ class SvgPicture {
   [[nodiscard]] double x(Seconds time) const { return m_left + (time - m_begin) * m_scale; }
   [[nodiscard]] double y(Rank rank) const { return m_top + row_pitch * rank.value; }
 
-  // Returns true if the action is a box: it takes time on one rank. Moves between ranks are arrows.
-  [[nodiscard]] bool drawn(ActionId id) const {
-    return m_schedule[m_schedule[id].queue].local() && m_timeline[id].start < m_timeline[id].end;
-  }
-
-  // An action on one of its ranks. The lanes of a rank share the height of its row.
-  struct Place {
-    ActionId id;
-    Rank rank;
-    int lane;
-  };
-
-  // Places a lane for each queue and guest that has something to draw, in their order.
-  void place_lanes() {
-    std::vector<bool> used(m_schedule.queues().size());
-    for (std::size_t i = 0; i < m_schedule.size(); ++i) {
-      const ActionId id{i};
-      if (!drawn(id)) continue;
-      used[+m_schedule[id].queue] = true;
-      for (const Rank rank : guests(m_schedule, id))
-        m_guests.push_back({m_schedule[id].queue, rank});
-    }
-    std::sort(m_guests.begin(), m_guests.end());
-    m_guests.erase(std::unique(m_guests.begin(), m_guests.end()), m_guests.end());
-    m_lane_of.resize(used.size());
-    m_lanes.resize(static_cast<std::size_t>(m_schedule.ranks()));
-    for (std::size_t q = 0; q < used.size(); ++q)
-      if (used[q]) m_lane_of[q] = m_lanes[+m_schedule[QueueId{q}].from]++;
-    for (const GuestQueue& guest : m_guests) m_guest_lane.push_back(m_lanes[+guest.rank]++);
-  }
-
   void rows() {
     for (int rank = 0; rank < m_schedule.ranks(); ++rank) {
       const double at = y(Rank{rank});
@@ -213,10 +167,10 @@ class SvgPicture {
 
   void boxes() {
     for (std::size_t k = 0; k < kind_count; ++k) {
-      if (m_of_kind[k].empty()) continue;
       const Kind kind{static_cast<std::uint8_t>(k)};
+      if (m_lanes.boxes(kind).empty()) continue;
       m_svg.open("g", text("class=\"", kind, "\" fill=\"", style(kind).fill, "\""));
-      for (const Place& place : m_of_kind[k]) draw_box(place);
+      for (const BoxLanes::Place& place : m_lanes.boxes(kind)) draw_box(place);
       m_svg.close("g");
     }
   }
@@ -228,20 +182,21 @@ class SvgPicture {
                          : "";
     m_svg.open("g", text("fill=\"#ffffff\" font-size=\"", box_font,
                          "\" text-anchor=\"middle\" pointer-events=\"none\"", margin_around));
-    for (const auto& places : m_of_kind)
-      for (const Place& place : places) draw_text(place);
+    for (std::size_t k = 0; k < kind_count; ++k)
+      for (const BoxLanes::Place& place : m_lanes.boxes(Kind{static_cast<std::uint8_t>(k)}))
+        draw_text(place);
     m_svg.close("g");
   }
 
-  [[nodiscard]] Box box_of(const Place& place) const {
+  [[nodiscard]] Box box_of(const BoxLanes::Place& place) const {
     // The boxes of a fused pair are above each other, over the time of the pair.
     const bool first = m_schedule[place.id].flags & flag::with_next;
     const bool second =
         +place.id > 0 && m_schedule[ActionId{+place.id - 1}].flags & flag::with_next;
-    const double height = row_height / m_lanes[+place.rank] / (first || second ? 2 : 1);
+    const double height = row_height / m_lanes.lanes(place.rank) / (first || second ? 2 : 1);
     const double from = x(m_timeline[ActionId{+place.id - second}].start);
     const double to = x(m_timeline[ActionId{+place.id + first}].end);
-    const double top = y(place.rank) + row_height / m_lanes[+place.rank] * place.lane;
+    const double top = y(place.rank) + row_height / m_lanes.lanes(place.rank) * place.lane;
     return {from, top + (second ? height : 0), to - from, height};
   }
 
@@ -252,7 +207,7 @@ class SvgPicture {
     return brightness < 1 ? darker(fill, brightness) : fill;
   }
 
-  void draw_box(const Place& place) {
+  void draw_box(const BoxLanes::Place& place) {
     const ActionId id = place.id;
     Box box = box_of(place);
     // Neighbours have a white gap between them, if the box is wide enough.
@@ -267,7 +222,7 @@ class SvgPicture {
                    " to " + time_text(span.end - m_begin, m_unit));
   }
 
-  void draw_text(const Place& place) {
+  void draw_text(const BoxLanes::Place& place) {
     const ActionId id = place.id;
     const Box box = box_of(place);
     const Action& action = m_schedule[id];
@@ -324,8 +279,8 @@ class SvgPicture {
     };
     m_svg.open("g", "font-size=\"12\" fill=\"#1f2328\"");
     for (std::size_t k = 0; k < kind_count; ++k) {
-      const KindStyle kind = style(Kind{static_cast<std::uint8_t>(k)});
-      if (!m_of_kind[k].empty()) filled(kind.fill, kind.meaning);
+      const Kind kind{static_cast<std::uint8_t>(k)};
+      if (!m_lanes.boxes(kind).empty()) filled(style(kind).fill, style(kind).meaning);
     }
     if (m_shades.size() > 1)
       filled(darker(style(Kind::forward).fill, 0.6), text("darker: ", m_shades.meaning()));
@@ -353,6 +308,7 @@ class SvgPicture {
   const Timeline& m_timeline;
   const Schedule& m_schedule;
   Shades m_shades;
+  BoxLanes m_lanes;
   const SvgOptions& m_options;
   SvgFrame m_frame;
   Seconds m_begin;
@@ -363,14 +319,9 @@ class SvgPicture {
   std::string m_caption;
   bool m_narrow = false;  // the caption has a line of its own
   double m_top = 48;
-  double m_left = 0;           // where time 0 is
-  double m_right = 0;          // where the last action ends
-  double m_scale = 0;          // pixels per second
-  std::vector<int> m_lanes;    // number of lanes of each rank
-  std::vector<int> m_lane_of;  // of each local queue on its rank
-  std::vector<GuestQueue> m_guests;
-  std::vector<int> m_guest_lane;  // of each of m_guests
-  std::array<std::vector<Place>, kind_count> m_of_kind;
+  double m_left = 0;   // where time 0 is
+  double m_right = 0;  // where the last action ends
+  double m_scale = 0;  // pixels per second
   std::optional<MemoryRows> m_memory;
   SvgWriter m_svg;
 };
