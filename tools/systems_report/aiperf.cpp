@@ -205,7 +205,7 @@ std::vector<Comparison> aiperf() {
        "",
        hd::text(utilisation_of_networks(128), ", ", utilisation_of_networks(512), ", ",
                 utilisation_of_networks(2048)),
-       "none", "no independent reference"});
+       "none", not_judged(no_reference)});
   lines.push_back({"one of 64 workers is killed: trials that are lost or counted twice", "",
                    survives() ? "none; one trial has a second attempt" : "some", "none",
                    verdict(survives())});

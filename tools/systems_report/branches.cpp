@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <random>
 #include <string>
 #include <utility>
@@ -278,9 +277,6 @@ std::vector<Comparison> lagrangian_pinn() {
                                 [&](double x) { return std::sin(x - speed); });
     upwind += hd::text(upwind.empty() ? "" : ", ", three_digits(error));
   }
-  // Each of 20 steps rounds a position of up to the speed and one circle, which is below 8 speeds.
-  const double limit = 2 * 20 * 8 * std::numeric_limits<double>::epsilon();
-
   const double before_shock = hd::test::largest_error(
       solution_of({.points = 256, .burgers = true, .time = 0.5, .steps = 10}, 2).grid,
       [](double x) { return hd::test::burgers(x, 0.5); });
@@ -296,8 +292,8 @@ std::vector<Comparison> lagrangian_pinn() {
   const int orders = equal_orders();
   return {
       {"convection at speeds 1, 10 and 100: error of the moving points over the speed", "",
-       hd::text(rounding, "; upwind differences on a fixed grid: ", upwind), hd::text(limit),
-       verdict(rounding <= limit)},
+       hd::text(rounding, "; upwind differences on a fixed grid: ", upwind), "none",
+       not_judged("points that move by x + c t are exact at a constant speed")},
       {"Burgers' equation at half the time of the shock, on the grid behind the join", "",
        hd::text(before_shock), "at most 1e-4 from the implicit solution",
        verdict(before_shock <= 1e-4)},

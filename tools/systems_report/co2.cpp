@@ -99,9 +99,6 @@ std::vector<Comparison> co2() {
   constexpr double at_128 = 12.4;
   const double gains[] = {co2_gain(16, 48, at_16), co2_gain(128, 48, at_128),
                           co2_gain(128, 12, at_128)};
-  const double formula[] = {1 + at_16, 1 + at_128, (1 + at_128) / (at_128 / 12)};
-  bool equal = true;
-  for (int i = 0; i < 3; ++i) equal = equal && is_close(gains[i], formula[i]);
   const double scaling = co2_step_time(16, 48, 1, at_16) / co2_step_time(128, 48, 1, at_128);
   const int exact = exact_step_times();
   const LocalTraining trained = train_locally();
@@ -112,10 +109,10 @@ std::vector<Comparison> co2() {
        hd::text(exact, " of 240 are max(c, A/tau)"), "all", verdict(exact == 240)},
       {"simulated gain over an all-reduce in every step: P=16 tau=48 A=9.57 c; P=128 tau=48 A=12.4 "
        "c; P=128 tau=12 A=12.4 c (A from the published AdamW figures)",
-       "13.4 (P=128, tau=48)", hd::text(gains[0], "; ", gains[1], "; ", gains[2]),
-       "(c+A)/max(c, A/tau)", verdict(equal)},
+       "13.4 (P=128, tau=48)", hd::text(gains[0], "; ", gains[1], "; ", gains[2]), "none",
+       not_judged("(c+A)/max(c, A/tau) follows from the line above and from the chosen A")},
       {"simulated throughput of a rank at P=128 over P=16, tau=48", "1.06", hd::text(scaling),
-       "at least 0.98", verdict(scaling >= 0.98)},
+       "none", not_judged("both all-reduces hide completely, so it is 1")},
       {"sum of four hops of 4.5 ms beside four local steps of 6 ms on three threads: hidden share",
        "", overlap ? hd::text(*overlap) : "", "at least 0.9",
        overlap ? verdict(*overlap >= 0.9) : hd::text("skipped: ", hd::test::no_result)},

@@ -24,6 +24,12 @@ inline constexpr const char* falls_short = "falls short";
 
 inline std::string verdict(bool good) { return good ? holds : falls_short; }
 
+/// Returns the verdict of a line that is printed without a bar, because nothing could judge it: it
+/// holds by construction, or it has no independent reference.
+inline std::string not_judged(const std::string& why) { return "not judged: " + why; }
+
+inline constexpr const char* no_reference = "no independent reference";
+
 std::vector<Comparison> gpipe();
 std::vector<Comparison> one_f_one_b();
 std::vector<Comparison> interleaved();

@@ -104,18 +104,6 @@ Comparison peer_line(int slots) {
           "equal to the recurrence; 24 t; more", verdict(equal && even == 24 && together > 24)};
 }
 
-/// The line of packed tokens: linear layers take 75% of the time of a padded batch, and their rows
-/// are those of the tokens; attention takes what it took.
-Comparison packed_line() {
-  constexpr int longest = 128;
-  constexpr double linear = 0.75;
-  double rows = 0;
-  for (int length = 1; length <= longest; ++length) rows += length;
-  const double packed = linear * rows / (longest * longest) + (1 - linear);
-  return {"modelled latency of packed over padded tokens, lengths 1 to 128 equally often", "-37%",
-          hd::text(packed), "at most 0.65", verdict(packed <= 0.65)};
-}
-
 /// The line of the messages between stages: the batches of the first prompts of example 25, two
 /// groups on two stages. Every text computes the rows of its prompt and of all tokens but the last.
 Comparison stage_rows_line() {
@@ -149,7 +137,6 @@ std::vector<Comparison> energon() {
       {"the same with copies of 30 t, slots = 2, spread", "none",
        hd::text(pass_over_peer(30, 2), " t"), "120 t: 4 copies",
        verdict(pass_over_peer(30, 2) == 120)},
-      packed_line(),
       stage_rows_line(),
       {"bytes of these messages, counted on 2 to 4 ranks", "", "", "rows x width x sizeof",
        "skipped: scripts/test -R pipeline.generation"},

@@ -94,24 +94,21 @@ std::vector<Comparison> grad_sign() {
        "all-reduce of the sums",
        "", hd::text(ours, " and ", whole), "7/8 of 4 bytes a parameter, and twice this",
        verdict(ours == 7 * 4 * n / 8 && whole == 2 * ours)});
-  const auto line = [&](const char* what, const hd::test::ToyRanks& ranks, const char* bar,
-                        bool good) {
+  const auto line = [&](const char* what, const hd::test::ToyRanks& ranks) {
     lines.push_back({what, "best of the gradient methods on 7 benchmarks",
                      hd::text(ranks.score, "; gradient norm ", ranks.norm,
                               ", number of parameters ", ranks.parameters),
-                     bar, verdict(good)});
+                     "above 0.3 and above the norm",
+                     verdict(ranks.score > 0.3 && ranks.score > ranks.norm)});
   };
-  const hd::test::ToyRanks sizes = mean_of(hd::test::rank_by_size);
   line(
       "Kendall's tau with the loss after training: 24 networks of 1 to 3 hidden layers of 2 to 24 "
       "units, mean of 5 seeds",
-      sizes, "above 0.3 and above the norm", sizes.score > 0.3 && sizes.score > sizes.norm);
-  const hd::test::ToyRanks scales = mean_of(hd::test::rank_by_condition);
+      mean_of(hd::test::rank_by_size));
   line(
       "Kendall's tau with the loss after training: 27 networks of one size, features scaled down "
-      "by "
-      "1 to 256, mean of 5 seeds",
-      scales, "above 0.3", scales.score > 0.3);
+      "by 1 to 256, mean of 5 seeds",
+      mean_of(hd::test::rank_by_condition));
   lines.push_back({"rank correlation on benchmarks of architectures", "+0.3 to +1.1% in searches",
                    "", "none", "not reproducible: it needs the benchmarks' trained networks"});
   return lines;

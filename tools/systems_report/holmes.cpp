@@ -39,14 +39,16 @@ std::vector<Comparison> holmes() {
   const double spanning = step({infiniband, roce, infiniband, roce});
   std::vector<Comparison> lines;
   lines.push_back(
-      {"GPT of 3.6B, 4 nodes of 8, modelled: 2 InfiniBand and 2 RoCE nodes over "
+      {"GPT of 3.6B, 4 nodes of 8, a plan by hand, modelled: 2 InfiniBand and 2 RoCE nodes over "
        "Ethernet alone",
-       "1.22x", hd::text(slow / hybrid, "x"), "at least 1.15x", verdict(slow / hybrid >= 1.15)});
-  lines.push_back({"the same over InfiniBand alone", "0.76x", hd::text(fast / hybrid, "x"),
-                   "at least 0.75x", verdict(fast / hybrid >= 0.75)});
+       "1.22x (recalled)", hd::text(slow / hybrid, "x"), "at least 1.15x",
+       verdict(slow / hybrid >= 1.15)});
+  lines.push_back(
+      {"the same over InfiniBand alone", "0.76x (recalled)", hd::text(fast / hybrid, "x"), "none",
+       not_judged("the model lacks what slows RoCE, so a bar below 0.76 says nothing")});
   lines.push_back({"the same nodes with data groups that span both networks, over Ethernet alone",
-                   "", hd::text(slow / spanning, "x"), "at most 1.02x",
-                   verdict(slow / spanning <= 1.02)});
+                   "", hd::text(slow / spanning, "x"), "none",
+                   not_judged("the formula takes the slowest link of a group")});
 
   std::vector<hd::Device> devices(8, hd::Device{"gpu"});
   for (std::size_t r = 0; r < 4; ++r) devices[r] = {.name = "faster", .speed = 1.2};
@@ -83,7 +85,8 @@ std::vector<Comparison> holmes() {
                    "skipped: scripts/test -R comm.network.groups, with HEDDLE_NETLAB naming the "
                    "script of a network"});
   lines.push_back({"throughput on real clusters",
-                   "GPT 3.6B on 32 A100: 197 (InfiniBand), 149 (hybrid), 122 (Ethernet) Tflop/s",
+                   "GPT 3.6B on 32 A100: 197 (InfiniBand), 149 (hybrid), 122 (Ethernet) Tflop/s "
+                   "(recalled)",
                    "", "", "not reproducible: it needs the clusters"});
   return lines;
 }

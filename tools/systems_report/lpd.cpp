@@ -18,7 +18,6 @@
 #include <heddle/systems/lpd/group_decoding.hpp>
 
 #include "comparison.hpp"
-#include "support/rational.hpp"
 #include "support/step_costs.hpp"
 
 namespace hd = heddle;
@@ -27,7 +26,6 @@ namespace report {
 
 namespace {
 
-using hd::test::Rational;
 using hd::test::StepCosts;
 
 constexpr std::uint64_t lpd_orders = 200;
@@ -128,25 +126,20 @@ std::vector<Comparison> lpd() {
                               100 * found.near, "% of the cells chosen for their proximity"),
                      "at most 0.4 of random and 0.1 of rows",
                      verdict(found.pairs <= 0.4 * random && found.pairs <= 0.1 * raster)});
-    const auto gain = [&]<class T>(const StepCosts<T>& costs) {
+    const auto gain = [&](double each) {
       const auto time = [&](int steps) {
         return hd::simulate(hd::schedule::group_decoding(hd::cosine_group_sizes(cells, steps)),
-                            costs)
+                            StepCosts<double>{1, each})
             .makespan();
       };
       return time(cells) / time(setting.steps);
     };
-    const bool exact = gain(StepCosts<Rational>{1, 0}) == Rational(cells, setting.steps) &&
-                       gain(StepCosts<Rational>{1, {1, 100}}) ==
-                           Rational(101 * cells, 100 * setting.steps + cells);
-    lines.push_back(
-        {hd::text(name,
-                  ": simulated speed-up over one cell a step, if a step takes as "
-                  "long for any number of cells, and if each adds 1%"),
-         setting.side == 16 ? "256 to 20 steps" : "1024 to 48 steps",
-         hd::text(gain(StepCosts<double>{1, 0}), "x and ", gain(StepCosts<double>{1, 0.01}), 'x'),
-         "cells / steps, and 1.01 cells / (steps + 0.01 cells); exact on rationals",
-         verdict(exact)});
+    lines.push_back({hd::text(name,
+                              ": simulated speed-up over one cell a step, if a step takes as "
+                              "long for any number of cells, and if each adds 1%"),
+                     setting.side == 16 ? "256 to 20 steps" : "1024 to 48 steps",
+                     hd::text(gain(0), "x and ", gain(0.01), 'x'), "none",
+                     not_judged("cells / steps, and 1.01 cells / (steps + 0.01 cells)")});
   }
   lines.push_back({"latency and quality of the trained models", "3.4x less latency; FID 1.92", "",
                    "none", "not reproducible: it needs the models and a GPU"});

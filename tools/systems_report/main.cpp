@@ -6,8 +6,9 @@
 /// Reruns the published comparisons that Heddle has: systems_report [NAME], or --list for the
 /// names. Prints, for each comparison of a system,
 ///   name | what is compared | published | ours | bar | verdict
-/// with the verdict `holds`, `falls short`, `skipped: why` or `not reproducible: why`, computed in
-/// this run. Status 1 where one falls short, 2 for a name that is not there.
+/// with the verdict `holds`, `falls short`, `not judged: why`, `skipped: why` or `not reproducible:
+/// why`, computed in this run. A line without a bar is not judged. Status 1 where one falls short,
+/// 2 for a name that is not there.
 ///
 /// A new system is a function that returns its comparisons, declared in comparison.hpp, and a line
 /// in `systems`.

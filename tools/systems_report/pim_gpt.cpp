@@ -182,7 +182,7 @@ std::vector<Comparison> pim_gpt() {
        hd::text(packed, "; weights interleaved by bursts ", interleaved, "; with 64 tokens ", few),
        "at least 95%, and more than interleaved", verdict(hits >= 0.95 && better)});
   lines.push_back({"partial sums of weights on the channels, interleaved over packed", "", sums,
-                   "none", "no independent reference"});
+                   "none", not_judged(no_reference)});
   // One bank: 2 messages and the work. 128 equal banks: the same with 16 messages of each channel.
   const auto times = gddr6<Rational>();
   const std::int64_t n = 1024;
@@ -209,7 +209,7 @@ std::vector<Comparison> pim_gpt() {
     tokens += hd::text(tokens.empty() ? "" : ", ", ms);
   }
   lines.push_back({"simulated ms a token behind 1024 others, GPT-2 small to XL, with our timings",
-                   "", tokens, "none", "no independent reference"});
+                   "", tokens, "none", not_judged(no_reference)});
   lines.push_back({"speed and energy over a GPU and a CPU",
                    "41-137x and 631-1074x; energy 339-1085x and 890-1632x", "", "none",
                    "not reproducible: it needs the memory chips, or the authors' circuits and "

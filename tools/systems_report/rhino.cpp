@@ -122,7 +122,7 @@ Comparison integer_program() {
           verdict(equal == count && solved == count)};
 }
 
-/// Compares the two levels of effort on a machine of nodes.
+/// Prints what the second level of effort gains on a machine of nodes, and what it costs.
 Comparison levels() {
   const hd::Machine nodes = hd::Machine::hierarchical(
       std::vector<hd::Device>(8, {.name = "gpu"}),
@@ -144,8 +144,8 @@ Comparison levels() {
   }
   return {"level 2 against level 1, 4 models on 2 nodes of 4: cost, evaluations",
           "two levels trade search time and quality",
-          hd::text("cost ", best, " to ", cost, ", evaluations at most ", effort),
-          "cost at most 1, evaluations at most 10", verdict(cost <= 1 && effort <= 10)};
+          hd::text("cost ", best, " to ", cost, ", evaluations at most ", effort), "none",
+          not_judged("level 2 has the attempts of level 1 and stops at 10 times its evaluations")};
 }
 
 }  // namespace

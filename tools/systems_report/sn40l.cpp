@@ -49,16 +49,15 @@ void add_switches(std::vector<Comparison>& lines) {
   const hd::Machine machine = hd::test::three_tiers();
   const std::vector<hd::Memory>& tiers = machine.device(0).memories;
   for (const hd::Tier slower : {hd::Tier{2}, hd::Tier{3}}) {
-    const double bound = tiers[1].link.bandwidth / tiers[+slower].link.bandwidth;
     const double ratio = simulated_switch(slower) / simulated;
     const std::string what = hd::text("14 GB at ", tiers[+slower].link.bandwidth / 1e9, " and at ",
                                       tiers[1].link.bandwidth / 1e9, " GB/s: ratio of the times");
-    lines.push_back({what + ", simulated", "15-31x", hd::text(ratio, 'x'),
-                     hd::text("exactly ", bound), verdict(ratio == bound)});
+    lines.push_back({what + ", simulated", "15-31x", hd::text(ratio, 'x'), "none",
+                     not_judged("it is the quotient of the described bandwidths")});
     const double measured = hd::test::measured_switch(file, slower, 2) / executed;
     lines.push_back({what + ", executed with 200 kB on tiers that are shaped like these", "15-31x",
-                     hd::text(measured, 'x'), hd::text("within 10% of ", ratio),
-                     verdict(measured > 0.9 * ratio && measured < 1.1 * ratio)});
+                     hd::text(measured, 'x'), "none",
+                     not_judged("the run itself slows the tiers down by these ratios")});
   }
 }
 
@@ -122,7 +121,7 @@ void add_spills(std::vector<Comparison>& lines) {
   lines.push_back({"the published rule, the fewest transfers first, for the same programs", "",
                    hd::text(greedy_equal, " of ", cases, " as brute force, ", greedy / best,
                             " of the transfers"),
-                   "at least 1", verdict(greedy >= best)});
+                   "none", not_judged("no choice transfers less than the least of all")});
 }
 
 }  // namespace
