@@ -78,9 +78,10 @@ template <class Real>
                                  std::shared_ptr<typename GptStage<Real>::Room> room = nullptr,
                                  const typename GptStage<Real>::Sequence& sequence = {},
                                  const std::vector<GptBlockShape>& packed = {}) {
-  options.shard_axes.emplace_back("tensor");
+  if (line.size() > 1) options.shard_axes.emplace_back("tensor");
   if (room)
-    options.shard_axes.insert(options.shard_axes.end(), replica_axes.begin(), replica_axes.end());
+    for (const std::string_view axis : replica_axes)
+      if (axis == "data" || sequence.size() > 1) options.shard_axes.emplace_back(axis);
   return Gpt<Real>(
       training.model.layers,
       [training, line, room, sequence, packed](int first, int last) {

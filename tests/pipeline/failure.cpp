@@ -221,8 +221,7 @@ TEST_CASE(
   const auto sum = GENERATE(hd::GradientSum::ring, hd::GradientSum::library);
   // By the library, each half of four ranks has a sum of its own.
   const int sums = sum == hd::GradientSum::library && world.size == 4 ? 2 : 1;
-  hd::DeviceMesh mesh(MPI_COMM_WORLD,
-                      {{"part", sums}, {"pipe", 1}, {"data", world.size / sums}});
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"part", sums}, {"pipe", 1}, {"data", world.size / sums}});
   hd::Stages<BrittleStage> model(1,
                                  [&](int, int) {
                                    return BrittleStage{0, 1, nullptr};
@@ -248,6 +247,28 @@ TEST_CASE(
   if (sum == hd::GradientSum::ring) return;
   CHECK(told.find("the sum of gradients by MPI: stuck: rank " + std::to_string(world.size - 1) +
                   " does not take part in the call") != std::string::npos);
+}
+
+TEST_CASE("a name in shard_axes that is no axis of the mesh is refused on every rank") {
+  const World world;
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"part", world.size}, {"pipe", 1}});
+  for (const char* const wrong : {"parts", "pipe"}) {
+    hd::Stages<BrittleStage> model(1,
+                                   [&](int, int) {
+                                     return BrittleStage{0, 1, nullptr};
+                                   },
+                                   {.shard_axes = {wrong}});
+    std::string told;
+    try {
+      hd::Runner runner(model, hd::schedule::one_f_one_b({.stages = 1, .microbatches = 2}), mesh);
+    } catch (const hd::contract_error& error) {
+      told = error.what();
+    }
+    INFO(told);
+    CHECK(told.find("no axis '" + std::string(wrong) + "'") != std::string::npos);
+    CHECK(told.find("the mesh has part") != std::string::npos);
+    CHECK(told.find("StagesOptions::shard_axes") != std::string::npos);
+  }
 }
 
 }  // namespace test_failure

@@ -193,6 +193,47 @@ TEST_CASE("the best plan does not depend on the numbers of ranks, and beats the 
   CHECK(coverage.rarer_than(20).empty());
 }
 
+TEST_CASE("the best plan of 5 to 8 unlike ranks beats one of them and the fastest as replicas") {
+  test::Coverage coverage("problems of unlike ranks");
+  const std::uint64_t cases = test::cases(200, 20'000);
+  for (std::uint64_t seed = 0; seed < cases; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto draw = [&](std::uint64_t most) { return random() % (most + 1); };
+    test::PlanCase one = test::random_plan_case(seed);
+    one.profile.reference = "fast";
+    one.options.batch *= 1 + static_cast<std::int64_t>(draw(7));
+    const std::size_t ranks = 5 + draw(3);
+    one.devices.clear();
+    const Bytes most = 100 + draw(5900);
+    const bool little = seed % 4 == 0;
+    while (one.devices.size() < ranks)
+      one.devices.push_back(device(static_cast<double>(1 + draw(2000)) / 1000,
+                                   little ? 100 + draw(most) : 10'000'000 + draw(3)));
+    one.levels.back().ranks = 8;
+    Machine machine = one.machine();
+    const bool pairs = draw(1) == 0;
+    if (pairs)
+      for (std::size_t a = 0; a < ranks; ++a)
+        for (std::size_t b = 0; b < ranks; ++b) {
+          Link link = machine.link(Rank{a}, Rank{b});
+          link.bandwidth *= static_cast<double>(1 + draw(99)) / 10;
+          if (a != b) machine.set_link(Rank{a}, Rank{b}, link);
+        }
+    INFO("case " << seed << "\n" << one.profile << "\n" << machine);
+    const plan::PlanSearch found = plan::search(one.profile, machine, one.options);
+    const std::optional<Seconds> least =
+        replicas(plan::PlanProblem(one.profile, machine, one.options));
+    coverage.count("links of pairs", pairs);
+    coverage.count("little memory", little);
+    coverage.count("no replicas fit", !least);
+    coverage.count("replicas are best", least && best_time(found) == *least);
+    coverage.count("another plan is faster", least && best_time(found) < *least);
+    if (least) REQUIRE(best_time(found) <= *least * (1 + 1e-12));
+  }
+  INFO(coverage);
+  CHECK(coverage.rarer_than(10).empty());
+}
+
 TEST_CASE("memory that is enough for every plan does not change the best one") {
   const std::uint64_t cases = test::cases(200, 20'000);
   for (std::uint64_t seed = 0; seed < cases; ++seed) {

@@ -115,11 +115,25 @@ TEST_CASE("gradients are not summed along an axis whose ranks hold parts of a st
     CHECK(parts.size() == 1);
     CHECK(replicas == std::set<int>{0, 1, 2});
   }
-  // Parts alone have nothing to sum; an axis that the mesh does not have changes nothing.
+  // Parts alone have nothing to sum.
   const MeshShape parts{{"pipe", 2}, {"tensor", 3}};
   CHECK(count(data_parallel(pipeline, parts, "pipe", {"tensor"}), Kind::group) == 0);
-  CHECK(hash(data_parallel(pipeline, parts, "pipe", {"expert"})) ==
-        hash(data_parallel(pipeline, parts)));
+}
+
+TEST_CASE("a name that is no axis for parts of a stage is refused with the names that are") {
+  const auto told = [](const MeshShape& mesh, const std::vector<std::string>& shards) {
+    return test::message_of<contract_error>(
+        [&] { (void)data_parallel(pipeline_of(2), mesh, "pipe", shards); });
+  };
+  const MeshShape mesh{{"pipe", 2}, {"data", 3}, {"tensor", 2}};
+  for (const std::string wrong : {"tensr", "pipe", "model"})
+    for (const std::string& told_of :
+         {told(mesh, {wrong}), told(mesh, {"tensor", wrong}), told(mesh, {wrong, "data"})}) {
+      INFO(told_of);
+      CHECK(told_of.find("no axis '" + wrong + "'") != std::string::npos);
+      CHECK(told_of.find("the mesh has data, tensor") != std::string::npos);
+    }
+  CHECK(told({{"pipe", 2}}, {"tensor"}).find("has no axis but 'pipe'") != std::string::npos);
 }
 
 TEST_CASE("a mesh that does not fit is refused with its numbers") {

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +29,7 @@ namespace test_tensor_broken_entries {
 using namespace heddle;
 using test::BrokenEntry;
 using test::check_broken;
+using test::nan;
 using test::world_size;
 
 namespace {
@@ -39,7 +39,6 @@ using Line = TensorLine<double, Exec>;
 using Shards = ParameterShards<double, Exec>;
 using Room = ShardRoom<double, Exec>;
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr auto no_level = static_cast<ShardLevel>(9);
 
 }  // namespace

@@ -37,7 +37,8 @@ struct StagesOptions {
   std::string pipe_axis = "pipe";                ///< the mesh axis along which the stages lie
   /// The axes along which ranks hold parts of a stage instead of replicas. Gradients are not summed
   /// along them. The stages themselves communicate along them, for example with a TensorLine. They
-  /// are axes of a DeviceMesh; for a PlannedMesh see GradientSum::stages.
+  /// are axes of a DeviceMesh, and a Runner on one rejects other names; for a PlannedMesh see
+  /// GradientSum::stages.
   std::vector<std::string> shard_axes = {};
   DevicePath path = DevicePath::automatic;  ///< how messages leave a device's memory
   /// A pass that is applied to the complete schedule, which has all sizes and sums of gradients. An

@@ -25,7 +25,8 @@ namespace heddle::inline v0 {
 /// over the lines with equal coordinates on these axes.
 ///
 /// A mesh without the axis `pipe` needs a schedule of one rank.
-/// @throws contract_error if the size of the axis is not the number of ranks of `schedule`.
+/// @throws contract_error if the size of the axis is not the number of ranks of `schedule`, or if
+///         `shards` names `pipe` or an axis that the mesh does not have.
 [[nodiscard]] Schedule data_parallel(const Schedule& schedule, const MeshShape& mesh,
                                      std::string_view pipe = "pipe",
                                      const std::vector<std::string>& shards = {});

@@ -31,6 +31,17 @@ HEDDLE_INLINE Schedule data_parallel(const Schedule& schedule, const MeshShape& 
                      text("'", schedule.name(), "' has ", schedule.ranks(), " ranks, axis '", pipe,
                           "' of the mesh ", mesh, " has ", length)};
   });
+  for (const std::string& axis : shards)
+    expects(mesh.has(axis) && axis != pipe, [&] {
+      std::string known;
+      for (const MeshAxis& each : mesh.axes())
+        if (each.name != pipe) known += text(known.empty() ? "" : ", ", each.name);
+      return ErrorInfo{"heddle::data_parallel",
+                       text("no axis '", axis, "' along which ranks can hold parts of a stage"),
+                       known.empty() ? text("the mesh ", mesh, " has no axis but '", pipe, "'")
+                                     : text("beside '", pipe, "', the mesh has ", known),
+                       "name other axes in `shards`, or in StagesOptions::shard_axes"};
+    });
   std::vector<Rank> first;  // the first rank of every line
   for (int r = 0; r < mesh.size(); ++r)
     if (!mesh.has(pipe) || mesh.coordinate(Rank{r}, mesh.axis(pipe)) == 0) first.push_back(Rank{r});
@@ -40,8 +51,8 @@ HEDDLE_INLINE Schedule data_parallel(const Schedule& schedule, const MeshShape& 
   for (std::size_t line = 0; line < first.size(); ++line) {
     const auto alike = [&](const std::vector<std::size_t>& others) {
       return std::ranges::all_of(shards, [&](const std::string& axis) {
-        return !mesh.has(axis) || mesh.coordinate(first[line], mesh.axis(axis)) ==
-                                      mesh.coordinate(first[others[0]], mesh.axis(axis));
+        return mesh.coordinate(first[line], mesh.axis(axis)) ==
+               mesh.coordinate(first[others[0]], mesh.axis(axis));
       });
     };
     const auto found = std::ranges::find_if(replicas, alike);
