@@ -3,18 +3,18 @@
 # SPDX-FileCopyrightText: The Heddle contributors
 
 # headers.sh RULES INCLUDE_DIR [MORE_DIRS...]: the form of every header, and of the sources in
-# MORE_DIRS: head, guard, length, width, plain ASCII, nothing left unfinished, an umbrella per room but not per system, and
-# threads only where a start that fails is handled.
+# MORE_DIRS: head, guard, length (at most 400 lines in INCLUDE_DIR and 800 elsewhere), width, plain ASCII,
+# nothing left unfinished, an umbrella per room but not per system, and threads only where a start that
+# fails is handled.
 # One line per offence, exit status 1 where there is any.
 set -euo pipefail
 rules=$1
 include=$2
 shift 2
-longest=800
 status=0
 
-check() {  # check 1|0 (headers or not) files...
-  awk -v headers="$1" -v longest=$longest '
+check() {  # check 1|0 (headers or not) LONGEST files...
+  awk -v headers="$1" -v longest="$2" '
     function report(text) { print text; bad = 1 }
     FNR == 1 { head = $0 }
     FNR == 2 && (head != "// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception" ||
@@ -33,8 +33,8 @@ check() {  # check 1|0 (headers or not) files...
     }
     FNR == longest + 1 { report(FILENAME ": more than " longest " lines") }
     END { exit bad }
-  ' "${@:2}" || status=1
-  if LC_ALL=C grep -n '[^ -~	]' "${@:2}" /dev/null; then
+  ' "${@:3}" || status=1
+  if LC_ALL=C grep -n '[^ -~	]' "${@:3}" /dev/null; then
     echo "these lines are not plain ASCII"
     status=1
   fi
@@ -43,7 +43,7 @@ check() {  # check 1|0 (headers or not) files...
 cd "$include"
 mapfile -t files < <(find . -name '*.[hi]pp' -printf '%P\n' | LC_ALL=C sort)
 ((${#files[@]} > 0)) || { echo "no headers in $include"; exit 1; }
-check 1 "${files[@]}"
+check 1 400 "${files[@]}"
 while read -r room _; do
   [[ -n $room && $room != \#* && $room != systems* && -d $room ]] || continue
   [[ -n $(find "$room" -name '*.hpp' -print -quit) ]] || continue
@@ -55,7 +55,7 @@ done < "$rules"
 for folder in "$@"; do
   mapfile -t sources < <(find "$folder" \( -name '*.cpp' -o -name '*.hpp' \) \
                          -not -path '*/fixtures/*' | LC_ALL=C sort)
-  if ((${#sources[@]} > 0)); then check 0 "${sources[@]}"; fi
+  if ((${#sources[@]} > 0)); then check 0 800 "${sources[@]}"; fi
 done
 ((status == 0)) && echo "${#files[@]} headers are in form"
 exit $status

@@ -8,14 +8,11 @@
 /// compiles against Kokkos 5.0 and 5.2. Include <heddle/device/athread.hpp> instead.
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
@@ -31,13 +28,13 @@
 #undef KOKKOS_IMPL_PUBLIC_INCLUDE
 #endif
 
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
 #include <heddle/device/athread_space.hpp>
 #include <heddle/device/core_group.hpp>
+#include <heddle/device/impl/athread_loops.hpp>
 #include <heddle/device/impl/athread_patterns.hpp>
 #include <heddle/device/impl/athread_shares.hpp>
 #include <heddle/device/impl/athread_team_member.hpp>
+#include <heddle/device/impl/athread_teams.hpp>
 
 // --- The loops of the cores
 
@@ -53,61 +50,12 @@ template <class Functor, class Reducer>
 inline constexpr std::string_view
     kernel_name<Kokkos::Impl::CombinedFunctorReducer<Functor, Reducer>> = kernel_name<Functor>;
 
-/// By std::invoke, because a functor may take the index as a narrower type than the policy's: the
-/// compiler does not warn of what the standard library converts.
-template <class Tag, class Functor, class... Arguments>
-void call(const Functor& functor, Arguments&&... arguments) {
-  if constexpr (std::is_void_v<Tag>)
-    std::invoke(functor, arguments...);
-  else
-    std::invoke(functor, Tag{}, arguments...);
-}
-
-/// The functor of a parallel_for, or of a reduction, which holds its reducer too.
-template <class Functor>
-[[nodiscard]] const Functor& functor_of(const Functor& functor) {
-  return functor;
-}
 template <class Functor, class Reducer>
-[[nodiscard]] const Functor& functor_of(
-    const Kokkos::Impl::CombinedFunctorReducer<Functor, Reducer>& both) {
-  return both.get_functor();
-}
-
-/// The loop of a kernel: `items()` are shared out, and a core runs its share with the arguments
-/// that the pattern adds to the functor's: none, the sum of a reduction, the sum and phase of a
-/// scan. `Update` is the sum's type, void in a parallel_for.
-template <class Policy, class Functor, class Update>
-class Loop;
-
-template <class... Properties, class Functor, class Update>
-class Loop<Kokkos::RangePolicy<Properties...>, Functor, Update> {
-  using Policy = Kokkos::RangePolicy<Properties...>;
-  using Index = typename Policy::member_type;
-
- public:
-  Loop(const Functor& functor, const Policy& policy)
-      : m_functor(functor), m_begin(policy.begin()), m_end(policy.end()) {}
-
-  [[nodiscard]] const Functor& functor() const { return m_functor; }
-  [[nodiscard]] std::uint64_t items() const {  // a difference in Index may be too large for it
-    return m_begin < m_end ? static_cast<std::uint64_t>(m_end) - static_cast<std::uint64_t>(m_begin)
-                           : 0;
+struct KernelFunctor<Kokkos::Impl::CombinedFunctorReducer<Functor, Reducer>> {
+  [[nodiscard]] static const Functor& of(
+      const Kokkos::Impl::CombinedFunctorReducer<Functor, Reducer>& both) {
+    return both.get_functor();
   }
-  template <class... Arguments>
-  void run(Core&, CoreShare share, Arguments&&... arguments) const {
-    const Index last = at(share.last);
-    for (Index i = at(share.first); i < last; ++i)
-      call<typename Policy::work_tag>(functor_of(m_functor), i, arguments...);
-  }
-
- private:
-  [[nodiscard]] Index at(std::uint64_t item) const {
-    return static_cast<Index>(static_cast<std::uint64_t>(m_begin) + item);
-  }
-
-  Functor m_functor;
-  Index m_begin, m_end;
 };
 
 /// The items are tiles, in the order of Kokkos.
@@ -136,56 +84,22 @@ class Loop<Kokkos::MDRangePolicy<Properties...>, Functor, Update> {
   Tile m_tile;
 };
 
-/// The items are teams. The kernel's scratch of level 0 is local memory, that of level 1 main
-/// memory.
+/// The items are teams. A functor may ask for scratch of level 0 beside the policy.
 template <class... Properties, class Functor, class Update>
-class Loop<Kokkos::TeamPolicy<Properties...>, Functor, Update> {
+class Loop<Kokkos::TeamPolicy<Properties...>, Functor, Update>
+    : public TeamLoop<typename Kokkos::Impl::TeamPolicyInternal<Athread, Properties...>::work_tag,
+                      Functor> {
   using Policy = Kokkos::Impl::TeamPolicyInternal<Athread, Properties...>;
 
  public:
   Loop(const Functor& functor, const Policy& policy)
-      : m_functor(functor),
-        m_teams(policy.league_size()),
-        m_local_bytes(policy.scratch_size(0) + shared_memory_of(functor_of(functor))),
-        m_main_bytes(policy.scratch_size(1)),
-        m_main(m_main_bytes) {
-    expect_room(0, m_local_bytes, policy);
-    expect_room(1, m_main_bytes, policy);
-  }
-
-  [[nodiscard]] const Functor& functor() const { return m_functor; }
-  [[nodiscard]] std::uint64_t items() const { return static_cast<std::uint64_t>(m_teams); }
-  template <class... Arguments>
-  void run(Core& core, CoreShare share, Arguments&&... arguments) const {
-    void* const local = core.allocate(m_local_bytes, 128);
-    void* const main = m_main.of(core.index());
-    for (std::uint64_t team = share.first; team < share.last; ++team) {
-      const AthreadTeamMember member({local, m_local_bytes, main, m_main_bytes},
-                                     static_cast<int>(team), m_teams);
-      call<typename Policy::work_tag>(functor_of(m_functor), member, arguments...);
-    }
-  }
+      : Loop::TeamLoop(functor, policy, shared_memory_of(functor_of(functor))) {}
 
  private:
   template <class F>
   [[nodiscard]] static std::size_t shared_memory_of(const F& functor) {
     return Kokkos::Impl::FunctorTeamShmemSize<F>::value(functor, 1);
   }
-  static void expect_room(int level, std::size_t bytes, const Policy& policy) {
-    const auto most = static_cast<std::size_t>(policy.scratch_size_max(level));
-    expects(bytes <= most, [&] {
-      return ErrorInfo{"heddle::Athread",
-                       text("the team scratch of level ", level, " is too large in kernel ",
-                            kernel_name<Functor>),
-                       text("asked for ", bytes, " B, at most ", most, " B"),
-                       "use tiles that fit the policy's scratch_size_max()"};
-    });
-  }
-
-  Functor m_functor;
-  int m_teams;
-  std::size_t m_local_bytes, m_main_bytes;
-  PerCore m_main;
 };
 
 }  // namespace heddle::inline v0::impl
@@ -287,10 +201,9 @@ class ParallelScanWithTotal<Functor, RangePolicy<Properties...>, Value, heddle::
   Value* m_total;
 };
 
-/// A team has one thread; a demand for more is refused. Its lanes, of which a policy may wish any
-/// number, are worked through one after another.
 template <class... Properties>
-class TeamPolicyInternal<heddle::Athread, Properties...> : public PolicyTraits<Properties...> {
+class TeamPolicyInternal<heddle::Athread, Properties...> : public PolicyTraits<Properties...>,
+                                                           public heddle::impl::AthreadTeams {
  public:
   using execution_policy = TeamPolicyInternal;
   using traits = PolicyTraits<Properties...>;
@@ -300,14 +213,7 @@ class TeamPolicyInternal<heddle::Athread, Properties...> : public PolicyTraits<P
   template <class VectorLength = int>
   TeamPolicyInternal(const execution_space& space, int league_size, int team_size,
                      VectorLength = {})
-      : m_space(space), m_league_size(league_size) {
-    heddle::expects(team_size <= 1, [&] {
-      return heddle::ErrorInfo{
-          "heddle::Athread", "a team can only have one thread",
-          heddle::text("asked for ", league_size, " teams of ", team_size, " threads"),
-          "pass Kokkos::AUTO, and use nested ranges: they adapt"};
-    });
-  }
+      : AthreadTeams(space, league_size, team_size) {}
   template <class VectorLength = int>
   TeamPolicyInternal(const execution_space& space, int league_size, AUTO_t, VectorLength = {})
       : TeamPolicyInternal(space, league_size, 1) {}
@@ -319,10 +225,7 @@ class TeamPolicyInternal<heddle::Athread, Properties...> : public PolicyTraits<P
       : TeamPolicyInternal(execution_space(), league_size, team_size) {}
   template <class... Others>
   explicit(false) TeamPolicyInternal(const TeamPolicyInternal<heddle::Athread, Others...>& other)
-      : m_space(other.m_space),
-        m_league_size(other.m_league_size),
-        m_chunk_size(other.m_chunk_size),
-        m_scratch(other.m_scratch) {}
+      : AthreadTeams(other) {}
 #if KOKKOS_VERSION >= 50000
   TeamPolicyInternal(PolicyUpdate, const TeamPolicyInternal& other, execution_space space)
       : TeamPolicyInternal(other) {
@@ -330,66 +233,22 @@ class TeamPolicyInternal<heddle::Athread, Properties...> : public PolicyTraits<P
   }
 #endif
 
-  [[nodiscard]] const execution_space& space() const { return m_space; }
-  [[nodiscard]] int league_size() const { return m_league_size; }
-  [[nodiscard]] int team_size() const { return 1; }
-  template <class... Arguments>
-  [[nodiscard]] int team_size_max(const Arguments&...) const {
-    return 1;
-  }
-  template <class... Arguments>
-  [[nodiscard]] int team_size_recommended(const Arguments&...) const {
-    return 1;
-  }
-  [[nodiscard]] static int vector_length_max() { return 1024; }  // as on Kokkos's host spaces
-  [[nodiscard]] int impl_vector_length() const { return 1; }
-  [[nodiscard]] bool impl_auto_team_size() const { return false; }
-  [[nodiscard]] bool impl_auto_vector_length() const { return false; }
-  void impl_set_team_size(std::size_t) {}
-  void impl_set_vector_length(std::size_t) {}
-
-  [[nodiscard]] int chunk_size() const { return m_chunk_size; }
   TeamPolicyInternal& set_chunk_size(int size) {
     m_chunk_size = size;
     return *this;
   }
-
-  /// Level 0: what the kernel's copy leaves of the local memory of this policy's core group, which
-  /// is why this is no static function. Level 1: main memory, a block for every core.
-  [[nodiscard]] int scratch_size_max(int level) const {
-    constexpr std::size_t kernel = 2048, main_memory = 20 << 20;
-    const std::size_t heap = m_space.core_group().options().heap();
-    return static_cast<int>(level == 0 ? heap - std::min(heap, kernel) : main_memory);
-  }
-  [[nodiscard]] std::size_t scratch_size(int level, int = 1) const {
-    const Scratch& scratch = m_scratch.at(static_cast<std::size_t>(level));
-    return scratch.team + scratch.thread;
-  }
   TeamPolicyInternal& set_scratch_size(int level, const PerTeamValue& team) {
-    m_scratch.at(static_cast<std::size_t>(level)).team = team.value;
+    scratch(level).team = team.value;
     return *this;
   }
   TeamPolicyInternal& set_scratch_size(int level, const PerThreadValue& thread) {
-    m_scratch.at(static_cast<std::size_t>(level)).thread = thread.value;
+    scratch(level).thread = thread.value;
     return *this;
   }
   TeamPolicyInternal& set_scratch_size(int level, const PerTeamValue& team,
                                        const PerThreadValue& thread) {
     return set_scratch_size(level, team).set_scratch_size(level, thread);
   }
-
- private:
-  template <class Space, class... Others>
-  friend class TeamPolicyInternal;
-
-  struct Scratch {
-    std::size_t team = 0, thread = 0;
-  };
-
-  execution_space m_space;
-  int m_league_size;
-  int m_chunk_size = 1;
-  std::array<Scratch, 2> m_scratch;
 };
 
 template <class Rank, TeamMDRangeThreadAndVector ThreadAndVector>

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// parallel_for, parallel_reduce and parallel_scan of Athread, on a `Loop` of athread_kokkos.hpp:
+/// parallel_for, parallel_reduce and parallel_scan of Athread, on a `Loop` of athread_loops.hpp:
 /// the items of a policy and the functor that is called for them.
 
 #include <cstddef>

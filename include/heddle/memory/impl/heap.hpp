@@ -7,7 +7,6 @@
 /// Its records lie beside that memory, which it never touches.
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -17,15 +16,15 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/memory/impl/absent_pages.hpp>
+#include <heddle/memory/impl/free_bins.hpp>
 #include <heddle/memory/impl/metadata.hpp>
 #include <heddle/memory/impl/size_classes.hpp>
 #include <heddle/memory/source/pages.hpp>
 
 namespace heddle::inline v0::memory::impl {
 
-/// Best-fit allocation of ranges of whole granules. A free range is listed in the bin of its size:
-/// one bin for each size below 64 granules, and eight bins for each octave above. An array beside
-/// each chunk records where free ranges begin and end, so that a returned range finds its
+/// Best-fit allocation of ranges of whole granules. A free range is listed in FreeBins. An array
+/// beside each chunk records where free ranges begin and end, so that a returned range finds its
 /// neighbours in constant time. Ranges of different chunks are never joined. Only one thread may
 /// use a Heap at a time.
 ///
@@ -92,9 +91,10 @@ class Heap {
   /// because it looks at a limited number of ranges. Returns no range only if none is large enough.
   [[nodiscard]] Taken take(std::size_t bytes, std::size_t alignment = granule) {
     const std::size_t granules = bytes / granule;
-    if (m_free < granules) return {};
-    Fit best = find(granules, alignment, 8);
-    if (best.range == nullptr) best = find(granules, alignment, m_free);  // without a limit
+    if (m_free.granules() < granules) return {};
+    FreeBins::Fit best = m_free.find(granules, alignment, 8, m_chunks.data());
+    if (best.range == nullptr)  // without a limit
+      best = m_free.find(granules, alignment, m_free.granules(), m_chunks.data());
     if (best.range == nullptr) return {};
     Chunk& chunk = m_chunks[best.range->chunk];
     const auto first = static_cast<std::size_t>(best.range - chunk.ranges);
@@ -202,9 +202,8 @@ class Heap {
       const std::size_t bytes = chunk.granules * granule;
       release(forget(chunk), bytes);
     }
-    m_count = m_bytes = m_free = 0;
-    m_bins = {};
-    m_filled = {};
+    m_count = m_bytes = 0;
+    m_free = {};
   }
 
   /// Returns whether the address lies in a chunk.
@@ -217,35 +216,17 @@ class Heap {
   /// Returns the bytes of all chunks.
   [[nodiscard]] std::size_t bytes() const noexcept { return m_bytes; }
   /// Returns the bytes of all free ranges.
-  [[nodiscard]] std::size_t free_bytes() const noexcept { return m_free * granule; }
+  [[nodiscard]] std::size_t free_bytes() const noexcept { return m_free.granules() * granule; }
   /// Returns the bytes of all chunks, without the absent ones.
   [[nodiscard]] std::size_t present() const noexcept { return m_bytes - m_absent.bytes(); }
 
  private:
-  static constexpr std::size_t exact = 64;  ///< sizes that have a bin of their own
-  static constexpr std::size_t bins = exact + 8 * 48;
-
   using Units = AbsentPages::Units;
   static constexpr std::size_t huge = AbsentPages::huge, unit = AbsentPages::unit;
 
-  /// The record of the first and of the last granule of a free range. Other records are unused.
-  struct Range {
-    std::size_t granules;  ///< length of the range, or 0 if none begins or ends here
-    std::uint32_t chunk;   ///< only at the first granule, like the members below
-    bool lacks;            ///< whether some of the range may be absent
-    Range* next;           ///< next range in the bin
-    Range* previous;
-  };
+  using Range = FreeRange;
+  using Chunk = HeapChunk;
   static_assert(sizeof(Range) == record);
-  struct Chunk {
-    std::uintptr_t begin = 0;
-    std::size_t granules = 0;  ///< 0 if there is no chunk
-    Range* ranges = nullptr;   ///< one record for each granule
-  };
-  struct Fit {
-    Range* range = nullptr;
-    std::size_t skip = 0;  ///< granules before the first aligned address
-  };
   /// Consecutive units of one huge page.
   struct Run {
     Range* range = nullptr;  ///< the free range that contains them
@@ -259,12 +240,6 @@ class Heap {
       units -= less;
     }
   };
-
-  [[nodiscard]] static std::size_t bin_of(std::size_t granules) noexcept {
-    if (granules < exact) return granules;
-    const auto octave = static_cast<std::size_t>(std::bit_width(granules)) - 4;
-    return exact + (octave - 3) * 8 + (granules >> octave) - 8;
-  }
 
   [[gnu::noinline, gnu::cold]] void reserve_chunks(std::size_t count) {
     Metadata<Chunk> chunks(count);
@@ -285,23 +260,13 @@ class Heap {
   void list(Chunk& chunk, std::size_t first, std::size_t granules, bool lacks) {
     Range* const range = &chunk.ranges[first];
     chunk.ranges[first + granules - 1].granules = granules;
-    const std::size_t bin = bin_of(granules);
-    const auto slot = static_cast<std::uint32_t>(&chunk - m_chunks.data());
-    *range = {granules, slot, lacks, m_bins[bin], nullptr};
-    if (m_bins[bin] != nullptr) m_bins[bin]->previous = range;
-    m_bins[bin] = range;
-    m_filled[bin / 64] |= std::uint64_t{1} << bin % 64;
-    m_free += granules;
+    m_free.add(range, granules, static_cast<std::uint32_t>(&chunk - m_chunks.data()), lacks);
   }
   void unlist(Chunk& chunk, std::size_t first) {
     Range* const range = &chunk.ranges[first];
     const std::size_t granules = range->granules;
-    const std::size_t bin = bin_of(granules);
-    if (range->next != nullptr) range->next->previous = range->previous;
-    (range->previous != nullptr ? range->previous->next : m_bins[bin]) = range->next;
-    if (m_bins[bin] == nullptr) m_filled[bin / 64] &= ~(std::uint64_t{1} << bin % 64);
+    m_free.remove(range);
     range->granules = chunk.ranges[first + granules - 1].granules = 0;
-    m_free -= granules;
   }
 
   /// Lists a free range and joins it with its neighbours. `lacks` is true if some of it may be
@@ -340,12 +305,10 @@ class Heap {
   template <class Found>
   void each_run(std::size_t least, std::size_t most, Found&& found) {
     std::size_t looked = 0;
-    for (std::size_t bin = bins; bin-- > bin_of(least * unit / granule);)
-      for (Range* range = m_bins[bin]; range != nullptr; range = range->next) {
+    for (std::size_t bin = FreeBins::count; bin-- > FreeBins::bin_of(least * unit / granule);)
+      for (Range* range = m_free.first(bin); range != nullptr; range = range->next) {
         if (looked++ == most) return;
-        const Chunk& chunk = m_chunks[range->chunk];
-        const std::uintptr_t begin =
-            chunk.begin + static_cast<std::size_t>(range - chunk.ranges) * granule;
+        const std::uintptr_t begin = m_chunks[range->chunk].begin_of(range);
         const std::uintptr_t from = (begin + unit - 1) / unit * unit;
         const std::uintptr_t to = (begin + range->granules * granule) / unit * unit;
         for (std::uintptr_t end = to; end > from;) {
@@ -401,56 +364,14 @@ class Heap {
     return std::exchange(chunk, {}).begin;
   }
 
-  /// Returns the smallest range that fits, and among equal ones the one at the lowest address. It
-  /// searches the first `most` ranges of each bin, and stops at the first bin with a range that
-  /// fits.
-  [[nodiscard]] Fit find(std::size_t granules, std::size_t alignment, std::size_t most) const {
-    for (std::size_t bin = filled_from(bin_of(granules)); bin < bins; bin = filled_from(bin + 1)) {
-      Fit best;
-      std::uintptr_t lowest = 0;
-      std::size_t looked = 0;
-      for (Range* range = m_bins[bin]; range != nullptr && looked < most;
-           range = range->next, ++looked) {
-        const Chunk& chunk = m_chunks[range->chunk];
-        const std::uintptr_t begin =
-            chunk.begin + static_cast<std::size_t>(range - chunk.ranges) * granule;
-        const std::size_t skip = (alignment - begin % alignment) % alignment / granule;
-        if (range->granules < granules + skip) continue;
-        if (best.range == nullptr || range->granules < best.range->granules ||
-            (range->granules == best.range->granules && begin < lowest)) {
-          best = {range, skip};
-          lowest = begin;
-          if (range->granules == granules) break;  // none is smaller
-        }
-      }
-      if (best.range != nullptr) return best;
-    }
-    return {};
-  }
-
-  /// Returns the first bin from `bin` on that is not empty.
-  [[nodiscard]] std::size_t filled_from(std::size_t bin) const noexcept {
-    if (bin >= bins) return bins;
-    std::size_t word = bin / 64;
-    std::uint64_t filled = m_filled[word] & ~std::uint64_t{0} << bin % 64;
-    while (filled == 0)
-      if (++word == m_filled.size())
-        return bins;
-      else
-        filled = m_filled[word];
-    return word * 64 + static_cast<std::size_t>(std::countr_zero(filled));
-  }
-
   bool m_paged;
   Pages m_accounts;  ///< memory of the records of chunks
   AbsentPages m_absent;
   Metadata<Chunk> m_chunks;
   Metadata<std::uint32_t> m_order;  ///< indices of chunks, ordered by address
   std::size_t m_count = 0;
-  std::array<Range*, bins> m_bins = {};
-  std::array<std::uint64_t, bins / 64> m_filled = {};
+  FreeBins m_free;
   std::size_t m_bytes = 0;
-  std::size_t m_free = 0;  ///< free granules
 };
 
 }  // namespace heddle::inline v0::memory::impl
