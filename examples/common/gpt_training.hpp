@@ -79,9 +79,10 @@ template <class Real>
                                  const typename GptStage<Real>::Sequence& sequence = {},
                                  const std::vector<GptBlockShape>& packed = {}) {
   if (line.size() > 1) options.shard_axes.emplace_back("tensor");
+  const bool divided = sequence.size() > 1 || !packed.empty();
   if (room)
     for (const std::string_view axis : replica_axes)
-      if (axis == "data" || sequence.size() > 1) options.shard_axes.emplace_back(axis);
+      if (axis == "data" || divided) options.shard_axes.emplace_back(axis);
   return Gpt<Real>(
       training.model.layers,
       [training, line, room, sequence, packed](int first, int last) {
