@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -30,8 +31,6 @@ using schedule::Algorithm;
 using schedule::Collective;
 using test::BrokenEntry;
 using test::check_broken;
-using test::nan;
-using test::no_scalar;
 using test::world_rank;
 using test::world_size;
 
@@ -40,7 +39,9 @@ namespace {
 using Exec = Kokkos::DefaultHostExecutionSpace;
 using View = Kokkos::View<float*, Kokkos::HostSpace>;
 
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t half = std::size_t{1} << 63;  // twice it is 0
+constexpr auto no_scalar = static_cast<Scalar>(99);
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 // names it, on every rank if only one rank has the entry.
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,8 +28,6 @@ namespace test_comm_broken_entries {
 using namespace heddle;
 using test::BrokenEntry;
 using test::check_broken;
-using test::most;
-using test::nan;
 using test::world_rank;
 using test::world_size;
 
@@ -36,6 +35,8 @@ namespace {
 
 using Exec = Kokkos::DefaultHostExecutionSpace;
 
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr int most = std::numeric_limits<int>::max();
 constexpr Bytes large = Bytes{1} << 63;
 
 /// True on the rank that alone has a broken entry: the last one.

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -28,10 +29,11 @@ using namespace heddle;
 using plan::ExpertPlacement;
 using test::BrokenEntry;
 using test::check_broken;
-using test::infinity;
-using test::nan;
 
 namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 void walk(const ExpertPlacement& placement, AfterExpert after, const ExecuteOptions& wait = {}) {
   run_threads(2, [&](ThreadTransport& transport) {

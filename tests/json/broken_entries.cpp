@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,13 +25,14 @@ using namespace heddle;
 using test::BrokenEntry;
 using test::check_broken;
 using test::FilesOf;
-using test::infinity;
-using test::most;
-using test::most64;
-using test::nan;
-using test::no_scalar;
 
 namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr int most = std::numeric_limits<int>::max();
+constexpr std::int64_t most64 = std::numeric_limits<std::int64_t>::max();
+constexpr auto no_scalar = static_cast<Scalar>(99);
 
 /// A table of values that writers reject.
 template <class T>

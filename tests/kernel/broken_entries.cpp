@@ -28,8 +28,6 @@ using namespace heddle;
 using namespace heddle::kernel;
 using test::BrokenEntry;
 using test::check_broken;
-using test::infinity;
-using test::nan;
 
 namespace {
 
@@ -37,6 +35,8 @@ using Exec = Kokkos::DefaultHostExecutionSpace;
 using Grid = Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::HostSpace>;
 using Line = Kokkos::View<double*, Kokkos::LayoutRight, Kokkos::HostSpace>;
 
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t half = most / 2 + 1;  // twice it is 0
 

@@ -28,10 +28,10 @@ namespace test_layout_broken_entries {
 using namespace heddle;
 using test::BrokenEntry;
 using test::check_broken;
-using test::nan;
 
 namespace {
 
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 
 Graph graph(std::vector<std::int32_t> offsets, std::vector<std::int32_t> ends) {

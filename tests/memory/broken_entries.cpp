@@ -22,11 +22,11 @@ namespace test_memory_broken_entries {
 
 using namespace heddle::memory;
 using heddle::test::check_broken;
-using heddle::test::infinity;
-using heddle::test::nan;
 
 namespace {
 
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,12 +33,12 @@ namespace test_pattern_broken_entries {
 
 using namespace heddle;
 using test::check_broken;
-using test::infinity;
-using test::most;
-using test::nan;
 
 namespace {
 
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr int most = std::numeric_limits<int>::max();
 constexpr std::size_t half = std::size_t{1} << 63;
 
 const std::vector<int> items{1, 2, 3};

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -32,13 +33,13 @@ namespace test_pipeline_broken_entries {
 using namespace heddle;
 using test::check_broken;
 using test::MlpStage;
-using test::most;
-using test::nan;
 using test::world_rank;
 using test::world_size;
 
 namespace {
 
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr int most = std::numeric_limits<int>::max();
 using Host = Kokkos::DefaultHostExecutionSpace;
 
 /// y = w x for each of the numbers of a sample.

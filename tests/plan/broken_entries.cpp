@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -58,14 +59,14 @@ using schedule::AttentionForm;
 using schedule::Collective;
 using test::BrokenEntry;
 using test::check_broken;
-using test::infinity;
-using test::most;
-using test::most64;
-using test::nan;
-using test::no_scalar;
 
 namespace {
 
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr int most = std::numeric_limits<int>::max();
+constexpr std::int64_t most64 = std::numeric_limits<std::int64_t>::max();
+constexpr auto no_scalar = static_cast<Scalar>(99);
 constexpr Bytes large = Bytes{1} << 63;
 
 Machine two_ranks() { return Machine::uniform(2, {.name = "d"}, {1e-6, 1e9}); }

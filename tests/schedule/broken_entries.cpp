@@ -34,13 +34,13 @@ using namespace heddle;
 using namespace heddle::schedule;
 using test::BrokenEntry;
 using test::check_broken;
-using test::most;
-using test::nan;
-using test::no_scalar;
 
 namespace {
 
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr int most = std::numeric_limits<int>::max();
 constexpr Bytes all_bytes = std::numeric_limits<Bytes>::max();
+constexpr auto no_scalar = static_cast<Scalar>(99);
 
 using Ends = std::vector<Bytes>;
 using Granules = std::vector<std::int64_t>;

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,6 @@ namespace test_sequence_broken_entries {
 using namespace heddle;
 using test::BrokenEntry;
 using test::check_broken;
-using test::nan;
 using test::world_rank;
 using test::world_size;
 
@@ -41,6 +41,7 @@ using Line = SequenceLine<double, Exec>;
 using Matrix = Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::HostSpace>;
 using Vector = Kokkos::View<double*, Kokkos::LayoutRight, Kokkos::HostSpace>;
 
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t half = std::size_t{1} << 63;
 
 SequenceShape changed(const std::function<void(SequenceShape&)>& change) {

@@ -28,8 +28,13 @@ namespace test_simulate_broken_entries {
 using namespace heddle;
 using test::BrokenEntry;
 using test::check_broken;
-using test::infinity;
-using test::nan;
+
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
 
 TEST_CASE("costs reject times that are none, and ranks, stages and banks that do not exist") {
   const Schedule schedule = schedule::gpipe({.stages = 2, .microbatches = 2});

@@ -3,28 +3,18 @@
 #pragma once
 
 /// @file
-/// check_broken(): tables of calls whose arguments have one broken entry each, and the values that
-/// break entries of many kinds.
+/// check_broken(): tables of calls whose arguments have one broken entry each.
 
-#include <cstdint>
 #include <exception>
 #include <functional>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/core/error.hpp>
-#include <heddle/core/units.hpp>
 
 namespace heddle::test {
-
-inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-inline constexpr double infinity = std::numeric_limits<double>::infinity();
-inline constexpr int most = std::numeric_limits<int>::max();
-inline constexpr std::int64_t most64 = std::numeric_limits<std::int64_t>::max();
-inline constexpr auto no_scalar = static_cast<Scalar>(99);  ///< no enumerator
 
 /// A call with one broken entry, and the words that its error must contain: the name of the entry
 /// and its value.

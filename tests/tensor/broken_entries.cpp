@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,7 +30,6 @@ namespace test_tensor_broken_entries {
 using namespace heddle;
 using test::BrokenEntry;
 using test::check_broken;
-using test::nan;
 using test::world_size;
 
 namespace {
@@ -39,6 +39,7 @@ using Line = TensorLine<double, Exec>;
 using Shards = ParameterShards<double, Exec>;
 using Room = ShardRoom<double, Exec>;
 
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr auto no_level = static_cast<ShardLevel>(9);
 
 }  // namespace

@@ -7,6 +7,7 @@
 // and names it, on every rank if only one rank has it.
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -25,12 +26,13 @@ namespace test_island_broken_entries {
 using namespace heddle;
 using test::BrokenEntry;
 using test::check_broken;
-using test::nan;
 using test::world_rank;
 using test::world_size;
 using Vector = Sharded<double*, Kokkos::DefaultHostExecutionSpace>;
 
 namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 DeviceMesh world() { return {MPI_COMM_WORLD, {{"all", world_size()}}}; }
 
