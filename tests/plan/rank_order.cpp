@@ -220,7 +220,8 @@ TEST_CASE("the best plan of 5 to 8 unlike ranks beats one of them and the fastes
           if (a != b) machine.set_link(Rank{a}, Rank{b}, link);
         }
     INFO("case " << seed << "\n" << one.profile << "\n" << machine);
-    const plan::PlanSearch found = plan::search(one.profile, machine, one.options);
+    const plan::PlanSearch found =
+        plan::search(one.profile, machine, one.options, systems::planners());
     const std::optional<Seconds> least =
         replicas(plan::PlanProblem(one.profile, machine, one.options));
     coverage.count("links of pairs", pairs);
