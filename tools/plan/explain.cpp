@@ -144,12 +144,9 @@ void explain_axes(const CommandLine& command, const Settings& s) {
       {"axis", "value", "best step by the formula", "simulated"}};
   const auto add = [&](const char* axis, int value, const plan::PlanOptions& options) {
     const plan::PlanProblem fixed(profile, machine, options);
-    for (const plan::NamedPlanner& planner : systems::planners()) {
-      if (planner.name != name) continue;
-      const plan::FoundPlan found = planner.search(fixed);
-      rows.push_back({axis, text(value), found.plan ? seconds(found.formula) : found.infeasible,
-                      found.plan ? seconds(simulated_step(*found.plan, fixed)) : "-"});
-    }
+    const plan::FoundPlan found = plan::find_planner(systems::planners(), name).search(fixed);
+    rows.push_back({axis, text(value), found.plan ? seconds(found.formula) : found.infeasible,
+                    found.plan ? seconds(simulated_step(*found.plan, fixed)) : "-"});
   };
   for (const int degree : problem.options().tensor_degrees) {
     plan::PlanOptions options = free;
