@@ -52,8 +52,9 @@ if(TARGET heddle::heddle)
 endif()
 
 # heddle_own_executable(TARGET [HEADER_ONLY] SOURCES a.cpp ... LINK libraries ...)
-# Programs link heddle::core_compiled and heddle::systems_core, except those that are about headers, and all without Kokkos if it
-# is not built. The ones that link heddle::heddle link heddle::compiled and heddle::systems, and get the GPT too, should they name it.
+# Programs link heddle::core_compiled and heddle::systems_core, except those that are about headers, and
+# all without Kokkos if these are not built. The ones that link heddle::heddle link heddle::compiled and
+# heddle::systems, and get the GPT too, should they name it.
 function(heddle_own_executable target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "HEADER_ONLY" "" "SOURCES;LINK")
   add_executable(${target} ${arg_SOURCES})
