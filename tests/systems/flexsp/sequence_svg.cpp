@@ -30,9 +30,9 @@ std::size_t count(std::string_view text, std::string_view what) {
 }
 
 /// 4 ranks, 100 tokens each; group times 75 and 50 s.
-plan::SequencePlan small() {
-  return plan::plan_sequence_groups({50, 150, 50},
-                                    {4, 100, {{1, 0, 1, 0}, {2, 0, 0.5, 0}, {4, 0, 0.4, 0}}});
+systems::SequencePlan small() {
+  return systems::plan_sequence_groups({50, 150, 50},
+                                       {4, 100, {{1, 0, 1, 0}, {2, 0, 0.5, 0}, {4, 0, 0.4, 0}}});
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ TEST_CASE("a plan of sequence groups is drawn to scale") {
 }
 
 TEST_CASE("a plan without sequences is a picture, too") {
-  const plan::SequencePlan none = plan::plan_sequence_groups({}, {4, 100, {{4, 0, 1, 0}}});
+  const systems::SequencePlan none = systems::plan_sequence_groups({}, {4, 100, {{4, 0, 1, 0}}});
   CHECK_THAT(trace::to_svg(none), ContainsSubstring("0 sequences"));
   CHECK_THAT(test::message_of<contract_error>([&] { (void)trace::to_svg(none, {.width = 100}); }),
              ContainsSubstring("width = 100"));

@@ -40,15 +40,15 @@ using heddle::contract_error;
 using heddle::Device;
 using heddle::Machine;
 using heddle::Rank;
-using heddle::plan::HapOptions;
-using heddle::plan::HapResult;
-using heddle::plan::OperationKind;
-using heddle::plan::ProgramTensor;
-using heddle::plan::ShardGroups;
-using heddle::plan::ShardRule;
-using heddle::plan::TensorForm;
-using heddle::plan::TensorProgram;
-using heddle::plan::TensorRole;
+using heddle::systems::HapOptions;
+using heddle::systems::HapResult;
+using heddle::systems::OperationKind;
+using heddle::systems::ProgramTensor;
+using heddle::systems::ShardGroups;
+using heddle::systems::ShardRule;
+using heddle::systems::TensorForm;
+using heddle::systems::TensorProgram;
+using heddle::systems::TensorRole;
 using heddle::test::LargeLayer;
 using heddle::test::Rational;
 
@@ -230,7 +230,7 @@ class Exhaustive {
 
 /// The gain over equal shares of work that computation alone takes, on exact numbers.
 Rational gain(const std::vector<Rational>& speeds) {
-  heddle::plan::RatioProblem<Rational> problem{.devices = speeds.size(), .least = {0}};
+  heddle::systems::RatioProblem<Rational> problem{.devices = speeds.size(), .least = {0}};
   problem.steps.push_back({"work", {}});
   Rational slowest;
   for (std::size_t d = 0; d < speeds.size(); ++d) {
@@ -383,7 +383,7 @@ TEST_CASE("a linear program without an optimum is refused", "[plan][hap]") {
   CHECK_THROWS_MATCHES(
       optimum(program), contract_error,
       MessageMatches(ContainsSubstring("unbounded") && ContainsSubstring("'rent'")));
-  heddle::plan::RatioProblem<> problem{.devices = 2, .least = {0.6}};
+  heddle::systems::RatioProblem<> problem{.devices = 2, .least = {0.6}};
   CHECK_THROWS_MATCHES(solve_ratios(problem), contract_error,
                        MessageMatches(ContainsSubstring("infeasible")));
   problem.steps = {{"work", {{1, 0, 1}}}};

@@ -32,13 +32,13 @@ namespace test_tensor_program {
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using heddle::contract_error;
-using heddle::plan::OperationKind;
-using heddle::plan::ShardedProgram;
-using heddle::plan::ShardGroups;
-using heddle::plan::ShardInstructionKind;
-using heddle::plan::TensorForm;
-using heddle::plan::TensorProgram;
-using heddle::plan::TensorRole;
+using heddle::systems::OperationKind;
+using heddle::systems::ShardedProgram;
+using heddle::systems::ShardGroups;
+using heddle::systems::ShardInstructionKind;
+using heddle::systems::TensorForm;
+using heddle::systems::TensorProgram;
+using heddle::systems::TensorRole;
 
 namespace {
 
@@ -170,7 +170,7 @@ TEST_CASE("dimensions that a reshape joins are divided alike", "[plan][program]"
 }
 
 TEST_CASE("blocks are the largest remainders, at least one each", "[plan][program]") {
-  using heddle::plan::apportion;
+  using heddle::systems::apportion;
   CHECK(apportion(10, std::vector<double>{1, 1, 1}) == std::vector<std::int64_t>{4, 3, 3});
   CHECK(apportion(10, std::vector<double>{0.55, 0.45}) == std::vector<std::int64_t>{6, 4});
   CHECK(apportion(4, std::vector<double>{1, 0, 0}) == std::vector<std::int64_t>{2, 1, 1});

@@ -20,9 +20,9 @@
 namespace test_stream_law {
 
 using namespace heddle;
-using plan::StreamLaw;
-using plan::StreamLoss;
-using plan::StreamMemory;
+using systems::StreamLaw;
+using systems::StreamLoss;
+using systems::StreamMemory;
 
 TEST_CASE("a fit finds the law of exact losses, and the gain within 5% with noise") {
   for (const double gain : {0.33, 0.39, 0.0}) {
@@ -37,8 +37,8 @@ TEST_CASE("a fit finds the law of exact losses, and the gain within 5% with nois
       const std::vector<StreamLoss> losses = test::stream_losses(truth, 5e-4, seed);
       const StreamLaw law = StreamLaw::fit(losses);
       CHECK(std::abs(law.gain / gain - 1) <= 0.05);
-      CHECK(plan::explained(law, losses) >= 0.998);
-      CHECK(plan::explained(law, losses) < 1);
+      CHECK(systems::explained(law, losses) >= 0.998);
+      CHECK(systems::explained(law, losses) < 1);
     }
   }
 }

@@ -24,13 +24,13 @@
 
 namespace test_gang_dispatch {
 
-using heddle::schedule::Dispatch;
+using heddle::systems::Dispatch;
 using heddle::test::Rational;
 namespace hd = heddle;
 
 Rational makespan(int functions, int hosts, Dispatch dispatch, Rational h, Rational p, Rational x) {
-  const hd::Schedule schedule = hd::schedule::gang_dispatch({functions, hosts, dispatch});
-  return hd::simulate(schedule, hd::BasicDispatchCosts<Rational>{h, p, x}).makespan();
+  const hd::Schedule schedule = hd::systems::gang_dispatch({functions, hosts, dispatch});
+  return hd::simulate(schedule, hd::systems::BasicDispatchCosts<Rational>{h, p, x}).makespan();
 }
 
 TEST_CASE("a chain with a host for every function takes the times of the closed forms") {
@@ -87,16 +87,16 @@ TEST_CASE("hosts with several functions prepare them one after another") {
 
 TEST_CASE("a dispatched chain is a schedule like any other") {
   for (const Dispatch dispatch : {Dispatch::sequential, Dispatch::parallel}) {
-    hd::test::schedule_battery(hd::schedule::gang_dispatch({1, 1, dispatch}));
-    hd::test::schedule_battery(hd::schedule::gang_dispatch({7, 3, dispatch}));
+    hd::test::schedule_battery(hd::systems::gang_dispatch({1, 1, dispatch}));
+    hd::test::schedule_battery(hd::systems::gang_dispatch({7, 3, dispatch}));
   }
   using heddle::test::message_of;
   CHECK(message_of<hd::contract_error>([] {
-          (void)hd::schedule::gang_dispatch({.functions = 0});
+          (void)hd::systems::gang_dispatch({.functions = 0});
         }).find("at least one function") != std::string::npos);
   CHECK(message_of<hd::contract_error>([] {
-          const hd::DispatchCosts costs{.compute = -1};
-          (void)hd::simulate(hd::schedule::gang_dispatch({}), costs);
+          const hd::systems::DispatchCosts costs{.compute = -1};
+          (void)hd::simulate(hd::systems::gang_dispatch({}), costs);
         }).find("compute") != std::string::npos);
 }
 

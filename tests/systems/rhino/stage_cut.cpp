@@ -22,8 +22,8 @@
 namespace test_stage_cut {
 
 using namespace heddle;
-using plan::OperationGraph;
-using plan::StageCut;
+using systems::OperationGraph;
+using systems::StageCut;
 using test::AllOrders;
 
 void add_edge(OperationGraph& graph, std::size_t from, std::size_t to, double bytes) {
@@ -123,12 +123,12 @@ TEST_CASE("data without an order may go back, and costs the same") {
 }
 
 TEST_CASE("cycles and vertices that do not exist are rejected") {
-  CHECK_THROWS_AS(plan::cut_stages({.work = {1, 1}, .orders = {{0, 1}, {1, 0}}}, 2),
+  CHECK_THROWS_AS(systems::cut_stages({.work = {1, 1}, .orders = {{0, 1}, {1, 0}}}, 2),
                   contract_error);
-  CHECK_THROWS_AS(plan::cut_stages({.work = {1}, .orders = {{0, 1}}}, 2), contract_error);
-  CHECK_THROWS_AS(plan::cut_stages({.work = {1}}, 0), contract_error);
-  CHECK(plan::cut_stages({.work = {1, 2}}, 1).stages == std::vector<int>{0, 0});
-  CHECK(plan::cut_stages({.work = {0, 0}, .orders = {{0, 1}}}, 2).stages.size() == 2);
+  CHECK_THROWS_AS(systems::cut_stages({.work = {1}, .orders = {{0, 1}}}, 2), contract_error);
+  CHECK_THROWS_AS(systems::cut_stages({.work = {1}}, 0), contract_error);
+  CHECK(systems::cut_stages({.work = {1, 2}}, 1).stages == std::vector<int>{0, 0});
+  CHECK(systems::cut_stages({.work = {0, 0}, .orders = {{0, 1}}}, 2).stages.size() == 2);
 }
 
 }  // namespace test_stage_cut

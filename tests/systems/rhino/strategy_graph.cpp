@@ -28,8 +28,8 @@
 namespace test_strategy_graph {
 
 using namespace heddle;
-using plan::StrategyChoice;
-using plan::StrategyGraph;
+using systems::StrategyChoice;
+using systems::StrategyGraph;
 
 using test::brute_force;
 using test::forbidden;
@@ -197,14 +197,14 @@ TEST_CASE("the solver of the options is asked, and no optimum is claimed if it f
     StrategyGraph graph = random_graph(random, 3 + i % 4, 0);
     if (i % 2 == 1) graph.capacity = 6e5 * static_cast<double>(graph.nodes.size());
     std::size_t asked = 0;
-    const plan::StrategyOptions good{.reduce = false, .solver = CountingSolver{&asked, 1000}};
+    const systems::StrategyOptions good{.reduce = false, .solver = CountingSolver{&asked, 1000}};
     const StrategyChoice found = choose_strategies(graph, good);
     const StrategyChoice own = choose_strategies(graph, {.reduce = false});
     CHECK(asked > 0);
     CHECK(found.strategies == own.strategies);
     CHECK(found.programs == own.programs);
     asked = 0;
-    const plan::StrategyOptions bad{.reduce = false, .solver = CountingSolver{&asked, 0}};
+    const systems::StrategyOptions bad{.reduce = false, .solver = CountingSolver{&asked, 0}};
     const StrategyChoice failing = choose_strategies(graph, bad);
     CHECK(asked > 0);
     CHECK_FALSE(failing.optimal);
