@@ -92,10 +92,10 @@ int main() {
 
   std::vector<double> times;
   for (std::uint64_t seed = 0; seed < 300; ++seed) times.push_back(steps_of_one(100 + seed));
-  const hd::plan::EmpiricalTimes runs(times);
+  const hd::systems::EmpiricalTimes runs(times);
   std::cout << "300 runs take " << std::lround(runs.mean_of_least(1)) << " steps on average\n";
   for (const int walkers : {2, 4, 8, 16})
     std::cout << walkers << " walkers: predicted speed-up "
-              << std::round(100 * hd::plan::race_speed_up(runs, walkers)) / 100 << '\n';
+              << std::round(100 * hd::systems::race_speed_up(runs, walkers)) / 100 << '\n';
   return 0;
 }

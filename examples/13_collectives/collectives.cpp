@@ -129,7 +129,7 @@ void run(hd::Environment& env) {
       gradient("gradient", 64, 32);
   for (std::size_t i = 0; i < 64; ++i) x(me, i) = static_cast<double>(me + 1);
   for (std::size_t j = 0; j < 32; ++j) dy(me, j) = 1;
-  hd::sum_by_factors(Exec{}, x, dy, gradient, comm);
+  hd::systems::sum_by_factors(Exec{}, x, dy, gradient, comm);
   if (speaks) std::cout << "a gradient by its factors, " << gradient(63, 31) << '\n';
 
   // A collective of Heddle's is a Schedule: it can be printed, counted and simulated.

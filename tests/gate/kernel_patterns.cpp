@@ -83,8 +83,8 @@ void gate_kernel_patterns() {
                            .set_scratch_size(0, Kokkos::PerTeam(512)),
                        RoundTrip{a});
 
-  const heddle::Graph graph;
-  for (const heddle::FrontierBalance balance :
+  const heddle::systems::Graph graph;
+  for (const heddle::systems::FrontierBalance balance :
        {heddle::FrontierBalance::nodes, heddle::FrontierBalance::edges,
         heddle::FrontierBalance::decomposition, heddle::FrontierBalance::splitting,
         heddle::FrontierBalance::hierarchy}) {

@@ -129,7 +129,7 @@ TEST_CASE("a farm rejects options that are none") {
       {"longest wait", back_off({.longest_backoff = -1}, {0, 2}), {"longest_backoff = -1"}},
       {"trials",
        [] {
-         (void)farm_search<Trial>(
+         (void)systems::farm_search<Trial>(
              {.lag = 1}, -1, [](std::size_t, std::span<const Trial>) { return 0; },
              [](int) { return std::optional<double>(1); });
        },
@@ -244,28 +244,31 @@ TEST_CASE("a race rejects options that are none") {
 }
 
 TEST_CASE("parallel streams reject sizes and numbers of a gate that do not fit") {
-  const StreamGate gate{.streams = 2, .width = 1, .hidden = 1, .first = {1, 1}, .second = {1, 1}};
-  const auto change = [=](const std::function<void(StreamGate&)>& with) {
-    StreamGate other = gate;
+  const systems::StreamGate gate{
+      .streams = 2, .width = 1, .hidden = 1, .first = {1, 1}, .second = {1, 1}};
+  const auto change = [=](const std::function<void(systems::StreamGate&)>& with) {
+    systems::StreamGate other = gate;
     with(other);
     return [=] { (void)other.weights(std::vector<double>{1, 2}); };
   };
-  const auto streams_of = [](const StreamGate& other) {
+  const auto streams_of = [](const systems::StreamGate& other) {
     return [=] {
-      (void)parallel_streams(std::vector<double>{1}, other,
-                             [](std::span<const double>, std::span<double>) {});
+      (void)systems::parallel_streams(std::vector<double>{1}, other,
+                                      [](std::span<const double>, std::span<double>) {});
     };
   };
   check_broken({
-      {"streams", change([](StreamGate& g) { g.streams = 0; }), {"0 streams"}},
-      {"width", change([](StreamGate& g) { g.width = 3; }), {"2 streams of 3"}},
-      {"hidden", change([](StreamGate& g) { g.hidden = 0; }), {"0 hidden"}},
-      {"first", change([](StreamGate& g) { g.first = {1}; }), {"layers of 1 and 2"}},
-      {"smoothing", change([](StreamGate& g) { g.smoothing = nan; }), {"smoothing = nan"}},
-      {"number", change([](StreamGate& g) { g.second[1] = nan; }), {"second[1] = nan"}},
-      {"large number", change([](StreamGate& g) { g.first[0] = infinity; }), {"first[0] = inf"}},
+      {"streams", change([](systems::StreamGate& g) { g.streams = 0; }), {"0 streams"}},
+      {"width", change([](systems::StreamGate& g) { g.width = 3; }), {"2 streams of 3"}},
+      {"hidden", change([](systems::StreamGate& g) { g.hidden = 0; }), {"0 hidden"}},
+      {"first", change([](systems::StreamGate& g) { g.first = {1}; }), {"layers of 1 and 2"}},
+      {"smoothing", change([](systems::StreamGate& g) { g.smoothing = nan; }), {"smoothing = nan"}},
+      {"number", change([](systems::StreamGate& g) { g.second[1] = nan; }), {"second[1] = nan"}},
+      {"large number",
+       change([](systems::StreamGate& g) { g.first[0] = infinity; }),
+       {"first[0] = inf"}},
       {"product",
-       [] { (void)StreamGate{.streams = half, .width = 2, .hidden = 2}.weights({}); },
+       [] { (void)systems::StreamGate{.streams = half, .width = 2, .hidden = 2}.weights({}); },
        {"9223372036854775808 streams"}},
       {"streams of a map",
        streams_of({.streams = half, .width = 2, .hidden = 2}),
@@ -274,7 +277,7 @@ TEST_CASE("parallel streams reject sizes and numbers of a gate that do not fit")
       {"rows",
        [] {
          std::vector<double> inputs(2), outputs;
-         (void)multiply_streams(
+         (void)systems::multiply_streams(
              half, 1, [&](std::size_t) { return inputs.data(); }, std::span<const double>(inputs),
              std::span<double>(outputs));
        },
@@ -284,27 +287,27 @@ TEST_CASE("parallel streams reject sizes and numbers of a gate that do not fit")
 
 TEST_CASE("a traversal rejects a step that is none") {
   struct Rule {
-    PairStep step;
-    PairStep decide(int, int) const { return step; }
+    systems::PairStep step;
+    systems::PairStep decide(int, int) const { return step; }
     std::vector<int> children(int) const { return {1, 2}; }
     void far(int, int) const {}
     void exact(int, int) const {}
   };
-  const Rule rule{static_cast<PairStep>(9)};
+  const Rule rule{static_cast<systems::PairStep>(9)};
   check_broken({
-      {"dual", [=] { dual_traversal(0, 3, rule); }, {"decide", "9"}},
-      {"self", [=] { self_traversal(0, rule); }, {"decide", "9"}},
+      {"dual", [=] { systems::dual_traversal(0, 3, rule); }, {"decide", "9"}},
+      {"self", [=] { systems::self_traversal(0, rule); }, {"decide", "9"}},
   });
 }
 
 TEST_CASE("a prompt, a journal and a decider reject numbers that count nothing") {
   const auto count = [](int requests) {
     return [=] {
-      PromptSchema schema;
+      systems::PromptSchema schema;
       schema.serial = "s";
       schema.form = "{index}";
       schema.count = requests;
-      (void)fill_template(schema);
+      (void)systems::fill_template(schema);
     };
   };
   check_broken({
@@ -323,11 +326,11 @@ TEST_CASE("a prompt, a journal and a decider reject numbers that count nothing")
       {"worker", [] { FarmDecider({}).renew(Worker{7}, 0); }, {"worker 7 of 1"}},
       {"data",
        [] {
-         PromptSchema schema;
+         systems::PromptSchema schema;
          schema.serial = "s";
          schema.form = "{data}";
          schema.data = {"a", ""};
-         (void)fill_template(schema);
+         (void)systems::fill_template(schema);
        },
        {"data[1]"}},
   });

@@ -89,7 +89,7 @@ template <class Visit>
 void for_each_schedule(int ranks, Visit&& visit) {
   for (const int items : {1, 2, 7}) {
     for (const int depth : {0, 1, 3})
-      visit(hd::schedule::energon({.stages = ranks, .requests = items, .depth = depth}), ranks,
+      visit(hd::systems::energon({.stages = ranks, .requests = items, .depth = depth}), ranks,
             items);
     visit(hd::schedule::stream({.stages = ranks, .microbatches = items}), ranks, items);
     visit(hd::weave(looped(ranks, 2 * ranks + 1, items)), 2 * ranks + 1, items);
@@ -135,7 +135,7 @@ TEST_CASE("a Runner keeps EnergonAI's places for results as far as its slack goe
   for (const int depth : {0, 1, 3}) {
     hd::Stages<MlpStage> model(
         ranks, [=](int first, int last) { return stage_of(first, last, ranks, false); });
-    hd::Runner run(model, hd::schedule::energon({.stages = ranks, .requests = 6, .depth = depth}),
+    hd::Runner run(model, hd::systems::energon({.stages = ranks, .requests = 6, .depth = depth}),
                    mesh, {.slack = static_cast<std::uint32_t>(std::max(depth, 1))});
     for (const hd::Buffer& buffer : run.schedule().buffers()) {
       const std::string& label = run.schedule()[buffer.label];
@@ -265,7 +265,7 @@ TEST_CASE("two lengths of inference take turns, and keep their own outputs") {
   hd::Stages<MlpStage> model(
       ranks, [=](int first, int last) { return stage_of(first, last, ranks, false); });
   hd::Runner many(model, hd::schedule::stream({.stages = ranks, .microbatches = 5}), mesh);
-  hd::Runner few(model, hd::schedule::energon({.stages = ranks, .requests = 2}), mesh);
+  hd::Runner few(model, hd::systems::energon({.stages = ranks, .requests = 2}), mesh);
   const hd::Stage last{ranks - 1};
   const bool has_it = +mesh.rank() == +last;
   for (int step = 0; step < 3; ++step) {

@@ -205,19 +205,20 @@ TEST_CASE("the shapes of generators reject numbers that do not fit") {
     }
   }
   const std::vector<std::int64_t> long_groups{std::numeric_limits<std::int64_t>::max()};
-  const std::vector<Gemv> products{{.outputs = 2, .inputs = 2}};
+  const std::vector<systems::Gemv> products{{.outputs = 2, .inputs = 2}};
   const auto window = [](PrefetchWindowOptions options) {
     return [=] { (void)prefetch_window(options); };
   };
   table.push_back({"objects", window({.objects = {all_bytes, 2}}), {"object 1 has 2 bytes"}});
   table.push_back({"window", window({.objects = {1}, .window = 0}), {"window = 0"}});
-  table.push_back({"groups", [&] { (void)group_decoding(long_groups, 2, 4); }, {"sizes[0]"}});
+  table.push_back(
+      {"groups", [&] { (void)systems::group_decoding(long_groups, 2, 4); }, {"sizes[0]"}});
   table.push_back({"per token",
-                   [] { (void)fork_join(ForkedText{}.say(5), all_bytes); },
+                   [] { (void)systems::fork_join(systems::ForkedText{}.say(5), all_bytes); },
                    {"segment 0 of 5 tokens"}});
   for (const Bytes result : {Bytes{0}, all_bytes})
     table.push_back(
-        {"result", [&, result] { (void)bank_gemv({}, products, result); }, {"result ="}});
+        {"result", [&, result] { (void)systems::bank_gemv({}, products, result); }, {"result ="}});
   check_broken(table);
 }
 

@@ -100,7 +100,7 @@ class EwaldSets {
   const Forest forest(particles, CurveKind::hilbert, std::vector<double>(count, 1.0), 1, 8);
   const Splitting usual;
   NearPairs pairs(forest, usual.cut * usual.rs / static_cast<double>(usual.mesh), theta);
-  dual_traversal(forest.roots[0], forest.roots[0], pairs);
+  systems::dual_traversal(forest.roots[0], forest.roots[0], pairs);
   return pairs.covered == count * count ? static_cast<double>(pairs.far_pairs + pairs.exact_pairs)
                                         : -1;  // pairs were lost
 }
@@ -122,10 +122,10 @@ class EwaldSets {
 /// Returns weights of the cells of a grid with 32^3 cells, by Morton keys: 1 and the number of
 /// particles in the cell.
 [[nodiscard]] inline std::vector<double> particle_weights(const Particles& particles) {
-  const GridCurve<3> morton(CurveKind::morton, 5);
+  const systems::GridCurve<3> morton(CurveKind::morton, 5);
   std::vector<double> weights(morton.size(), 1.0);
   for (const Vector3& at : particles.places) {
-    GridCurve<3>::Cell cell{};
+    systems::GridCurve<3>::Cell cell{};
     for (std::size_t d = 0; d < 3; ++d) cell[d] = static_cast<std::uint32_t>(32 * at[d]);
     weights[morton.key(cell)] += 1;
   }
@@ -181,7 +181,7 @@ struct Rebalanced {
       std::vector<double> work;
       for (const std::size_t root : forest.roots) {
         work.push_back(0);
-        const CurveNode& items = forest.nodes[root].items;
+        const systems::CurveNode& items = forest.nodes[root].items;
         for (std::size_t i = items.first; i < items.last; ++i)
           work.back() += run.work[forest.order[i]];
       }

@@ -20,11 +20,11 @@ namespace heddle::test {
 /// Returns a random program of 1 to `most` operations. Dimensions a, b, c, d have multiples of 6
 /// indices, and ab joins a and b. Tensors that nothing reads are outputs; some update a parameter.
 /// The tensor `index` has whole numbers below the size of d.
-inline plan::TensorProgram random_program(std::mt19937_64& random, std::size_t most) {
-  using plan::OperationKind;
-  using plan::TensorRole;
+inline systems::TensorProgram random_program(std::mt19937_64& random, std::size_t most) {
+  using systems::OperationKind;
+  using systems::TensorRole;
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
-  plan::TensorProgram program{.name = "random"};
+  systems::TensorProgram program{.name = "random"};
   for (const char* name : {"a", "b", "c", "d"})
     program.dimensions.push_back({name, 6 * static_cast<std::int64_t>(1 + below(2))});
   program.dimensions.push_back({"ab", program.dimensions[0].size * program.dimensions[1].size});
@@ -44,7 +44,7 @@ inline plan::TensorProgram random_program(std::mt19937_64& random, std::size_t m
       return t;
     };
     const std::size_t one = pick(), two = pick();
-    plan::Operation operation{.inputs = {program.tensors[one].name}};
+    systems::Operation operation{.inputs = {program.tensors[one].name}};
     std::vector<std::string> out;
     const std::size_t kind = below(8);
     if (kind <= 2) {
@@ -105,13 +105,13 @@ inline plan::TensorProgram random_program(std::mt19937_64& random, std::size_t m
     program.tensors.push_back({operation.output, out});
     program.operations.push_back(std::move(operation));
   }
-  for (plan::ProgramTensor& tensor : program.tensors) {
+  for (systems::ProgramTensor& tensor : program.tensors) {
     const bool read = std::ranges::any_of(program.operations, [&](const auto& operation) {
       return std::ranges::find(operation.inputs, tensor.name) != operation.inputs.end();
     });
     if (read || tensor.role != TensorRole::intermediate) continue;
     tensor.role = TensorRole::output;
-    for (const plan::ProgramTensor& other : program.tensors)
+    for (const systems::ProgramTensor& other : program.tensors)
       if (other.role == TensorRole::parameter && other.dims == tensor.dims)
         tensor.updates = other.name;
   }

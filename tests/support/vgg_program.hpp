@@ -21,10 +21,10 @@ namespace heddle::test {
 /// Returns forward, backward and update of four linear layers with ReLUs between them. Layer 1 is
 /// VGG's largest (25088 x 4096, 411 MB), layers 2 and 3 its last two. Layer 0 stands for all
 /// convolutions and has their 80 MB.
-inline plan::TensorProgram vgg_program(std::int64_t batch) {
-  using plan::OperationKind;
-  using plan::TensorRole;
-  plan::TensorProgram vgg{
+inline systems::TensorProgram vgg_program(std::int64_t batch) {
+  using systems::OperationKind;
+  using systems::TensorRole;
+  systems::TensorProgram vgg{
       .name = "VGG-like",
       .dimensions = {{"b", batch}, {"p", 800}, {"i", 25088}, {"h", 4096}, {"g", 4096}, {"c", 1000}},
       .tensors = {{"x", {"b", "p"}, TensorRole::input}, {"target", {"b", "c"}, TensorRole::input}}};
@@ -81,11 +81,11 @@ inline plan::TensorProgram vgg_program(std::int64_t batch) {
 enum class LargeLayer : std::uint8_t { data, inputs, outputs, factors };
 
 /// Returns the forms that prescribe a program. `data` is data parallelism in all layers.
-inline std::vector<std::pair<std::string, plan::TensorForm>> vgg_forms(
-    const plan::TensorProgram& vgg, LargeLayer large) {
-  using plan::TensorForm;
+inline std::vector<std::pair<std::string, systems::TensorForm>> vgg_forms(
+    const systems::TensorProgram& vgg, LargeLayer large) {
+  using systems::TensorForm;
   std::vector<std::pair<std::string, TensorForm>> forms;
-  for (const plan::ProgramTensor& tensor : vgg.tensors) {
+  for (const systems::ProgramTensor& tensor : vgg.tensors) {
     const bool one = tensor.name.back() == '1', gradient = tensor.name.starts_with("dw");
     TensorForm form = tensor.dims[0] == "b" ? TensorForm::sharded("b")
                       : gradient            ? TensorForm::partial()
@@ -109,8 +109,8 @@ inline std::vector<std::pair<std::string, plan::TensorForm>> vgg_forms(
 
 /// Returns the forms that keep the convolutions data parallel and leave the rest free, because a
 /// matrix stands for them here that could be divided in other ways than convolutions.
-inline std::vector<std::pair<std::string, plan::TensorForm>> vgg_convolutions() {
-  using plan::TensorForm;
+inline std::vector<std::pair<std::string, systems::TensorForm>> vgg_convolutions() {
+  using systems::TensorForm;
   return {{"x", TensorForm::sharded("b")},
           {"w0", {}},
           {"z0", TensorForm::sharded("b")},

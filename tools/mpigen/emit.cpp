@@ -116,7 +116,7 @@ void add_emit(CommandLine& program) {
         const std::size_t colon = e->name.find(':');
         const Schedule list =
             colon == std::string::npos ? pipeline_of(line, *e) : collective_of(line, *e, colon);
-        const std::string file = emit_mpi(list, {.name = e->space});
+        const std::string file = systems::emit_mpi(list, {.name = e->space});
         if (e->file == "-")
           std::cout << file;
         else

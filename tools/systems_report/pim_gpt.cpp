@@ -29,7 +29,7 @@ namespace report {
 namespace {
 
 using hd::test::Rational;
-using Products = std::vector<hd::Gemv>;
+using Products = std::vector<hd::systems::Gemv>;
 
 /// The shape of a GPT.
 struct PimModel {
@@ -44,7 +44,7 @@ constexpr PimModel pim_models[] = {{"GPT-2 small", 12, 768, 12},
 constexpr std::int64_t pim_context = 1024;
 
 /// Returns the products of one layer for a token behind `tokens` others.
-Products layer_of(const PimModel& model, std::int64_t tokens, hd::BankLayout weights) {
+Products layer_of(const PimModel& model, std::int64_t tokens, hd::systems::BankLayout weights) {
   const std::int64_t width = model.width;
   return {{.outputs = 3 * width, .inputs = width, .layout = weights},
           {.outputs = tokens * model.heads,
@@ -63,7 +63,7 @@ Products layer_of(const PimModel& model, std::int64_t tokens, hd::BankLayout wei
 
 /// GDDR6 at 1 burst a nanosecond, in nanoseconds; a channel carries 32 bytes a nanosecond.
 template <class T>
-hd::BasicBankTimes<T> gddr6() {
+hd::systems::BasicBankTimes<T> gddr6() {
   return {.activate = 12,
           .precharge = 12,
           .column = 1,
@@ -72,10 +72,10 @@ hd::BasicBankTimes<T> gddr6() {
 }
 
 template <class T>
-T simulated_products(const hd::DramGrid& grid, const Products& products,
-                     const hd::BasicBankTimes<T>& times) {
-  return hd::simulate(hd::schedule::bank_gemv(grid, products),
-                      hd::BasicBankCosts<T>(grid, products, times))
+T simulated_products(const hd::systems::DramGrid& grid, const Products& products,
+                     const hd::systems::BasicBankTimes<T>& times) {
+  return hd::simulate(hd::systems::bank_gemv(grid, products),
+                      hd::systems::BasicBankCosts<T>(grid, products, times))
       .makespan();
 }
 
@@ -84,16 +84,17 @@ int equal_products() {
   int equal = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const hd::Random random(seed, "products");
-    const hd::DramGrid grid{.channels = 2, .banks = 4, .row = 64, .burst = 8, .vector = 32};
-    const hd::Gemv gemv{.outputs = 1 + static_cast<std::int64_t>(random.below(0, 50)),
-                        .inputs = 1 + static_cast<std::int64_t>(random.below(1, 50)),
-                        .layout = static_cast<hd::BankLayout>(seed % 3)};
+    const hd::systems::DramGrid grid{
+        .channels = 2, .banks = 4, .row = 64, .burst = 8, .vector = 32};
+    const hd::systems::Gemv gemv{.outputs = 1 + static_cast<std::int64_t>(random.below(0, 50)),
+                                 .inputs = 1 + static_cast<std::int64_t>(random.below(1, 50)),
+                                 .layout = static_cast<hd::systems::BankLayout>(seed % 3)};
     const auto element = [&](std::int64_t o, std::int64_t i) {
       return static_cast<std::int64_t>(
           random.below(static_cast<std::uint64_t>(99 + 50 * o + i), 999));
     };
     std::vector<std::int64_t> y(static_cast<std::size_t>(gemv.outputs), 0);
-    hd::for_each_bank_read(grid, gemv, [&](const hd::BankRead& read) {
+    hd::systems::for_each_bank_read(grid, gemv, [&](const hd::systems::BankRead& read) {
       for (std::int64_t i = read.input; i < read.input + read.count; ++i)
         y[static_cast<std::size_t>(read.output)] += element(read.output, i) * element(-1, i);
     });
@@ -119,13 +120,14 @@ struct PimLayer {
   }
 };
 
-PimLayer work_of(const PimModel& model, hd::BankLayout weights, std::int64_t tokens = pim_context) {
+PimLayer work_of(const PimModel& model, hd::systems::BankLayout weights,
+                 std::int64_t tokens = pim_context) {
   PimLayer layer;
-  for (const hd::Gemv& product : layer_of(model, tokens, weights)) {
-    const auto work = hd::bank_work({}, product);
+  for (const hd::systems::Gemv& product : layer_of(model, tokens, weights)) {
+    const auto work = hd::systems::bank_work({}, product);
     if (product.layout == weights)
-      layer.imbalance = std::max(layer.imbalance, hd::bank_imbalance(work));
-    for (const hd::BankWork& own : work) {
+      layer.imbalance = std::max(layer.imbalance, hd::systems::bank_imbalance(work));
+    for (const hd::systems::BankWork& own : work) {
       layer.bursts += own.bursts;
       layer.activations += own.activations;
       if (product.layout == weights) layer.results += own.results;
@@ -139,11 +141,11 @@ double imbalance_of_odd_sizes() {
   double most = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const hd::Random random(seed, "sizes");
-    hd::Gemv gemv{.outputs = 500 + static_cast<std::int64_t>(random.below(0, 2500)),
-                  .inputs = 500 + static_cast<std::int64_t>(random.below(1, 2500))};
+    hd::systems::Gemv gemv{.outputs = 500 + static_cast<std::int64_t>(random.below(0, 2500)),
+                           .inputs = 500 + static_cast<std::int64_t>(random.below(1, 2500))};
     gemv.outputs += gemv.outputs % 128 == 0;
     gemv.inputs += gemv.inputs % 128 == 0;
-    most = std::max(most, hd::bank_imbalance(hd::bank_work({}, gemv)));
+    most = std::max(most, hd::systems::bank_imbalance(hd::systems::bank_work({}, gemv)));
   }
   return most;
 }
@@ -194,7 +196,7 @@ std::vector<Comparison> pim_gpt() {
   lines.push_back({"simulated product of 1024 x 1024 in 1 bank and in 128 equal banks", "",
                    hd::text(one, " and ", all, " ns"), "closed forms, exact on rationals",
                    verdict(exact)});
-  const hd::BankTimes free{.activate = 12, .precharge = 12, .column = 1};
+  const hd::systems::BankTimes free{.activate = 12, .precharge = 12, .column = 1};
   const Products layer = layer_of(pim_models[3], pim_context, hd::BankLayout::packed);
   const double ratio = simulated_products<double>({.channels = 1, .banks = 1}, layer, free) /
                        simulated_products<double>({}, layer, free);

@@ -16,7 +16,7 @@
 #include <heddle/execute/idle.hpp>
 #include <heddle/systems/pathways/gang_order.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// Options of an Island. The policy and `ahead` of rank 0 count.
 struct IslandOptions {
@@ -46,4 +46,4 @@ struct IslandCounts {
   std::vector<std::uint32_t> order = {};
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

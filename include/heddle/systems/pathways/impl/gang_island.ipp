@@ -41,7 +41,7 @@
 #include <heddle/systems/pathways/impl/gang_walker.hpp>
 #include <heddle/systems/pathways/island_options.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 class GangIsland::State {
  public:
@@ -52,10 +52,10 @@ class GangIsland::State {
         m_plans(comm.size()),
         m_record(comm.size()) {
     int level = MPI_THREAD_SINGLE;
-    heddle::check(MPI_Query_thread(&level), "heddle::Island");
+    heddle::check(MPI_Query_thread(&level), "heddle::systems::Island");
     expects(level >= MPI_THREAD_FUNNELED, [] {
-      return ErrorInfo{"heddle::Island", "clients are threads, which this MPI does not allow",
-                       "MPI_THREAD_SINGLE",
+      return ErrorInfo{"heddle::systems::Island",
+                       "clients are threads, which this MPI does not allow", "MPI_THREAD_SINGLE",
                        "initialize MPI by heddle::Environment, or with MPI_THREAD_FUNNELED"};
     });
   }
@@ -104,7 +104,7 @@ class GangIsland::State {
       drafts[b]->close();
     };
     {
-      std::optional<Threads> threads;
+      std::optional<heddle::impl::Threads> threads;
       try {
         threads.emplace(static_cast<int>(bodies.size()), run);
         threads->begin_all("heddle::Island::serve");
@@ -125,9 +125,9 @@ class GangIsland::State {
   /// Checks the options of all ranks before any member needs communication.
   [[nodiscard]] static const Communicator& agreed(const Communicator& comm,
                                                   const IslandOptions& options) {
-    constexpr const char* where = "heddle::Island";
+    constexpr const char* where = "heddle::systems::Island";
     const auto check = [&] {
-      expect_enumerator(where, "policy", options.policy, GangPolicy::share);
+      heddle::impl::expect_enumerator(where, "policy", options.policy, GangPolicy::share);
       expects(options.ahead >= 1, [&] {
         return ErrorInfo{where, "no program may run", "IslandOptions::ahead = 0",
                          "set it to 1 or more"};
@@ -188,7 +188,7 @@ class GangIsland::State {
             m_transport, since, walker.waits() ? m_options.watchdog : 0,
             [&] { return place(walker); },
             [&] {
-              return ErrorInfo{place(walker), does_not(walker.silent(), "answer"),
+              return ErrorInfo{place(walker), heddle::impl::does_not(walker.silent(), "answer"),
                                text("watchdog after ", m_options.watchdog, " s", walker.behind()),
                                "see what that rank is doing, or raise IslandOptions::watchdog"};
             });
@@ -219,7 +219,7 @@ class GangIsland::State {
   }
 
   [[nodiscard]] std::string place(const GangWalker& walker) const {
-    return text("heddle::Island, rank ", m_comm->rank(), ", ", walker.place());
+    return text("heddle::systems::Island, rank ", m_comm->rank(), ", ", walker.place());
   }
 
   const Communicator* m_comm;
@@ -258,4 +258,4 @@ HEDDLE_FULL_INLINE void GangIsland::serve(std::vector<GangClientBody> bodies) {
   m_state->serve(std::move(bodies));
 }
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl
