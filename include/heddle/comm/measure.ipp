@@ -17,6 +17,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/quantile.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/abort_on_error.hpp>
@@ -74,12 +75,6 @@ class Prober {
       if (round >= idle_rounds) times.push_back((steady_seconds() - begin) / 2);
     }
     return median(times);
-  }
-
-  [[nodiscard]] static double median(std::vector<double>& values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
   }
 
  private:
@@ -170,8 +165,8 @@ HEDDLE_FULL_INLINE Machine measure_machine(const TransportRef& transport,
     }
   }
   if (me == 0) {
-    probe.numbers()[0] = Prober::median(latencies);
-    probe.numbers()[1] = Prober::median(bandwidths);
+    probe.numbers()[0] = impl::median(latencies);
+    probe.numbers()[1] = impl::median(bandwidths);
     for (int peer = 1; peer < size; ++peer) probe.send_numbers(Rank{peer});
   } else {
     probe.receive_numbers(Rank{0});

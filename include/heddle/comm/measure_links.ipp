@@ -20,6 +20,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/quantile.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/abort_on_error.hpp>
@@ -134,12 +135,6 @@ class LinkProber {
       for (std::size_t slot = 0; slot < end; ++slot) m_messages->cancel(slot);
       throw;
     }
-  }
-
-  [[nodiscard]] static Seconds median(std::vector<Seconds>& values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
   }
 
   TransportRef m_transport;

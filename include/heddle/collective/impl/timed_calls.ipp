@@ -32,6 +32,7 @@
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/internal/quantile.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
@@ -106,9 +107,7 @@ HEDDLE_FULL_INLINE std::unique_ptr<Call> TimedCalls::call() const {
 }
 
 HEDDLE_FULL_INLINE double nine_tenths(std::vector<double> sample) {
-  const auto last = sample.begin() + static_cast<std::ptrdiff_t>((9 * sample.size() + 9) / 10 - 1);
-  std::nth_element(sample.begin(), last, sample.end());
-  return *last;
+  return value_at(sample, (9 * sample.size() + 9) / 10 - 1);
 }
 
 HEDDLE_FULL_INLINE std::vector<Seconds> time_in_turns(
@@ -145,10 +144,8 @@ HEDDLE_FULL_INLINE std::vector<Seconds> time_in_turns(
     for (std::size_t i = 0; i < each.size(); ++i) ratios.push_back(each[i] / times.front()[i]);
     found.push_back(nine_tenths(std::move(ratios)));
   }
-  std::vector<Seconds>& first = times.front();
-  const auto middle = first.begin() + static_cast<std::ptrdiff_t>(first.size() / 2);
-  std::nth_element(first.begin(), middle, first.end());
-  for (Seconds& ratio : found) ratio *= *middle;
+  const Seconds middle = median(times.front());
+  for (Seconds& ratio : found) ratio *= middle;
   return found;
 }
 
