@@ -43,12 +43,12 @@ namespace heddle::inline v0::impl {
 
 HEDDLE_FULL_INLINE TimedCalls::TimedCalls(const TimedInstances& by, schedule::Collective collective,
                                           Bytes bytes, const Communicator& comm,
-                                          const CostTable& costs, Seconds watchdog)
+                                          std::shared_ptr<const CostTable> costs, Seconds watchdog)
     : m_by(by),
       m_collective(collective),
       m_blocks(bytes / sizeof(float), static_cast<std::size_t>(comm.size())),
       m_comm(&comm),
-      m_costs(&costs) {
+      m_costs(std::move(costs)) {
   m_options.execute.watchdog = watchdog;
   m_counted = m_options;
   for (std::size_t r = 0; r < m_blocks.ranks() && !m_blocks.even(); ++r)
