@@ -116,7 +116,7 @@ HEDDLE_FULL_INLINE CostTable measure_collectives(const Communicator& comm,
         const auto best = shortlist(all, options.candidates);
         choices.insert(choices.end(), best.begin(), best.end());
       }
-      const TimedCalls timed(by, collective, bytes, own, table, options.links.watchdog);
+      const TimedCalls timed(by, collective, bytes, own, table, options.links.wait.watchdog);
       std::vector<std::function<void()>> calls;
       for (const CollectiveChoice& choice : choices) calls.push_back(timed(choice));
       const std::vector<Seconds> times = time_in_turns(calls, options.budget, own);

@@ -69,9 +69,9 @@ class Prober {
     const int idle_rounds = rounds / 10 + 1;
     for (int round = 0; round < idle_rounds + rounds; ++round) {
       const Seconds begin = steady_seconds();
-      if (first) send(peer, bytes, m_options->idle);
-      receive(peer, bytes, m_options->idle);
-      if (!first) send(peer, bytes, m_options->idle);
+      if (first) send(peer, bytes, m_options->wait.idle);
+      receive(peer, bytes, m_options->wait.idle);
+      if (!first) send(peer, bytes, m_options->wait.idle);
       if (round >= idle_rounds) times.push_back((steady_seconds() - begin) / 2);
     }
     return median(times);
@@ -86,12 +86,13 @@ class Prober {
     constexpr const char* where = "heddle::measure_machine";
     try {
       await(
-          m_transport, [&] { return m_message->test(0); }, idle, m_options->watchdog,
+          m_transport, [&] { return m_message->test(0); }, idle, m_options->wait.watchdog,
           [] { return std::string(where); },
           [&] {
             return ErrorInfo{
                 where, text("no message was exchanged with rank ", peer),
-                text("watchdog after ", m_options->watchdog, " s, on rank ", m_transport.rank()),
+                text("watchdog after ", m_options->wait.watchdog, " s, on rank ",
+                     m_transport.rank()),
                 "call the measurement on every rank, while nothing else uses the transport"};
           });
     } catch (const std::exception& error) {
@@ -124,7 +125,7 @@ HEDDLE_FULL_INLINE Machine measure_machine(const TransportRef& transport,
     count("short_rounds", options.short_rounds);
     count("long_rounds", options.long_rounds);
     count("pairs", options.pairs);
-    expect_valid(ExecuteOptions{.idle = options.idle, .watchdog = options.watchdog}, where);
+    expect_valid(options.wait, where);
   });
   using impl::Prober;
   const int size = transport.size();
