@@ -85,15 +85,15 @@ std::function<void()> on_ranks(Call call, Options options, bool last_only = fals
   };
 }
 
-void farm_on_ranks(ThreadTransport& transport, const RankFarmOptions& options) {
+void farm_on_ranks(ThreadTransport& transport, const FarmOptions& options) {
   (void)farm(transport, options, items, [](int item) { return item; });
 }
 
-void solve_on_ranks(ThreadTransport& transport, const RankFixedPointOptions& options) {
+void solve_on_ranks(ThreadTransport& transport, const FixedPointOptions& options) {
   (void)fixed_point(transport, equations(), options);
 }
 
-void race_on_ranks(ThreadTransport& transport, const RankRaceOptions& options) {
+void race_on_ranks(ThreadTransport& transport, const RaceOptions& options) {
   (void)race(transport, options,
              [](Walker& walker) -> std::optional<int> { return walker.number(); });
 }
@@ -122,6 +122,7 @@ TEST_CASE("a farm rejects options that are none") {
       {"lag without order", decide({.ordered = false, .lag = 1}), {"lag = 1"}},
       {"lease", run_farm({.lease = -0.5}), {"lease = -0.5"}},
       {"lease is no number", run_farm({.lease = nan}), {"lease = nan"}},
+      {"prefetch", run_farm({.prefetch = 2}), {"prefetch = 2"}},
       {"attempt of a wait", back_off({}, {.item = 1, .attempt = 1}), {"attempt = 1"}},
       {"negative attempt", back_off({}, {.item = 1, .attempt = -most - 1}), {"attempt = -"}},
       {"item of a wait", back_off({}, {.item = -1, .attempt = 2}), {"item = -1"}},
@@ -164,7 +165,7 @@ TEST_CASE("the forecast of a farm rejects times and counts that are none") {
 }
 
 TEST_CASE("a farm on ranks rejects options that are none") {
-  const auto with = [](const RankFarmOptions& options, bool last_only = false) {
+  const auto with = [](const FarmOptions& options, bool last_only = false) {
     return on_ranks(farm_on_ranks, options, last_only);
   };
   check_broken({
@@ -174,13 +175,14 @@ TEST_CASE("a farm on ranks rejects options that are none") {
       {"lease", with({.lease = nan}), {"lease = nan"}},
       {"backoff", with({.backoff = infinity}), {"backoff = inf"}},
       {"in_flight", with({.in_flight = -2}), {"in_flight = -2"}},
-      {"idle", with({.idle = static_cast<Idle>(9)}), {"idle = 9"}},
-      {"watchdog", with({.watchdog = nan}), {"watchdog = nan"}},
+      {"idle", with({.wait = {.idle = static_cast<Idle>(9)}}), {"idle = 9"}},
+      {"watchdog", with({.wait = {.watchdog = nan}}), {"watchdog = nan"}},
+      {"workers", with({.workers = 3}), {"workers = 3"}},
   });
 }
 
 TEST_CASE("a chain of equations rejects options that are none") {
-  const auto with = [](const RankFixedPointOptions& options) {
+  const auto with = [](const FixedPointOptions& options) {
     return on_ranks(solve_on_ranks, options);
   };
   check_broken({
@@ -195,8 +197,10 @@ TEST_CASE("a chain of equations rejects options that are none") {
       {"reach", with({.reach = -3}), {"reach = -3"}},
       {"age", with({.freshness = {.age = -1}}), {"age = -1"}},
       {"warmup", with({.freshness = {.age = 1, .warmup = -1}}), {"warmup = -1"}},
-      {"idle", with({.idle = static_cast<Idle>(3)}), {"idle = 3"}},
-      {"watchdog", with({.watchdog = -1}), {"watchdog = -1"}},
+      {"idle", with({.wait = {.idle = static_cast<Idle>(3)}}), {"idle = 3"}},
+      {"watchdog", with({.wait = {.watchdog = -1}}), {"watchdog = -1"}},
+      {"threads on ranks", with({.threads = 2}), {"threads = 2"}},
+      {"age on threads", solve({.freshness = {.age = 1}}), {"age 1"}},
       {"equations",
        [] { Equations(-1, 0.0, [](int, const ValuesBefore<double>&) { return 0.0; }); },
        {"count = -1"}},
@@ -223,12 +227,14 @@ TEST_CASE("an age may be larger than the number of sweeps") {
 
 TEST_CASE("a race rejects options that are none") {
   const auto order = static_cast<RaceOrder>(9);
-  const auto with = [](const RankRaceOptions& options) { return on_ranks(race_on_ranks, options); };
+  const auto with = [](const RaceOptions& options) { return on_ranks(race_on_ranks, options); };
   check_broken({
       {"walkers", run_race({.walkers = 0}), {"walkers = 0"}},
       {"threads", run_race({.threads = -1}), {"threads = -1"}},
       {"order", run_race({.order = order}), {"order = 9"}},
       {"order on ranks", with({.order = order}), {"order = 9"}},
+      {"walkers on ranks", with({.walkers = 2}), {"walkers = 2"}},
+      {"threads on ranks", with({.threads = 1}), {"threads = 1"}},
       {"watchdog", with({.wait = {.watchdog = nan}}), {"watchdog = nan"}},
       {"grace", with({.wait = {.grace = -1}}), {"grace = -1"}},
       {"fork_join",

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -46,8 +47,8 @@ TEST_CASE("the guide's calls by a table, and by levels") {
   if (comm.rank() == hd::Rank{0})
     hd::CostTable(hd::Machine::uniform(2, {"rank"}, {1e-6, 1e9})).write("costs.txt");
   MPI_Barrier(comm.get());
-  const hd::CostTable costs = hd::CostTable::read("costs.txt");
-  hd::all_reduce(Space{}, sum, hd::Sum{}, comm, {.costs = &costs});
+  const auto costs = std::make_shared<const hd::CostTable>(hd::CostTable::read("costs.txt"));
+  hd::all_reduce(Space{}, sum, hd::Sum{}, comm, {.costs = costs});
   MPI_Barrier(comm.get());
   if (comm.rank() == hd::Rank{0}) std::filesystem::remove("costs.txt");
 

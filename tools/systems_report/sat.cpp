@@ -85,18 +85,17 @@ Errors errors_of(const hd::test::Formula& formula) {
 bool has_one_winner(const hd::test::Formula& formula) {
   int winner = -1;
   for (int threads = 1; threads <= 8; ++threads) {
-    hd::RaceReport race;
-    const auto model = hd::race(
-        {.walkers = 8, .threads = threads, .order = hd::RaceOrder::by_work, .report = &race},
-        [&](hd::Walker& walker) -> std::optional<std::vector<bool>> {
-          hd::test::WalkSat run(formula, static_cast<std::uint64_t>(walker.number()));
-          for (; !run.is_solved(); walker.work()) {
-            if (walker.stop_requested()) return std::nullopt;
-            run.flip();
-          }
-          return run.values();
-        });
-    if (!model || !formula.is_satisfied(*model)) return false;
+    const auto race =
+        hd::race({.walkers = 8, .threads = threads, .order = hd::RaceOrder::by_work},
+                 [&](hd::Walker& walker) -> std::optional<std::vector<bool>> {
+                   hd::test::WalkSat run(formula, static_cast<std::uint64_t>(walker.number()));
+                   for (; !run.is_solved(); walker.work()) {
+                     if (walker.stop_requested()) return std::nullopt;
+                     run.flip();
+                   }
+                   return run.values();
+                 });
+    if (!race.value || !formula.is_satisfied(*race.value)) return false;
     if (threads > 1 && race.winner != winner) return false;
     winner = race.winner;
   }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/internal/quantile.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/exchange.hpp>
@@ -133,10 +134,8 @@ HEDDLE_INLINE TableCosts CostSamples::costs(const TransportRef& transport, const
 HEDDLE_INLINE std::vector<CostSamples::Entry> CostSamples::medians(const Clock& clock) const {
   std::vector<Entry> mine;
   for (const auto& [key, seen] : m_samples) {
-    std::vector<Ticks> sorted = seen.ticks;
-    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-    std::nth_element(sorted.begin(), middle, sorted.end());
-    mine.push_back({key, clock.seconds(*middle) - clock.seconds(0)});
+    std::vector<Ticks> ticks = seen.ticks;
+    mine.push_back({key, clock.seconds(impl::median(ticks)) - clock.seconds(0)});
   }
   return mine;
 }

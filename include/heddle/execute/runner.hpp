@@ -13,6 +13,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/execute_options.hpp>
+#include <heddle/execute/impl/model_names.hpp>
 #include <heddle/execute/impl/runner_core.hpp>
 #include <heddle/execute/run_options.hpp>
 #include <heddle/execute/task.hpp>
@@ -44,7 +45,7 @@ namespace heddle::inline v0 {
 ///
 /// If one of them throws on a rank (except `carrier`), this rank stops the others, as in a step.
 /// `options` are the caller's ExecuteOptions. The model's own messages to other ranks should wait
-/// as these options say.
+/// as these options say. A usual misspelling of a name, such as `begin_steps`, does not compile.
 template <class M>
 concept Model = std::invocable<M&, const Task&>;
 
@@ -107,6 +108,7 @@ requires Model<std::remove_reference_t<M>> && Place<std::remove_reference_t<P>>
 class Runner {
   using PlaceType = std::remove_reference_t<P>;
   using ModelType = std::remove_reference_t<M>;
+  static_assert(sizeof(impl::ModelNames<ModelType>) > 0);
   using TransportType = std::remove_reference_t<decltype(transport_of(std::declval<PlaceType&>()))>;
   /// The carrier, by reference if it is the transport of the place.
   using Carrier = decltype(impl::carrier(std::declval<ModelType&>(), std::declval<TransportType&>(),

@@ -101,8 +101,8 @@ class StagesBase {
   /// they do not divide the layers of the model.
   void divide(std::vector<int> layers_per_stage);
   /// Divides the layers as the stages of a plan do, and the samples as their groups do, for the
-  /// Runners that follow. They must run plan::schedule() of this plan. Called by Replanner. On a
-  /// PlannedMesh, the plan of the mesh counts. @throws contract_error as check(Plan).
+  /// Runners that follow. They must run plan::schedule() of this plan. Called by AdaptiveRunner. On
+  /// a PlannedMesh, the plan of the mesh counts. @throws contract_error as check(Plan).
   void begin_plan(const Plan& plan);
   /// Returns the bytes and messages that all ranks sent when the state last went to another
   /// division of the layers.

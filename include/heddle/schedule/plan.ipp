@@ -25,6 +25,7 @@
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/layout/share.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/sequence_method.hpp>
 
@@ -303,7 +304,7 @@ HEDDLE_INLINE Plan in_buckets(const Plan& plan) {
     for (int b = 0; b < count; ++b) {
       if (s > 0 || b > 0) result.casts.emplace_back(b == 0 ? plan.cast_after(s - 1) : std::nullopt);
       PlanStage& bucket = result.stages.emplace_back(stage);
-      bucket.layers = {first, first + layers / count + (b < layers % count ? 1 : 0)};
+      bucket.layers = {first, first + even_count(layers, count, b)};
       first = bucket.layers.last;
     }
   }

@@ -52,9 +52,9 @@ TEST_CASE("islands reject options that are none") {
     };
     add("policy", {.policy = static_cast<systems::GangPolicy>(9)}, "policy = 9");
     add("ahead", {.ahead = 0}, "ahead = 0");
-    add("idle", {.idle = static_cast<Idle>(9)}, "idle = 9");
-    add("watchdog", {.watchdog = -1}, "watchdog = -1");
-    add("watchdog is no number", {.watchdog = nan}, "watchdog = nan");
+    add("idle", {.wait = {.idle = static_cast<Idle>(9)}}, "idle = 9");
+    add("watchdog", {.wait = {.watchdog = -1}}, "watchdog = -1");
+    add("watchdog is no number", {.wait = {.watchdog = nan}}, "watchdog = nan");
   }
   check_broken(table);
 }

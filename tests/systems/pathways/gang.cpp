@@ -70,7 +70,7 @@ auto elementwise(Each each) {
   };
 }
 
-hd::systems::IslandOptions napping() { return {.idle = hd::Idle::nap, .watchdog = 20}; }
+hd::systems::IslandOptions napping() { return {.wait = {.idle = hd::Idle::nap, .watchdog = 20}}; }
 
 TEST_CASE("functions run on their ranks, and tensors change their layouts between them") {
   const hd::DeviceMesh mesh = world();
@@ -377,7 +377,7 @@ TEST_CASE("without the order of the island, the watchdog names both programs") {
   for (std::uint64_t round = 0; round < hd::test::cases(3, 20); ++round) {
     const hd::DeviceMesh mesh = world();
     hd::systems::IslandOptions options = napping();
-    options.watchdog = 0.3;
+    options.wait.watchdog = 0.3;
     // Rank 0 begins with the client 0, all others with the client 1. They wait until both are
     // there.
     options.pick = [](std::span<const std::uint32_t> clients) -> std::optional<std::size_t> {
@@ -418,7 +418,7 @@ TEST_CASE("the watchdog of an island names the ranks that a call waits for") {
   for (int first_silent = 1; first_silent < world_size(); ++first_silent) {
     const hd::DeviceMesh mesh = world();
     hd::systems::IslandOptions options = napping();
-    options.watchdog = 0.3;
+    options.wait.watchdog = 0.3;
     if (world_rank() >= first_silent)  // these ranks never begin a program
       options.pick = [](std::span<const std::uint32_t>) { return std::nullopt; };
     hd::systems::Island island(mesh, options);

@@ -188,8 +188,7 @@ TEST_CASE("random programs of several clients compute what one thread computes")
     hd::systems::Island island(
         mesh, {.policy = common.bits(0) % 2 == 0 ? hd::GangPolicy::fifo : hd::GangPolicy::share,
                .ahead = 1 + common.bits(1) % 8,
-               .idle = hd::Idle::nap,
-               .watchdog = 20,
+               .wait = {.idle = hd::Idle::nap, .watchdog = 20},
                .record = true});
     const Functions functions(island);
     const std::size_t clients = 1 + common.bits(2) % 4;

@@ -86,7 +86,7 @@ struct Replay {
 
 TEST_CASE("an island records the list that it ran, and the list computes the same sums") {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"all", world_size()}});
-  hd::systems::Island island(mesh, {.idle = hd::Idle::nap, .watchdog = 20, .record = true});
+  hd::systems::Island island(mesh, {.wait = {.idle = hd::Idle::nap, .watchdog = 20}, .record = true});
   const int last = world_size() - 1;
   const auto x = island.input<Vector>("x", over_all(hd::Shard{0}));
   const auto one = [&](std::uint32_t function) {
@@ -172,7 +172,7 @@ std::vector<std::int64_t> multiples(const std::int64_t* in, std::size_t count,
 
 TEST_CASE("sizes that are found while running: results, errors and the recorded list") {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"all", world_size()}});
-  hd::systems::Island island(mesh, {.idle = hd::Idle::nap, .watchdog = 20, .record = true});
+  hd::systems::Island island(mesh, {.wait = {.idle = hd::Idle::nap, .watchdog = 20}, .record = true});
   const auto rows = over_all(hd::Shard{0});
   const auto last = on_rank(world_size() - 1);
   const auto x = island.input<Vector>("x", rows);
@@ -313,10 +313,10 @@ double time_of_futures(hd::systems::Island& island, const hd::systems::GangFunct
 
 TEST_CASE("a pipeline of futures takes about as long as the Runner's, and posts receives early") {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"all", world_size()}});
-  hd::systems::Island island(mesh, {.idle = hd::Idle::nap, .watchdog = 20});
+  hd::systems::Island island(mesh, {.wait = {.idle = hd::Idle::nap, .watchdog = 20}});
   const auto [x, stages] = add_stages(island);
   // One program at a time: nothing overlaps.
-  hd::systems::Island in_turn(mesh, {.ahead = 1, .idle = hd::Idle::nap, .watchdog = 20});
+  hd::systems::Island in_turn(mesh, {.ahead = 1, .wait = {.idle = hd::Idle::nap, .watchdog = 20}});
   const auto [x_in_turn, stages_in_turn] = add_stages(in_turn);
   const double slowest = time_of_futures(in_turn, x_in_turn, stages_in_turn);
   if (world_rank() == 0) CHECK(slowest >= 5.0 * world_size() * microbatches);

@@ -14,6 +14,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/layout/share.hpp>
 #include <heddle/schedule/builder.hpp>
 #include <heddle/systems/lpd/group_decoding.hpp>
 
@@ -45,7 +46,7 @@ HEDDLE_INLINE Schedule group_decoding(std::span<const std::int64_t> sizes, int r
       Buffer buffer;
       buffer.rank = Rank{rank};
       buffer.label = label;
-      const std::int64_t tokens = sizes[g] / ranks + (rank < sizes[g] % ranks ? 1 : 0);
+      const std::int64_t tokens = even_count(sizes[g], ranks, rank);
       buffer.bytes = static_cast<Bytes>(tokens) * per_token;
       const BufferId id = builder.add_buffer(buffer);
       uses = earlier;

@@ -67,7 +67,7 @@ class Island {
  public:
   /// Constructs the island on all ranks of `mesh`, which must outlive it. Collective.
   /// @throws contract_error on every rank if IslandOptions::ahead of a rank is 0, or if its policy,
-  ///         `idle` or watchdog is invalid; also if MPI does not provide the thread level
+  ///         `wait` is invalid; also if MPI does not provide the thread level
   ///         MPI_THREAD_FUNNELED.
   explicit Island(const DeviceMesh& mesh, IslandOptions options = {});
 

@@ -117,7 +117,7 @@ void for_each_bank_read(const DramGrid& grid, const Gemv& gemv, Visit&& visit) {
         if (gemv.layout == BankLayout::packed) {
           if (number == end) {
             begin = end;
-            end += total / banks + (++bank < total % banks ? 1 : 0);
+            end += even_count(total, banks, ++bank);
           }
           read.bank = static_cast<int>(bank);
           read.row = (number - begin) / row_bursts;
@@ -149,5 +149,6 @@ void for_each_bank_read(const DramGrid& grid, const Gemv& gemv, Visit&& visit) {
 }  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
+#include <heddle/layout/share.hpp>
 #include <heddle/systems/pim_gpt/bank_mapping.ipp>
 #endif

@@ -83,8 +83,8 @@ class GangIsland::State {
       return ErrorInfo{"heddle::Island::serve", "the island has failed before", "",
                        "construct another island"};
     });
-    const std::vector<GangClientInfo> clients = agree_on_clients(
-        m_transport, m_entries, bodies, {.idle = m_options.idle, .watchdog = m_options.watchdog});
+    const std::vector<GangClientInfo> clients =
+        agree_on_clients(m_transport, m_entries, bodies, m_options.wait);
     m_record.clear();
     m_counts = {};
     m_desk = std::make_shared<GangDesk>();
@@ -132,10 +132,11 @@ class GangIsland::State {
         return ErrorInfo{where, "no program may run", "IslandOptions::ahead = 0",
                          "set it to 1 or more"};
       });
-      expect_valid(ExecuteOptions{.idle = options.idle, .watchdog = options.watchdog}, where);
+      expect_valid(options.wait, where);
     };
     const auto describe = [&] { return CollectiveCall{where, {}}; };
-    check_together(comm, where, check, describe, ContractLevel::communication, options.watchdog);
+    check_together(comm, where, check, describe, ContractLevel::communication,
+                   options.wait.watchdog);
     return comm;
   }
 
@@ -166,7 +167,7 @@ class GangIsland::State {
     walker.between_calls([&] { control(); });
     try {
       bool said_bye = false;
-      Waiting waiting(m_options.idle);
+      Waiting waiting(m_options.wait.idle);
       Seconds since = 0;
       while (!(said_bye && links.closed() && (!scheduler || scheduler->over()))) {
         bool any = control();
@@ -179,18 +180,19 @@ class GangIsland::State {
         // Control messages reset how this rank waits, but not for how long the call has waited.
         if (moved || !walker.waits()) since = 0;
         if (any)
-          waiting = Waiting(m_options.idle);
+          waiting = Waiting(m_options.wait.idle);
         else
           waiting();
-        if (waiting.polls() % 64 != 0 && m_options.idle != Idle::nap) continue;
+        if (waiting.polls() % 64 != 0 && m_options.wait.idle != Idle::nap) continue;
         if (since == 0) since = steady_seconds();
         look_up(
-            m_transport, since, walker.waits() ? m_options.watchdog : 0,
+            m_transport, since, walker.waits() ? m_options.wait.watchdog : 0,
             [&] { return place(walker); },
             [&] {
-              return ErrorInfo{place(walker), heddle::impl::does_not(walker.silent(), "answer"),
-                               text("watchdog after ", m_options.watchdog, " s", walker.behind()),
-                               "see what that rank is doing, or raise IslandOptions::watchdog"};
+              return ErrorInfo{
+                  place(walker), heddle::impl::does_not(walker.silent(), "answer"),
+                  text("watchdog after ", m_options.wait.watchdog, " s", walker.behind()),
+                  "see what that rank is doing, or raise IslandOptions::wait.watchdog"};
             });
       }
     } catch (const std::exception& error) {
