@@ -30,7 +30,7 @@ class MeshShape {
   /// Constructs a mesh from its axes, the slowest first.
   /// @throws contract_error if there are no axes, a size is below 1, a name is empty or repeated,
   ///         or the number of ranks does not fit in an int.
-  MeshShape(std::initializer_list<MeshAxis> axes) : MeshShape(std::vector<MeshAxis>(axes)) {}
+  MeshShape(std::initializer_list<MeshAxis> axes);
   /// Constructs a mesh from its axes, as above.
   explicit MeshShape(std::vector<MeshAxis> axes);
 

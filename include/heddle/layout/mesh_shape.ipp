@@ -6,6 +6,7 @@
 /// Definitions of mesh_shape.hpp.
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <ostream>
 #include <string>
@@ -20,6 +21,9 @@
 #include <heddle/layout/mesh_shape.hpp>
 
 namespace heddle::inline v0 {
+
+HEDDLE_INLINE MeshShape::MeshShape(std::initializer_list<MeshAxis> axes)
+    : MeshShape(std::vector<MeshAxis>(axes)) {}
 
 HEDDLE_INLINE MeshShape::MeshShape(std::vector<MeshAxis> axes) : m_axes(std::move(axes)) {
   const auto fail = [](const char* what, std::string why) {

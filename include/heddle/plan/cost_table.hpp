@@ -118,6 +118,6 @@ class CostTable {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_PLAN
+#if HEDDLE_DEFINES_PLAN_CHOICE
 #include <heddle/plan/cost_table.ipp>
 #endif

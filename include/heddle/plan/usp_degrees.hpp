@@ -71,6 +71,6 @@ struct UspCost {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN
+#if HEDDLE_DEFINES_PLAN_CHOICE
 #include <heddle/plan/usp_degrees.ipp>
 #endif

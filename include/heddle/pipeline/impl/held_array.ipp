@@ -27,6 +27,11 @@ HEDDLE_FULL_INLINE Bytes ArrayInfo::bytes() const {
   return static_cast<Bytes>(elements.size()) * size_of(type);
 }
 
+HEDDLE_FULL_INLINE void hold(std::vector<HeldArray>& held, ArrayInfo info, std::byte* data,
+                             const StageSpace& space) {
+  held.push_back({std::move(info), data, &space});
+}
+
 HEDDLE_FULL_INLINE void check_arrays(const std::vector<HeldArray>& held, const char* where) {
   std::set<std::pair<int, std::string_view>> names;
   for (const HeldArray& each : held) {
