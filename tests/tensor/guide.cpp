@@ -120,7 +120,8 @@ TEST_CASE("the guide's hang is named by the watchdog, and told to the log") {
   CHECK(reason ==
         "heddle::Executor, rank 0 at 0B0: stuck: 0RECV_B0 from rank 1 did not complete (watchdog "
         "after 0.5 s; rank 1 is silent, outside of communication; it was last seen before its "
-        "first action); see what that rank is doing, or raise ExecuteOptions::watchdog; a blocking "
+        "first action of this step); see what that rank is doing, or raise "
+        "ExecuteOptions::watchdog; a blocking "
         "collective call of the MPI library has a watchdog only with CallOptions::watch_library");
   CHECK(out.str().find("0RECV_B0 from rank 1 did not complete") != std::string::npos);
   CHECK(out.str().find("rank 1 is silent") != std::string::npos);
