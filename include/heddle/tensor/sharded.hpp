@@ -72,7 +72,7 @@ class AnySharded {
  private:
   const Communicator* m_comm;
   Layout m_layout;
-  std::optional<Layout> m_reversed;  ///< of a View whose first dimension is the fastest
+  std::optional<Layout> m_reversed;  ///< set if the first dimension is the fastest
   std::optional<Rank> m_here;
   std::shared_ptr<const std::byte> m_identity;
 };
