@@ -284,8 +284,6 @@ std::string Explorer::draw(std::string_view text_of_request, std::string_view fi
       .add("begin", timeline.begin())
       .add("makespan", timeline.makespan())
       .add("bubble", timeline.bubble_ratio())
-      .add("theory", schedule::bubble_ratio(ranks, std::max(microbatches, 1),
-                                            std::max(1, m_priced->stages / ranks)))
       .add("activations", m_priced->activations)
       .add("messages", m_priced->messages)
       .add("bytes", m_priced->messages * prices.activation)
@@ -295,6 +293,11 @@ std::string Explorer::draw(std::string_view text_of_request, std::string_view fi
       .add("idle", idle_json(trace::time_use(timeline)))
       .add("live", begins)
       .add("torch", schedule::why_not_torch(m_priced->orders));
+  // The closed form is that of these schedules only.
+  const std::string_view called = named ? request.text("schedule") : "";
+  if (called == "gpipe" || called == "1f1b" || called == "interleaved")
+    out.add("theory", schedule::bubble_ratio(ranks, std::max(microbatches, 1),
+                                             std::max(1, m_priced->stages / ranks)));
   if (prices.sized()) out.add("most", most_bytes(timeline));
   out.add("text", Json('{')
                       .add("makespan", number(timeline.makespan()))

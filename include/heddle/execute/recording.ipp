@@ -107,6 +107,7 @@ HEDDLE_INLINE Timeline merge_stamps(const TransportRef& transport, const Program
 }
 
 HEDDLE_INLINE void CostSamples::add(const Program& program, std::span<const Stamp> stamps) {
+  if (++m_steps == 2) m_samples.clear();  // caches, pages and libraries were cold in the first one
   for (std::size_t i = 0; i < stamps.size(); ++i) {
     if (program.steps[i].does != Step::Does::run) continue;
     const Key key(program.schedule, program.steps[i].action);

@@ -190,10 +190,11 @@ class Runner {
   /// Returns the same Timeline for a known clock_offset(), which takes many messages to measure.
   [[nodiscard]] Timeline timeline(Seconds offset) { return m_core.timeline(offset); }
 
-  /// Returns the median cost per (kind, stage) over the profiled steps, for simulate(). Ranks of
-  /// the same stage have costs of their own, because their samples may differ. So has a fused pair.
-  /// If a half of it never ran alone, this half gets its share of the pair as an estimate.
-  /// Transfers are free until a Machine is given. All ranks must call it.
+  /// Returns the median cost per (kind, stage) over the profiled steps, for simulate(). The first
+  /// of them does not count once there is another one, because a first step is slower. Ranks of the
+  /// same stage have costs of their own, because their samples may differ. So has a fused pair. If
+  /// a half of it never ran alone, this half gets its share of the pair as an estimate. Transfers
+  /// are free until a Machine is given. All ranks must call it.
   [[nodiscard]] TableCosts costs() { return m_core.costs(); }
   /// Forgets the recorded costs.
   void reset_costs() { m_core.reset_costs(); }

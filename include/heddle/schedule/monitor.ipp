@@ -293,7 +293,7 @@ HEDDLE_INLINE std::vector<Finding> find_hang(const Schedule& schedule,
                      Rank{r},
                      0,
                      true,
-                     known == 0 ? "before its first action"
+                     known == 0 ? "before its first action of this step"
                                 : "at " + impl::list_place(schedule, ActionId{known - 1})});
   }
   if (!found.empty() || elsewhere) return found;

@@ -5,6 +5,7 @@
 /// @file
 /// Schedule: the list of actions that the other rooms print, check, simulate and run.
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -147,6 +148,14 @@ class Schedule {
 
   std::shared_ptr<const impl::ScheduleBody> m_body;
 };
+
+/// Says which header has to_grid() of a Schedule, if the program does not include it.
+template <std::same_as<Schedule> S>
+std::string to_grid(const S&, int = 0) {
+  static_assert(sizeof(S) == 0,
+                "heddle::to_grid: include <heddle/trace/grid.hpp>, or <heddle/heddle_core.hpp>");
+  return {};
+}
 
 }  // namespace heddle::inline v0
 

@@ -230,7 +230,7 @@ function drawSchedule(card, explorer, title, asked, text) {
     card.title.textContent = `${title}: ${report.ranks} ranks, ${report.microbatches} microbatches, ${report.stages} stages`;
     showStats(card, [
       ['makespan', report.text.makespan],
-      ['bubble', `${report.text.bubble} (closed form ${percentOf(report.theory)})`],
+      ['bubble', report.theory === undefined ? report.text.bubble : `${report.text.bubble} (closed form ${percentOf(report.theory)})`],
       ['live activations', report.text.activations],
       ['messages', String(report.messages)],
       report.bytes && ['bytes sent', String(report.bytes)],
@@ -314,7 +314,7 @@ function showComparison() {
     make('thead', {}, make('tr', {}, ...head.map((name) => make('th', { textContent: name, scope: 'col' })))),
     make('tbody', {}, ...rows.map(({ report, picture }) => make('tr', {},
       make('th', { textContent: picture.title, scope: 'row' }),
-      ...[report.text.makespan, report.text.bubble, percentOf(report.theory), report.text.activations, report.messages,
+      ...[report.text.makespan, report.text.bubble, report.theory === undefined ? '' : percentOf(report.theory), report.text.activations, report.messages,
           ...(sized ? [report.bytes, report.most === undefined ? '' : report.most] : [])].map((value) => make('td', { textContent: String(value) }))))));
   const longest = Math.max(...rows.map(({ report }) => report.makespan)) || 1;
   const used = new Set();
