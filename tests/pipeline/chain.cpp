@@ -30,6 +30,7 @@
 #include <heddle/pipeline/chain.hpp>
 #include <heddle/pipeline/checkpoint.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
+#include <heddle/schedule/pass/in_shares.hpp>
 
 #include "support/complaint.hpp"
 #include "support/world.hpp"
@@ -77,13 +78,13 @@ struct Rows {
     for (std::size_t s = 0; s < f.samples; ++s)
       for (std::size_t i = 0; i < width; ++i)
         f.output[s * width + i] =
-            f.weights[i] + f.weights[width + class_of(*batch, f.item, s) * width + i];
+            f.weights[i] + f.weights[width + class_of(*batch, f.item, f.first + s) * width + i];
   }
   void backward(const Backward& b) const {
     for (std::size_t s = 0; s < b.samples; ++s)
       for (std::size_t i = 0; i < width; ++i) {
         b.gradients[i] += b.output_grad[s * width + i];
-        b.gradients[width + class_of(*batch, b.item, s) * width + i] +=
+        b.gradients[width + class_of(*batch, b.item, b.first + s) * width + i] +=
             b.output_grad[s * width + i];
       }
   }
@@ -150,7 +151,7 @@ struct Score {
     for (std::size_t s = 0; s < f.samples; ++s) {
       f.saved[s] = -1;
       for (std::size_t i = 0; i < width; ++i)
-        f.saved[s] += f.input[s * width + i] * f.weights[row(f.item, s) + i];
+        f.saved[s] += f.input[s * width + i] * f.weights[row(f.item, f.first + s) + i];
       loss += f.saved[s] * f.saved[s] / 2 / batch->all;
     }
     return loss;
@@ -159,8 +160,8 @@ struct Score {
     for (std::size_t s = 0; s < b.samples; ++s)
       for (std::size_t i = 0; i < width; ++i) {
         const double grad = b.saved[s] / batch->all;
-        b.input_grad[s * width + i] = grad * b.weights[row(b.item, s) + i];
-        b.gradients[row(b.item, s) + i] += grad * b.input[s * width + i];
+        b.input_grad[s * width + i] = grad * b.weights[row(b.item, b.first + s) + i];
+        b.gradients[row(b.item, b.first + s) + i] += grad * b.input[s * width + i];
       }
   }
 };
@@ -386,6 +387,27 @@ TEST_CASE("replicas that divide the update save all that it keeps") {
   CHECK(apart(model, mesh, true) == 0);
   MPI_Barrier(MPI_COMM_WORLD);
   if (world_rank() == 0) std::filesystem::remove(file);
+}
+
+TEST_CASE("ranks that divide the samples of a stage tie its parameters") {
+  if (world_size() != 3) return;
+  const int bends = 3, count = 4;
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", 3}});
+  const Batch batch{0, count};
+  const hd::Chain<double> chain = make_chain(batch, bends);
+  const Serial serial(bends, count, 2);
+  for (const auto& stages : {std::vector<std::vector<int>>{{1, 1}, {2}}, {{2}, {1, 1}}}) {
+    hd::StageShares shares{.samples = samples};
+    for (const auto& stage : stages) shares.stages.emplace_back(stage.begin(), stage.end());
+    const hd::Orders orders =
+        hd::schedule::in_shares(hd::schedule::one_f_one_b_orders(2, count), shares);
+    hd::Stages<hd::ChainStage<double>> model(chain.size(), chain);
+    hd::Runner run(model, hd::weave(orders), mesh);
+    for (int step = 0; step < 2; ++step)
+      CHECK(std::abs(run.step().loss - serial.losses[static_cast<std::size_t>(step)]) < 1e-12);
+    CHECK(far_from(serial, model) == 0);
+    CHECK(apart(model, mesh, true) == 0);
+  }
 }
 
 TEST_CASE("chains and tied parameters that do not fit are rejected") {
