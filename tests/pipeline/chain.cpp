@@ -18,17 +18,21 @@
 #include <span>
 #include <string>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
+#include <heddle/comm/planned_mesh.hpp>
 #include <heddle/core/checkpoint.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/heddle.hpp>
 #include <heddle/pipeline/chain.hpp>
 #include <heddle/pipeline/checkpoint.hpp>
+#include <heddle/plan/plan_schedule.hpp>
+#include <heddle/plan/profile.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
 #include <heddle/schedule/pass/in_shares.hpp>
 
@@ -408,6 +412,45 @@ TEST_CASE("ranks that divide the samples of a stage tie its parameters") {
     CHECK(far_from(serial, model) == 0);
     CHECK(apart(model, mesh, true) == 0);
   }
+}
+
+TEST_CASE("a chain goes from plan to plan with its tied parameter") {
+  using hd::Rank;
+  const int ranks = world_size(), bends = 4, count = 3;
+  const Batch batch{0, count};
+  const hd::Chain<double> chain = make_chain(batch, bends);
+  const int n = chain.size();
+  std::vector<hd::Plan> plans;
+  const auto add = [&](std::vector<hd::PlanStage> stages) {
+    plans.push_back({.stages = std::move(stages), .microbatches = count});
+    plans.back().schedule = plans.size() % 2 == 0 ? "zb-h1" : "1f1b";
+  };
+  const hd::PlanStage all{.layers = {0, n}, .ranks = {Rank{0}}, .samples = {2}};
+  add({all});  // both copies in one stage
+  if (ranks > 1) {
+    const hd::PlanStage head{.layers = {2, n}, .ranks = {Rank{ranks - 1}}, .samples = {2}};
+    add({{.layers = {0, 2}, .ranks = {Rank{0}}, .samples = {2}}, head});
+    add({{.layers = {0, n}, .ranks = {Rank{1}, Rank{0}}, .samples = {1, 1}}});
+    if (ranks > 2) add({{.layers = {0, 2}, .ranks = {Rank{0}, Rank{1}}, .samples = {1, 1}}, head});
+    if (ranks == 4)
+      add({{.layers = {0, 3}, .ranks = {Rank{3}, Rank{1}}, .samples = {1, 1}},
+           {.layers = {3, n}, .ranks = {Rank{0}, Rank{2}}, .samples = {1, 1}}});
+  }
+  const Serial serial(bends, count, static_cast<int>(plans.size()));
+  hd::Profile profile{.model = "any"};
+  profile.layers.assign(static_cast<std::size_t>(n),
+                        {.output = 8, .saved = 8, .delta = 8, .parameters = 8});
+  hd::PlannedMesh places(MPI_COMM_WORLD);
+  hd::Stages<hd::ChainStage<double>> model(n, chain);
+  for (std::size_t step = 0; step < plans.size(); ++step) {
+    INFO(plans[step]);
+    places.begin_plan(plans[step]);
+    hd::Runner run(model, hd::plan::schedule(plans[step], profile, {.ranks = ranks}), places);
+    CHECK(std::abs(run.step().loss - serial.losses[step]) < 1e-12);
+  }
+  CHECK(far_from(serial, model) == 0);  // by the last plan, every rank has a stage
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  CHECK(apart(model, mesh, true) == 0);
 }
 
 TEST_CASE("chains and tied parameters that do not fit are rejected") {
