@@ -257,7 +257,7 @@ class Stages : public StagesBase {
     for (const impl::HeldStage& each : held()) {
       each.stage->fence();
       typed(*each.stage).visit_state([&](auto array) {
-        array.layer += each.layers.first;
+        if (array.layer != whole_model) array.layer += each.layers.first;
         visitor(array);
       });
     }

@@ -25,4 +25,5 @@
 #include <heddle/schedule/pass/share_memory.hpp>
 #include <heddle/schedule/pass/split_backward.hpp>
 #include <heddle/schedule/pass/split_moves.hpp>
+#include <heddle/schedule/pass/tie_parameters.hpp>
 #include <heddle/schedule/pass/two_bp.hpp>
