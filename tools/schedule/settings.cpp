@@ -20,7 +20,8 @@ void add_shape(CommandLine& command, Settings& s) {
   command.add_option("microbatches", &s.shape.microbatches, "microbatches of a step");
   command.add_option("stages-per-rank", &s.shape.stages_per_rank,
                      "stages of each rank, if the schedule does not fix them");
-  command.add_option("group", &s.shape.group, "for kfkb: microbatches of a group");
+  command.add_option("group", &s.shape.group,
+                     "microbatches of a group, or slices of a sequence; 0: the usual number");
   command.add_option("pairs", &s.shape.pairs, "for chimera: pipelines in each direction");
   command.add_option("most-live", &s.shape.most_live,
                      "for dapple: microbatches whose activations fit a rank; 0: all");
@@ -99,10 +100,10 @@ std::vector<Orders> named_orders(const CommandLine& command, const Settings& s) 
                                       {"pairs", ShapeOption::pairs},
                                       {"most-live", ShapeOption::most_live}})
     if (command.given(option) &&
-        std::ranges::find(entries, heeds, &schedule::NamedSchedule::heeds) == entries.end()) {
+        std::ranges::none_of(entries, [&](const auto* each) { return each->uses(heeds); })) {
       std::string others;
       for (const auto& entry : schedule::catalogue())
-        if (entry.heeds == heeds) others += text(others.empty() ? "" : ", ", entry.name);
+        if (entry.uses(heeds)) others += text(others.empty() ? "" : ", ", entry.name);
       throw command.error(text("--", option, " means nothing to this schedule"),
                           "it is for " + others);
     }

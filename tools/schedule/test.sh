@@ -163,9 +163,9 @@ expect 2 "no option '--ranks'" gallery nowhere --ranks 8
 expect 2 "no option '--ranks'" check a.csv --ranks 4
 expect 2 "no option '--svg'" compare gpipe --svg a.svg
 expect 2 "no option '--replicas'" show gpipe --replicas
-expect 2 "--stages-per-rank means nothing to this schedule; it is for interleaved, looped-bfs, interleaved-zb1p" \
+expect 2 "--stages-per-rank means nothing to this schedule; it is for interleaved, grouped-interleaved, combined-1f1b, gis, looped-bfs, interleaved-zb1p" \
        show gpipe --stages-per-rank 2
-expect 2 "--group means nothing to this schedule; it is for kfkb" compare 1f1b gpipe --group 2
+expect 2 "--group means nothing to this schedule; it is for grouped-interleaved, combined-1f1b, kfkb, seq-1f1b" compare 1f1b gpipe --group 2
 expect 0 "kfkb" compare 1f1b kfkb --group 4
 expect 0 "makespan 26.25," show interleaved --stages-per-rank 4
 expect 0 "live activations of the ranks: 8 8 8 4" show kfkb --group 4
