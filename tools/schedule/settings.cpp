@@ -37,8 +37,10 @@ void add_prices(CommandLine& command, Settings& s) {
   });
   command.add_option("F", &s.forward, "time of a forward");
   command.add_option("I", &s.backward_input, "time of a backward for the input");
-  command.add_option("W", &s.backward_weight,
-                     "time of a backward for the weights; a whole backward takes I + W");
+  command.add_option("W", &s.backward_weight, "time of a backward for the weights");
+  command.add_option("B", &s.backward,
+                     "time of a whole backward, which is less than I + W if both halves run a part "
+                     "of the forward again; 0: I + W");
   command.add_option("FB", &s.forward_backward, "time of a fused pair; 0: as long as both");
   command.add_option("latency", &s.latency, "time that every transfer takes besides its bytes");
   command.add_option("bandwidth", &s.bandwidth,

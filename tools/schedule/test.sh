@@ -172,6 +172,13 @@ expect 0 "live activations of the ranks: 8 8 8 4" show kfkb --group 4
 expect 2 "--FB is the time of a fused pair, and there is none" show gpipe --FB 2
 expect 2 "--FB is the time of a fused pair, and there is none" check a.csv --FB 2
 expect 0 "dualpipe" compare gpipe dualpipe --FB 2
+# Halves of a backward that each recompute half of a forward.
+expect 0 "makespan 33," show 1f1b --I 1.5 --W 1.5 --B 2
+expect 0 "makespan 36.5," show zb-h1 --I 1.5 --W 1.5 --B 2
+expect 2 "--B takes one time, or one for each stage" show 1f1b --B 2,2
+expect 2 "leave --B or --open out" show 1f1b --B 2 --open
+expect 0 "makespan 31.5," show grouped-interleaved --microbatches 9 --group 5
+expect 1 "the nearest valid group is 5" show grouped-interleaved --microbatches 9
 expect 2 "--transfers says what a csv file holds; name one with --csv" show gpipe --transfers
 expect 0 "weights" show 1f1b --parameters 1000
 

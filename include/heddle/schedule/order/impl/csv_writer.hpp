@@ -225,7 +225,7 @@ class CsvWriter {
   std::vector<std::size_t> m_steps_done;    ///< by rank
   std::vector<std::string> m_lines;         ///< by rank
   std::vector<Place> m_places;              ///< by rank
-  std::array<std::vector<int>, 2> m_lacks;  ///< of forwards and backwards, by stage and microbatch
+  std::array<std::vector<int>, 2> m_lacks;  ///< values to receive, by pass, stage and microbatch
 };
 
 }  // namespace heddle::inline v0::schedule::impl
