@@ -22,4 +22,5 @@
 #include <heddle/schedule/generator/seq_1f1b.hpp>
 #include <heddle/schedule/generator/theory.hpp>
 #include <heddle/schedule/generator/v_shape.hpp>
+#include <heddle/schedule/generator/vocabulary_parallel.hpp>
 #include <heddle/schedule/generator/zero_bubble.hpp>
