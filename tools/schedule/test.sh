@@ -83,7 +83,7 @@ wrong "--ranks" show gpipe --ranks
 [[ -z $(ls -A | grep -v '^errors$') ]] || { failures=$((failures + 1)); echo "FAILED: files: $(ls -A)"; }
 
 expect 0 "1f1b" list
-expect 0 "zb-v                zb_v() " list
+expect 0 "zb-v                 zb_v() " list
 expect 0 "chimera({.double_forwards = true})" list
 expect 0 "makespan 33, bubble ratio 27.3%" show 1f1b
 expect 0 "live activations of the ranks: 4 3 2 1; 48 messages" show 1f1b
