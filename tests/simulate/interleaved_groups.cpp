@@ -191,6 +191,8 @@ TEST_CASE("a group with fewer microbatches than ranks is refused, and the neares
   CHECK_THAT(
       test::message_of<contract_error>([] { (void)grouped_interleaved_orders(4, 2, 8, -1); }),
       ContainsSubstring("group = -1"));
+  CHECK_THAT(test::message_of<infeasible>([] { (void)interleaved_orders(4, 2, 9); }),
+             ContainsSubstring("the nearest valid number is 8; grouped_interleaved() takes any"));
   CHECK_THAT(test::message_of<contract_error>([] { (void)gis_orders(4, 0, 8); }),
              ContainsSubstring("heddle::schedule::gis"));
 }

@@ -62,7 +62,8 @@ inline int round_of(const char* where, int ranks, int stages_per_rank, int micro
     throw infeasible({where, "the microbatches cannot be divided into equal rounds",
                       text("microbatches = ", microbatches, ", ranks = ", ranks,
                            ", rounds = ", rounds_of(microbatches)),
-                      text("the nearest valid number is ", nearest)});
+                      text("the nearest valid number is ", nearest,
+                           "; grouped_interleaved() takes any number, in groups")});
   }
   return microbatches / rounds_of(microbatches);
 }
