@@ -215,7 +215,8 @@ Settings parse(int argc, char** argv) {
   options.add("schedule", s.schedule, synchronous_names());
   options.add("stages-per-rank", s.stages_per_rank,
               "stages of each rank, if the schedule does not fix them");
-  options.add("group", s.group, "for kfkb: microbatches of a group");
+  options.add("group", s.group,
+              "microbatches of a group, or slices of a sequence; 0: the usual number");
   options.add("microbatches", s.training.microbatches, "microbatches per replica and step");
   options.add("batch", s.batch,
               "sequences per replica and step, in place of --sequences; microbatches differ by at "

@@ -195,11 +195,12 @@ TEST_CASE("the shapes of generators reject numbers that do not fit") {
     with("", {.ranks = -3});
     with("", {.microbatches = 0});
     with("", {.microbatches = -2});
-    if (each.heeds == ShapeOption::stages_per_rank) {
+    if (each.uses(ShapeOption::stages_per_rank)) {
       with("stages per rank = -1", {.stages_per_rank = -1});
       with("stages per rank = 2147483647", {.stages_per_rank = most});
     }
-    if (each.heeds == ShapeOption::pairs) {
+    if (each.uses(ShapeOption::group)) with("= -1", {.group = -1});
+    if (each.uses(ShapeOption::pairs)) {
       with("pairs = -2", {.pairs = -2});
       with("pairs = 2147483647", {.pairs = most});
     }

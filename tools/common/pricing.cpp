@@ -31,7 +31,8 @@ class CostsOfStages {
 
   /// A stage has `share` of what a rank has.
   CostsOfStages(const Prices& s, int stages, double share)
-      : m_pair(std::max({s.forward.size(), s.backward_input.size(), s.backward_weight.size()}) == 1
+      : m_pair(std::max({s.forward.size(), s.backward_input.size(), s.backward_weight.size(),
+                         s.backward.size()}) == 1
                    ? s.forward_backward * share
                    : s.forward_backward) {
     for (int stage = 0; stage < stages; ++stage) {
@@ -43,6 +44,7 @@ class CostsOfStages {
                           .backward_weight = of_stage(s.backward_weight),
                           .latency = s.latency,
                           .per_byte = s.bandwidth > 0 ? 1 / s.bandwidth : 0});
+      if (const double whole = of_stage(s.backward); whole > 0) m_stages.back().backward = whole;
     }
   }
 
@@ -82,6 +84,7 @@ std::optional<ErrorInfo> fault_of(const Prices& s) {
   for (const auto& times : {s.forward,
                             s.backward_input,
                             s.backward_weight,
+                            s.backward,
                             {s.forward_backward, s.latency, s.bandwidth}})
     for (const double time : times)
       if (!std::isfinite(time) || time < 0)
@@ -98,8 +101,10 @@ std::optional<ErrorInfo> fault_of(const Prices& s) {
 std::optional<ErrorInfo> fault_of(const Prices& s, const Orders& orders,
                                   const std::string& dashes) {
   const auto stages = static_cast<std::size_t>(stage_count(orders));
-  for (const auto& [name, times] :
-       {std::pair{"F", &s.forward}, {"I", &s.backward_input}, {"W", &s.backward_weight}})
+  for (const auto& [name, times] : {std::pair{"F", &s.forward},
+                                    {"I", &s.backward_input},
+                                    {"W", &s.backward_weight},
+                                    {"B", &s.backward}})
     if (times->size() != 1 && times->size() != stages)
       return ErrorInfo{"", text(dashes, name, " takes one time, or one for each stage (",
                                 times->size(), " times for ", stages, " stages)")};

@@ -27,7 +27,8 @@ struct Prices {
   std::vector<double> forward = {1};
   std::vector<double> backward_input = {1};
   std::vector<double> backward_weight = {1};
-  double forward_backward = 0;  ///< of a fused pair; 0: as long as both
+  std::vector<double> backward = {0};  ///< of a whole backward; 0: as long as both halves
+  double forward_backward = 0;         ///< of a fused pair; 0: as long as both
   double latency = 0;
   double bandwidth = 0;  ///< bytes per unit of time that a channel carries; 0: any number
   int depth = -1;        ///< results that may wait to be sent while their stage goes on; -1: all

@@ -110,15 +110,16 @@ class Request {
   std::map<std::string_view, std::string_view> m_values;
 };
 
-std::string_view name_of(schedule::ShapeOption option) {
-  switch (option) {
-    case schedule::ShapeOption::stages_per_rank: return "stages-per-rank";
-    case schedule::ShapeOption::group: return "group";
-    case schedule::ShapeOption::pairs: return "pairs";
-    case schedule::ShapeOption::most_live: return "most-live";
-    case schedule::ShapeOption::none: break;
-  }
-  return "";
+/// The names of the settings of a shape that the schedule uses, separated by blanks.
+std::string heeded(const schedule::NamedSchedule& entry) {
+  using schedule::ShapeOption;
+  std::string names;
+  for (const auto& [name, option] : {std::pair{"stages-per-rank", ShapeOption::stages_per_rank},
+                                     {"group", ShapeOption::group},
+                                     {"pairs", ShapeOption::pairs},
+                                     {"most-live", ShapeOption::most_live}})
+    if (entry.uses(option)) names += text(names.empty() ? "" : " ", name);
+  return names;
 }
 
 std::string catalogue() {
@@ -128,7 +129,7 @@ std::string catalogue() {
                  .add("name", entry.name)
                  .add("call", entry.call)
                  .add("about", entry.about)
-                 .add("heeds", name_of(entry.heeds))
+                 .add("heeds", heeded(entry))
                  .add("synchronous", entry.synchronous)
                  .add("branches", entry.branches));
   return list.close();

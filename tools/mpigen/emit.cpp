@@ -92,7 +92,7 @@ Schedule pipeline_of(const CommandLine& command, const Emission& e) {
                                       {"group", ShapeOption::group},
                                       {"pairs", ShapeOption::pairs},
                                       {"most-live", ShapeOption::most_live}})
-    if (command.given(option) && entry->heeds != heeds)
+    if (command.given(option) && !entry->uses(heeds))
       throw command.error(text("--", option, " means nothing to this schedule"), "leave it out");
   for (const char* option : {"bytes", "root"})
     if (command.given(option))
@@ -131,7 +131,8 @@ void add_emit(CommandLine& program) {
   command.add_option("microbatches", &e->shape.microbatches, "microbatches of a step");
   command.add_option("stages-per-rank", &e->shape.stages_per_rank,
                      "stages of each rank, if the schedule does not fix them");
-  command.add_option("group", &e->shape.group, "for kfkb: microbatches of a group");
+  command.add_option("group", &e->shape.group,
+                     "microbatches of a group, or slices of a sequence; 0: the usual number");
   command.add_option("pairs", &e->shape.pairs, "for chimera: pipelines in each direction");
   command.add_option("most-live", &e->shape.most_live,
                      "for dapple: microbatches whose activations fit a rank; 0: all");

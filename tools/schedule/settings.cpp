@@ -20,7 +20,8 @@ void add_shape(CommandLine& command, Settings& s) {
   command.add_option("microbatches", &s.shape.microbatches, "microbatches of a step");
   command.add_option("stages-per-rank", &s.shape.stages_per_rank,
                      "stages of each rank, if the schedule does not fix them");
-  command.add_option("group", &s.shape.group, "for kfkb: microbatches of a group");
+  command.add_option("group", &s.shape.group,
+                     "microbatches of a group, or slices of a sequence; 0: the usual number");
   command.add_option("pairs", &s.shape.pairs, "for chimera: pipelines in each direction");
   command.add_option("most-live", &s.shape.most_live,
                      "for dapple: microbatches whose activations fit a rank; 0: all");
@@ -36,8 +37,10 @@ void add_prices(CommandLine& command, Settings& s) {
   });
   command.add_option("F", &s.forward, "time of a forward");
   command.add_option("I", &s.backward_input, "time of a backward for the input");
-  command.add_option("W", &s.backward_weight,
-                     "time of a backward for the weights; a whole backward takes I + W");
+  command.add_option("W", &s.backward_weight, "time of a backward for the weights");
+  command.add_option("B", &s.backward,
+                     "time of a whole backward, which is less than I + W if both halves run a part "
+                     "of the forward again; 0: I + W");
   command.add_option("FB", &s.forward_backward, "time of a fused pair; 0: as long as both");
   command.add_option("latency", &s.latency, "time that every transfer takes besides its bytes");
   command.add_option("bandwidth", &s.bandwidth,
@@ -99,10 +102,10 @@ std::vector<Orders> named_orders(const CommandLine& command, const Settings& s) 
                                       {"pairs", ShapeOption::pairs},
                                       {"most-live", ShapeOption::most_live}})
     if (command.given(option) &&
-        std::ranges::find(entries, heeds, &schedule::NamedSchedule::heeds) == entries.end()) {
+        std::ranges::none_of(entries, [&](const auto* each) { return each->uses(heeds); })) {
       std::string others;
       for (const auto& entry : schedule::catalogue())
-        if (entry.heeds == heeds) others += text(others.empty() ? "" : ", ", entry.name);
+        if (entry.uses(heeds)) others += text(others.empty() ? "" : ", ", entry.name);
       throw command.error(text("--", option, " means nothing to this schedule"),
                           "it is for " + others);
     }

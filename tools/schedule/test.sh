@@ -83,7 +83,7 @@ wrong "--ranks" show gpipe --ranks
 [[ -z $(ls -A | grep -v '^errors$') ]] || { failures=$((failures + 1)); echo "FAILED: files: $(ls -A)"; }
 
 expect 0 "1f1b" list
-expect 0 "zb-v                zb_v() " list
+expect 0 "zb-v                 zb_v() " list
 expect 0 "chimera({.double_forwards = true})" list
 expect 0 "makespan 33, bubble ratio 27.3%" show 1f1b
 expect 0 "live activations of the ranks: 4 3 2 1; 48 messages" show 1f1b
@@ -163,15 +163,22 @@ expect 2 "no option '--ranks'" gallery nowhere --ranks 8
 expect 2 "no option '--ranks'" check a.csv --ranks 4
 expect 2 "no option '--svg'" compare gpipe --svg a.svg
 expect 2 "no option '--replicas'" show gpipe --replicas
-expect 2 "--stages-per-rank means nothing to this schedule; it is for interleaved, looped-bfs, interleaved-zb1p" \
+expect 2 "--stages-per-rank means nothing to this schedule; it is for interleaved, grouped-interleaved, combined-1f1b, gis, looped-bfs, interleaved-zb1p" \
        show gpipe --stages-per-rank 2
-expect 2 "--group means nothing to this schedule; it is for kfkb" compare 1f1b gpipe --group 2
+expect 2 "--group means nothing to this schedule; it is for grouped-interleaved, combined-1f1b, kfkb, seq-1f1b" compare 1f1b gpipe --group 2
 expect 0 "kfkb" compare 1f1b kfkb --group 4
 expect 0 "makespan 26.25," show interleaved --stages-per-rank 4
 expect 0 "live activations of the ranks: 8 8 8 4" show kfkb --group 4
 expect 2 "--FB is the time of a fused pair, and there is none" show gpipe --FB 2
 expect 2 "--FB is the time of a fused pair, and there is none" check a.csv --FB 2
 expect 0 "dualpipe" compare gpipe dualpipe --FB 2
+# Halves of a backward that each recompute half of a forward.
+expect 0 "makespan 33," show 1f1b --I 1.5 --W 1.5 --B 2
+expect 0 "makespan 36.5," show zb-h1 --I 1.5 --W 1.5 --B 2
+expect 2 "--B takes one time, or one for each stage" show 1f1b --B 2,2
+expect 2 "leave --B or --open out" show 1f1b --B 2 --open
+expect 0 "makespan 31.5," show grouped-interleaved --microbatches 9 --group 5
+expect 1 "the nearest valid group is 5" show grouped-interleaved --microbatches 9
 expect 2 "--transfers says what a csv file holds; name one with --csv" show gpipe --transfers
 expect 0 "weights" show 1f1b --parameters 1000
 

@@ -19,6 +19,7 @@
 #include <heddle/schedule/pass/in_time_order.hpp>
 #include <heddle/schedule/pass/merge_backward.hpp>
 #include <heddle/schedule/pass/overlap.hpp>
+#include <heddle/schedule/pass/park.hpp>
 #include <heddle/schedule/pass/peer_memory.hpp>
 #include <heddle/schedule/pass/recompute.hpp>
 #include <heddle/schedule/pass/shard_updates.hpp>

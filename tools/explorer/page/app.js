@@ -10,7 +10,7 @@ const values = {  // key: [group, label, least, most, step, default]
   ranks: ['shape', 'ranks', 1, 64, 1, 4],
   microbatches: ['shape', 'microbatches', 1, 512, 1, 8],
   'stages-per-rank': ['shape', 'stages per rank', 1, 8, 1, 2],
-  group: ['shape', 'microbatches of a group', 1, 16, 1, 2],
+  group: ['shape', 'microbatches of a group (0: as usual)', 0, 16, 1, 0],
   pairs: ['shape', 'pipelines in each direction', 1, 8, 1, 1],
   'most-live': ['shape', 'microbatches that fit a rank (0: all)', 0, 64, 1, 0],
   F: ['costs', 'F: forward', 0, 4, 0.05, 1],
@@ -148,7 +148,7 @@ function showSettings() {
     choices.append(line, make('p', { className: 'about', textContent: about }));
   });
   get('add').hidden = state.schedules.length >= 4;
-  const heeded = new Set(state.schedules.map((name) => catalogue.find((entry) => entry.name === name).heeds));
+  const heeded = new Set(state.schedules.flatMap((name) => catalogue.find((entry) => entry.name === name).heeds.split(' ')));
   for (const key of ['stages-per-rank', 'group', 'pairs', 'most-live']) get(`value-${key}`).hidden = !heeded.has(key);
 }
 
