@@ -45,6 +45,10 @@ void passes(const Orders& orders, int stages, int microbatches) {
 /// The most activations that a rank keeps.
 int keeps(const Orders& orders) { return std::ranges::max(live_activations(orders)); }
 
+Orders zb_v_orders(int ranks, int microbatches) {
+  return schedule::zb_v_orders(ranks, microbatches);
+}
+
 }  // namespace
 
 TEST_CASE("the digest is SHA-256") {
@@ -82,19 +86,20 @@ TEST_CASE("ZB-H1, ZB-H2, ZB-V, V-half and V-min pass the battery") {
       passes(schedule::zb_h1_orders(p, m), p, m);
       passes(schedule::zb_h2_orders(p, m), p, m);
       passes(schedule::zb_v_orders(p, m), 2 * p, m);
+      passes(schedule::zb_v_orders(p, m, true), 2 * p, m);
       passes(schedule::v_half_orders(p, m), 2 * p, m);
       passes(schedule::v_min_orders(p, m), 2 * p, m);
     }
   }
 }
 
-TEST_CASE("interleaved ZB1P passes the battery, and with one stage a rank it is ZB-H1") {
+TEST_CASE("interleaved ZB1P passes the battery, and with one stage a rank and M > P it is ZB-H1") {
   for (const int p : {1, 2, 3, 4})
     for (const int v : {1, 2, 3})
       for (const int m : {1, 2, 3, 4, 6, 8}) {
         if (m % std::max(1, m / p) != 0) continue;
         passes(schedule::interleaved_zb1p_orders(p, v, m), p * v, m);
-        if (v == 1)
+        if (v == 1 && m > p)
           CHECK(schedule::interleaved_zb1p_orders(p, v, m).ranks ==
                 schedule::zb_h1_orders(p, m).ranks);
       }
@@ -148,7 +153,7 @@ TEST_CASE("microbatches that cannot be are refused, and the nearest number is na
 
 TEST_CASE("no ranks and no microbatches are refused") {
   for (const auto orders :
-       {&schedule::zb_h1_orders, &schedule::zb_h2_orders, &schedule::zb_v_orders,
+       {&schedule::zb_h1_orders, &schedule::zb_h2_orders, &zb_v_orders,
         &schedule::v_half_orders, &schedule::v_min_orders, &schedule::dualpipe_orders,
         &schedule::dualpipe_v_orders}) {
     CHECK_THAT(message_of<contract_error>([&] { (void)orders(0, 4); }),

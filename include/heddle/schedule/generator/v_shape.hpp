@@ -19,8 +19,13 @@ namespace heddle::inline v0::schedule {
 /// per stage and M >= 2P - 1, no rank is idle between its first and its last action, and the step
 /// takes the time of 6 M + P - 1 actions. Every rank has 2P live activations, which is the memory
 /// of 1F1B with P stages.
+///
+/// The published order is made for at least 2P - 1 microbatches. If M <= P, memory sets no limit,
+/// and each rank instead computes what is furthest. If F = I = W, that step is up to a quarter
+/// shorter, and for M = P it takes the time of 6 M + P - 1 actions. `published` keeps the order of
+/// torch also there.
 /// @throws contract_error if there is no rank or no microbatch.
-[[nodiscard]] Orders zb_v_orders(int ranks, int microbatches);
+[[nodiscard]] Orders zb_v_orders(int ranks, int microbatches, bool published = false);
 
 /// Returns the orders of V-half (Qi et al., "Pipeline parallelism with controllable memory",
 /// NeurIPS'24), which has about half the memory of 1F1B and half its bubble. ZB-V keeps 2P

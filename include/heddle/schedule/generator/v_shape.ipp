@@ -14,6 +14,7 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/schedule/generator/impl/deepest_first.hpp>
 #include <heddle/schedule/generator/impl/pipeline_shape.hpp>
 #include <heddle/schedule/generator/internal/v_table.hpp>
 #include <heddle/schedule/generator/v_shape.hpp>
@@ -93,9 +94,13 @@ inline Orders squeezed(std::string name, int ranks, int microbatches, const VPas
 
 }  // namespace impl
 
-HEDDLE_INLINE Orders zb_v_orders(int ranks, int microbatches) {
+HEDDLE_INLINE Orders zb_v_orders(int ranks, int microbatches, bool published) {
   impl::check("heddle::schedule::zb_v", ranks, 2, microbatches);
   Orders orders{text("ZB-V P=", ranks, " M=", microbatches), {}, StageGraph::chain(2 * ranks)};
+  if (microbatches <= ranks && !published) {
+    orders.ranks = impl::deepest_first(ranks, true, microbatches);
+    return orders;
+  }
   for (int rank = 0; rank < ranks; ++rank)
     orders.ranks.push_back(impl::ZbvRank(rank, ranks, microbatches).run(rank, ranks));
   return orders;

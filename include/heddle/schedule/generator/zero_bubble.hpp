@@ -18,13 +18,18 @@ namespace heddle::inline v0::schedule {
 
 /// Returns the orders of ZB-H1 (Qi et al., "Zero bubble pipeline parallelism", ICLR'24), in the
 /// order of torch.distributed.pipelining. It has the memory of 1F1B, min(M, P) live activations on
-/// every rank. If M >= P, the bubble is zb_h1_bubble().
+/// every rank. If M > P, the bubble is zb_h1_bubble().
+///
+/// If M <= P, memory sets no limit, and the orders are those of zb_h2_orders(), which are no longer
+/// than torch's. Those of torch are interleaved_zb1p_orders() with one stage per rank.
 /// @throws contract_error if there is no stage or no microbatch.
 [[nodiscard]] Orders zb_h1_orders(int stages, int microbatches);
 
 /// Returns the orders of ZB-H2 (the same source), which computes twice as many forwards ahead as
 /// ZB-H1. Every rank has min(M, 2P - 1) live activations, for a smaller bubble: zb_h2_bubble() if
-/// M >= 2P - 1.
+/// M >= 2P - 1. With fewer microbatches, memory sets no limit. I then goes before F, and W runs when
+/// a rank would otherwise be idle. If F = I = W, that step takes the time of 3 M + P - 1 actions if
+/// M >= P.
 /// @throws contract_error if there is no stage or no microbatch.
 [[nodiscard]] Orders zb_h2_orders(int stages, int microbatches);
 

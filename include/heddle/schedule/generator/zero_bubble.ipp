@@ -12,6 +12,7 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/schedule/generator/impl/deepest_first.hpp>
 #include <heddle/schedule/generator/impl/pipeline_shape.hpp>
 #include <heddle/schedule/generator/zero_bubble.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
@@ -55,14 +56,20 @@ inline Orders zero_bubble(std::string name, int ranks, int stages_per_rank, int 
 
 HEDDLE_INLINE Orders zb_h1_orders(int stages, int microbatches) {
   impl::check("heddle::schedule::zb_h1", stages, 1, microbatches);
-  return impl::zero_bubble(text("ZB-H1 P=", stages, " M=", microbatches), stages, 1, microbatches,
-                           microbatches, 1);
+  std::string name = text("ZB-H1 P=", stages, " M=", microbatches);
+  if (microbatches <= stages)
+    return {std::move(name), impl::deepest_first(stages, false, microbatches),
+            StageGraph::chain(stages)};
+  return impl::zero_bubble(std::move(name), stages, 1, microbatches, microbatches, 1);
 }
 
 HEDDLE_INLINE Orders zb_h2_orders(int stages, int microbatches) {
   impl::check("heddle::schedule::zb_h2", stages, 1, microbatches);
-  return impl::zero_bubble(text("ZB-H2 P=", stages, " M=", microbatches), stages, 1, microbatches,
-                           microbatches, 2);
+  std::string name = text("ZB-H2 P=", stages, " M=", microbatches);
+  if (microbatches < 2 * stages - 1)
+    return {std::move(name), impl::deepest_first(stages, false, microbatches),
+            StageGraph::chain(stages)};
+  return impl::zero_bubble(std::move(name), stages, 1, microbatches, microbatches, 2);
 }
 
 HEDDLE_INLINE Orders interleaved_zb1p_orders(int ranks, int stages_per_rank, int microbatches) {

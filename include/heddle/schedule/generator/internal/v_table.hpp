@@ -5,8 +5,7 @@
 /// @file
 /// VTable: a table of the computation of every rank of a V in each slot. It starts as a repeated
 /// passage of the microbatches. squeeze() then closes the gaps at its two ends. The definitions of
-/// v_half_orders() and v_min_orders() use it, and plan::coordinate() also uses the repeated
-/// passage.
+/// v_half_orders() and v_min_orders() use it, and plan::coordinate() uses it for many passages.
 
 #include <algorithm>
 #include <array>
@@ -68,8 +67,10 @@ class VTable {
   /// is back on rank 0, and the second begins after the last microbatch has started there. Between
   /// them the passage repeats. The computations of both ends move to the earliest gaps. Then every
   /// I of the second end may pass the W before it, and this W takes the gap that is left. No rank
-  /// keeps more activations than the maximum over all ranks in the passage.
-  void squeeze() {
+  /// keeps more activations than the maximum over all ranks in the passage, or than `cap` if that is
+  /// more.
+  void squeeze(std::size_t cap = 0) {
+    m_cap = std::max(m_cap, cap);
     const std::size_t back = m_at[0][near_input].front();
     const std::size_t last = m_at[0][near_forward].back();
     move_up([&](std::size_t, std::size_t slot) { return slot < back || slot > last; });
@@ -81,6 +82,10 @@ class VTable {
     move_up([&](std::size_t leg, std::size_t slot) { return is_input(leg) && slot > end; });
     put_weights();
   }
+
+  /// Returns the most activations that a rank may keep: those of the passage, or the cap of
+  /// squeeze().
+  [[nodiscard]] std::size_t cap() const { return m_cap; }
 
   /// Returns the lists of all ranks.
   [[nodiscard]] std::vector<std::vector<Order>> lists() const {
