@@ -158,13 +158,13 @@ Orders catalogue_orders(const Request& request) {
   request.read("group", shape.group);
   request.read("pairs", shape.pairs);
   request.read("most-live", shape.most_live);
-  const double actions = 3.0 * std::max(shape.ranks, 0) * std::max(shape.microbatches, 0) *
-                         std::max(shape.stages_per_rank, 1);
+  const schedule::NamedSchedule& entry = schedule::find_schedule(request.text("schedule"));
+  const double actions = size_of(entry, shape).actions;
   if (actions > most_actions)
     wrong("the schedule is too large for a picture",
-          text("about ", actions, " actions, at most ", most_actions),
+          text("up to ", actions, " actions, expected at most ", most_actions),
           "take fewer ranks, microbatches or stages");
-  return schedule::find_schedule(request.text("schedule")).orders(shape);
+  return entry.orders(shape);
 }
 
 Orders file_orders(const Request& request, std::string_view csv) {

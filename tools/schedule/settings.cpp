@@ -2,7 +2,10 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
+#include <cstddef>
+#include <fstream>
 #include <string>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -14,6 +17,37 @@
 namespace tool {
 
 using namespace heddle;
+
+namespace {
+
+/// Returns the bytes of memory of this machine, or of the control group of this process if that has
+/// fewer.
+double memory_of_machine() {
+  double bytes =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  double limit = 0;  // "max" is no number
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) bytes = std::min(bytes, limit);
+  return bytes;
+}
+
+/// @throws infeasible if the schedule is larger than a Schedule or than the memory.
+void check_size(const schedule::NamedSchedule& entry, const Settings& s) {
+  const Size size = size_of(entry, s.shape);
+  const double memory = memory_of_machine();
+  constexpr double most_actions = 1 << 30;
+  if (size.bytes <= memory && size.actions < most_actions) return;
+  const auto gigabytes = [](double bytes) { return text(number(bytes / 1e9), " GB"); };
+  throw infeasible({"schedule",
+                    text("'", entry.name, "' of ", s.shape.ranks, " ranks and ",
+                         s.shape.microbatches, " microbatches is too large"),
+                    size.bytes > memory
+                        ? text("it needs up to ", gigabytes(size.bytes), ", this machine has ",
+                               gigabytes(memory))
+                        : text("it has up to ", size.actions, " actions, expected fewer than 2^30"),
+                    "use fewer ranks or microbatches, or compare --periodic"});
+}
+
+}  // namespace
 
 void add_shape(CommandLine& command, Settings& s) {
   command.add_option("ranks", &s.shape.ranks, "ranks of the pipeline");
@@ -87,7 +121,8 @@ void check_values(const CommandLine& command, const Settings& s) {
     throw command.error("--transfers says what a csv file holds", "name one with --csv");
 }
 
-std::vector<Orders> named_orders(const CommandLine& command, const Settings& s) {
+std::vector<const schedule::NamedSchedule*> named_schedules(const CommandLine& command,
+                                                            const Settings& s) {
   using schedule::ShapeOption;
   std::vector<const schedule::NamedSchedule*> entries;
   for (const std::string& name : s.names) {
@@ -109,10 +144,16 @@ std::vector<Orders> named_orders(const CommandLine& command, const Settings& s) 
       throw command.error(text("--", option, " means nothing to this schedule"),
                           "it is for " + others);
     }
+  if (!s.periodic)
+    for (const auto* entry : entries) check_size(*entry, s);
+  const std::size_t times =
+      std::max({s.forward.size(), s.backward_input.size(), s.backward_weight.size()});
+  if (!command.given("FB") && times == 1) return entries;
+  // The stages and pairs of a schedule are those of the same one of few microbatches.
   std::vector<Orders> all;
-  for (const auto* entry : entries) all.push_back(entry->orders(s.shape));
+  for (const auto* entry : entries) all.push_back(fewest_orders(*entry, s.shape));
   check_prices(command, s, all);
-  return all;
+  return entries;
 }
 
 void check_prices(const CommandLine& command, const Settings& s, const std::vector<Orders>& all) {

@@ -24,9 +24,10 @@ struct Settings : Prices {
   bool vertical_sync = false;
   int branches = 1;
   bool transfers = false;
-  bool live = false;  ///< a chart of live activations
-  bool open = false;  ///< the explorer's page
-  int columns = 100;  ///< of the drawing in the terminal
+  bool live = false;      ///< a chart of live activations
+  bool periodic = false;  ///< steady periods are skipped
+  bool open = false;      ///< the explorer's page
+  int columns = 100;      ///< of the drawing in the terminal
   std::string svg = {}, perfetto = {}, dot = {}, csv = {};
 };
 
@@ -44,10 +45,11 @@ void add_dialect(CommandLine& command, Settings& s);
 /// @throws usage_error for values that are none, or that mean nothing together.
 void check_values(const CommandLine& command, const Settings& s);
 
-/// The schedules that were named. @throws usage_error for a name that the catalogue lacks, and for
-/// an option that none of them heeds.
-[[nodiscard]] std::vector<heddle::Orders> named_orders(const CommandLine& command,
-                                                       const Settings& s);
+/// The schedules that were named. @throws usage_error for a name that the catalogue lacks, for an
+/// option that none of them heeds, and for prices that check_prices() rejects. @throws infeasible
+/// for a schedule that does not fit the memory of this machine.
+[[nodiscard]] std::vector<const heddle::schedule::NamedSchedule*> named_schedules(
+    const CommandLine& command, const Settings& s);
 /// @throws usage_error if a fused pair has a price, and none of `all` has such a pair, or if there
 /// are several times, and not one for each stage.
 void check_prices(const CommandLine& command, const Settings& s,

@@ -79,7 +79,7 @@ void add_show(CommandLine& program) {
   CommandLine& command = program.add_command(
       "show", "Draws a schedule of the list.", [settings](const CommandLine& line) {
         check_values(line, *settings);
-        const Orders orders = named_orders(line, *settings)[0];
+        const Orders orders = named_schedules(line, *settings)[0]->orders(settings->shape);
         std::string url;
         if (settings->open) url = explorer_url(line, *settings);
         draw({orders}, *settings);

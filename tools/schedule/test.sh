@@ -253,6 +253,25 @@ expect 0 "1 to 16" compare 1f1b --ranks 16 --microbatches 32 --csv table.csv
 holds table.csv ",16 15 14 13 12 11 10 9 8 7 6 5 4 3 2 1,"
 expect 1 "cannot write 'nowhere/table.csv'" compare gpipe --csv nowhere/table.csv
 
+# What does not fit is refused before it is made; with --periodic it need not fit. GPipe and 1F1B of M
+# microbatches on P ranks take (M + P - 1)(F + B).
+large=(--ranks 1000000 --microbatches 1000000)
+expect 1 "'1f1b' of 1000000 ranks and 1000000 microbatches is too large" show 1f1b "${large[@]}"
+expect 1 "this machine has" compare gpipe 1f1b "${large[@]}"
+expect 1 "use fewer ranks or microbatches, or compare --periodic" compare gpipe zb-v "${large[@]}"
+million=(--periodic --ranks 16 --microbatches 1000000)
+expect 0 "1f1b         3000045    0%      1 to 16           30000000" compare interleaved 1f1b "${million[@]}"
+expect 0 "interleaved  3000022.5" compare interleaved 1f1b "${million[@]}"
+expect 0 "300000000" compare 1f1b "${million[@]}" --activation 10
+expect 1 "'Chimera P=4 M=1000' has no period that can be skipped (stage 1 is on ranks 1 and 2)" \
+       compare chimera --periodic --microbatches 1000
+expect 2 "--periodic simulates stages that never wait to send" compare gpipe --periodic --depth 1
+for both in "" --periodic; do
+  # shellcheck disable=SC2086
+  "$program" compare gpipe 1f1b kfkb zb-v dualpipe-v --microbatches 64 --F 1.25 --latency 0.5 $both > "shown$both"
+done
+diff shown shown--periodic || { failures=$((failures + 1)); echo "FAILED: --periodic has other numbers"; }
+
 # The page of the explorer: written, and opened where there is a desktop, whose browser is a script here.
 export TMPDIR=$folder/pages
 mkdir pages desktop
