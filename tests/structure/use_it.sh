@@ -3,9 +3,9 @@
 # SPDX-FileCopyrightText: The Heddle contributors
 
 # use_it.sh ROOT BUILD CMAKE TARGET: does what the README's section "Use it" says, in an empty environment: the
-# commands of its block in the language of the shell, where `first` is the folder examples/consume_readme
-# and build/openmp is BUILD. If TARGET is not core_compiled, it stands in the place of core_compiled, as
-# the page allows, and heddle.hpp in the place of heddle_core.hpp if the target has all rooms.
+# commands of its block in the language of the shell, where build/openmp is BUILD. If TARGET is not
+# core_compiled, it stands in the place of core_compiled, as the guide allows, and heddle.hpp in the place
+# of heddle_core.hpp if the target has all rooms.
 set -euo pipefail
 root=$1
 build=$2
@@ -13,12 +13,12 @@ cmake=$3
 target=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/home" "$work/build"
-cp -r "$root/examples/consume_readme" "$work/first"
+mkdir -p "$work/home" "$work/build" "$work/examples"
+cp -r "$root/examples/consume_readme" "$work/examples"
 ln -s "$build" "$work/build/openmp"
-sed -i "s/core_compiled/$target/" "$work/first/CMakeLists.txt"
+sed -i "s/core_compiled/$target/" "$work/examples/consume_readme/CMakeLists.txt"
 if [[ $target == heddle || $target == compiled ]]; then
-  sed -i 's/heddle_core[.]hpp/heddle.hpp/' "$work/first/main.cpp"
+  sed -i 's/heddle_core[.]hpp/heddle.hpp/' "$work/examples/consume_readme/main.cpp"
 fi
 awk '/^## / { on = $0 == "## Use it" } on && /^```sh/ { open = 1; next } /^```/ { open = 0 } open' \
   "$root/README.md" > "$work/commands"
