@@ -75,10 +75,10 @@ class SearchWatch {
   std::uint64_t m_steps = 0, m_next = 0;  ///< spent, and when to look next
   std::uint64_t m_part = 0;               ///< steps at which the part ends
   Bytes m_bytes = 0, m_most_bytes = 0;
-  Seconds m_begin = 0, m_called = 0;  ///< of the search, and of the last call of the progress
-  Seconds m_deadline = std::numeric_limits<Seconds>::infinity();       ///< of the search
-  Seconds m_part_deadline = std::numeric_limits<Seconds>::infinity();  ///< of the part
-  bool m_timed = false;                                                ///< whether time matters
+  Seconds m_begin = 0, m_called = 0;  ///< the times of the begin and of the last progress
+  /// The ends of the search and of its part.
+  Seconds m_deadline = std::numeric_limits<Seconds>::infinity(), m_part_deadline = m_deadline;
+  bool m_timed = false;  ///< whether time matters
   bool m_ended = false, m_stopped = false, m_cut_off = false;
 };
 

@@ -28,7 +28,7 @@ namespace heddle::inline v0::plan::impl {
 
 /// The windows of the cuts between sites, and lower bounds, for one order of sites.
 struct SiteBounds {
-  double speed = 0;            ///< of all sites of the order
+  double speed = 0;            ///< the sum over the sites of the order
   double fastest = 0;          ///< the speed of the fastest one
   Seconds longest_cut = 0;     ///< the messages of the slowest cut take at least this time
   Seconds cuts = 0;            ///< the sum over all cuts
@@ -102,7 +102,7 @@ struct SiteGrain {
   std::size_t ranks = 1, layers = 1;
 };
 
-/// What a search of one order costs.
+/// The costs of a search of one order.
 struct SiteEffort {
   double steps = 0, bytes = 0;
 };
