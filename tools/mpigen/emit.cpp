@@ -125,7 +125,7 @@ void add_emit(CommandLine& program) {
   command.add_argument("NAME", &e->name,
                        "name of a schedule, see schedule list, or of a collective and its "
                        "algorithm, such as all_reduce:ring");
-  command.add_output("FILE", e->file, "a file for the program");
+  command.add_file("FILE", e->file, "a file for the program");
   command.add_option("namespace", &e->space, "namespace of the program");
   command.add_option("ranks", &e->shape.ranks, "ranks of the pipeline or the collective");
   command.add_option("microbatches", &e->shape.microbatches, "microbatches of a step");

@@ -53,9 +53,11 @@ struct LatencyStage {
 /// The price of a plan is pivot_latency() of its stages and transfers, by stage_prices(). A dynamic
 /// programme over layers and used ranks gives the least largest stage of what remains, as in the
 /// released planner. The released planner ranks the plans of this programme. Heddle bounds with it
-/// a search through all plans, which is exact unless it exceeds `most_candidates`. In this case the
-/// result is the best plan that was seen. All plans of one and two stages are seen, and min-max
-/// partitions of the layers for each division of the ranks over up to three stages.
+/// a search through all plans, which is exact unless it exceeds `most_candidates` or the budget. In
+/// this case the result is the best plan that was seen. Within the budget, all plans of one and two
+/// stages are seen, and min-max partitions of the layers for equal numbers of ranks, and for each
+/// division of the ranks over up to three stages. If the table of the dynamic programme becomes too
+/// large, the work of the layers over the free ranks takes its place as a bound.
 ///
 /// The formula supposes that transfers overlap with computation as stages of their own do. The
 /// schedule "dapple" (policy B) gives that; under "1f1b" a step with long transfers takes longer

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,6 +21,8 @@
 #include <heddle/core/units.hpp>
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/plan/found_plan.hpp>
+#include <heddle/plan/internal/plan_bytes.hpp>
+#include <heddle/plan/internal/search_watch.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/solver/tune.hpp>
 #include <heddle/schedule/plan.hpp>
@@ -109,24 +112,37 @@ HEDDLE_INLINE FoundPlan Frontier3D::search(const PlanProblem& problem) const {
       points <= exhaustive ? points : std::max({tried, exhaustive / 4, std::size_t{1}});
   FoundPlan found{.planner = std::string(name)};
   std::optional<MemoryShortage> smallest;  // of the plans that do not fit
+  impl::SearchWatch watch(problem, name);
+  impl::PlanBytes bytes(problem);
+  const auto ranks = static_cast<std::uint64_t>(problem.machine().ranks());
+  Seconds best = std::numeric_limits<Seconds>::infinity();
   const Tuned tuned = tune(axes,
                            [&](const TunePoint& at) -> std::optional<double> {
                              const std::optional<Plan> plan = plans.plan(at);
-                             if (!plan) return {};
-                             ++found.candidates;
-                             const auto shortage = memory_shortage(*plan, problem);
-                             if (!shortage) return formula(*plan, problem);
+                             if (!plan || watch.spend(1000 * plan->stages.size() + 50 * ranks))
+                               return {};
+                             watch.note(++found.candidates, best);
+                             const auto shortage = bytes.shortage(*plan);
+                             if (!shortage) {
+                               const Seconds time = formula(*plan, problem);
+                               best = std::min(best, time);
+                               return time;
+                             }
                              if (!smallest || shortage->needed < smallest->needed)
                                smallest = shortage;
                              return {};
                            },
                            {.evaluations = evaluations, .seed = seed});
+  found.end = watch.result();
   if (tuned.best) {
     found.plan = plans.plan(tuned.best->point);
     found.formula = *tuned.best->cost;
   } else if (smallest) {
+    found.shortage = smallest;
     found.infeasible = text("rank ", smallest->rank, " needs ", smallest->needed, " bytes and has ",
                             smallest->capacity, " in the smallest plan");
+  } else if (found.end == SearchEnd::cut_off) {
+    found.infeasible = "cut off before it found a plan";
   } else {
     found.infeasible =
         text("no degrees divide ", problem.machine().ranks(), " ranks, ", problem.layers(),

@@ -30,6 +30,11 @@ namespace heddle::inline v0::plan {
 ///
 /// Partial plans whose lower bound is not below the best plan are dropped. The bound has the work
 /// of the remaining layers over all speeds, and the narrowest cut between sites.
+///
+/// If this is too much for the budget, the search is coarse. Each order of sites gets an equal part
+/// of the budget for each number of microbatches. Stages then consist of blocks of 2, 4, ... ranks,
+/// with at least 8 blocks in a site, and if need be of blocks of layers. Of the partial plans that
+/// begin with the same stage, the 8 fastest are kept.
 struct HGTrainer {
   static constexpr std::string_view name = "HGTrainer";  ///< the name that users write
 

@@ -37,7 +37,8 @@ namespace heddle::inline v0::plan {
 ///
 /// A dynamic programme finds the least time on each level, which is exact. If the plan has too few
 /// microbatches or too little memory, a search through all plans, bounded by the same tables, finds
-/// the best that has enough. It is exact unless it exceeds `most_candidates`.
+/// the best that has enough. It is exact unless it exceeds `most_candidates` or the budget. If the
+/// budget ends before the tables are complete, there is no plan.
 struct PipeDream {
   static constexpr std::string_view name = "PipeDream";  ///< for users
 

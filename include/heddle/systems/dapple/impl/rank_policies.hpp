@@ -13,6 +13,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/internal/search_watch.hpp>
 #include <heddle/plan/internal/stage_table.hpp>
 
 namespace heddle::inline v0::plan::impl {
@@ -28,8 +29,9 @@ class RankPolicies {
   };
   static constexpr std::size_t none = 0;  ///< the set of used ranks that is empty
 
-  /// Keeps references to the machine and to the table, which it asks for replicas.
-  RankPolicies(const Machine& machine, StageTable& table);
+  /// Keeps references to the machine, to the table, which it asks for replicas, and to the watch,
+  /// which counts what it spends.
+  RankPolicies(const Machine& machine, StageTable& table, SearchWatch& watch);
 
   /// Returns the number of ranks that are free.
   [[nodiscard]] int free(std::size_t used) const {
@@ -58,6 +60,7 @@ class RankPolicies {
 
   const Machine* m_machine;
   StageTable* m_table;
+  SearchWatch* m_watch;
   std::vector<std::vector<Rank>> m_nodes;  ///< the ranks of each node, in order
   std::map<std::vector<int>, std::size_t> m_used_ids;
   std::vector<std::vector<int>> m_used;  ///< by number: the used ranks of each node
