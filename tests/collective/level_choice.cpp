@@ -55,7 +55,7 @@ hd::Machine pairs(int ranks, bool in_turns = false) {
 hd::CollectiveChoice best_nested(Collective collective, const hd::Machine& machine) {
   const hd::schedule::CollectiveOptions options{
       .ranks = machine.ranks(), .bytes = 1 << 16, .type = hd::Scalar::i64};
-  for (const auto& [choice, time] : hd::predict(collective, options, machine))
+  for (const auto& [choice, time] : hd::plan::predict(collective, options, machine))
     if (!choice.levels.empty()) return choice;
   return {};
 }

@@ -366,7 +366,7 @@ TEST_CASE("choices of collectives reject algorithms, collectives and pieces that
       {"algorithm", choice({.algorithm = no_algorithm}), {"no algorithm 99"}},
       {"collective", choice({}, no_collective), {"no collective 99"}},
       {"piece", choice({.piece = 1}, Collective::all_reduce, Bytes{1} << 40), {"pieces of 1"}},
-      {"predicted", [=] { (void)predict(no_collective, options, two_ranks()); }, {"unknown"}},
+      {"predicted", [=] { (void)plan::predict(no_collective, options, two_ranks()); }, {"unknown"}},
       {"set", [=] { CostTable(table).set(no_collective, 4, {}, 1); }, {"unknown"}},
       {"set algorithm",
        [=] { CostTable(table).set(Collective::all_reduce, 4, {.algorithm = no_algorithm}, 1); },

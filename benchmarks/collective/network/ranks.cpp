@@ -128,7 +128,7 @@ class Rank {
       for (int b = 0; b < m_comm.size(); ++b) slowest = std::min(slowest, bandwidth(a, b));
     constexpr hd::Bytes bytes = 512 << 10;
     const hd::CollectiveChoice choice =
-        hd::choose(Collective::all_reduce, options_of(bytes), machine);
+        hd::plan::choose(Collective::all_reduce, options_of(bytes), machine);
     const hd::Schedule wide = made(choice, bytes, machine);
     const hd::Schedule narrow = hd::schedule::in_time_order(
         hd::simulate(hd::cast_at_cut(wide, {.type = hd::Scalar::i8, .block = 64},
@@ -163,7 +163,7 @@ class Rank {
     for (const double share : {0.2, 15.0}) {
       const auto bytes = static_cast<hd::Bytes>(share * crossover / 4) * 4;
       resize(bytes);
-      const auto all = hd::predict(Collective::all_reduce, options_of(bytes), machine);
+      const auto all = hd::plan::predict(Collective::all_reduce, options_of(bytes), machine);
       const auto whole = [&](Algorithm algorithm) {
         return *std::ranges::find_if(all, [&](const hd::CollectivePrediction& each) {
           return each.choice.algorithm == algorithm && each.choice.piece == 0;
@@ -182,7 +182,7 @@ class Rank {
         const bool star_is_faster = star_took < ring_took;
         const hd::CollectiveChoice faster = star_is_faster ? star.choice : ring.choice;
         const hd::CollectiveChoice chosen =
-            hd::choose(Collective::all_reduce, options_of(bytes), machine);
+            hd::plan::choose(Collective::all_reduce, options_of(bytes), machine);
         alternate(ours(faster), ours(chosen), faster_times, chosen_times, 0, how);
         if (!prints()) continue;
         const bool together = how == Begin::together;

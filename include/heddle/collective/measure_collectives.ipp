@@ -111,7 +111,7 @@ HEDDLE_FULL_INLINE CostTable measure_collectives(const Communicator& comm,
           .ranks = comm.size(), .bytes = bytes, .type = Scalar::f32};
       std::vector<CollectiveChoice> choices{{.library = true}};
       if (comm.size() > 1) {
-        const auto all = predict(collective, size, table->machine(), domains);
+        const auto all = plan::predict(collective, size, table->machine(), domains);
         if (all.front().time > options.budget && bytes != sizes.front()) continue;
         const auto best = shortlist(all, options.candidates);
         choices.insert(choices.end(), best.begin(), best.end());
@@ -121,7 +121,7 @@ HEDDLE_FULL_INLINE CostTable measure_collectives(const Communicator& comm,
       for (const CollectiveChoice& choice : choices) calls.push_back(timed(choice));
       const std::vector<Seconds> times = time_in_turns(calls, options.budget, own);
       for (std::size_t c = 0; c < choices.size(); ++c)
-        for (const CollectiveChoice& same : same_at(collective, choices[c], size))
+        for (const CollectiveChoice& same : plan::same_at(collective, choices[c], size))
           table->set(collective, bytes, same, times[c]);
     }
   }
