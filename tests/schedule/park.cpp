@@ -122,6 +122,36 @@ TEST_CASE("a limited rank keeps no more than its limit, and more memory costs no
   }
 }
 
+TEST_CASE(
+    "1F1B with 3 activations on every rank takes no longer while a transfer hides behind a B") {
+  struct Prices {
+    using Time = Rational;
+    Rational transfer_time;
+    [[nodiscard]] Rational time(const Schedule& schedule, ActionId id) const {
+      const Kind kind = schedule[id].kind;
+      return kind == Kind::forward ? 1 : kind == Kind::backward ? 2 : 0;
+    }
+    [[nodiscard]] Transfer<Rational> transfer(const Schedule& schedule, ActionId id) const {
+      return {touches(schedule, id, role::parked) ? transfer_time : Rational(0), 0};
+    }
+  };
+  for (int p = 4; p <= 10; ++p) {
+    const Schedule plain = schedule::one_f_one_b({.stages = p, .microbatches = 4 * p});
+    const auto step = [&](const std::vector<Parking>& parking, Rational transfer_time) {
+      return simulate(park(plain, parking), Prices{transfer_time}).makespan();
+    };
+    const Rational before = (4 * p + p - 1) * 3;
+    for (const Rational time : {Rational(1, 2), Rational(1), Rational(2)}) {
+      CHECK(step(offload(p, 3), time) == before);
+      CHECK(step(bpipe_parking(p), time) == before);
+    }
+    CHECK(step(offload(p, 2), 1) == before);
+    // A transfer in each direction for every microbatch then keeps the lanes busy all the time.
+    CHECK(before < step(offload(p, 3), 3));
+    CHECK(before < step(bpipe_parking(p), 3));
+  }
+}
+
 TEST_CASE("parked values are those that are needed last") {
   const Schedule parked = park(schedule::gpipe({.stages = 1, .microbatches = 4}), offload(1, 2));
   std::string list;
