@@ -112,6 +112,6 @@ namespace impl {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_PLAN_CHOICE
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/collective_choice.ipp>
 #endif
