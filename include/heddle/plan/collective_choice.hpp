@@ -115,6 +115,6 @@ namespace plan {
 }  // namespace plan
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_PLAN_CHOICE
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/collective_choice.ipp>
 #endif

@@ -118,6 +118,6 @@ class CostTable {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_PLAN_CHOICE
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/cost_table.ipp>
 #endif

@@ -101,6 +101,6 @@ class ScheduleChoice {
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_PLAN_CHOICE
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/schedule_choice.ipp>
 #endif

@@ -104,6 +104,6 @@ struct SequenceCandidate {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN_CHOICE
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/sequence_choice.ipp>
 #endif

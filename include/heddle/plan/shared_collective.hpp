@@ -66,6 +66,6 @@ inline constexpr Bytes shared_outbox = Bytes{2} << 20;
 
 }  // namespace heddle::inline v0
 
-#if HEDDLE_DEFINES_PLAN_CHOICE
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/shared_collective.ipp>
 #endif

@@ -71,6 +71,6 @@ struct UspCost {
 
 }  // namespace heddle::inline v0::plan
 
-#if HEDDLE_DEFINES_PLAN_CHOICE
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/usp_degrees.ipp>
 #endif

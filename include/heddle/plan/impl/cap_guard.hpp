@@ -81,6 +81,6 @@ class CapGuard {
 
 }  // namespace heddle::inline v0::plan::impl
 
-#if HEDDLE_DEFINES_PLAN_SOLVER
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/impl/cap_guard.ipp>
 #endif

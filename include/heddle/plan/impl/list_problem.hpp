@@ -136,6 +136,6 @@ struct ListProblem {
 
 }  // namespace heddle::inline v0::plan::impl
 
-#if HEDDLE_DEFINES_PLAN_SOLVER
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/impl/list_problem.ipp>
 #endif

@@ -167,6 +167,6 @@ class ListRun {
 
 }  // namespace heddle::inline v0::plan::impl
 
-#if HEDDLE_DEFINES_PLAN_SOLVER
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/impl/list_run.ipp>
 #endif

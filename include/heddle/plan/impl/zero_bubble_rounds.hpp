@@ -55,6 +55,6 @@ void try_rounds(const Orders& orders, const schedule::FillOptions& options,
 
 }  // namespace heddle::inline v0::plan::impl
 
-#if HEDDLE_DEFINES_PLAN_SOLVER
+#if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/impl/zero_bubble_rounds.ipp>
 #endif
