@@ -412,8 +412,10 @@ TEST_CASE("profiles, problems, planners and costs of plans reject numbers that d
   heavy.layers[0].saved = heavy.layers[1].saved = large;
   Profile heavier = profile;
   heavier.layers[0].delta = large;
-  const auto latency = [](LatencyStage stage) {
-    return [=] { (void)pivot_latency(std::vector<LatencyStage>{{1, 1, 1}, stage}, 2); };
+  const auto latency = [](systems::LatencyStage stage) {
+    return [=] {
+      (void)systems::pivot_latency(std::vector<systems::LatencyStage>{{1, 1, 1}, stage}, 2);
+    };
   };
   const auto ring = [&](Rank last, double bytes) {
     return [=, &machine] {
@@ -430,13 +432,13 @@ TEST_CASE("profiles, problems, planners and costs of plans reject numbers that d
       {"attention",
        options({.batch = 2, .attention = static_cast<SequenceMethod>(99)}),
        {"attention = 99"}},
-      {"share", search(Frontier3D{.share = nan}), {"share = nan"}},
-      {"window", search(HGTrainer{.window = -4}), {"window = -4"}},
-      {"alpha", search(Holmes{.alpha = nan}), {"alpha = nan"}},
-      {"buckets", search(Holmes{.buckets = 0}), {"buckets = 0"}},
-      {"variance", search(Metis{.variance = nan}), {"variance = nan"}},
-      {"refined", search(Metis{.refined = -1}), {"refined = -1"}},
-      {"groups", [] { (void)device_group_lists(4, 2, 3, nan); }, {"variance = nan"}},
+      {"share", search(systems::Frontier3D{.share = nan}), {"share = nan"}},
+      {"window", search(systems::HGTrainer{.window = -4}), {"window = -4"}},
+      {"alpha", search(systems::Holmes{.alpha = nan}), {"alpha = nan"}},
+      {"buckets", search(systems::Holmes{.buckets = 0}), {"buckets = 0"}},
+      {"variance", search(systems::Metis{.variance = nan}), {"variance = nan"}},
+      {"refined", search(systems::Metis{.refined = -1}), {"refined = -1"}},
+      {"groups", [] { (void)systems::device_group_lists(4, 2, 3, nan); }, {"variance = nan"}},
       {"forward", latency({nan, 1, 1}), {"stages[1]", "forward = nan"}},
       {"tail", latency({1, 1, -5}), {"stages[1]", "tail = -5"}},
       {"ring's rank", ring(Rank{9}, 4), {"ranks[1]", "rank 9 of 2"}},

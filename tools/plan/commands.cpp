@@ -39,7 +39,7 @@ namespace {
 struct Settings {
   std::string profile = {}, machine = {}, plan = {}, output = {};
   std::vector<std::string> plans = {};
-  std::string text = {}, model = {}, device = plan::GraphProfileOptions{}.device;
+  std::string text = {}, model = {}, device = systems::GraphProfileOptions{}.device;
   std::uint64_t samples = 1;
   double state = plan::PlanOptions{}.state_per_parameter;
   int columns = 100;
@@ -188,7 +188,7 @@ void import_profile(const CommandLine& command, const Settings& s) {
   if (s.samples < 1)
     throw command.error("--samples is 0", "say the samples of the microbatch that was measured");
   if (s.device.empty()) throw command.error("--device is empty", "name the kind of device");
-  const Profile profile = plan::read_graph_profile(
+  const Profile profile = systems::read_graph_profile(
       read_file(s.text), {.name = s.text,
                           .model = s.model.empty() ? s.text : s.model,
                           .device = s.device,

@@ -15,7 +15,7 @@
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/schedule/plan.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// A stage of pivot_latency(). A transfer between two stages is a stage of its own.
 struct LatencyStage {
@@ -70,15 +70,15 @@ struct Dapple {
 
   /// Returns the plan of the least formula() that fits in memory. @throws nothing if there is none:
   /// the result then says why.
-  [[nodiscard]] FoundPlan search(const PlanProblem& problem) const;
+  [[nodiscard]] plan::FoundPlan search(const plan::PlanProblem& problem) const;
   /// Returns the price of a plan. The update of the weights is added to the sum of gradients.
   /// @throws contract_error for an invalid plan.
-  [[nodiscard]] Seconds formula(const Plan& plan, const PlanProblem& problem) const;
+  [[nodiscard]] Seconds formula(const Plan& plan, const plan::PlanProblem& problem) const;
 };
 
-static_assert(Planner<Dapple>);
+static_assert(plan::Planner<Dapple>);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/dapple/dapple.ipp>

@@ -33,15 +33,15 @@
 #include <heddle/systems/dapple/impl/pivot.hpp>
 #include <heddle/systems/dapple/impl/rank_policies.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
 /// DAPPLE's search for one number of microbatches.
 class DappleSearch {
  public:
-  DappleSearch(const PlanProblem& problem, int microbatches, std::size_t most_candidates,
-               PlanTracker& best)
+  DappleSearch(const plan::PlanProblem& problem, int microbatches, std::size_t most_candidates,
+               plan::impl::PlanTracker& best)
       : m_problem(&problem),
         m_microbatches(microbatches),
         m_table(problem, problem.options().batch / microbatches),
@@ -98,7 +98,8 @@ class DappleSearch {
         const RankPolicies::Step step = m_policies.steps(used, need)[s];
         if (full()) return narrow_bound(first, used);
         for (int last = first + 1; last <= m_problem->layers(); ++last) {
-          const StageTime time = m_table.time({first, last}, m_policies.replicas(step.replicas));
+          const plan::impl::StageTime time =
+              m_table.time({first, last}, m_policies.replicas(step.replicas));
           const Seconds own = time.forward + time.backward;
           if (own >= least) break;
           const Seconds rest = m_rest[static_cast<std::size_t>(last)];
@@ -111,7 +112,7 @@ class DappleSearch {
   }
   /// Counts a row of the programme. Returns true if it has no room or time for more.
   [[nodiscard]] bool full() {
-    SearchWatch& watch = m_best->watch();
+    plan::impl::SearchWatch& watch = m_best->watch();
     const std::uint64_t steps = 4 + static_cast<std::uint64_t>(m_problem->layers()) / 4;
     m_bound_steps += static_cast<double>(steps);
     if (watch.spend(steps) || m_bound_steps > m_most_bound_steps ||
@@ -135,7 +136,7 @@ class DappleSearch {
     Plan plan{
         .stages = {}, .microbatches = m_microbatches, .schedule = m_problem->options().schedule};
     for (const Chosen& stage : m_stages)
-      plan.stages.push_back(StageTable::stage(stage.layers, m_policies.replicas(stage.replicas)));
+      plan.stages.push_back(plan::impl::StageTable::stage(stage.layers, m_policies.replicas(stage.replicas)));
     m_best->consider(std::move(plan), price);
   }
 
@@ -145,7 +146,7 @@ class DappleSearch {
       const EdgePrice edge = edge_behind(m_stages.back(), replicas);
       m_latency.push_back({edge.forward, edge.backward, 0});
     }
-    const StageTime time = m_table.time(layers, m_policies.replicas(replicas));
+    const plan::impl::StageTime time = m_table.time(layers, m_policies.replicas(replicas));
     m_stages.push_back({layers, replicas});
     m_latency.push_back(
         {time.forward, time.backward, m_table.tail(layers, m_policies.replicas(replicas))});
@@ -158,7 +159,8 @@ class DappleSearch {
   EdgePrice edge_behind(const Chosen& stage, std::size_t next) {
     const auto [at, is_new] = m_edge_prices.try_emplace({stage.layers.last, stage.replicas, next});
     if (is_new) {
-      const Replicas &from = m_policies.replicas(stage.replicas), &to = m_policies.replicas(next);
+      const plan::impl::Replicas &from = m_policies.replicas(stage.replicas),
+                           &to = m_policies.replicas(next);
       m_best->watch().spend(500 + 20 * (from.ranks.size() + to.ranks.size()));
       m_best->watch().hold(100);
       at->second = m_edges.price(stage.layers.last, from, to);
@@ -176,7 +178,8 @@ class DappleSearch {
     const double each = 20.0 * m_problem->layers() + 10.0 * ranks;
     if (!m_best->watch().enough(0.5 * ranks * ranks * each)) equal(none, 1, most);
     for (int parts = 1; parts <= std::min(3, most); ++parts)
-      for_each_composition(ranks, parts, [&](std::span<const int> needs) { cut(none, needs); });
+      plan::for_each_composition(ranks, parts,
+                                 [&](std::span<const int> needs) { cut(none, needs); });
     equal(none, 4, most);
     pairs(none);
   }
@@ -193,7 +196,7 @@ class DappleSearch {
   }
   /// Returns true if the seeds have spent their share.
   [[nodiscard]] bool seeded() {
-    SearchWatch& watch = m_best->watch();
+    plan::impl::SearchWatch& watch = m_best->watch();
     if (!watch.ended() && watch.left() > m_seeds_end) return false;
     watch.cut_off();
     return true;
@@ -213,8 +216,8 @@ class DappleSearch {
     }
     const int parts = static_cast<int>(chain.size());
     const auto best =
-        min_max_partition(m_problem->layers(), parts, [&](int part, int first, int last) {
-          const StageTime own = m_table.time(
+        plan::min_max_partition(m_problem->layers(), parts, [&](int part, int first, int last) {
+          const plan::impl::StageTime own = m_table.time(
               {first, last}, m_policies.replicas(chain[static_cast<std::size_t>(part)]));
           return own.forward + own.backward;
         });
@@ -295,7 +298,8 @@ class DappleSearch {
         for (int last = first + 1; last <= m_problem->layers(); ++last) {
           if (m_best->candidates() >= m_limit) m_best->watch().cut_off();
           if (m_best->candidates() >= m_limit || m_best->watch().spend(20)) return;
-          const StageTime time = m_table.time({first, last}, m_policies.replicas(step.replicas));
+          const plan::impl::StageTime time =
+              m_table.time({first, last}, m_policies.replicas(step.replicas));
           if (!m_any && (m_microbatches - 1) * (time.forward + time.backward) >= m_best->price())
             break;  // and a longer stage is slower
           push({first, last}, step.replicas);
@@ -312,15 +316,15 @@ class DappleSearch {
       }
   }
 
-  const PlanProblem* m_problem;
+  const plan::PlanProblem* m_problem;
   int m_microbatches;
-  StageTable m_table;
+  plan::impl::StageTable m_table;
   RankPolicies m_policies;
   EdgePrices m_edges;
   std::size_t m_most;
   std::size_t m_limit;        // candidates at which the search stops
   double m_most_bound_steps;  // of the dynamic programme, at most
-  PlanTracker* m_best;
+  plan::impl::PlanTracker* m_best;
   bool m_any = false;      // whether plans are tried that are too slow or do not fit
   double m_seeds_end = 0;  // what is left of the budget when the seeds end
 
@@ -337,28 +341,28 @@ class DappleSearch {
 }  // namespace impl
 
 HEDDLE_INLINE std::size_t pivot_stage(std::span<const LatencyStage> stages, int microbatches) {
-  impl::check_latency("heddle::plan::pivot_stage", stages, microbatches);
+  impl::check_latency("heddle::systems::pivot_stage", stages, microbatches);
   return impl::pivot_of(stages, microbatches);
 }
 
 HEDDLE_INLINE Seconds pivot_latency(std::span<const LatencyStage> stages, int microbatches) {
-  impl::check_latency("heddle::plan::pivot_latency", stages, microbatches);
+  impl::check_latency("heddle::systems::pivot_latency", stages, microbatches);
   return impl::latency_of(stages, microbatches);
 }
 
-HEDDLE_INLINE Seconds Dapple::formula(const Plan& plan, const PlanProblem& problem) const {
-  const std::vector<StagePrice> prices = stage_prices(plan, problem);
+HEDDLE_INLINE Seconds Dapple::formula(const Plan& plan, const plan::PlanProblem& problem) const {
+  const std::vector<plan::StagePrice> prices = plan::stage_prices(plan, problem);
   std::vector<LatencyStage> stages;
   for (std::size_t s = 0; s < prices.size(); ++s) {
-    const StagePrice& price = prices[s];
+    const plan::StagePrice& price = prices[s];
     stages.push_back({price.forward, price.backward, price.gradient_sum + price.update});
     if (s + 1 < prices.size()) stages.push_back({price.send_forward, price.send_backward, 0});
   }
   return pivot_latency(stages, plan.microbatches);
 }
 
-HEDDLE_INLINE FoundPlan Dapple::search(const PlanProblem& problem) const {
-  impl::PlanTracker best(problem, name);
+HEDDLE_INLINE plan::FoundPlan Dapple::search(const plan::PlanProblem& problem) const {
+  plan::impl::PlanTracker best(problem, name);
   const std::vector<int>& degrees = problem.options().tensor_degrees;
   if (std::ranges::find(degrees, 1) == degrees.end())
     return {.planner = std::string(name),
@@ -375,4 +379,4 @@ HEDDLE_INLINE FoundPlan Dapple::search(const PlanProblem& problem) const {
   return best.result([&](const Plan& plan) { return formula(plan, problem); });
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

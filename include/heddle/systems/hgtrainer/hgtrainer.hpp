@@ -13,7 +13,7 @@
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/schedule/plan.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// A planner after HGTrainer (Zong et al., Big Data Mining and Analytics, 2025). Only its abstract
 /// was available, so the formulation is ours: a hierarchical search with casts at cuts.
@@ -41,17 +41,17 @@ struct HGTrainer {
   int window = 4;  ///< layers between a cut and its proportional place, at most
 
   /// Returns the best plan by formula(). @throws contract_error if `window` is negative.
-  [[nodiscard]] FoundPlan search(const PlanProblem& problem) const;
+  [[nodiscard]] plan::FoundPlan search(const plan::PlanProblem& problem) const;
 
   /// Returns the time of a step: (M - 1) * max(t, x) + sum t + sum of both x + max gradient sum,
   /// with t the forward and backward of a stage and x the messages of a microbatch at a cut. The
   /// two directions of a cut are used at the same time, so the longer one counts in the maximum.
   /// The update is not counted.
-  [[nodiscard]] Seconds formula(const Plan& plan, const PlanProblem& problem) const;
+  [[nodiscard]] Seconds formula(const Plan& plan, const plan::PlanProblem& problem) const;
 };
-static_assert(Planner<HGTrainer>);
+static_assert(plan::Planner<HGTrainer>);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/hgtrainer/hgtrainer.ipp>

@@ -24,18 +24,18 @@
 #include <heddle/systems/hgtrainer/impl/site_orders.hpp>
 #include <heddle/systems/hgtrainer/impl/site_stages.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
-HEDDLE_INLINE FoundPlan HGTrainer::search(const PlanProblem& problem) const {
+HEDDLE_INLINE plan::FoundPlan HGTrainer::search(const plan::PlanProblem& problem) const {
   expects(window >= 0, [&] {
-    return ErrorInfo{"heddle::plan::HGTrainer", "a window has at least 0 layers",
+    return ErrorInfo{"heddle::systems::HGTrainer", "a window has at least 0 layers",
                      text("window = ", window)};
   });
-  FoundPlan found;
+  plan::FoundPlan found;
   found.planner = name;
-  impl::LayerTable table(problem);
+  plan::impl::LayerTable table(problem);
   const impl::SiteOrders sites(table);
-  impl::SearchWatch watch(problem, name);
+  plan::impl::SearchWatch watch(problem, name);
   const std::vector<int>& counts = problem.options().microbatches;
   const std::size_t orders = sites.orders().size();
   bool least_memory = false;
@@ -89,9 +89,9 @@ HEDDLE_INLINE FoundPlan HGTrainer::search(const PlanProblem& problem) const {
   watch.begin_part(1);
   for (std::size_t i = 0; i < counts.size(); ++i) search_all(i, !whole);
   found.end = watch.result();
-  impl::LeastShortage shortage;
+  plan::impl::LeastShortage shortage;
   if (found.plan)
-    static_cast<void>(shortage.note(plan_memory(*found.plan, problem), problem.machine()));
+    static_cast<void>(shortage.note(plan::plan_memory(*found.plan, problem), problem.machine()));
   found.plan.reset();
   found.shortage = shortage.worst();
   found.infeasible =
@@ -103,9 +103,9 @@ HEDDLE_INLINE FoundPlan HGTrainer::search(const PlanProblem& problem) const {
   return found;
 }
 
-HEDDLE_INLINE Seconds HGTrainer::formula(const Plan& plan, const PlanProblem& problem) const {
+HEDDLE_INLINE Seconds HGTrainer::formula(const Plan& plan, const plan::PlanProblem& problem) const {
   Seconds slowest = 0, sum = 0, gradient_sum = 0;
-  for (const StagePrice& price : stage_prices(plan, problem)) {
+  for (const plan::StagePrice& price : plan::stage_prices(plan, problem)) {
     const Seconds time = price.forward + price.backward;
     slowest = std::max({slowest, time, price.send_forward, price.send_backward});
     sum += time + (price.send_forward + price.send_backward);
@@ -114,4 +114,4 @@ HEDDLE_INLINE Seconds HGTrainer::formula(const Plan& plan, const PlanProblem& pr
   return (plan.microbatches - 1) * slowest + sum + gradient_sum;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

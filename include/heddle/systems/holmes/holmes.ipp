@@ -32,7 +32,7 @@
 #include <heddle/schedule/plan.hpp>
 #include <heddle/systems/holmes/holmes.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -130,18 +130,18 @@ HEDDLE_INLINE std::vector<std::vector<Rank>> network_clusters(const Machine& mac
   return clusters;
 }
 
-HEDDLE_INLINE FoundPlan Holmes::search(const PlanProblem& problem) const {
+HEDDLE_INLINE plan::FoundPlan Holmes::search(const plan::PlanProblem& problem) const {
   expects(alpha > 0 && std::isfinite(alpha) && buckets >= 1, [&] {
-    return ErrorInfo{"heddle::plan::Holmes", "an option is out of range",
+    return ErrorInfo{"heddle::systems::Holmes", "an option is out of range",
                      text("alpha = ", alpha, ", buckets = ", buckets),
                      "use a finite alpha above 0 and at least one bucket"};
   });
   const Machine& machine = problem.machine();
   const std::vector<std::vector<Rank>> clusters = network_clusters(machine);
-  FoundPlan found{.planner = std::string(name)};
-  std::optional<MemoryShortage> smallest;
-  impl::SearchWatch watch(problem, name);
-  impl::PlanBytes bytes(problem);
+  plan::FoundPlan found{.planner = std::string(name)};
+  std::optional<plan::MemoryShortage> smallest;
+  plan::impl::SearchWatch watch(problem, name);
+  plan::impl::PlanBytes bytes(problem);
   const auto all_ranks = static_cast<std::uint64_t>(machine.ranks());
   // By first rank, number of ranks, tensor degree and microbatches, which give the samples.
   std::map<std::tuple<std::size_t, std::size_t, int, int>, double> known_speeds;
@@ -156,8 +156,8 @@ HEDDLE_INLINE FoundPlan Holmes::search(const PlanProblem& problem) const {
           {+stage.ranks.front(), stage.ranks.size(), stage.tensor, plan.microbatches});
       if (is_new) {
         watch.spend(30 * static_cast<std::uint64_t>(problem.layers()));
-        const StagePrice alone =
-            stage_prices(
+        const plan::StagePrice alone =
+            plan::stage_prices(
                 {.stages = {stage}, .microbatches = plan.microbatches, .schedule = plan.schedule},
                 problem)
                 .front();
@@ -237,7 +237,7 @@ HEDDLE_INLINE FoundPlan Holmes::search(const PlanProblem& problem) const {
   if (smallest)
     found.infeasible = text("rank ", smallest->rank, " needs ", smallest->needed, " bytes and has ",
                             smallest->capacity, " in the smallest plan");
-  else if (found.end == SearchEnd::cut_off)
+  else if (found.end == plan::SearchEnd::cut_off)
     found.infeasible = "cut off before it found a plan";
   else
     found.infeasible =
@@ -247,22 +247,22 @@ HEDDLE_INLINE FoundPlan Holmes::search(const PlanProblem& problem) const {
   return found;
 }
 
-HEDDLE_INLINE Seconds Holmes::formula(const Plan& plan, const PlanProblem& problem) const {
+HEDDLE_INLINE Seconds Holmes::formula(const Plan& plan, const plan::PlanProblem& problem) const {
   Seconds longest = 0;
   Seconds all = 0;
   Seconds drain = 0;   // from the last backward of a stage to that of stage 0
   Seconds behind = 0;  // what follows the last backward of stage 0
-  const std::vector<StagePrice> prices = stage_prices(plan, problem);
+  const std::vector<plan::StagePrice> prices = plan::stage_prices(plan, problem);
   for (std::size_t s = 0; s < prices.size(); ++s) {
-    const StagePrice& price = prices[s];
+    const plan::StagePrice& price = prices[s];
     const Seconds work = price.forward + price.backward;
     const Seconds message = std::max(price.send_forward, price.send_backward);
     longest = std::max(longest, work + message);
     all += work + message;
-    behind = std::max(behind, behind_backward(plan, plan.stages[s], problem) - drain);
+    behind = std::max(behind, plan::behind_backward(plan, plan.stages[s], problem) - drain);
     drain += price.backward + price.send_backward;
   }
   return (plan.microbatches - 1) * longest + all + behind;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

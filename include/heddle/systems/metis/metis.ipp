@@ -37,14 +37,14 @@
 #include <heddle/systems/metis/impl/layer_balance.hpp>
 #include <heddle/systems/metis/metis.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
 /// One Metis::search().
 class MetisSearch {
  public:
-  MetisSearch(const Metis& metis, const PlanProblem& problem)
+  MetisSearch(const Metis& metis, const plan::PlanProblem& problem)
       : m_metis(metis),
         m_problem(problem),
         m_watch(problem, Metis::name),
@@ -53,7 +53,7 @@ class MetisSearch {
     m_found.planner = Metis::name;
   }
 
-  [[nodiscard]] FoundPlan run() {
+  [[nodiscard]] plan::FoundPlan run() {
     const auto orders = rank_orders();
     // The whole search may take half of the budget, if it is likely to end within it.
     m_watch.begin_part(2);
@@ -121,7 +121,7 @@ class MetisSearch {
 
   /// Returns the ranks by every order of kinds; by speed alone if there are very many kinds.
   [[nodiscard]] std::vector<std::vector<Rank>> rank_orders() {
-    const auto kinds = device_kinds(m_problem.machine());
+    const auto kinds = plan::impl::device_kinds(m_problem.machine());
     std::vector<std::size_t> order(kinds.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::vector<std::vector<Rank>> all;
@@ -166,16 +166,17 @@ class MetisSearch {
           first += groups.back().size();
         }
         for (const int microbatches : m_problem.options().microbatches)
-          if (const KeptByStage* kept = kept_of(stages, microbatches); !m_watch.ended() && kept)
+          if (const plan::impl::KeptByStage* kept = kept_of(stages, microbatches);
+              !m_watch.ended() && kept)
             try_degrees(groups, microbatches, *kept);
       }
     }
   }
 
-  [[nodiscard]] const KeptByStage* kept_of(int stages, int microbatches) {
+  [[nodiscard]] const plan::impl::KeptByStage* kept_of(int stages, int microbatches) {
     const auto [place, inserted] = m_kept.try_emplace({stages, microbatches});
     if (inserted) {
-      place->second = kept_by_stage(m_problem.options().schedule, stages, microbatches);
+      place->second = plan::impl::kept_by_stage(m_problem.options().schedule, stages, microbatches);
       m_watch.spend(4 * static_cast<std::uint64_t>(stages) *
                     static_cast<std::uint64_t>(microbatches));
     }
@@ -184,17 +185,17 @@ class MetisSearch {
 
   /// From data parallelism to tensor parallelism, one stage after another.
   void try_degrees(const std::vector<std::span<const Rank>>& groups, int microbatches,
-                   const KeptByStage& kept) {
+                   const plan::impl::KeptByStage& kept) {
     const std::int64_t samples = m_problem.options().batch / microbatches;
     std::vector<int> degrees(groups.size(), 1);
     for (std::size_t s = 0; s < groups.size(); ++s)
       if (!allowed(groups[s], 1) && !raise(groups[s], degrees[s])) return;
     const auto layers = static_cast<std::uint64_t>(m_problem.layers());
     while (!m_watch.spend(20 * layers + 20 * groups.size())) {
-      std::vector<const StageShape*> shapes;
+      std::vector<const plan::impl::StageShape*> shapes;
       std::vector<double> headroom(groups.size(), -std::numeric_limits<double>::infinity());
       for (std::size_t s = 0; s < groups.size(); ++s)
-        if (const StageShape* shape = shape_of(groups[s], degrees[s], samples)) {
+        if (const plan::impl::StageShape* shape = shape_of(groups[s], degrees[s], samples)) {
           shapes.push_back(shape);
           headroom[s] = 0;
         }
@@ -221,14 +222,14 @@ class MetisSearch {
   }
 
   /// Returns the shape of a stage, or nullptr if it has fewer samples than groups.
-  [[nodiscard]] const StageShape* shape_of(std::span<const Rank> ranks, int degree,
-                                           std::int64_t samples) {
+  [[nodiscard]] const plan::impl::StageShape* shape_of(std::span<const Rank> ranks, int degree,
+                                                       std::int64_t samples) {
     const auto [place, inserted] =
         m_shapes.try_emplace({ranks.data() - m_order.data(), ranks.size(), degree, samples});
     m_watch.spend(inserted ? 100 + 10 * ranks.size() : 10);
-    m_watch.hold(inserted ? sizeof(StageShape) + 12 * ranks.size() : 0);
+    m_watch.hold(inserted ? sizeof(plan::impl::StageShape) + 12 * ranks.size() : 0);
     if (inserted)
-      if (auto shares = balanced_samples(m_table, ranks, degree, samples))
+      if (auto shares = plan::impl::balanced_samples(m_table, ranks, degree, samples))
         place->second.emplace(m_table, std::vector<Rank>(ranks.begin(), ranks.end()),
                               std::move(*shares), degree);
     return place->second ? &*place->second : nullptr;
@@ -252,7 +253,7 @@ class MetisSearch {
     return false;
   }
 
-  [[nodiscard]] Plan plan_of(const std::vector<const StageShape*>& shapes,
+  [[nodiscard]] Plan plan_of(const std::vector<const plan::impl::StageShape*>& shapes,
                              const std::vector<int>& ends, int microbatches) const {
     Plan plan;
     plan.microbatches = microbatches;
@@ -266,7 +267,7 @@ class MetisSearch {
   }
 
   /// Prices a plan that fits, and its neighbours while they are better.
-  void consider(const std::vector<const StageShape*>& shapes, std::vector<int> ends,
+  void consider(const std::vector<const plan::impl::StageShape*>& shapes, std::vector<int> ends,
                 int microbatches, const LayerBalance& balance) {
     Seconds time = price(shapes, ends, microbatches);
     if (!(time <= m_metis.refined * m_found.formula)) return;
@@ -288,8 +289,8 @@ class MetisSearch {
     }
   }
 
-  Seconds price(const std::vector<const StageShape*>& shapes, const std::vector<int>& ends,
-                int microbatches) {
+  Seconds price(const std::vector<const plan::impl::StageShape*>& shapes,
+                const std::vector<int>& ends, int microbatches) {
     Plan plan = plan_of(shapes, ends, microbatches);
     const auto ranks = static_cast<std::uint64_t>(m_problem.machine().ranks());
     m_watch.spend(100 * ends.size() + 20 * ranks);
@@ -302,8 +303,8 @@ class MetisSearch {
     return time;
   }
 
-  void note_shortage(const std::vector<const StageShape*>& shapes, const std::vector<int>& ends,
-                     int microbatches) {
+  void note_shortage(const std::vector<const plan::impl::StageShape*>& shapes,
+                     const std::vector<int>& ends, int microbatches) {
     m_watch.spend(50 * ends.size() + 5 * static_cast<std::uint64_t>(m_problem.machine().ranks()));
     static_cast<void>(
         m_shortage.note(m_bytes.memory(plan_of(shapes, ends, microbatches)), m_problem.machine()));
@@ -313,27 +314,28 @@ class MetisSearch {
   static constexpr std::size_t few_lists = 16;        ///< that are tried in a coarse search
 
   const Metis& m_metis;
-  const PlanProblem& m_problem;
-  SearchWatch m_watch;
-  PlanBytes m_bytes;
+  const plan::PlanProblem& m_problem;
+  plan::impl::SearchWatch m_watch;
+  plan::impl::PlanBytes m_bytes;
   bool m_coarse = false;
-  LayerTable m_table;
-  LeastShortage m_shortage;
+  plan::impl::LayerTable m_table;
+  plan::impl::LeastShortage m_shortage;
   std::vector<Rank> m_order;  ///< all ranks, kind after kind
   /// By first rank in the order, number of ranks, tensor degree and samples.
-  std::map<std::tuple<std::ptrdiff_t, std::size_t, int, std::int64_t>, std::optional<StageShape>>
+  std::map<std::tuple<std::ptrdiff_t, std::size_t, int, std::int64_t>,
+           std::optional<plan::impl::StageShape>>
       m_shapes;
-  std::map<std::pair<int, int>, std::optional<KeptByStage>> m_kept;
-  FoundPlan m_found;
+  std::map<std::pair<int, int>, std::optional<plan::impl::KeptByStage>> m_kept;
+  plan::FoundPlan m_found;
 };
 
 }  // namespace impl
 
-HEDDLE_INLINE FoundPlan Metis::search(const PlanProblem& problem) const {
+HEDDLE_INLINE plan::FoundPlan Metis::search(const plan::PlanProblem& problem) const {
   expects(longest_permutation >= 1 && variance >= 0 && std::isfinite(variance) && refined >= 0 &&
               std::isfinite(refined),
           [&] {
-            return ErrorInfo{"heddle::plan::Metis", "an option is out of range",
+            return ErrorInfo{"heddle::systems::Metis", "an option is out of range",
                              text("longest_permutation = ", longest_permutation,
                                   ", variance = ", variance, ", refined = ", refined),
                              "use at least one block, and finite numbers of at least 0"};
@@ -341,9 +343,9 @@ HEDDLE_INLINE FoundPlan Metis::search(const PlanProblem& problem) const {
   return impl::MetisSearch(*this, problem).run();
 }
 
-HEDDLE_INLINE Seconds Metis::formula(const Plan& plan, const PlanProblem& problem) const {
+HEDDLE_INLINE Seconds Metis::formula(const Plan& plan, const plan::PlanProblem& problem) const {
   Seconds slowest = 0, sum = 0, update = 0, gradient_sum = 0, messages = 0;
-  for (const StagePrice& price : stage_prices(plan, problem)) {
+  for (const plan::StagePrice& price : plan::stage_prices(plan, problem)) {
     const Seconds time = price.forward + price.backward;
     slowest = std::max(slowest, time);
     sum += time;
@@ -358,7 +360,7 @@ HEDDLE_INLINE std::vector<std::vector<int>> device_group_lists(int devices, int 
                                                                int longest_permutation,
                                                                double variance) {
   expects(devices >= 1 && stages >= 1 && longest_permutation >= 1 && variance >= 0, [&] {
-    return ErrorInfo{"heddle::plan::device_group_lists",
+    return ErrorInfo{"heddle::systems::device_group_lists",
                      "a number is below 1, or the variance is below 0 or not a number",
                      text("devices = ", devices, ", stages = ", stages, ", longest_permutation = ",
                           longest_permutation, ", variance = ", variance)};
@@ -373,4 +375,4 @@ HEDDLE_INLINE std::vector<std::vector<int>> device_group_lists(int devices, int 
   return lists;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -15,6 +15,7 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/layout/share.hpp>
 
 namespace heddle::inline v0::systems {
 
@@ -149,6 +150,5 @@ void for_each_bank_read(const DramGrid& grid, const Gemv& gemv, Visit&& visit) {
 }  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
-#include <heddle/layout/share.hpp>
 #include <heddle/systems/pim_gpt/bank_mapping.ipp>
 #endif

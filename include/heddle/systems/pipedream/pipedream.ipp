@@ -23,18 +23,18 @@
 #include <heddle/systems/pipedream/impl/pipedream_levels.hpp>
 #include <heddle/systems/pipedream/pipedream.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
 /// PipeDream's formula for one plan.
 class PipeDreamPrice {
  public:
-  PipeDreamPrice(const Plan& plan, const PlanProblem& problem)
+  PipeDreamPrice(const Plan& plan, const plan::PlanProblem& problem)
       : m_plan(&plan),
         m_problem(&problem),
         m_levels(problem.machine()),
-        m_prices(stage_prices(plan, problem)) {}
+        m_prices(plan::stage_prices(plan, problem)) {}
 
   [[nodiscard]] Seconds step() const {
     return m_plan->microbatches * part(m_levels.top(), 0, m_plan->stages.size());
@@ -93,16 +93,16 @@ class PipeDreamPrice {
   }
 
   const Plan* m_plan;
-  const PlanProblem* m_problem;
+  const plan::PlanProblem* m_problem;
   PipeDreamLevels m_levels;
-  std::vector<StagePrice> m_prices;
+  std::vector<plan::StagePrice> m_prices;
 };
 
 /// PipeDream's search for one number of microbatches.
 class PipeDreamSearch {
  public:
-  PipeDreamSearch(const PlanProblem& problem, int microbatches, std::size_t most_candidates,
-                  PlanTracker& best)
+  PipeDreamSearch(const plan::PlanProblem& problem, int microbatches, std::size_t most_candidates,
+                  plan::impl::PlanTracker& best)
       : m_problem(&problem),
         m_microbatches(microbatches),
         m_levels(problem.machine()),
@@ -144,10 +144,10 @@ class PipeDreamSearch {
     std::vector<std::size_t> groups;
     std::size_t width = 1;  // the groups of the level below in each of them
     std::size_t layers = 0;
-    std::optional<Replicas> replicas = {};  // on level 0
-    std::vector<Seconds> times = {};        // the least, by first and last layer
-    std::vector<Seconds> behind = {};       // the least, by last and first layer, and position
-    std::vector<std::size_t> inside = {};   // sections, by position and number of groups
+    std::optional<plan::impl::Replicas> replicas = {};  // on level 0
+    std::vector<Seconds> times = {};              // the least, by first and last layer
+    std::vector<Seconds> behind = {};      // the least, by last and first layer, and position
+    std::vector<std::size_t> inside = {};  // sections, by position and number of groups
 
     [[nodiscard]] Seconds time(std::size_t first, std::size_t last) const {
       return times[first * (layers + 1) + last];
@@ -183,7 +183,7 @@ class PipeDreamSearch {
     section.replicas = m_table.replicas(std::move(ranks));
     for (std::size_t i = 0; i < m_layers; ++i)
       for (std::size_t j = i + 1; j <= m_layers; ++j) {
-        const StageTime time = m_table.time(range(i, j), *section.replicas);
+        const plan::impl::StageTime time = m_table.time(range(i, j), *section.replicas);
         section.times[i * (m_layers + 1) + j] = time.forward + time.backward;
       }
   }
@@ -297,10 +297,10 @@ class PipeDreamSearch {
       row(id, first, last, 0, added, longest, then);
       return;
     }
-    const Replicas& replicas = *m_sections[id].replicas;
+    const plan::impl::Replicas& replicas = *m_sections[id].replicas;
     if (!m_any && !m_table.may_fit(range(first, last), replicas)) return;
     m_best->count();
-    m_stages.push_back(StageTable::stage(range(first, last), replicas));
+    m_stages.push_back(plan::impl::StageTable::stage(range(first, last), replicas));
     then(std::max(longest, m_sections[id].time(first, last) + added));
     m_stages.pop_back();
   }
@@ -350,14 +350,14 @@ class PipeDreamSearch {
     return {static_cast<int>(first), static_cast<int>(last)};
   }
 
-  const PlanProblem* m_problem;
+  const plan::PlanProblem* m_problem;
   int m_microbatches;
   PipeDreamLevels m_levels;
-  StageTable m_table;
+  plan::impl::StageTable m_table;
   std::size_t m_layers;
   std::size_t m_most;
-  PlanTracker* m_best;
-  SearchWatch& m_watch;
+  plan::impl::PlanTracker* m_best;
+  plan::impl::SearchWatch& m_watch;
   std::vector<double> m_weights;  // by layer: the bytes of all before it
   std::vector<double> m_inputs;   // by layer: the bytes that it reads, of a microbatch
   std::vector<Section> m_sections;
@@ -371,12 +371,12 @@ class PipeDreamSearch {
 
 }  // namespace impl
 
-HEDDLE_INLINE Seconds PipeDream::formula(const Plan& plan, const PlanProblem& problem) const {
+HEDDLE_INLINE Seconds PipeDream::formula(const Plan& plan, const plan::PlanProblem& problem) const {
   return impl::PipeDreamPrice(plan, problem).step();
 }
 
-HEDDLE_INLINE FoundPlan PipeDream::search(const PlanProblem& problem) const {
-  impl::PlanTracker best(problem, name);
+HEDDLE_INLINE plan::FoundPlan PipeDream::search(const plan::PlanProblem& problem) const {
+  plan::impl::PlanTracker best(problem, name);
   const std::vector<int>& degrees = problem.options().tensor_degrees;
   if (std::ranges::find(degrees, 1) == degrees.end())
     return {
@@ -394,4 +394,4 @@ HEDDLE_INLINE FoundPlan PipeDream::search(const PlanProblem& problem) const {
   return best.result([&](const Plan& plan) { return formula(plan, problem); });
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -15,7 +15,7 @@
 #include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/dapple/dapple.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// Returns pivot_stage() of stages that need no checks.
 inline std::size_t pivot_of(std::span<const LatencyStage> stages, int microbatches) {
@@ -73,4 +73,4 @@ inline void check_latency(const char* where, std::span<const LatencyStage> stage
             });
 }
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -18,10 +18,10 @@
 #include <heddle/plan/internal/stage_table.hpp>
 #include <heddle/systems/dapple/impl/rank_policies.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
-HEDDLE_INLINE RankPolicies::RankPolicies(const Machine& machine, StageTable& table,
-                                         SearchWatch& watch)
+HEDDLE_INLINE RankPolicies::RankPolicies(const Machine& machine, plan::impl::StageTable& table,
+                                         plan::impl::SearchWatch& watch)
     : m_machine(&machine), m_table(&table), m_watch(&watch) {
   std::size_t level = 0;
   while (level + 1 < machine.levels().size() && machine.levels()[level].ranks == 1) ++level;
@@ -62,7 +62,7 @@ HEDDLE_INLINE std::vector<int> RankPolicies::take(int policy, std::vector<int> u
   }
   for (const bool fresh : {policy == 0, policy != 0})
     for (std::size_t node = 0; node < used.size(); ++node)
-      if ((before[node] == 0) == fresh) fill(node);
+      if ((before[node] == 0) == fresh) plan::impl::fill(node);
   return used;
 }
 
@@ -80,7 +80,8 @@ HEDDLE_INLINE const std::vector<RankPolicies::Step>& RankPolicies::find_steps(st
     const auto [at, is_new] = m_replica_ids.try_emplace(ranks, m_replicas.size());
     if (is_new) {
       m_replicas.push_back(m_table->replicas(ranks));
-      m_watch->hold(sizeof(Replicas) + ranks.size() * (2 * sizeof(Rank) + sizeof(std::int64_t)));
+      m_watch->hold(sizeof(plan::Replicas) +
+                    ranks.size() * (2 * sizeof(Rank) + sizeof(std::int64_t)));
     }
     m_watch->spend(100 + 10 * ranks.size() + 2 * after.size());
     const Step step{at->second, intern(after)};
@@ -90,4 +91,4 @@ HEDDLE_INLINE const std::vector<RankPolicies::Step>& RankPolicies::find_steps(st
   return m_steps[used][static_cast<std::size_t>(need)].emplace(std::move(found));
 }
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

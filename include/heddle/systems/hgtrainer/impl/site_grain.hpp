@@ -24,7 +24,7 @@
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/systems/hgtrainer/impl/site_orders.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The windows of the cuts between sites, and lower bounds, for one order of sites.
 struct SiteBounds {
@@ -37,7 +37,7 @@ struct SiteBounds {
   /// Finds the windows of the cuts, and the lower bounds of an order.
   void find(const SiteOrders& sites, const std::vector<std::size_t>& order, std::int64_t samples,
             int window, const std::vector<std::optional<Codec>>& codecs,
-            const PlanProblem& problem) {
+            const plan::PlanProblem& problem) {
     const int layers = problem.layers();
     const std::size_t count = order.size();
     double sum = 0;
@@ -68,7 +68,7 @@ struct SiteBounds {
   /// ranks, and over the ports and lines that all of them pass.
   void add_cut_bound(std::size_t p, const SiteOrders& sites, const std::vector<std::size_t>& order,
                      std::int64_t samples, const std::vector<std::optional<Codec>>& codecs,
-                     const PlanProblem& problem) {
+                     const plan::PlanProblem& problem) {
     const Machine& machine = problem.machine();
     double bandwidth = 0, bytes = std::numeric_limits<double>::infinity();
     std::vector<std::size_t> passes(machine.shared().size(), 0);  // pairs of ranks, by resource
@@ -122,7 +122,7 @@ void each_size(const SiteGrain& grain, std::size_t count, std::size_t first, int
 [[nodiscard]] inline SiteEffort site_effort(const SiteGrain& grain,
                                             const std::vector<std::size_t>& sizes,
                                             const SiteBounds& bounds, std::int64_t samples,
-                                            const PlanProblem& problem) {
+                                            const plan::PlanProblem& problem) {
   constexpr double kept = 2, step = 5;  // partial plans of a front, and steps for each
   const double layers = problem.layers() + 1;
   SiteEffort effort;
@@ -152,7 +152,7 @@ void each_size(const SiteGrain& grain, std::size_t count, std::size_t first, int
 /// budget. A site has at least 8 blocks of ranks; larger blocks of layers are the last resort.
 [[nodiscard]] inline SiteGrain choose_grain(const std::vector<std::size_t>& sizes,
                                             const SiteBounds& bounds, std::int64_t samples,
-                                            double steps, const PlanProblem& problem) {
+                                            double steps, const plan::PlanProblem& problem) {
   constexpr std::size_t blocks = 8;
   const std::size_t most = std::max(std::ranges::max(sizes), blocks);
   const double bytes = 0.5 * static_cast<double>(problem.options().budget.bytes);
@@ -165,4 +165,4 @@ void each_size(const SiteGrain& grain, std::size_t count, std::size_t first, int
   return grain;
 }
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

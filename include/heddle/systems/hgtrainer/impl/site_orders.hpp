@@ -20,20 +20,20 @@
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The sites of a problem. The table outlives the object.
 class SiteOrders {
  public:
   static constexpr std::size_t most_mixed = 6;  ///< sites up to which all orders are tried
 
-  explicit SiteOrders(LayerTable& table)
-      : m_sites(sites_of(table.problem().machine())), m_work(table) {
+  explicit SiteOrders(plan::impl::LayerTable& table)
+      : m_sites(plan::impl::sites_of(table.problem().machine())), m_work(table) {
     for (std::vector<Rank>& site : m_sites) {
       std::ranges::stable_sort(site, [&](Rank a, Rank b) {
         const Machine& machine = table.problem().machine();
         if (m_work.speed[+a] != m_work.speed[+b]) return m_work.speed[+a] > m_work.speed[+b];
-        return roomier(machine.device(a), machine.device(b));
+        return plan::impl::roomier(machine.device(a), machine.device(b));
       });
       double speed = 0;
       for (const Rank rank : site) speed += m_work.speed[+rank];
@@ -68,8 +68,8 @@ class SiteOrders {
   void find_classes(const Machine& machine) {
     for (std::size_t s = 0; s < m_sites.size(); ++s) {
       std::size_t same = 0;
-      while (same < s &&
-             (m_class[same] != same || !interchangeable(machine, m_sites[same], m_sites[s])))
+      while (same < s && (m_class[same] != same ||
+                          !plan::impl::interchangeable(machine, m_sites[same], m_sites[s])))
         ++same;
       m_class.push_back(same);
     }
@@ -106,9 +106,9 @@ class SiteOrders {
 
   std::vector<std::vector<Rank>> m_sites;
   std::vector<double> m_speeds;  ///< by site
-  DeviceWork m_work;
+  plan::impl::DeviceWork m_work;
   std::vector<std::size_t> m_class;
   std::vector<std::vector<std::size_t>> m_orders;
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -30,7 +30,7 @@
 #include <heddle/systems/hgtrainer/impl/site_grain.hpp>
 #include <heddle/systems/hgtrainer/impl/site_orders.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// Finds the stages for orders of sites and one number of microbatches. Stages are added from the
 /// last layer to the first. A partial plan has the last layers of the model, and is kept unless
@@ -38,8 +38,8 @@ namespace heddle::inline v0::plan::impl {
 class SiteStages {
  public:
   /// If `least_memory`, plans may exceed the memory, and the one that lacks least is the best.
-  SiteStages(LayerTable& table, const SiteOrders& sites, int microbatches, int window,
-             bool least_memory, SearchWatch& watch)
+  SiteStages(plan::impl::LayerTable& table, const SiteOrders& sites, int microbatches, int window,
+             bool least_memory, plan::impl::SearchWatch& watch)
       : m_watch(watch),
         m_table(table),
         m_problem(table.problem()),
@@ -54,7 +54,7 @@ class SiteStages {
     if (m_codecs.empty()) m_codecs.emplace_back();
     const Machine& machine = m_problem.machine();
     for (int r = 0; r < machine.ranks(); ++r)
-      m_limited = m_limited || capacity_of(machine.device(Rank{r})) != 0;
+      m_limited = m_limited || plan::impl::capacity_of(machine.device(Rank{r})) != 0;
     find_kept();
   }
 
@@ -106,7 +106,7 @@ class SiteStages {
 
   /// A shape, and its prices by layers, which are computed when they are first needed.
   struct PricedShape {
-    StageShape shape;
+    plan::impl::StageShape shape;
     std::vector<Seconds> gradient_sums;
   };
 
@@ -130,13 +130,14 @@ class SiteStages {
   void find_kept() {
     const int most = std::min(m_problem.machine().ranks(), m_layers);
     for (int stages = 1; stages <= most; ++stages) {
-      const auto kept = kept_by_stage(m_problem.options().schedule, stages, m_microbatches);
+      const auto kept =
+          plan::impl::kept_by_stage(m_problem.options().schedule, stages, m_microbatches);
       m_watch.spend(static_cast<std::uint64_t>(stages) *
                     static_cast<std::uint64_t>(m_microbatches));
       m_allowed.push_back(kept.has_value());
-      m_most.push_back(m_most.empty() ? KeptMicrobatches{} : m_most.back());
+      m_most.push_back(m_most.empty() ? plan::impl::KeptMicrobatches{} : m_most.back());
       for (std::size_t behind = 0; kept && behind < m_most.size(); ++behind)
-        m_most[behind] = most_of(m_most[behind], kept->at(m_most.size() - 1 - behind));
+        m_most[behind] = plan::impl::most_of(m_most[behind], kept->at(m_most.size() - 1 - behind));
     }
     m_any_number = std::ranges::find(m_allowed, false) == m_allowed.end();
   }
@@ -182,13 +183,13 @@ class SiteStages {
     std::vector<Rank> ranks(begin, begin + static_cast<std::ptrdiff_t>(count));
     for (const Rank rank : ranks)
       if (!m_table.has_degree(rank, degree)) return nullptr;
-    auto samples = balanced_samples(m_table, ranks, degree, m_samples);
+    auto samples = plan::impl::balanced_samples(m_table, ranks, degree, m_samples);
     if (!samples) return nullptr;
     const auto layers = static_cast<std::size_t>(m_layers) + 1;
     m_watch.spend(100 + 20 * ranks.size() + layers * layers / 2);
     m_watch.hold(layers * layers * sizeof(Seconds));
     place->second = std::make_unique<PricedShape>(
-        PricedShape{StageShape(m_table, std::move(ranks), std::move(*samples), degree),
+        PricedShape{plan::impl::StageShape(m_table, std::move(ranks), std::move(*samples), degree),
                     std::vector<Seconds>(layers * layers, -1)});
     return place->second.get();
   }
@@ -242,13 +243,14 @@ class SiteStages {
     if (front.empty() ||
         m_watch.spend(50 + 2 * priced.shape.ranks().size() + 2 * next.first->shape.ranks().size()))
       return;
-    CutTimes times;
+    plan::impl::CutTimes times;
     std::size_t codec = none;
     if (!encoded) {
       times = m_pricer.times(priced.shape, next.first->shape, layer, {});
     } else {
       for (std::size_t c = 0; c < m_codecs.size(); ++c) {
-        const CutTimes other = m_pricer.times(priced.shape, next.first->shape, layer, m_codecs[c]);
+        const plan::impl::CutTimes other =
+            m_pricer.times(priced.shape, next.first->shape, layer, m_codecs[c]);
         if (codec != none && !(other.both() < times.both())) continue;
         times = other;
         codec = c;
@@ -260,7 +262,7 @@ class SiteStages {
   /// Puts a stage that ends in front of `layer` before each partial plan of `behind`, or at the end
   /// of the pipeline if there are none.
   void extend(std::vector<Front>& fronts, std::size_t p, std::size_t first, PricedShape& priced,
-              int layer, const CutTimes& cut, std::size_t codec, const Front* behind) {
+              int layer, const plan::impl::CutTimes& cut, std::size_t codec, const Front* behind) {
     // The first stage of a site begins at its cut.
     const int low = m_bounds.low[p], high = first == 0 ? m_bounds.high[p] : m_layers;
     for (int begin = low; begin < layer && begin <= high; ++begin) {
@@ -298,7 +300,7 @@ class SiteStages {
   [[nodiscard]] Bytes find_memory(Node& node) const {
     if (!m_limited) return 0;
     const auto behind = static_cast<std::size_t>(node.stages) - 1;
-    const StageShape& shape = node.shape->shape;
+    const plan::impl::StageShape& shape = node.shape->shape;
     const Bytes whole = shape.lacking(node.layers, m_most[behind]);
     if (whole == 0) return 0;
     const Bytes again = shape.lacking(node.layers, m_most[behind], true);
@@ -345,11 +347,11 @@ class SiteStages {
     return plan;
   }
 
-  SearchWatch& m_watch;
-  LayerTable& m_table;
-  const PlanProblem& m_problem;
+  plan::impl::SearchWatch& m_watch;
+  plan::impl::LayerTable& m_table;
+  const plan::PlanProblem& m_problem;
   const SiteOrders& m_sites;
-  CutPricer m_pricer;
+  plan::impl::CutPricer m_pricer;
   std::vector<std::optional<Codec>> m_codecs;
   int m_microbatches;
   std::int64_t m_samples;  ///< samples of a microbatch
@@ -360,9 +362,9 @@ class SiteStages {
   SiteGrain m_grain = {};
   bool m_limited = false;  ///< whether a capacity is known
 
-  std::vector<KeptMicrobatches> m_most;  ///< by stages behind
-  std::vector<bool> m_allowed;           ///< by stages - 1
-  bool m_any_number = true;              ///< whether all numbers of stages are allowed
+  std::vector<plan::impl::KeptMicrobatches> m_most;  ///< by stages behind
+  std::vector<bool> m_allowed;                       ///< by stages - 1
+  bool m_any_number = true;                          ///< whether all numbers of stages are allowed
 
   std::vector<std::size_t> m_order;
   Seconds m_below = 0;
@@ -375,4 +377,4 @@ class SiteStages {
   std::size_t m_candidates = 0;
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// Appends the non-descending lists of `stages` numbers of `sizes`, from place `least` on, that sum
 /// to `devices`. Lists of nearly equal numbers come first. Ends after `calls` calls of itself.
@@ -90,4 +90,4 @@ inline void add_lists(int devices, int stages, const std::vector<int>& sizes, st
   return lists;
 }
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl
