@@ -59,7 +59,7 @@ void run(const hd::DeviceMesh& mesh) {
   const hd::Layout begin(one, {elements}, {hd::Replicate{}}, {first});
   const hd::Layout end(one, {elements}, {hd::Replicate{}}, {last});
 
-  hd::systems::Island island(mesh, {.policy = hd::GangPolicy::share});
+  hd::systems::Island island(mesh, {.policy = hd::systems::GangPolicy::share});
   // All ranks add the same functions.
   const auto x = island.input<Tensor>("x", begin);
   const auto layer_a = island.add<Tensor(Tensor)>("layer_a", {begin}, begin,

@@ -64,14 +64,16 @@ TEST_CASE("every door of a placement of experts names the expert and its rank") 
   std::vector<BrokenEntry> table;
   for (const auto& [each, word] : broken) {
     const ExpertPlacement* const placement = &each;
-    for (const systems::AfterExpert after : {AfterExpert::comes_home, AfterExpert::stays})
+    for (const systems::AfterExpert after :
+         {systems::AfterExpert::comes_home, systems::AfterExpert::stays})
       table.push_back({"walk_experts", [=] { walk(*placement, after); }, {word}});
     table.push_back(
         {"rank_changes", [=, &affinity] { (void)rank_changes(affinity, *placement); }, {word}});
     table.push_back({"of_nodes", [=] { (void)placement->of_nodes(1); }, {word}});
   }
   check_broken(table);
-  walk({2, 2, 2, {0, 1, 1, 1}}, AfterExpert::stays);  // ranks may have different numbers of experts
+  walk({2, 2, 2, {0, 1, 1, 1}},
+       systems::AfterExpert::stays);  // ranks may have different numbers of experts
 }
 
 TEST_CASE("the options of executors, mailboxes and local updates are checked") {
@@ -116,7 +118,7 @@ TEST_CASE("the options of executors, mailboxes and local updates are checked") {
       {"watchdog of all_gather", gather({.watchdog = nan}), {"all_gather", "watchdog = nan"}},
       {"watchdog of a walk",
        [] {
-         walk({2, 1, 2, {0, 1}}, AfterExpert::stays, {.watchdog = -1});
+         walk({2, 1, 2, {0, 1}}, systems::AfterExpert::stays, {.watchdog = -1});
        },
        {"walk_experts", "watchdog = -1"}},
       {"peer", mailbox(5, {}), {"peer 5", "3 ranks"}},

@@ -85,9 +85,9 @@ void gate_kernel_patterns() {
 
   const heddle::systems::Graph graph;
   for (const heddle::systems::FrontierBalance balance :
-       {heddle::FrontierBalance::nodes, heddle::FrontierBalance::edges,
-        heddle::FrontierBalance::decomposition, heddle::FrontierBalance::splitting,
-        heddle::FrontierBalance::hierarchy}) {
+       {heddle::systems::FrontierBalance::nodes, heddle::systems::FrontierBalance::edges,
+        heddle::systems::FrontierBalance::decomposition,
+        heddle::systems::FrontierBalance::splitting, heddle::systems::FrontierBalance::hierarchy}) {
     hk::GraphTraversal<gate::Exec> traversal(exec, graph, {.balance = balance});
     (void)traversal.breadth_first(0);
     (void)traversal.shortest_paths(0);

@@ -67,12 +67,13 @@ TEST_CASE("every door of a Graph rejects offsets, ends and weights that do not f
     table.push_back({"split_nodes", [=] { (void)systems::split_nodes(*g, 2); }, {word}});
     table.push_back({"degree_limit", [=] { (void)systems::degree_limit(*g); }, {word}});
     for (const systems::FrontierBalance balance :
-         {FrontierBalance::nodes, FrontierBalance::edges, FrontierBalance::decomposition,
-          FrontierBalance::splitting, FrontierBalance::hierarchy}) {
+         {systems::FrontierBalance::nodes, systems::FrontierBalance::edges,
+          systems::FrontierBalance::decomposition, systems::FrontierBalance::splitting,
+          systems::FrontierBalance::hierarchy}) {
       const systems::FrontierOptions options{.balance = balance, .max_degree = {}, .workers = 2};
-      const bool splits = balance == FrontierBalance::splitting;
-      const bool all = splits || balance == FrontierBalance::edges ||
-                       balance == FrontierBalance::hierarchy;  // reads the whole graph
+      const bool splits = balance == systems::FrontierBalance::splitting;
+      const bool all = splits || balance == systems::FrontierBalance::edges ||
+                       balance == systems::FrontierBalance::hierarchy;  // reads the whole graph
       if (all || seen != Seen::in_graph)
         table.push_back({"frontier_loads",
                          [=] { (void)systems::frontier_loads(*g, frontier, options); },
@@ -156,7 +157,7 @@ TEST_CASE("memories in banks and products reject numbers that do not fit") {
   };
   const systems::Gemv small{.outputs = 2, .inputs = 2};
   const auto of = [&](std::int64_t systems::Gemv::*entry, std::int64_t value,
-                      systems::BankLayout layout = BankLayout::packed) {
+                      systems::BankLayout layout = systems::BankLayout::packed) {
     systems::Gemv made = small;
     made.layout = layout;
     made.*entry = value;
@@ -166,11 +167,13 @@ TEST_CASE("memories in banks and products reject numbers that do not fit") {
       {"channels", work({.channels = 0}, small), {"channels = 0"}},
       {"banks", work({.channels = 65536, .banks = 65536}, small), {"banks = 65536"}},
       {"burst", work({.burst = 0}, small), {"burst = 0"}},
-      {"outputs", work({}, of(&Gemv::outputs, most)), {"outputs = 9223372036854775807"}},
-      {"inputs", work({}, of(&Gemv::inputs, most / 2)), {"inputs = 4611686018427387903"}},
-      {"heads", work({}, of(&Gemv::heads, most)), {"heads = 9223372036854775807"}},
-      {"reserved", work({}, of(&Gemv::reserved, most, BankLayout::dealt)), {"reserved = 92233"}},
-      {"reserved negative", work({}, of(&Gemv::reserved, -1)), {"reserved = -1"}},
+      {"outputs", work({}, of(&systems::Gemv::outputs, most)), {"outputs = 9223372036854775807"}},
+      {"inputs", work({}, of(&systems::Gemv::inputs, most / 2)), {"inputs = 4611686018427387903"}},
+      {"heads", work({}, of(&systems::Gemv::heads, most)), {"heads = 9223372036854775807"}},
+      {"reserved",
+       work({}, of(&systems::Gemv::reserved, most, systems::BankLayout::dealt)),
+       {"reserved = 92233"}},
+      {"reserved negative", work({}, of(&systems::Gemv::reserved, -1)), {"reserved = -1"}},
   });
 }
 

@@ -92,10 +92,10 @@ Plan two_stages() {
 systems::TensorProgram product() {
   systems::TensorProgram program;
   program.dimensions = {{"b", 64}, {"i", 8}, {"o", 8}};
-  program.tensors = {{"x", {"b", "i"}, TensorRole::input},
-                     {"w", {"i", "o"}, TensorRole::parameter},
-                     {"y", {"b", "o"}, TensorRole::output}};
-  program.operations = {{OperationKind::matmul, {"x", "w"}, "y"}};
+  program.tensors = {{"x", {"b", "i"}, systems::TensorRole::input},
+                     {"w", {"i", "o"}, systems::TensorRole::parameter},
+                     {"y", {"b", "o"}, systems::TensorRole::output}};
+  program.operations = {{systems::OperationKind::matmul, {"x", "w"}, "y"}};
   return program;
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("laws, counts and distributions reject numbers that are none of theirs
   const auto fit = [](std::size_t at, systems::StreamLoss one) {
     std::vector<systems::StreamLoss> losses{{1e9, 1, 3}, {2e9, 1, 2}, {1e9, 2, 2}, {2e9, 2, 1.5}};
     losses[at] = one;
-    return [=] { (void)StreamLaw::fit(losses); };
+    return [=] { (void)systems::StreamLaw::fit(losses); };
   };
   const std::vector<systems::StreamLoss> equal{{1e9, 1, 3}, {1e9, 1, 3}};
   const auto sum = [](systems::FactoredGradient gradient) {
@@ -114,7 +114,7 @@ TEST_CASE("laws, counts and distributions reject numbers that are none of theirs
   const auto axis = [](systems::AxisCosts costs, double n) {
     return [=] { (void)costs.all_reduce(n); };
   };
-  const auto kind = static_cast<ElementLayer::Kind>(77);
+  const auto kind = static_cast<systems::ElementLayer::Kind>(77);
   check_broken({
       {"streams", [] { (void)systems::StreamLaw{}.factor(0); }, {"streams = 0"}},
       {"parameters", [] { (void)systems::StreamLaw{}.loss(-1, 1); }, {"parameters = -1"}},
@@ -490,7 +490,7 @@ TEST_CASE("tensor programs reject kinds, roles, types and shares that do not exi
   negative[0][1] = -1;
   shorter[0].pop_back();
   const auto no_kind = static_cast<systems::OperationKind>(99);
-  const auto no_form = static_cast<TensorForm::Kind>(9);
+  const auto no_form = static_cast<systems::TensorForm::Kind>(9);
   const auto shape = [](systems::TransformerShape each) {
     return [=] { (void)systems::transformer_program(each); };
   };

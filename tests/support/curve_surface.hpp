@@ -41,7 +41,7 @@ struct CurvePieces {
 template <std::size_t D>
 [[nodiscard]] CurvePieces cut_grid(systems::CurveKind kind, int bits,
                                    std::span<const double> by_morton, int pieces) {
-  const systems::GridCurve<D> curve(kind, bits), morton(CurveKind::morton, bits);
+  const systems::GridCurve<D> curve(kind, bits), morton(systems::CurveKind::morton, bits);
   std::vector<std::uint64_t> keys;
   for (std::uint64_t m = 0; m < morton.size(); ++m) keys.push_back(curve.key(morton.cell(m)));
   const systems::CurveCut cut = systems::cut_curve(keys, by_morton, pieces);

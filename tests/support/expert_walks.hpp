@@ -92,7 +92,7 @@ struct ExpertCase {
     const auto p = static_cast<std::size_t>(placement.ranks);
     bool right = rows.size() == expected.rows.size();
     for (std::size_t i = 0; right && i < rows.size(); ++i)
-      if (after == AfterExpert::stays || i / width * p / tokens == +rank)
+      if (after == systems::AfterExpert::stays || i / width * p / tokens == +rank)
         right = std::memcmp(&rows[i], &expected.rows[i], sizeof(double)) == 0;
     return right;
   }

@@ -29,7 +29,7 @@ struct EdgeList {
   std::vector<systems::GraphEdge> edges;
 
   [[nodiscard]] systems::Graph graph() const {
-    return systems::make_graph(nodes, edges, EdgeWeights::stored);
+    return systems::make_graph(nodes, edges, systems::EdgeWeights::stored);
   }
   [[nodiscard]] systems::Graph unweighted() const { return systems::make_graph(nodes, edges); }
   [[nodiscard]] std::vector<std::int64_t> degrees() const {
@@ -150,8 +150,9 @@ struct EdgeList {
   return frontiers;
 }
 
-inline constexpr std::array all_balances{FrontierBalance::nodes, FrontierBalance::edges,
-                                         FrontierBalance::decomposition, FrontierBalance::splitting,
-                                         FrontierBalance::hierarchy};
+inline constexpr std::array all_balances{
+    systems::FrontierBalance::nodes, systems::FrontierBalance::edges,
+    systems::FrontierBalance::decomposition, systems::FrontierBalance::splitting,
+    systems::FrontierBalance::hierarchy};
 
 }  // namespace heddle::test

@@ -97,7 +97,8 @@ class EwaldSets {
 [[nodiscard]] inline double near_interactions(std::size_t count, std::size_t clusters,
                                               double theta) {
   const Particles particles = random_particles(count, 7, clusters);
-  const Forest forest(particles, CurveKind::hilbert, std::vector<double>(count, 1.0), 1, 8);
+  const Forest forest(particles, systems::CurveKind::hilbert, std::vector<double>(count, 1.0), 1,
+                      8);
   const Splitting usual;
   NearPairs pairs(forest, usual.cut * usual.rs / static_cast<double>(usual.mesh), theta);
   systems::dual_traversal(forest.roots[0], forest.roots[0], pairs);
@@ -122,7 +123,7 @@ class EwaldSets {
 /// Returns weights of the cells of a grid with 32^3 cells, by Morton keys: 1 and the number of
 /// particles in the cell.
 [[nodiscard]] inline std::vector<double> particle_weights(const Particles& particles) {
-  const systems::GridCurve<3> morton(CurveKind::morton, 5);
+  const systems::GridCurve<3> morton(systems::CurveKind::morton, 5);
   std::vector<double> weights(morton.size(), 1.0);
   for (const Vector3& at : particles.places) {
     systems::GridCurve<3>::Cell cell{};
@@ -147,8 +148,8 @@ struct CurveComparison {
   for (const std::size_t clusters : {std::size_t{0}, std::size_t{5}}) {
     const auto weights = particle_weights(random_particles(60'000, 11, clusters));
     for (const int pieces : {3, 5, 7, 23}) {
-      const CurvePieces hilbert = cut_grid<3>(CurveKind::hilbert, 5, weights, pieces);
-      const CurvePieces morton = cut_grid<3>(CurveKind::morton, 5, weights, pieces);
+      const CurvePieces hilbert = cut_grid<3>(systems::CurveKind::hilbert, 5, weights, pieces);
+      const CurvePieces morton = cut_grid<3>(systems::CurveKind::morton, 5, weights, pieces);
       both.imbalance = std::max(both.imbalance, hilbert.imbalance);
       both.connected = both.connected && hilbert.components == static_cast<std::size_t>(pieces);
       both.hilbert_ghosts += hilbert.ghosts;
@@ -177,7 +178,8 @@ struct Rebalanced {
     const Gravity run = gravity(particles, splitting, weights, pieces);
     if (round == 0) {
       result.by_count = imbalance(run.piece_work);
-      const Forest forest(particles, CurveKind::hilbert, run.work, pieces, splitting.leaf_size);
+      const Forest forest(particles, systems::CurveKind::hilbert, run.work, pieces,
+                          splitting.leaf_size);
       std::vector<double> work;
       for (const std::size_t root : forest.roots) {
         work.push_back(0);

@@ -76,7 +76,7 @@ inline void compute_reference(const systems::TensorProgram& program, ProgramValu
     values[out].assign(
         static_cast<std::size_t>(program.elements(program.tensors[program.tensor(out)])),
         now.function == "max" ? -1e300 : 0.0);
-    if (now.kind == OperationKind::reshape) {
+    if (now.kind == systems::OperationKind::reshape) {
       values[out] = values[now.inputs[0]];
       continue;
     }
@@ -84,8 +84,8 @@ inline void compute_reference(const systems::TensorProgram& program, ProgramValu
     for (const std::string& input : now.inputs)
       for (const std::string& dim : dims(input))
         if (std::ranges::find(all, dim) == all.end()) all.push_back(dim);
-    const bool selects =
-        now.kind == OperationKind::gather || now.kind == OperationKind::scatter_add;
+    const bool selects = now.kind == systems::OperationKind::gather ||
+                         now.kind == systems::OperationKind::scatter_add;
     const std::string selected = selects ? selected_dimension(program, now) : std::string();
     Index index;
     const std::function<void(std::size_t)> loop = [&](std::size_t d) {
@@ -98,11 +98,12 @@ inline void compute_reference(const systems::TensorProgram& program, ProgramValu
       const double y = now.inputs.size() > 1 ? at(now.inputs[1], index) : 0;
       double& result = at(out, index);
       const std::string& f = now.function;
-      if (now.kind == OperationKind::matmul) result += x * y;
-      if (now.kind == OperationKind::reduce) result = f == "max" ? std::max(result, x) : result + x;
+      if (now.kind == systems::OperationKind::matmul) result += x * y;
+      if (now.kind == systems::OperationKind::reduce)
+        result = f == "max" ? std::max(result, x) : result + x;
       // The loops include the selected dimension.
       if (selects && static_cast<std::int64_t>(y) == index.at(selected)) result += x;
-      if (now.kind != OperationKind::elementwise) return;
+      if (now.kind != systems::OperationKind::elementwise) return;
       result = f == "identity"        ? x
                : f == "negate"        ? -x
                : f == "relu"          ? std::max(x, 0.0)

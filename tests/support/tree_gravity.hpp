@@ -128,21 +128,22 @@ class NearPairs {
     const double distance = std::sqrt(dot(r, r)), radii = one.radius + other.radius;
     if (pairs == 0 || distance - radii > m_cut) {
       covered += pairs;
-      return PairStep::drop;
+      return systems::PairStep::drop;
     }
     // The second condition: all pairs of particles have the same nearest image.
     if (radii < m_theta * distance && distance + radii < 0.5) {
       covered += pairs;
-      return PairStep::far;
+      return systems::PairStep::far;
     }
     if (one.items.is_leaf() && other.items.is_leaf()) {
       covered += pairs;
-      return PairStep::exact;
+      return systems::PairStep::exact;
     }
-    if (other.items.is_leaf()) return PairStep::open_first;
-    if (one.items.is_leaf()) return PairStep::open_second;
-    if (one.radius == other.radius) return PairStep::open_both;
-    return one.radius > other.radius ? PairStep::open_first : PairStep::open_second;
+    if (other.items.is_leaf()) return systems::PairStep::open_first;
+    if (one.items.is_leaf()) return systems::PairStep::open_second;
+    if (one.radius == other.radius) return systems::PairStep::open_both;
+    return one.radius > other.radius ? systems::PairStep::open_first
+                                     : systems::PairStep::open_second;
   }
   [[nodiscard]] auto children(std::size_t node) const {
     const systems::CurveNode& items = m_forest->nodes[node].items;
@@ -269,7 +270,7 @@ struct Gravity {
 [[nodiscard]] inline Gravity gravity(const Particles& particles, const Splitting& splitting,
                                      std::span<const double> weights, int pieces = 1,
                                      int threads = 1) {
-  const Forest forest(particles, CurveKind::hilbert, weights, pieces, splitting.leaf_size);
+  const Forest forest(particles, systems::CurveKind::hilbert, weights, pieces, splitting.leaf_size);
   const auto far_part = [&] {
     Gravity part;
     part.forces = ParticleMesh(splitting.mesh, splitting.rs, splitting.meshes).forces(particles);

@@ -100,8 +100,8 @@ std::vector<Comparison> exflow() {
   const auto by_token = [](std::uint64_t rows) { return static_cast<double>(rows) / tokens; };
   const auto expected_home = vanilla.serial();
   const auto expected_stays = coherent.serial();
-  const auto home = vanilla.on_threads(expected_home, hd::AfterExpert::comes_home);
-  const auto stays = coherent.on_threads(expected_stays, hd::AfterExpert::stays);
+  const auto home = vanilla.on_threads(expected_home, hd::systems::AfterExpert::comes_home);
+  const auto stays = coherent.on_threads(expected_stays, hd::systems::AfterExpert::stays);
   const std::uint64_t home_rows = home.rows(16);
   const std::uint64_t stays_rows = stays.rows(16);
   const bool counted = home_rows == expected_home.comes_home && stays_rows == expected_stays.stays;

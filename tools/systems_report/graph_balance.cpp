@@ -52,7 +52,7 @@ bool has_distances(const GraphWalk& walk, const std::vector<std::int64_t>& expec
 /// Counts the traversals of a graph, of all policies, and those with the serial distances.
 void count_equal(const hd::test::EdgeList& list, int& all, int& equal) {
   const hd::systems::Graph graph = list.graph();
-  for (const systems::FrontierBalance balance : hd::test::all_balances) {
+  for (const hd::systems::FrontierBalance balance : hd::test::all_balances) {
     GraphWalk walk(GraphSpace{}, graph, {.balance = balance});
     walk.breadth_first(0);
     equal += has_distances(walk, hd::test::serial_distances(list, 0, false));
@@ -69,8 +69,8 @@ void count_words(const hd::test::EdgeList& list, int& all, int& equal) {
   for (const bool weighted : {false, true}) {
     const hd::systems::Graph graph = weighted ? list.graph() : list.unweighted();
     const std::int64_t each = weighted ? 2 : 1;
-    const GraphWalk rows(GraphSpace{}, graph, {.balance = FrontierBalance::nodes});
-    const GraphWalk pairs(GraphSpace{}, graph, {.balance = FrontierBalance::edges});
+    const GraphWalk rows(GraphSpace{}, graph, {.balance = hd::systems::FrontierBalance::nodes});
+    const GraphWalk pairs(GraphSpace{}, graph, {.balance = hd::systems::FrontierBalance::edges});
     equal += rows.words() == list.nodes + 1 + each * edges;
     equal += pairs.words() == (each + 1) * edges;
     all += 2;
@@ -91,7 +91,7 @@ void count_limits(const hd::test::EdgeList& list, int& all, int& equal) {
       launches = std::max(launches, pieces);
     }
     const auto loads =
-        hd::systems::frontier_loads(graph, nodes, {FrontierBalance::hierarchy, most});
+        hd::systems::frontier_loads(graph, nodes, {hd::systems::FrontierBalance::hierarchy, most});
     equal += hd::systems::split_nodes(graph, most).extra() == extra &&
              static_cast<std::int64_t>(loads.size()) == launches;
     ++all;
@@ -119,13 +119,13 @@ std::vector<Comparison> graph_balance() {
   const hd::systems::Graph graph = power.unweighted();
   std::vector<std::int32_t> nodes(static_cast<std::size_t>(power.nodes));
   std::iota(nodes.begin(), nodes.end(), 0);
-  const auto loaded = [&](systems::FrontierBalance balance) {
+  const auto loaded = [&](hd::systems::FrontierBalance balance) {
     return hd::systems::summed_load(
         hd::systems::frontier_loads(graph, nodes, {balance, {}, power.nodes}).front());
   };
-  const hd::systems::FrontierLoad by_nodes = loaded(FrontierBalance::nodes);
-  const hd::systems::FrontierLoad by_shares = loaded(FrontierBalance::decomposition);
-  const hd::systems::FrontierLoad by_parts = loaded(FrontierBalance::splitting);
+  const hd::systems::FrontierLoad by_nodes = loaded(hd::systems::FrontierBalance::nodes);
+  const hd::systems::FrontierLoad by_shares = loaded(hd::systems::FrontierBalance::decomposition);
+  const hd::systems::FrontierLoad by_parts = loaded(hd::systems::FrontierBalance::splitting);
   const auto degrees = power.degrees();
   const std::int64_t largest = *std::max_element(degrees.begin(), degrees.end());
   lines.push_back(
@@ -141,15 +141,15 @@ std::vector<Comparison> graph_balance() {
   std::string critical;
   std::int64_t difference = 0, followed = 0, by_node = 0, by_share = 0;
   bool same = true;
-  for (const systems::FrontierBalance balance : hd::test::all_balances) {
+  for (const hd::systems::FrontierBalance balance : hd::test::all_balances) {
     GraphWalk walk(GraphSpace{}, graph, {balance, {}, 4096});
     const hd::systems::FrontierRun run = walk.breadth_first(0);
     critical += hd::text(critical.empty() ? "" : ", ", run.critical_edges(), " (",
                          short_number(run.imbalance()), ")");
     same = same && (followed == 0 || followed == run.edges());
     followed = run.edges();
-    if (balance == FrontierBalance::nodes) by_node = run.critical_edges();
-    if (balance != FrontierBalance::decomposition) continue;
+    if (balance == hd::systems::FrontierBalance::nodes) by_node = run.critical_edges();
+    if (balance != hd::systems::FrontierBalance::decomposition) continue;
     by_share = run.critical_edges();
     for (const hd::systems::FrontierLoad& load : run.launches)
       difference = std::max(difference, load.most - load.least);

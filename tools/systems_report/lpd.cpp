@@ -59,7 +59,7 @@ LpdOrders look_at(const LpdSetting& setting) {
     result.permutations += all ? 1u : 0u;
     bool apart = true;
     std::int64_t near = 0;
-    for (const hd::GridOrder::Group& group : order.groups) {
+    for (const hd::systems::GridOrder::Group& group : order.groups) {
       near += group.near - group.begin;
       for (std::int64_t a = group.begin; a < group.near; ++a)
         for (std::int64_t b = group.begin; b < a; ++b) {

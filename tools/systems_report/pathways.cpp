@@ -46,8 +46,8 @@ double simulated(hd::systems::Dispatch dispatch, double compute) {
 Comparison dispatch(double compute, const std::string& published, bool short_ones) {
   using hd::systems::Dispatch;
   const double n = functions, h = base.prepare, p = base.enqueue;
-  const double in_turn = simulated(Dispatch::sequential, compute);
-  const double at_once = simulated(Dispatch::parallel, compute);
+  const double in_turn = simulated(hd::systems::Dispatch::sequential, compute);
+  const double at_once = simulated(hd::systems::Dispatch::parallel, compute);
   const double formula = compute >= p ? h + p + n * compute : h + n * p + compute;
   const bool exact = std::abs(in_turn - n * (h + p + compute)) < 1e-9 * in_turn &&
                      std::abs(at_once - formula) < 1e-9 * at_once;
@@ -65,7 +65,7 @@ Comparison dispatch(double compute, const std::string& published, bool short_one
 Comparison shares() {
   const std::vector<std::uint32_t> weights{1, 2, 4, 8};
   constexpr int programs = 1000;
-  hd::systems::GangOrder order(hd::GangPolicy::share, weights);
+  hd::systems::GangOrder order(hd::systems::GangPolicy::share, weights);
   for (std::size_t client = 0; client < weights.size(); ++client)
     for (int k = 0; k < programs; ++k) order.submit(client);
   std::vector<double> counts(weights.size(), 0.0);

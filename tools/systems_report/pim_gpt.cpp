@@ -49,11 +49,11 @@ Products layer_of(const PimModel& model, std::int64_t tokens, hd::systems::BankL
   return {{.outputs = 3 * width, .inputs = width, .layout = weights},
           {.outputs = tokens * model.heads,
            .inputs = width / model.heads,
-           .layout = hd::BankLayout::dealt,
+           .layout = hd::systems::BankLayout::dealt,
            .heads = model.heads},
           {.outputs = width,
            .inputs = tokens,
-           .layout = hd::BankLayout::dealt,
+           .layout = hd::systems::BankLayout::dealt,
            .reserved = pim_context,
            .heads = model.heads},
           {.outputs = width, .inputs = width, .layout = weights},
@@ -160,7 +160,7 @@ std::vector<Comparison> pim_gpt() {
   const double odd = imbalance_of_odd_sizes();
   double imbalance = odd;
   for (const PimModel& model : pim_models)
-    imbalance = std::max(imbalance, work_of(model, hd::BankLayout::packed).imbalance);
+    imbalance = std::max(imbalance, work_of(model, hd::systems::BankLayout::packed).imbalance);
   lines.push_back(
       {"load of the fullest of 128 banks over the mean: weights of GPT-2 small to XL, and "
        "200 random sizes that 128 does not divide",
@@ -169,11 +169,11 @@ std::vector<Comparison> pim_gpt() {
   double hits = 1;
   bool better = true;
   for (const PimModel& model : pim_models) {
-    const PimLayer ours = work_of(model, hd::BankLayout::packed);
-    const PimLayer naive = work_of(model, hd::BankLayout::interleaved);
+    const PimLayer ours = work_of(model, hd::systems::BankLayout::packed);
+    const PimLayer naive = work_of(model, hd::systems::BankLayout::interleaved);
     const char* const comma = packed.empty() ? "" : ", ";
     packed += hd::text(comma, 100 * ours.hits(), '%');
-    few += hd::text(comma, 100 * work_of(model, hd::BankLayout::packed, 64).hits(), '%');
+    few += hd::text(comma, 100 * work_of(model, hd::systems::BankLayout::packed, 64).hits(), '%');
     interleaved += hd::text(comma, 100 * naive.hits(), '%');
     sums += hd::text(comma, static_cast<double>(naive.results) / static_cast<double>(ours.results));
     hits = std::min(hits, ours.hits());
@@ -197,7 +197,7 @@ std::vector<Comparison> pim_gpt() {
                    hd::text(one, " and ", all, " ns"), "closed forms, exact on rationals",
                    verdict(exact)});
   const hd::systems::BankTimes free{.activate = 12, .precharge = 12, .column = 1};
-  const Products layer = layer_of(pim_models[3], pim_context, hd::BankLayout::packed);
+  const Products layer = layer_of(pim_models[3], pim_context, hd::systems::BankLayout::packed);
   const double ratio = simulated_products<double>({.channels = 1, .banks = 1}, layer, free) /
                        simulated_products<double>({}, layer, free);
   lines.push_back({"a layer of GPT-2 XL, 128 banks over 1 bank, if the channels take no time", "",
@@ -205,7 +205,7 @@ std::vector<Comparison> pim_gpt() {
                    verdict(ratio > 0.95 * 128 && ratio < 1.05 * 128)});
   std::string tokens;
   for (const PimModel& model : pim_models) {
-    const Products products = layer_of(model, pim_context, hd::BankLayout::packed);
+    const Products products = layer_of(model, pim_context, hd::systems::BankLayout::packed);
     const double ms = 1e-6 * static_cast<double>(model.layers) *
                       simulated_products<double>({}, products, gddr6<double>());
     tokens += hd::text(tokens.empty() ? "" : ", ", ms);

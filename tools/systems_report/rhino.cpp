@@ -151,7 +151,7 @@ Comparison levels() {
 }  // namespace
 
 std::vector<Comparison> rhino() {
-  const auto sharded = [](const char* dim) { return TensorForm::sharded(dim); };
+  const auto sharded = [](const char* dim) { return hd::systems::TensorForm::sharded(dim); };
   return {known("MLP of 4096 and 16384, 512 samples, 4 devices",
                 hd::test::trained_mlp(512, 4096, 16384),
                 {{"w1", sharded("h")}, {"a", sharded("h")}, {"w2", sharded("h")}}),

@@ -24,8 +24,9 @@ namespace uplinks {
 namespace hd = heddle;
 using hd::systems::SplitRule;
 
-inline constexpr SplitRule rules[] = {SplitRule::equal_pieces, SplitRule::whole_flows_first,
-                                      SplitRule::fill_in_turn};
+inline constexpr SplitRule rules[] = {hd::systems::SplitRule::equal_pieces,
+                                      hd::systems::SplitRule::whole_flows_first,
+                                      hd::systems::SplitRule::fill_in_turn};
 /// All pairs of r flows and s links, both up to 64.
 inline constexpr std::size_t cases = 64 * 64;
 inline constexpr int leaves = 4;
@@ -40,9 +41,9 @@ inline std::size_t exact_cases(SplitRule rule) {
     for (int s = 1; s <= 64; ++s) {
       const auto links = static_cast<std::uint32_t>(s);
       const int rest = r % s;
-      const int expected = rule == SplitRule::equal_pieces   ? r * s / std::gcd(r, s)
-                           : rule == SplitRule::fill_in_turn ? r + s - std::gcd(r, s)
-                           : rest == 0                       ? r
+      const int expected = rule == hd::systems::SplitRule::equal_pieces   ? r * s / std::gcd(r, s)
+                           : rule == hd::systems::SplitRule::fill_in_turn ? r + s - std::gcd(r, s)
+                           : rest == 0                                    ? r
                                        : r - rest + rest * s / std::gcd(rest, s);
       const auto pieces = hd::systems::split_flows(r, s, rule);
       std::vector<std::uint32_t> covered(static_cast<std::size_t>(r), 0);

@@ -32,8 +32,9 @@ namespace {
 void check_both_ways(const ExpertCase& tokens) {
   const ExpertCase::Expected expected = tokens.serial();
   const int layers = static_cast<int>(tokens.placement.layers);
-  for (const systems::AfterExpert after : {AfterExpert::comes_home, AfterExpert::stays}) {
-    const bool stays = after == AfterExpert::stays;
+  for (const systems::AfterExpert after :
+       {systems::AfterExpert::comes_home, systems::AfterExpert::stays}) {
+    const bool stays = after == systems::AfterExpert::stays;
     const ExpertCase::Walked walked = tokens.on_threads(expected, after);
     CAPTURE(tokens.placement.ranks, stays);
     CHECK(walked.right);

@@ -29,17 +29,18 @@ using test::Rational;
 
 namespace {
 
-constexpr SplitRule rules[] = {SplitRule::equal_pieces, SplitRule::whole_flows_first,
-                               SplitRule::fill_in_turn};
+constexpr SplitRule rules[] = {systems::SplitRule::equal_pieces,
+                               systems::SplitRule::whole_flows_first,
+                               systems::SplitRule::fill_in_turn};
 
 /// The formulas of the sheet.
 std::size_t pieces_expected(std::size_t r, std::size_t s, SplitRule rule) {
   const std::size_t rest = r % s;
   switch (rule) {
-    case SplitRule::equal_pieces: return r * s / std::gcd(r, s);
-    case SplitRule::whole_flows_first:
+    case systems::SplitRule::equal_pieces: return r * s / std::gcd(r, s);
+    case systems::SplitRule::whole_flows_first:
       return r - rest + (rest == 0 ? 0 : rest * s / std::gcd(rest, s));
-    case SplitRule::fill_in_turn: return r + s - std::gcd(r, s);
+    case systems::SplitRule::fill_in_turn: return r + s - std::gcd(r, s);
   }
   return 0;
 }
@@ -70,18 +71,20 @@ TEST_CASE("for all r, s up to 64: every link carries r f / s, every flow is cove
 TEST_CASE("the examples of the sheet: 12, 8 and 8 pieces for 6 over 4; 80, 80, 24 for 10 over 16") {
   for (const auto& [r, s, equal, whole, fill] :
        {std::tuple{6, 4, 12, 8, 8}, {10, 16, 80, 80, 24}}) {
-    CHECK(systems::split_flows(r, s, SplitRule::equal_pieces).size() == std::size_t(equal));
-    CHECK(systems::split_flows(r, s, SplitRule::whole_flows_first).size() == std::size_t(whole));
-    CHECK(systems::split_flows(r, s, SplitRule::fill_in_turn).size() == std::size_t(fill));
+    CHECK(systems::split_flows(r, s, systems::SplitRule::equal_pieces).size() ==
+          std::size_t(equal));
+    CHECK(systems::split_flows(r, s, systems::SplitRule::whole_flows_first).size() ==
+          std::size_t(whole));
+    CHECK(systems::split_flows(r, s, systems::SplitRule::fill_in_turn).size() == std::size_t(fill));
   }
-  CHECK(systems::split_flows(3, 2, SplitRule::fill_in_turn) ==
+  CHECK(systems::split_flows(3, 2, systems::SplitRule::fill_in_turn) ==
         std::vector<systems::FlowPiece>{{0, 0, 0, 2}, {1, 0, 0, 1}, {1, 1, 1, 1}, {2, 1, 0, 2}});
 }
 
 TEST_CASE("no links, and fewer than no flows, are refused") {
   const auto refusal = [](int flows, int links) {
     return test::message_of<contract_error>(
-        [&] { (void)systems::split_flows(flows, links, SplitRule::equal_pieces); });
+        [&] { (void)systems::split_flows(flows, links, systems::SplitRule::equal_pieces); });
   };
   CHECK_THAT(refusal(1, 0),
              ContainsSubstring("heddle::systems::split_flows: flows must be at least 0 "

@@ -85,7 +85,7 @@ void check_graph(const EdgeList& list, std::int32_t most, std::int64_t workers) 
   const systems::NodeParts split = systems::split_nodes(graph, most);
   REQUIRE(split.extra() == extra);
   REQUIRE(split.parts() == list.nodes + extra);
-  REQUIRE(systems::graph_words(graph, {FrontierBalance::splitting, most}) ==
+  REQUIRE(systems::graph_words(graph, {systems::FrontierBalance::splitting, most}) ==
           static_cast<std::int64_t>(split.first.size() + split.offsets.size() + graph.ends.size() +
                                     graph.weights.size()));
   for (std::size_t n = 0; n < degree.size(); ++n) {
@@ -114,13 +114,13 @@ void check_graph(const EdgeList& list, std::int32_t most, std::int64_t workers) 
       const Loads loads = systems::frontier_loads(graph, frontier, {balance, most, workers});
       for (const auto& load : loads) sum += std::accumulate(load.begin(), load.end(), 0L);
       REQUIRE(sum == active);
-      if (balance == FrontierBalance::hierarchy) {
+      if (balance == systems::FrontierBalance::hierarchy) {
         REQUIRE(static_cast<std::int64_t>(loads.size()) == rounded_up(largest, most));
         for (const auto& load : loads) REQUIRE(systems::summed_load(load).most <= most);
       }
-      if (balance == FrontierBalance::decomposition && active > 0)
+      if (balance == systems::FrontierBalance::decomposition && active > 0)
         REQUIRE(loads == Loads{dealt(active, workers)});
-      if (balance == FrontierBalance::edges && edges > 0) {
+      if (balance == systems::FrontierBalance::edges && edges > 0) {
         REQUIRE(static_cast<std::int64_t>(loads.at(0).size()) == edges);
         REQUIRE(systems::summed_load(loads.at(0)).most <= 1);
       }
@@ -174,9 +174,10 @@ TEST_CASE("a worker for each node is far less balanced than equal shares", "[gra
   const systems::Graph graph = list.graph();
   const auto frontier = all_nodes(list);
   const systems::FrontierLoad nodes = systems::summed_load(
-      systems::frontier_loads(graph, frontier, {FrontierBalance::nodes}).at(0));
+      systems::frontier_loads(graph, frontier, {systems::FrontierBalance::nodes}).at(0));
   const systems::FrontierLoad shares = systems::summed_load(
-      systems::frontier_loads(graph, frontier, {FrontierBalance::decomposition, {}, list.nodes})
+      systems::frontier_loads(graph, frontier,
+                              {systems::FrontierBalance::decomposition, {}, list.nodes})
           .at(0));
   REQUIRE(shares.most - shares.least <= 1);
   REQUIRE(nodes.workers == shares.workers);
@@ -222,7 +223,7 @@ TEST_CASE("wrong graphs and options are rejected by name", "[graph]") {
   const auto made = [&](std::int32_t nodes, const Edges& edges, systems::EdgeWeights weights) {
     return message([&] { (void)systems::make_graph(nodes, edges, weights); });
   };
-  const auto stored = EdgeWeights::stored;
+  const auto stored = systems::EdgeWeights::stored;
   REQUIRE_THAT(made(2, {{0, 1}, {1, 2}}, stored), ContainsSubstring("edge 1 ends at node 2"));
   REQUIRE_THAT(made(2, {{-1, 1}}, stored), ContainsSubstring("edge 0 begins at node -1"));
   REQUIRE_THAT(made(2, {{0, 1, -3}}, stored), ContainsSubstring("edge 0 has the weight -3"));
@@ -257,11 +258,13 @@ TEST_CASE("wrong graphs and options are rejected by name", "[graph]") {
                          const systems::FrontierOptions& options) {
     return message([&] { (void)systems::frontier_loads(good, frontier, options); });
   };
-  REQUIRE_THAT(loads({4}, {FrontierBalance::nodes}), ContainsSubstring("node 4"));
-  REQUIRE_THAT(loads({0}, {FrontierBalance::splitting, 0}), ContainsSubstring("max_degree = 0"));
-  REQUIRE_THAT(loads({0}, {FrontierBalance::decomposition, {}, 0}),
+  REQUIRE_THAT(loads({4}, {systems::FrontierBalance::nodes}), ContainsSubstring("node 4"));
+  REQUIRE_THAT(loads({0}, {systems::FrontierBalance::splitting, 0}),
+               ContainsSubstring("max_degree = 0"));
+  REQUIRE_THAT(loads({0}, {systems::FrontierBalance::decomposition, {}, 0}),
                ContainsSubstring("workers = 0"));
-  REQUIRE_THAT(loads({0}, {FrontierBalance::decomposition}), ContainsSubstring("workers is empty"));
+  REQUIRE_THAT(loads({0}, {systems::FrontierBalance::decomposition}),
+               ContainsSubstring("workers is empty"));
   REQUIRE_THAT(message([] { (void)systems::decomposed_share({}, 0, 1); }),
                ContainsSubstring("sums"));
   REQUIRE_THAT(message([] {

@@ -60,9 +60,9 @@ struct Reference {
         distances(serial_distances(list, source, weighted)) {}
 
   /// The launches that the layout room predicts for the frontiers of the serial rounds.
-  [[nodiscard]] std::vector<systems::FrontierLoad> launches(
-      const heddle::systems::Graph& graph, const systems::FrontierOptions& options) const {
-    std::vector<systems::FrontierLoad> all;
+  [[nodiscard]] std::vector<heddle::systems::FrontierLoad> launches(
+      const heddle::systems::Graph& graph, const heddle::systems::FrontierOptions& options) const {
+    std::vector<heddle::systems::FrontierLoad> all;
     for (const auto& frontier : frontiers)
       for (const auto& load : heddle::systems::frontier_loads(graph, frontier, options))
         all.push_back(heddle::systems::summed_load(load));
@@ -74,15 +74,15 @@ void check_all(const EdgeList& list, std::int32_t source, std::int64_t workers,
                std::int32_t max_degree) {
   const heddle::systems::Graph graph = list.graph();
   const Reference plain(list, source, false), lengths(list, source, true);
-  for (const systems::FrontierBalance balance : all_balances) {
-    const systems::FrontierOptions options{balance, max_degree, workers};
+  for (const heddle::systems::FrontierBalance balance : all_balances) {
+    const heddle::systems::FrontierOptions options{balance, max_degree, workers};
     INFO("policy " << static_cast<int>(balance) << ", " << list.nodes << " nodes, "
                    << list.edges.size() << " edges, source " << source);
     Traversal traversal(Exec{}, graph, options);
     REQUIRE(traversal.words() == heddle::systems::graph_words(graph, options));
     for (const bool weighted : {true, false}) {  // nothing is left of the first call
       const Reference& expected = weighted ? lengths : plain;
-      const systems::FrontierRun run =
+      const heddle::systems::FrontierRun run =
           weighted ? traversal.shortest_paths(source) : traversal.breadth_first(source);
       REQUIRE(host_distances(traversal) == expected.distances);
       REQUIRE(run.steps == static_cast<std::int64_t>(expected.frontiers.size()));
@@ -125,7 +125,7 @@ TEST_CASE("small and extreme graphs", "[graph]") {
   constexpr std::int32_t longest = std::numeric_limits<std::int32_t>::max();
   check_all({4, {{0, 1, longest}, {1, 2, longest}, {2, 3, longest}, {0, 3, longest}}}, 0, 2, 1);
   const heddle::systems::Graph empty;
-  for (const systems::FrontierBalance balance : all_balances) {
+  for (const heddle::systems::FrontierBalance balance : all_balances) {
     Traversal traversal(Exec{}, empty, {.balance = balance});
     REQUIRE(traversal.distances().extent(0) == 0);
     REQUIRE_THROWS_AS(traversal.breadth_first(0), heddle::contract_error);
@@ -136,15 +136,16 @@ TEST_CASE("a decomposition differs by one edge, and a worker for each node is fa
           "[graph]") {
   const EdgeList list = r_mat(11, 16, 3);
   const heddle::systems::Graph graph = list.unweighted();
-  Traversal nodes(Exec{}, graph, {.balance = FrontierBalance::nodes});
-  const systems::FrontierRun by_nodes = nodes.breadth_first(0);
+  Traversal nodes(Exec{}, graph, {.balance = heddle::systems::FrontierBalance::nodes});
+  const heddle::systems::FrontierRun by_nodes = nodes.breadth_first(0);
   Traversal shares(Exec{}, graph, {.workers = 1024});
-  const systems::FrontierRun by_shares = shares.breadth_first(0);
+  const heddle::systems::FrontierRun by_shares = shares.breadth_first(0);
   const auto expected = serial_distances(list, 0, false);
   REQUIRE(host_distances(nodes) == expected);
   REQUIRE(host_distances(shares) == expected);
   REQUIRE(by_nodes.edges() == by_shares.edges());
-  for (const systems::FrontierLoad& load : by_shares.launches) REQUIRE(load.most - load.least <= 1);
+  for (const heddle::systems::FrontierLoad& load : by_shares.launches)
+    REQUIRE(load.most - load.least <= 1);
   REQUIRE(by_nodes.imbalance() >= 5 * by_shares.imbalance());
   REQUIRE(by_nodes.critical_edges() > 5 * by_shares.critical_edges());
 }
@@ -153,11 +154,11 @@ TEST_CASE("the defaults are the concurrency and the limit of the histogram", "[g
   const EdgeList list = r_mat(8, 8, 5);
   const heddle::systems::Graph graph = list.graph();
   const Exec exec;
-  for (const systems::FrontierBalance balance : all_balances) {
+  for (const heddle::systems::FrontierBalance balance : all_balances) {
     Traversal traversal(exec, graph, {.balance = balance});
-    const systems::FrontierRun run = traversal.shortest_paths(1);
-    const systems::FrontierOptions given{balance, heddle::systems::degree_limit(graph),
-                                         exec.concurrency()};
+    const heddle::systems::FrontierRun run = traversal.shortest_paths(1);
+    const heddle::systems::FrontierOptions given{balance, heddle::systems::degree_limit(graph),
+                                                 exec.concurrency()};
     REQUIRE(run.launches == Reference(list, 1, true).launches(graph, given));
   }
 }
@@ -176,7 +177,9 @@ TEST_CASE("errors of traversals name the wrong value", "[graph]") {
   REQUIRE_THAT(message_of<contract_error>([&] { plain.shortest_paths(0); }),
                ContainsSubstring("no weights") && ContainsSubstring("EdgeWeights::stored"));
   REQUIRE_THAT(message_of<contract_error>([&] {
-                 Traversal(Exec{}, graph, {.balance = FrontierBalance::hierarchy, .max_degree = 0});
+                 Traversal(
+                     Exec{}, graph,
+                     {.balance = heddle::systems::FrontierBalance::hierarchy, .max_degree = 0});
                }),
                ContainsSubstring("max_degree = 0"));
   REQUIRE_THAT(message_of<contract_error>([&] { Traversal(Exec{}, graph, {.workers = 0}); }),

@@ -57,7 +57,7 @@ bool is_by_definition(const hd::systems::GridOrder& order,
                       const hd::systems::LocalityOptions& options) {
   const auto cells = static_cast<std::int64_t>(order.cells.size());
   std::vector<bool> decoded(order.cells.size(), false);
-  for (const hd::GridOrder::Group& group : order.groups) {
+  for (const hd::systems::GridOrder::Group& group : order.groups) {
     std::vector<double> proximity(order.cells.size(), 0);
     for (std::int64_t c = 0; c < cells; ++c)
       for (std::int64_t d = 0; d < cells; ++d)
@@ -161,7 +161,7 @@ TEST_CASE("every choice of an order is the best by its definition") {
     bool fills = false;
     bool mixed = false;
     for (std::size_t g = 0; g < sizes.size(); ++g) {
-      const hd::GridOrder::Group& group = order.groups[g];
+      const hd::systems::GridOrder::Group& group = order.groups[g];
       REQUIRE(group.end - group.begin == sizes[g]);
       REQUIRE(group.begin == (g == 0 ? 0 : order.groups[g - 1].end));
       fills = fills || group.near < group.end;

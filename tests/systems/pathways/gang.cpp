@@ -447,7 +447,7 @@ TEST_CASE("the watchdog of an island names the ranks that a call waits for") {
 TEST_CASE("clients of weights 1:2:4:8 get these shares of 1000 programs") {
   const hd::DeviceMesh mesh = world();
   hd::systems::IslandOptions options = napping();
-  options.policy = hd::GangPolicy::share;
+  options.policy = hd::systems::GangPolicy::share;
   options.ahead = 1;
   hd::systems::Island island(mesh, options);
   const auto all = over_all(hd::Shard{0});

@@ -185,11 +185,12 @@ TEST_CASE("random programs of several clients compute what one thread computes")
   const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"all", world_size()}});
   for (std::uint64_t seed = 0; seed < hd::test::cases(6, 200); ++seed) {
     const hd::Random common(seed, "clients");
-    hd::systems::Island island(
-        mesh, {.policy = common.bits(0) % 2 == 0 ? hd::GangPolicy::fifo : hd::GangPolicy::share,
-               .ahead = 1 + common.bits(1) % 8,
-               .wait = {.idle = hd::Idle::nap, .watchdog = 20},
-               .record = true});
+    hd::systems::Island island(mesh,
+                               {.policy = common.bits(0) % 2 == 0 ? hd::systems::GangPolicy::fifo
+                                                                  : hd::systems::GangPolicy::share,
+                                .ahead = 1 + common.bits(1) % 8,
+                                .wait = {.idle = hd::Idle::nap, .watchdog = 20},
+                                .record = true});
     const Functions functions(island);
     const std::size_t clients = 1 + common.bits(2) % 4;
     std::vector<std::string> wrong(clients);

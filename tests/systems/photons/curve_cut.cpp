@@ -77,7 +77,7 @@ TEST_CASE("the owners of random keys have the least largest piece of all divisio
 
 TEST_CASE("pieces of a weighted Hilbert curve are balanced, connected and have less surface") {
   const int bits = 5;
-  const systems::GridCurve<3> morton(CurveKind::morton, bits);
+  const systems::GridCurve<3> morton(systems::CurveKind::morton, bits);
   const Random random(3, "weights");
   for (const int centres : {0, 1, 3, 6}) {  // smooth peaks over a floor of 1
     std::vector<double> weights;
@@ -96,8 +96,8 @@ TEST_CASE("pieces of a weighted Hilbert curve are balanced, connected and have l
     }
     std::size_t hilbert_ghosts = 0, morton_ghosts = 0;
     for (const int pieces : {3, 5, 7, 12, 23}) {
-      const auto h = test::cut_grid<3>(CurveKind::hilbert, bits, weights, pieces);
-      const auto m = test::cut_grid<3>(CurveKind::morton, bits, weights, pieces);
+      const auto h = test::cut_grid<3>(systems::CurveKind::hilbert, bits, weights, pieces);
+      const auto m = test::cut_grid<3>(systems::CurveKind::morton, bits, weights, pieces);
       INFO(text(centres, " centres, ", pieces, " pieces: ghosts ", h.ghosts, " and ", m.ghosts));
       CHECK(h.imbalance <= 1.05);
       CHECK(h.components == static_cast<std::size_t>(pieces));

@@ -65,17 +65,17 @@ struct RandomRule {
     const bool opens = !(a->children.empty() && b->children.empty());
     if (chance == 0) {
       count(a, b);
-      return PairStep::drop;
+      return systems::PairStep::drop;
     }
     if (chance < 4 || !opens) {
       promised.emplace_back(a, b);
-      return chance < 2 ? PairStep::far : PairStep::exact;
+      return chance < 2 ? systems::PairStep::far : systems::PairStep::exact;
     }
-    if (a->children.empty()) return PairStep::open_second;
-    if (b->children.empty()) return PairStep::open_first;
-    return chance < 8    ? PairStep::open_first
-           : chance < 12 ? PairStep::open_second
-                         : PairStep::open_both;
+    if (a->children.empty()) return systems::PairStep::open_second;
+    if (b->children.empty()) return systems::PairStep::open_first;
+    return chance < 8    ? systems::PairStep::open_first
+           : chance < 12 ? systems::PairStep::open_second
+                         : systems::PairStep::open_both;
   }
   [[nodiscard]] const std::vector<const Node*>& children(const Node* node) const {
     return node->children;
@@ -136,8 +136,8 @@ TEST_CASE("pairs are visited depth first, in the order of the children") {
   struct Digits {  // a node is a text; it has two children up to two letters
     std::string visited;
     systems::PairStep decide(const std::string& a, int b) {
-      if (a.size() < 2) return PairStep::open_first;
-      return b < 2 ? PairStep::open_second : PairStep::exact;
+      if (a.size() < 2) return systems::PairStep::open_first;
+      return b < 2 ? systems::PairStep::open_second : systems::PairStep::exact;
     }
     static std::vector<std::string> children(const std::string& a) { return {a + "l", a + "r"}; }
     static std::vector<int> children(int b) { return {2 * b, 2 * b + 1}; }
@@ -158,7 +158,8 @@ TEST_CASE("a leaf that is opened is an error, not a loss") {
     void exact(int, int) {}
   };
   for (const systems::PairStep step :
-       {PairStep::open_first, PairStep::open_second, PairStep::open_both}) {
+       {systems::PairStep::open_first, systems::PairStep::open_second,
+        systems::PairStep::open_both}) {
     CHECK_THAT(
         test::message_of<contract_error>([&] { systems::dual_traversal(0, 0, OpensLeaves{step}); }),
         ContainsSubstring("opens a node that has no children"));

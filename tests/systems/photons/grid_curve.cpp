@@ -55,14 +55,14 @@ void visit_every_cell(systems::CurveKind kind, int bits) {
   CHECK(repeated == 0);
   CHECK(wrong_keys == 0);
   CHECK(torn_cubes == 0);
-  if (kind == CurveKind::hilbert)
+  if (kind == systems::CurveKind::hilbert)
     CHECK(jumps == 0);
   else
     CHECK(jumps > 0);
 }
 
 TEST_CASE("a curve passes each cell of a small grid once") {
-  for (const systems::CurveKind kind : {CurveKind::hilbert, CurveKind::morton}) {
+  for (const systems::CurveKind kind : {systems::CurveKind::hilbert, systems::CurveKind::morton}) {
     for (int bits = 1; bits <= 6; ++bits) visit_every_cell<2>(kind, bits);
     for (int bits = 1; bits <= 4; ++bits) visit_every_cell<3>(kind, bits);
   }
@@ -82,11 +82,11 @@ void try_places(systems::CurveKind kind) {
       jumps += steps_between<D>(curve.cell(key), curve.cell(key + 1)) != 1;
   }
   CHECK(wrong == 0);
-  if (kind == CurveKind::hilbert) CHECK(jumps == 0);
+  if (kind == systems::CurveKind::hilbert) CHECK(jumps == 0);
 }
 
 TEST_CASE("cells of large grids have their keys, and Hilbert neighbours share a face") {
-  for (const systems::CurveKind kind : {CurveKind::hilbert, CurveKind::morton}) {
+  for (const systems::CurveKind kind : {systems::CurveKind::hilbert, systems::CurveKind::morton}) {
     try_places<2>(kind);
     try_places<3>(kind);
   }
@@ -94,34 +94,34 @@ TEST_CASE("cells of large grids have their keys, and Hilbert neighbours share a 
 
 TEST_CASE("the first curves are those of the literature") {
   // Morton: bits interleaved, the first coordinate is the highest. Hilbert: a U, closed at the top.
-  constexpr systems::GridCurve<3> morton(CurveKind::morton, 2);
+  constexpr systems::GridCurve<3> morton(systems::CurveKind::morton, 2);
   STATIC_CHECK(morton.key({3, 0, 1}) == 0b100'101);
-  constexpr systems::GridCurve<2> hilbert(CurveKind::hilbert, 1);
+  constexpr systems::GridCurve<2> hilbert(systems::CurveKind::hilbert, 1);
   using Cell = systems::GridCurve<2>::Cell;
   const std::vector<Cell> u{{0, 0}, {0, 1}, {1, 1}, {1, 0}};
   for (std::uint64_t key = 0; key < 4; ++key) CHECK(hilbert.cell(key) == u[key]);
   // In two dimensions the curve ends at a corner beside the one where it begins.
   for (int bits = 1; bits <= systems::GridCurve<2>::max_bits; ++bits) {
-    const systems::GridCurve<2> curve(CurveKind::hilbert, bits);
+    const systems::GridCurve<2> curve(systems::CurveKind::hilbert, bits);
     CHECK(curve.cell(0) == Cell{0, 0});
     CHECK(curve.cell(curve.size() - 1) == Cell{curve.side() - 1, 0});
   }
 }
 
 TEST_CASE("cells, keys and bits beyond the grid are named") {
-  const systems::GridCurve<3> curve(CurveKind::hilbert, 4);
+  const systems::GridCurve<3> curve(systems::CurveKind::hilbert, 4);
   CHECK_THAT(test::message_of<contract_error>([&] {
                (void)curve.key({3, 16, 0});
              }),
              ContainsSubstring("coordinate 1 is 16, the grid has 16 cells"));
   CHECK_THAT(test::message_of<contract_error>([&] { (void)curve.cell(4096); }),
              ContainsSubstring("key = 4096, the curve has 4096 cells"));
-  CHECK_THAT(
-      test::message_of<contract_error>([] { (void)systems::GridCurve<3>(CurveKind::morton, 22); }),
-      ContainsSubstring("take 1 to 21 bits"));
-  CHECK_THAT(
-      test::message_of<contract_error>([] { (void)systems::GridCurve<2>(CurveKind::morton, 0); }),
-      ContainsSubstring("bits = 0 in 2 dimensions"));
+  CHECK_THAT(test::message_of<contract_error>(
+                 [] { (void)systems::GridCurve<3>(systems::CurveKind::morton, 22); }),
+             ContainsSubstring("take 1 to 21 bits"));
+  CHECK_THAT(test::message_of<contract_error>(
+                 [] { (void)systems::GridCurve<2>(systems::CurveKind::morton, 0); }),
+             ContainsSubstring("bits = 0 in 2 dimensions"));
 }
 
 }  // namespace test_grid_curve

@@ -43,7 +43,7 @@ TEST_CASE("a product bank by bank equals the serial product, and each place has 
     const hd::systems::DramGrid grid = draw.grid();
     hd::systems::Gemv gemv = draw.product();
     gemv.element = 1u << draw.below(4);
-    if (gemv.layout == BankLayout::dealt && draw.below(2) == 0)
+    if (gemv.layout == hd::systems::BankLayout::dealt && draw.below(2) == 0)
       gemv.reserved = gemv.inputs + static_cast<std::int64_t>(draw.below(20));
     const auto weight = [&](std::int64_t o, std::int64_t i) {
       return static_cast<std::int64_t>(
@@ -93,9 +93,9 @@ TEST_CASE("a product bank by bank equals the serial product, and each place has 
     const std::vector<hd::systems::BankWork> work = hd::systems::bank_work(grid, gemv);
     REQUIRE(work.size() == banks);
     for (std::size_t b = 0; b < banks; ++b) REQUIRE(work[b] == by_hand[b].work);
-    coverage.count("packed", gemv.layout == BankLayout::packed);
+    coverage.count("packed", gemv.layout == hd::systems::BankLayout::packed);
     coverage.count("dealt with room", gemv.reserved > gemv.inputs);
-    coverage.count("interleaved", gemv.layout == BankLayout::interleaved);
+    coverage.count("interleaved", gemv.layout == hd::systems::BankLayout::interleaved);
     coverage.count("idle banks", work.back().bursts == 0);
     coverage.count("several parts of the vector",
                    gemv.inputs * static_cast<std::int64_t>(gemv.element) >
@@ -125,7 +125,7 @@ TEST_CASE("a packed matrix loads its banks equally and opens each row once") {
   // An output of one burst for each of 128 banks, and one more: cut by outputs, one bank has twice
   // the work of the others.
   CHECK(hd::systems::bank_imbalance(hd::systems::bank_work(
-            grid, {.outputs = 129, .inputs = 16, .layout = BankLayout::dealt})) > 1.9);
+            grid, {.outputs = 129, .inputs = 16, .layout = hd::systems::BankLayout::dealt})) > 1.9);
 }
 
 TEST_CASE("a packed matrix keeps more rows open than an interleaved one, and returns less") {
@@ -134,7 +134,7 @@ TEST_CASE("a packed matrix keeps more rows open than an interleaved one, and ret
   // vector, so it opens each of its rows for 4 of the 8 parts.
   const hd::systems::Gemv packed{.outputs = 1024, .inputs = 8192};
   hd::systems::Gemv interleaved = packed;
-  interleaved.layout = BankLayout::interleaved;
+  interleaved.layout = hd::systems::BankLayout::interleaved;
   const auto by_part = hd::systems::bank_work(grid, packed);
   const auto by_burst = hd::systems::bank_work(grid, interleaved);
   CHECK(hd::systems::row_hit_rate(by_part) == 1 - 1.0 / 64);
@@ -167,9 +167,10 @@ TEST_CASE("keys and values stay where they are when tokens come") {
                        [&](const auto& place) { return after.at(place.first) == place.second; });
   };
   for (std::int64_t tokens = 1; tokens < 40; ++tokens) {
-    hd::systems::Gemv keys{.outputs = tokens, .inputs = 20, .layout = BankLayout::dealt};
+    hd::systems::Gemv keys{
+        .outputs = tokens, .inputs = 20, .layout = hd::systems::BankLayout::dealt};
     hd::systems::Gemv values{
-        .outputs = 20, .inputs = tokens, .layout = BankLayout::dealt, .reserved = 40};
+        .outputs = 20, .inputs = tokens, .layout = hd::systems::BankLayout::dealt, .reserved = 40};
     const auto old_keys = places(keys);
     const auto old_values = places(values);
     ++keys.outputs;

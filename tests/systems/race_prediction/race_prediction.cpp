@@ -68,7 +68,7 @@ TEST_CASE("19 of 20 samples of a shifted exponential predict its speed-ups withi
   for (std::uint64_t seed = 0; seed < samples; ++seed) {
     bool close = true;
     const systems::EmpiricalTimes runs(exponential_times(least, excess, seed, 500));
-    const systems::ShiftedExponential fitted = ShiftedExponential::fit(runs);
+    const systems::ShiftedExponential fitted = systems::ShiftedExponential::fit(runs);
     CHECK(systems::largest_difference(runs, fitted) < 1.2 * systems::accepted_difference(runs));
     for (const int walkers : {2, 8, 32, 128}) {
       const double exact = (least + excess) / (least + excess / walkers);
@@ -100,9 +100,10 @@ TEST_CASE("equal runs gain nothing, and fits of them are exact") {
   const systems::EmpiricalTimes runs({7, 7, 7});
   for (const int walkers : {1, 2, 64}) {
     CHECK(systems::race_speed_up(runs, walkers) == Approx(1).epsilon(1e-12));
-    CHECK(systems::race_speed_up(ShiftedExponential::fit(runs), walkers) ==
+    CHECK(systems::race_speed_up(systems::ShiftedExponential::fit(runs), walkers) ==
           Approx(1).epsilon(1e-12));
-    CHECK(systems::race_speed_up(LognormalTimes::fit(runs), walkers) == Approx(1).epsilon(1e-6));
+    CHECK(systems::race_speed_up(systems::LognormalTimes::fit(runs), walkers) ==
+          Approx(1).epsilon(1e-6));
   }
   CHECK(systems::race_speed_up(systems::EmpiricalTimes({0.0}), 4) == 1);
 }
@@ -155,7 +156,7 @@ TEST_CASE("times that cannot be predicted from are refused") {
   CHECK_THAT(message([] { systems::EmpiricalTimes({std::nan("")}); }),
              ContainsSubstring("leave out runs that found no result"));
   CHECK_THAT(message([] {
-               (void)LognormalTimes::fit(systems::EmpiricalTimes({0, 3, 0}));
+               (void)systems::LognormalTimes::fit(systems::EmpiricalTimes({0, 3, 0}));
              }),
              ContainsSubstring("2 of 3 runs took no time"));
   CHECK_THAT(message([] { (void)systems::EmpiricalTimes({1}).mean_of_least(0); }),

@@ -64,11 +64,11 @@ TEST_CASE("an MLP with few samples is divided by columns, then by rows") {
     INFO(plan);
     CHECK(plan.optimal);
     CHECK(plan.ways == std::vector{4});
-    CHECK(stored(plan, program, "w1") == TensorForm::sharded("h"));
-    CHECK(stored(plan, program, "w2") == TensorForm::sharded("h"));
-    CHECK(delivered(plan, program, "a") == TensorForm::sharded("h"));
-    CHECK(stored(plan, program, "y") == TensorForm::partial());
-    CHECK(delivered(plan, program, "w1_next") == TensorForm::sharded("h"));
+    CHECK(stored(plan, program, "w1") == systems::TensorForm::sharded("h"));
+    CHECK(stored(plan, program, "w2") == systems::TensorForm::sharded("h"));
+    CHECK(delivered(plan, program, "a") == systems::TensorForm::sharded("h"));
+    CHECK(stored(plan, program, "y") == systems::TensorForm::partial());
+    CHECK(delivered(plan, program, "w1_next") == systems::TensorForm::sharded("h"));
     check(program, sharded_program(program, plan));
     // One all-reduce of y; the gradient of x is a result, so a reduce-scatter is enough for it.
     const double n = 512 * 4096 * 4;
@@ -85,7 +85,7 @@ TEST_CASE("a small model with many samples is data parallel") {
     for (const char* parameter : {"w1", "w2"})
       CHECK(stored(plan, program, parameter) == TensorForm{});
     for (const char* samples : {"x", "z", "a", "y", "y_gradient", "a_gradient", "x_gradient"})
-      CHECK(stored(plan, program, samples) == TensorForm::sharded("b"));
+      CHECK(stored(plan, program, samples) == systems::TensorForm::sharded("b"));
     // The all-reduces of two gradients.
     const double n = 256 * 256 * 4;
     CHECK(plan.communication == Approx(2 * (start + 2 * ring(4, n))).epsilon(1e-9));
@@ -97,9 +97,9 @@ TEST_CASE("a large embedding is divided by its vocabulary") {
   for (const int level : {1, 2}) {
     const RhinoPlan plan = systems::rhino(program, gpus(8), {.level = level});
     INFO(plan);
-    CHECK(stored(plan, program, "table") == TensorForm::sharded("v"));
-    CHECK(stored(plan, program, "logits") == TensorForm::sharded("v"));
-    CHECK(stored(plan, program, "rows") == TensorForm::partial());
+    CHECK(stored(plan, program, "table") == systems::TensorForm::sharded("v"));
+    CHECK(stored(plan, program, "logits") == systems::TensorForm::sharded("v"));
+    CHECK(stored(plan, program, "rows") == systems::TensorForm::partial());
     // The all-reduces of the rows and of their gradients.
     const double n = 512 * 1024 * 4;
     CHECK(plan.communication == Approx(2 * (start + 2 * ring(8, n))).epsilon(1e-9));
@@ -110,7 +110,7 @@ TEST_CASE("two towers that do not fit into one node become two stages, cut at th
   const TensorProgram program = test::two_towers(4096, 1024, 3);
   double weights = 0;
   for (const systems::ProgramTensor& tensor : program.tensors)
-    if (tensor.role == TensorRole::parameter) weights += program.bytes(tensor);
+    if (tensor.role == systems::TensorRole::parameter) weights += program.bytes(tensor);
   const Machine slow = Machine::uniform(
       2, {.name = "cpu", .memories = {{"DRAM", static_cast<Bytes>(1.4 * weights)}}}, {1e-4, 1e8});
   for (const int level : {1, 2}) {
@@ -134,13 +134,13 @@ TensorProgram random_program(std::mt19937_64& random, std::size_t most) {
   TensorProgram program;
   for (const char* name : {"b", "c", "d", "e"})
     program.dimensions.push_back({name, static_cast<std::int64_t>(4 << random() % 6)});
-  program.tensors.push_back({"t0", {"b", "c"}, TensorRole::input});
+  program.tensors.push_back({"t0", {"b", "c"}, systems::TensorRole::input});
   const std::size_t count = 1 + random() % most;
   for (std::size_t o = 0; o < count; ++o) {
     // The input is a tensor that exists; weights are added where they are needed.
     std::vector<std::size_t> usable;
     for (std::size_t t = 0; t < program.tensors.size(); ++t)
-      if (program.tensors[t].role != TensorRole::parameter) usable.push_back(t);
+      if (program.tensors[t].role != systems::TensorRole::parameter) usable.push_back(t);
     const systems::ProgramTensor from = program.tensors[usable[random() % usable.size()]];
     systems::ProgramTensor to{.name = text("t", o + 1), .dims = from.dims};
     systems::Operation operation{.inputs = {from.name}, .output = to.name};
@@ -151,7 +151,7 @@ TensorProgram random_program(std::mt19937_64& random, std::size_t most) {
         if (std::ranges::find(from.dims, name) == from.dims.end()) to.dims.back() = name;
       const std::string weight = text("w", o);
       program.tensors.push_back(
-          {weight, {from.dims.back(), to.dims.back()}, TensorRole::parameter});
+          {weight, {from.dims.back(), to.dims.back()}, systems::TensorRole::parameter});
       operation.inputs.push_back(weight);
     } else if (kind == 2) {
       operation.kind = elementwise;
@@ -165,11 +165,11 @@ TensorProgram random_program(std::mt19937_64& random, std::size_t most) {
     program.operations.push_back(operation);
   }
   for (systems::ProgramTensor& tensor : program.tensors) {
-    if (tensor.role != TensorRole::intermediate) continue;
+    if (tensor.role != systems::TensorRole::intermediate) continue;
     bool read = false;
     for (const systems::Operation& operation : program.operations)
       read = read || std::ranges::find(operation.inputs, tensor.name) != operation.inputs.end();
-    if (!read || random() % 4 == 0) tensor.role = TensorRole::output;
+    if (!read || random() % 4 == 0) tensor.role = systems::TensorRole::output;
   }
   return program;
 }
@@ -187,7 +187,7 @@ class AllPlacements {
   static constexpr double infinity = std::numeric_limits<double>::infinity();
 
   [[nodiscard]] double change(const TensorForm& from, const TensorForm& to, double n) const {
-    using enum TensorForm::Kind;
+    using enum systems::TensorForm::Kind;
     if (from == to) return 0;
     if (to.kind == partial) return infinity;
     if (from.kind == replicated) return 0;
@@ -205,7 +205,8 @@ class AllPlacements {
     const systems::Operation& operation = m_program.operations[o];
     for (const systems::ShardRule& each : systems::shard_rules(m_program, operation)) {
       const auto is_even = [&](const TensorForm& form) {
-        return form.kind != TensorForm::Kind::sharded || m_program.size_of(form.dim) % m_p == 0;
+        return form.kind != systems::TensorForm::Kind::sharded ||
+               m_program.size_of(form.dim) % m_p == 0;
       };
       if (!is_even(each.output) || !std::ranges::all_of(each.inputs, is_even)) continue;
       m_chosen.push_back(each);
@@ -225,17 +226,18 @@ class AllPlacements {
     const double n = m_program.bytes(tensor);
     std::vector<TensorForm> whole = {TensorForm{}};
     for (const std::string& dim : tensor.dims)
-      if (m_program.size_of(dim) % m_p == 0) whole.push_back(TensorForm::sharded(dim));
-    const bool given = tensor.role == TensorRole::input || tensor.role == TensorRole::parameter;
-    const bool output = tensor.role == TensorRole::output;
+      if (m_program.size_of(dim) % m_p == 0) whole.push_back(systems::TensorForm::sharded(dim));
+    const bool given =
+        tensor.role == systems::TensorRole::input || tensor.role == systems::TensorRole::parameter;
+    const bool output = tensor.role == systems::TensorRole::output;
     const bool delivers = demands.size() > 1 || output;
     std::vector<TensorForm> before = given ? whole : std::vector{m_raw[t]};
     double best = infinity;
     for (const TensorForm& from : before) {
       std::vector<TensorForm> after = {from};
-      if (delivers && tensor.role != TensorRole::input) {
+      if (delivers && tensor.role != systems::TensorRole::input) {
         after = whole;
-        if (!output) after.push_back(TensorForm::partial());
+        if (!output) after.push_back(systems::TensorForm::partial());
       }
       for (const TensorForm& to : after) {
         double sum = change(from, to, n);
@@ -323,8 +325,8 @@ TEST_CASE("parameters are divided when copies of them do not fit") {
     INFO(plan);
     CHECK(plan.bytes <= static_cast<double>(capacity));
     CHECK(plan.cost >= copies.cost);
-    CHECK(stored(plan, program, "w1").kind == TensorForm::Kind::sharded);
-    CHECK(stored(plan, program, "w2").kind == TensorForm::Kind::sharded);
+    CHECK(stored(plan, program, "w1").kind == systems::TensorForm::Kind::sharded);
+    CHECK(stored(plan, program, "w2").kind == systems::TensorForm::Kind::sharded);
   }
 }
 
@@ -394,8 +396,8 @@ TEST_CASE("programs, options and machines that cannot be planned are rejected wi
            "dimension 'b' of 8");
   program = test::trained_mlp(8, 64, 8);
   program.dimensions.push_back({"big", 1 << 20});
-  program.tensors.push_back({"table", {"big", "i"}, TensorRole::parameter});
-  program.tensors.push_back({"looked", {"big"}, TensorRole::output});
+  program.tensors.push_back({"table", {"big", "i"}, systems::TensorRole::parameter});
+  program.tensors.push_back({"looked", {"big"}, systems::TensorRole::output});
   program.operations.push_back({systems::OperationKind::reduce, {"table"}, "looked", "sum"});
   CHECK_THROWS_MATCHES(systems::rhino(program, gpus(2, 100'000'000)), infeasible,
                        MessageMatches(ContainsSubstring("the largest tensor, 'table'") &&

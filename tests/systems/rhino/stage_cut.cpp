@@ -74,7 +74,7 @@ TEST_CASE("no linear order of a random graph has a cut with fewer bytes") {
     OperationGraph graph;
     for (std::size_t v = 0; v < n; ++v) graph.work.push_back(static_cast<double>(1 + random() % 3));
     for (std::size_t v = 1; v < n; ++v) {
-      OperationGraph::Data data{{v}, static_cast<double>(1 + random() % 9)};
+      systems::OperationGraph::Data data{{v}, static_cast<double>(1 + random() % 9)};
       for (std::size_t u = 0; u < v; ++u)
         if (random() % 3 == 0) {
           add_edge(graph, u, v, static_cast<double>(1 + random() % 9));
@@ -100,7 +100,7 @@ TEST_CASE("no linear order of a random graph has a cut with fewer bytes") {
     if (lines.stages.empty()) continue;
     CHECK(lines.bytes >= cut.bytes - 1e-9);
     CHECK(is_balanced(graph, lines, stages, tolerance));
-    for (const OperationGraph::Order& order : graph.orders)
+    for (const systems::OperationGraph::Order& order : graph.orders)
       CHECK(lines.stages[order.first] <= lines.stages[order.last]);
   }
   CHECK(cut_some > count / 2);

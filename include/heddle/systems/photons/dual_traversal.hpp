@@ -93,8 +93,8 @@ void traverse_pairs(std::pair<A, B> first, Rule& rule) {
           for (auto&& other : rule.children(b)) open.emplace_back(child, other);
         break;
       default:
-        expect_enumerator("heddle::systems::dual_traversal", "decide(a, b)", step,
-                          PairStep::open_both);
+        heddle::impl::expect_enumerator("heddle::systems::dual_traversal", "decide(a, b)", step,
+                                        PairStep::open_both);
     }
     expect_children(open.size() > waiting);
     std::reverse(open.begin() + static_cast<std::ptrdiff_t>(waiting), open.end());
