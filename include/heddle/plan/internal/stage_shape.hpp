@@ -190,6 +190,15 @@ class StageShape {
     return most;
   }
 
+  /// Returns an upper bound of the state of weights that the stage can have, in bytes of all of its
+  /// tensor ranks together.
+  [[nodiscard]] double room() const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [capacity, samples] : m_memories)
+      if (capacity != 0) least = std::min(least, static_cast<double>(capacity) * m_tensor);
+    return least;
+  }
+
   /// Returns the least bytes that a rank has left; ranks of unknown capacity have none to begin
   /// with.
   [[nodiscard]] double headroom(LayerRange range, const KeptMicrobatches& held) const {

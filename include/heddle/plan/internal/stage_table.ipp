@@ -128,6 +128,9 @@ HEDDLE_INLINE Seconds PlanTracker::price() const {
 HEDDLE_INLINE void PlanTracker::consider(Plan plan, Seconds price) {
   if (!improves(price)) return;
   if (m_memory) {
+    m_watch.spend(
+        200 + 20 * plan.stages.size() +
+        5 * static_cast<std::uint64_t>(m_problem->layers() + m_problem->machine().ranks()));
     const auto lack = [](const MemoryShortage& s) { return s.needed - s.capacity; };
     if (m_least && least_lack(plan) > static_cast<double>(lack(*m_least)) + 1) return;
     const std::optional<MemoryShortage> shortage = m_bytes.shortage(plan);

@@ -199,14 +199,20 @@ class MetisSearch {
           shapes.push_back(shape);
           headroom[s] = 0;
         }
-      if (shapes.size() == groups.size()) {
+      const bool all_shapes = shapes.size() == groups.size();
+      bool fits = false;
+      if (all_shapes && m_coarse && !may_hold(shapes)) {
+        for (std::size_t s = 0; s < shapes.size(); ++s) headroom[s] = shapes[s]->room();
+      } else if (all_shapes) {
         const LayerBalance balance(shapes, kept, m_problem.layers());
         const std::vector<int> ends = balance.ends();
         ++m_found.candidates;
-        if (!balance.fits(ends))
+        fits = balance.fits(ends);
+        if (!fits) m_watch.spend(layers * layers * groups.size());
+        if (!fits && !m_coarse)
           note_shortage(shapes, balance.least_memory_ends(), microbatches);
-        else if (!m_found.plan || balance.computation(ends, microbatches) <=
-                                      std::max(1.0, m_metis.refined) * m_found.formula)
+        else if (fits && (!m_found.plan || balance.computation(ends, microbatches) <=
+                                               std::max(1.0, m_metis.refined) * m_found.formula))
           consider(shapes, ends, microbatches, balance);
         for (std::size_t s = 0; s < shapes.size(); ++s) headroom[s] = balance.headroom(ends, s);
       }
@@ -214,11 +220,24 @@ class MetisSearch {
       std::iota(order.begin(), order.end(), std::size_t{0});
       std::ranges::stable_sort(order, {}, [&](std::size_t s) { return headroom[s]; });
       // A stage with fewer samples than groups must be raised; none of the others helps.
-      const auto tried = shapes.size() == groups.size() ? order.end() : order.begin() + 1;
+      const auto tried = all_shapes ? order.end() : order.begin() + 1;
       if (std::none_of(order.begin(), tried,
-                       [&](std::size_t s) { return raise(groups[s], degrees[s]); }))
+                       [&](std::size_t s) { return raise(groups[s], degrees[s]); })) {
+        // A coarse search looks at the last degrees only, which need least.
+        if (m_coarse && all_shapes && !fits && !m_found.plan)
+          note_shortage(shapes, LayerBalance(shapes, kept, m_problem.layers()).least_memory_ends(),
+                        microbatches);
         return;
+      }
     }
+  }
+
+  /// Returns false if the state of the weights is more than all stages have memory for.
+  [[nodiscard]] bool may_hold(const std::vector<const StageShape*>& shapes) const {
+    double room = 0;
+    for (const StageShape* shape : shapes) room += shape->room();
+    return room >= m_problem.options().state_per_parameter *
+                       static_cast<double>(m_problem.profile().parameters({0, m_problem.layers()}));
   }
 
   /// Returns the shape of a stage, or nullptr if it has fewer samples than groups.
@@ -305,6 +324,8 @@ class MetisSearch {
 
   void note_shortage(const std::vector<const plan::impl::StageShape*>& shapes,
                      const std::vector<int>& ends, int microbatches) {
+    m_watch.spend(ends.size() * static_cast<std::uint64_t>(m_problem.layers()) *
+                  static_cast<std::uint64_t>(m_problem.layers()));
     m_watch.spend(50 * ends.size() + 5 * static_cast<std::uint64_t>(m_problem.machine().ranks()));
     static_cast<void>(
         m_shortage.note(m_bytes.memory(plan_of(shapes, ends, microbatches)), m_problem.machine()));
