@@ -274,12 +274,12 @@ class PeriodEngine {
   std::vector<RankState> m_ranks;
   std::vector<ChannelState> m_channels;
   std::vector<Series> m_series;
-  std::uint32_t m_number = 0;  ///< of the present round
+  std::uint32_t m_number = 0;  ///< the number of the present round
   Round m_round;               ///< the present round
   RoundLog m_log;
   std::vector<Found> m_needed;  ///< the messages that the present unit needs
-  std::vector<Ticks> m_terms;   ///< of the present maximum
-  std::size_t m_place = 0;      ///< of the last maximum in the times of the round
+  std::vector<Ticks> m_terms;   ///< the terms of the present maximum
+  std::size_t m_place = 0;      ///< the place of the last maximum in the times of the round
 };
 
 }  // namespace heddle::inline v0::impl

@@ -23,7 +23,7 @@
 
 namespace heddle::inline v0::impl {
 
-/// What every rank computes and sends.
+/// The work and the messages of every rank.
 class PeriodProgram {
  public:
   /// A message to or from another rank, in the first repetition.
@@ -55,7 +55,7 @@ class PeriodProgram {
     bool occupied = false;
     /// The latencies differ. Otherwise the messages arrive in order by themselves.
     bool unequal = false;
-    std::optional<Ticks> latency;  ///< of the first message
+    std::optional<Ticks> latency;  ///< the latency of the first message
   };
 
   /// @throws infeasible if the orders have no period that can be skipped.

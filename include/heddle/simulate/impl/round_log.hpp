@@ -17,14 +17,14 @@
 
 namespace heddle::inline v0::impl {
 
-/// What the ranks did in one round: every rank computed up to one repetition of its entries.
+/// One round, in which every rank computed up to one repetition of its entries.
 struct Round {
   /// Every start and arrival as a maximum: the times of which it is the maximum, then the maximum.
   std::vector<Ticks> times;
-  /// What tells two rounds apart besides times: the positions of the ranks, the sizes of the
+  /// All that tells two rounds apart besides times: the positions of the ranks, the sizes of the
   /// maxima, and the ages of the messages that were received.
   std::vector<std::uint32_t> marks;
-  std::vector<std::uint32_t> sizes;  ///< of the maxima, without the maximum itself
+  std::vector<std::uint32_t> sizes;  ///< the sizes of the maxima, without the maximum itself
   /// A message that was sent. Its arrival grows as the time at `place` in `times`.
   struct Sent {
     std::size_t series;
@@ -137,7 +137,7 @@ class RoundLog {
   static constexpr std::size_t most_times = 1 << 24;
 
   std::size_t m_most;
-  std::size_t m_times = 0;  ///< of all rounds
+  std::size_t m_times = 0;  ///< the number of times of all rounds
   std::deque<Round> m_rounds;
   std::deque<std::uint64_t> m_hashes;
 };
