@@ -78,7 +78,7 @@ TEST_CASE("pictures and reports reject plans and predictions with broken entries
                      [=] {
                        systems::SequencePlan plan = good;
                        change(plan);
-                       (void)trace::to_svg(plan);
+                       (void)to_svg(plan);
                      },
                      {word}});
   };

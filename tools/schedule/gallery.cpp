@@ -136,7 +136,7 @@ std::string groups_section(const std::filesystem::path& folder,
   const systems::SequencePlan plan =
       systems::plan_sequence_groups(lengths, systems::flexsp_costs(systems::flexsp_7b, 16, 76));
   const std::string file = "sequence-groups.svg";
-  write_file(folder / pictures / file, trace::to_svg(plan, {.title = "sequence-groups"}));
+  write_file(folder / pictures / file, to_svg(plan, {.title = "sequence-groups"}));
   return text(
       "\n## groups of ranks for the sequences of a batch\n\n"
       "FlexSP: ",
