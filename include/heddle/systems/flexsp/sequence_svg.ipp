@@ -30,7 +30,7 @@ namespace impl {
 
 /// Checks what a picture of the plan needs: its groups, their ranks, sequences and times.
 inline void check(const SequencePlan& plan) {
-  constexpr const char* where = "heddle::trace::to_svg";
+  constexpr const char* where = "heddle::systems::to_svg";
   const auto expect = [&](bool good, const char* what, auto&&... numbers) {
     expects(good, [&] { return ErrorInfo{where, what, text(numbers...)}; });
   };
@@ -174,7 +174,7 @@ class SequencePicture {
 }  // namespace impl
 
 HEDDLE_INLINE std::string to_svg(const SequencePlan& plan, const SequenceSvgOptions& options) {
-  constexpr const char* where = "heddle::trace::to_svg";
+  constexpr const char* where = "heddle::systems::to_svg";
   expects(options.width >= 240, [&] {
     return ErrorInfo{where, "the picture must be at least 240 pixels wide",
                      text("width = ", options.width)};
