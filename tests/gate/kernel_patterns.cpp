@@ -88,7 +88,7 @@ void gate_kernel_patterns() {
        {heddle::systems::FrontierBalance::nodes, heddle::systems::FrontierBalance::edges,
         heddle::systems::FrontierBalance::decomposition,
         heddle::systems::FrontierBalance::splitting, heddle::systems::FrontierBalance::hierarchy}) {
-    hk::GraphTraversal<gate::Exec> traversal(exec, graph, {.balance = balance});
+    heddle::systems::GraphTraversal<gate::Exec> traversal(exec, graph, {.balance = balance});
     (void)traversal.breadth_first(0);
     (void)traversal.shortest_paths(0);
   }

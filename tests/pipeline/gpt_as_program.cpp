@@ -36,7 +36,7 @@
 namespace test_gpt_as_program {
 
 namespace hd = heddle;
-namespace hp = heddle::plan;
+namespace hp = heddle::systems;
 using namespace examples;
 
 namespace {

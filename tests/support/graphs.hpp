@@ -108,7 +108,7 @@ struct EdgeList {
   std::vector<std::vector<systems::GraphEdge>> rows(static_cast<std::size_t>(list.nodes));
   for (const systems::GraphEdge& edge : list.edges)
     rows[static_cast<std::size_t>(edge.from)].push_back(edge);
-  std::vector<std::int64_t> distance(rows.size(), unreachable);
+  std::vector<std::int64_t> distance(rows.size(), systems::unreachable);
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
   distance[static_cast<std::size_t>(source)] = 0;
   queue.push({0, source});
@@ -131,7 +131,7 @@ struct EdgeList {
                                                                              std::int32_t source,
                                                                              bool weighted) {
   std::vector<std::vector<std::int32_t>> frontiers;
-  std::vector<std::int64_t> distance(static_cast<std::size_t>(list.nodes), unreachable);
+  std::vector<std::int64_t> distance(static_cast<std::size_t>(list.nodes), systems::unreachable);
   distance[static_cast<std::size_t>(source)] = 0;
   for (std::set<std::int32_t> active{source}; !active.empty();) {
     frontiers.emplace_back(active.begin(), active.end());

@@ -34,7 +34,7 @@ TEST_CASE("ranks that run local steps end as a serial run of all of them") {
     for (const int steps : {1, 2, 7})
       for (const int delay : {0, 1})
         for (const systems::OuterUpdate& outer :
-             {systems::OuterUpdate{}, unbounded, plain_average,
+             {systems::OuterUpdate{}, unbounded, systems::plain_average,
               systems::OuterUpdate{.momentum = 0.3, .rate = 0.7, .clip = 0.01}}) {
           const LocalProblem problem(ranks, ranks == 2 ? 3 : 0, 0.05, 7);
           const Vector expected = problem.serial(steps, delay, 5, outer);
@@ -55,7 +55,7 @@ TEST_CASE("ranks that run local steps end as a serial run of all of them") {
 TEST_CASE("one local step, averaged in time, is data parallelism") {
   for (const std::size_t hidden : {0, 3}) {
     const LocalProblem problem(3, hidden, 0.05);
-    CHECK(test::largest_difference(problem.run_on_threads(1, 0, 20, plain_average)[0],
+    CHECK(test::largest_difference(problem.run_on_threads(1, 0, 20, systems::plain_average)[0],
                                    problem.data_parallel(20)) < 1e-13);
   }
 }

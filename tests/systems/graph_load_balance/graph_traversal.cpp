@@ -110,7 +110,7 @@ TEST_CASE("random graphs with loops, parallel edges and zero weights", "[graph]"
     check_all(list, source, static_cast<std::int64_t>(1 + random.below(1, 20)),
               static_cast<std::int32_t>(1 + random.below(2, 6)));
     const auto distance = serial_distances(list, source, true);
-    const bool all = std::ranges::find(distance, heddle::unreachable) == distance.end();
+    const bool all = std::ranges::find(distance, heddle::systems::unreachable) == distance.end();
     ++(all ? reached_all : not_all);
   }
   REQUIRE(reached_all > 0);

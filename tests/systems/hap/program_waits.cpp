@@ -38,7 +38,7 @@
 namespace test_program_waits {
 
 namespace hd = heddle;
-namespace hp = heddle::plan;
+namespace hp = heddle::systems;
 using examples::Space;
 
 namespace {

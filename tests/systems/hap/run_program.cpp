@@ -42,7 +42,7 @@
 namespace test_run_program {
 
 namespace hd = heddle;
-namespace hp = heddle::plan;
+namespace hp = heddle::systems;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using examples::Space;

@@ -26,7 +26,7 @@
 
 namespace test_transformer_program {
 
-namespace hp = heddle::plan;
+namespace hp = heddle::systems;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using hp::TensorForm;

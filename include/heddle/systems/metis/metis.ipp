@@ -233,9 +233,9 @@ class MetisSearch {
   }
 
   /// Returns false if the state of the weights is more than all stages have memory for.
-  [[nodiscard]] bool may_hold(const std::vector<const StageShape*>& shapes) const {
+  [[nodiscard]] bool may_hold(const std::vector<const plan::impl::StageShape*>& shapes) const {
     double room = 0;
-    for (const StageShape* shape : shapes) room += shape->room();
+    for (const plan::impl::StageShape* shape : shapes) room += shape->room();
     return room >= m_problem.options().state_per_parameter *
                        static_cast<double>(m_problem.profile().parameters({0, m_problem.layers()}));
   }

@@ -31,9 +31,7 @@ struct BasicDispatchCosts {
   /// Returns the cost of an action that is not a move.
   [[nodiscard]] T time(const Schedule& schedule, ActionId id) const {
     const Stage stage = schedule[id].stage;
-    return stage == schedule::gang::prepare   ? prepare
-           : stage == schedule::gang::enqueue ? enqueue
-                                              : compute;
+    return stage == gang::prepare ? prepare : stage == gang::enqueue ? enqueue : compute;
   }
   /// Returns the cost of a move.
   [[nodiscard]] Transfer<T> transfer(const Schedule&, ActionId) const { return {}; }
