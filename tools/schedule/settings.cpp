@@ -135,15 +135,17 @@ std::vector<const schedule::NamedSchedule*> named_schedules(const CommandLine& c
   for (const auto& [option, heeds] : {std::pair{"stages-per-rank", ShapeOption::stages_per_rank},
                                       {"group", ShapeOption::group},
                                       {"pairs", ShapeOption::pairs},
-                                      {"most-live", ShapeOption::most_live}})
-    if (command.given(option) &&
-        std::ranges::none_of(entries, [&](const auto* each) { return each->uses(heeds); })) {
+                                      {"most-live", ShapeOption::most_live}}) {
+    const ShapeOption wanted = heeds;
+    const auto uses = [wanted](const auto* entry) { return entry->uses(wanted); };
+    if (command.given(option) && std::ranges::none_of(entries, uses)) {
       std::string others;
       for (const auto& entry : schedule::catalogue())
         if (entry.uses(heeds)) others += text(others.empty() ? "" : ", ", entry.name);
       throw command.error(text("--", option, " means nothing to this schedule"),
                           "it is for " + others);
     }
+  }
   if (!s.periodic)
     for (const auto* entry : entries) check_size(*entry, s);
   const std::size_t times =

@@ -173,10 +173,10 @@ class CsvWriter {
 
   /// Runs a rank up to the place where it waits for another one. Returns true if it ran.
   bool advance(Rank rank) {
-    auto& [head, sends] = m_places[+rank];
+    Place& place = m_places[+rank];
     for (bool any = false;; any = true) {
-      if (!sends.empty()) {
-        const Transfer& each = sends.front();
+      if (!place.sends.empty()) {
+        const Transfer& each = place.sends.front();
         const Place& there = m_places[+each.there];
         const bool ready = there.sends.empty() && !is_step(each.there, there.head) &&
                            std::ranges::any_of(next(each.there), [&](const Order& order) {
@@ -186,7 +186,7 @@ class CsvWriter {
         send(rank);
         continue;
       }
-      if (step(rank, head)) continue;
+      if (step(rank, place.head)) continue;
       const auto together = next(rank);
       const auto complete = [this](const Order& order) {
         const bool backward = order.kind != Kind::forward;
@@ -196,8 +196,8 @@ class CsvWriter {
       if (together.empty() || !std::ranges::all_of(together, complete)) return any;
       append(rank, together);
       for (const Order& order : together)
-        for_each_transfer(rank, order, [&](const Transfer& each) { sends.push_back(each); });
-      head += together.size();
+        for_each_transfer(rank, order, [&](const Transfer& each) { place.sends.push_back(each); });
+      place.head += together.size();
     }
   }
 
