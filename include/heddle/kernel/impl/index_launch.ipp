@@ -31,7 +31,7 @@ struct IndexRanges {
 HEDDLE_FULL_INLINE void launch_ranges(
     const char* label, const HostExec& exec, std::int64_t count,
     heddle::impl::FunctionRef<void(std::int64_t, std::int64_t)> range) {
-  const std::int64_t parts = std::clamp<std::int64_t>(exec.concurrency(), 1, count);
+  const std::int64_t parts = std::min<std::int64_t>(exec.concurrency(), count);
   Kokkos::parallel_for(
       label, Kokkos::RangePolicy<HostExec, Kokkos::IndexType<std::int64_t>>(exec, 0, parts),
       IndexRanges{range, count, parts});
