@@ -296,7 +296,7 @@ TEST_CASE("plans of sequences reject forms, methods and costs that do not fit") 
     return [=] { (void)simulate(ring_of_two, AttentionCosts(other, 1, two_ranks())); };
   };
   const auto model = [](int layers, int hidden) {
-    systems::FlexSpModel each = flexsp_7b;
+    systems::FlexSpModel each = systems::flexsp_7b;
     each.layers = layers;
     each.hidden = hidden;
     return [=] { (void)systems::flexsp_costs(each, 8, 80); };

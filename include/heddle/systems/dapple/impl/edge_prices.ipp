@@ -37,11 +37,11 @@ HEDDLE_INLINE EdgePrices::EdgePrices(const plan::PlanProblem& problem, std::int6
   }
 }
 
-HEDDLE_INLINE EdgePrice EdgePrices::price(int layer, const plan::Replicas& from,
-                                          const plan::Replicas& to) const {
+HEDDLE_INLINE EdgePrice EdgePrices::price(int layer, const plan::impl::Replicas& from,
+                                          const plan::impl::Replicas& to) const {
   Plan plan;
-  plan.stages.push_back(StageTable::stage({0, 1}, from));
-  plan.stages.push_back(StageTable::stage({1, 2}, to));
+  plan.stages.push_back(plan::impl::StageTable::stage({0, 1}, from));
+  plan.stages.push_back(plan::impl::StageTable::stage({1, 2}, to));
   const plan::StagePrice price =
       plan::stage_prices(plan, m_edges[static_cast<std::size_t>(layer) - 1]->problem).front();
   return {price.send_forward, price.send_backward};

@@ -62,7 +62,7 @@ HEDDLE_INLINE std::vector<int> RankPolicies::take(int policy, std::vector<int> u
   }
   for (const bool fresh : {policy == 0, policy != 0})
     for (std::size_t node = 0; node < used.size(); ++node)
-      if ((before[node] == 0) == fresh) plan::impl::fill(node);
+      if ((before[node] == 0) == fresh) fill(node);
   return used;
 }
 
@@ -80,7 +80,7 @@ HEDDLE_INLINE const std::vector<RankPolicies::Step>& RankPolicies::find_steps(st
     const auto [at, is_new] = m_replica_ids.try_emplace(ranks, m_replicas.size());
     if (is_new) {
       m_replicas.push_back(m_table->replicas(ranks));
-      m_watch->hold(sizeof(plan::Replicas) +
+      m_watch->hold(sizeof(plan::impl::Replicas) +
                     ranks.size() * (2 * sizeof(Rank) + sizeof(std::int64_t)));
     }
     m_watch->spend(100 + 10 * ranks.size() + 2 * after.size());
