@@ -151,6 +151,27 @@ TEST_CASE("a million microbatches have the closed forms of few") {
   REQUIRE(step_of("zb-h1").makespan == 3.0 * microbatches + 1.0 * (ranks - 1));
 }
 
+// Rank 0 begins its second round late and computes faster than its inputs arrive, so that after a
+// while it waits for them: in the middle of what repeats, a maximum gets another winner.
+TEST_CASE("periods are skipped no further than to the next winner of a maximum") {
+  const auto two_rounds = [](int microbatches) {
+    Orders orders{"two rounds of forwards", {{}, {}}, StageGraph::chain(4)};
+    for (int stage = 0; stage < 4; ++stage)
+      for (int m = 0; m < microbatches; ++m)
+        orders.ranks[static_cast<std::size_t>(stage % 2)].push_back(
+            {Kind::forward, Stage{stage}, Item{m}});
+    return orders;
+  };
+  TableCosts costs(Machine::uniform(2, {}, {}), 4);
+  const double times[] = {1, 3, 1, 1.0 / 1024};
+  for (int s = 0; s < 4; ++s) costs.at(Kind::forward, Stage{s}) = times[s];
+  for (const int microbatches : {300, 600}) {
+    const PeriodicStep step = simulate_periodic(two_rounds, microbatches, costs);
+    REQUIRE(step.makespan == simulate(weave(two_rounds(microbatches)), costs).makespan());
+    REQUIRE(step.simulated < 100);
+  }
+}
+
 TEST_CASE("a step without a period says why") {
   const auto refusal = [](std::string_view name, const auto& costs) {
     return test::message_of<infeasible>([&] {
