@@ -70,7 +70,8 @@ class FoldedSlots {
  private:
   static constexpr std::size_t period = 6;  ///< slots from a microbatch to the next one
   /// The content of a free slot, and of the second slot of a backward.
-  static constexpr Order free{.kind = Kind::user}, second{.kind = Kind::backward, .fused = true};
+  static constexpr Order free{.kind = Kind::user, .stage = {}, .item = {}},
+      second{.kind = Kind::backward, .stage = {}, .item = {}, .fused = true};
 
   /// The slots of a rank so far.
   struct Lane {
