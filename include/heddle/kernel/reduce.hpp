@@ -17,7 +17,6 @@
 
 #include <heddle/device/mirror.hpp>
 #include <heddle/device/staging.hpp>
-#include <heddle/kernel/impl/index_launch.hpp>
 #include <heddle/kernel/impl/sources.hpp>
 #include <heddle/kernel/impl/tiles.hpp>
 #include <heddle/kernel/internal/loops.hpp>
@@ -81,8 +80,7 @@ struct ReduceDirect {
   ReduceBlock<Reducer, F, In...> block;
   Value* partial;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t item) const {
-    const auto index = static_cast<std::size_t>(item);
+  KOKKOS_FUNCTION void operator()(std::size_t index) const {
     const auto& walk = block.walk;
     Value lane[lanes];
     block.clear(lane);
@@ -223,8 +221,8 @@ requires(sizeof...(In) > 0 &&
   if (blocks == 0) {
     // Nothing to launch.
   } else if constexpr (staging<Exec>::scratch == Scratch::cached) {
-    impl::launch_indices(
-        where, exec, static_cast<std::int64_t>(blocks),
+    Kokkos::parallel_for(
+        where, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, blocks),
         impl::ReduceDirect<Exec, Reducer, F, typename In::non_const_value_type...>{block, partial});
   } else if constexpr (staging<Exec>::scratch == Scratch::local) {
     const std::size_t bytes = (sizeof(typename In::value_type) + ...);
