@@ -40,7 +40,7 @@ const std::vector<Costs> settings = {
 
 }  // namespace
 
-TEST_CASE("ZB-H1 and ZB-H2 of few microbatches: 3M + P - 1 at F = I = W, never longer than torch's") {
+TEST_CASE("ZB-H1 and ZB-H2 of few microbatches: 3M + P - 1, and never longer than torch's") {
   for (int p = 1; p <= 16; ++p)
     for (int m = 1; m < 2 * p - 1; ++m) {
       const Orders h2 = schedule::zb_h2_orders(p, m);

@@ -8,16 +8,21 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/plan/impl/swap_neighbours.hpp>
-#include <heddle/plan/impl/v_shapes.hpp>
+#include <heddle/plan/impl/exact_orders.hpp>
+#include <heddle/plan/impl/known_orders.hpp>
+#include <heddle/plan/impl/list_bound.hpp>
+#include <heddle/plan/impl/list_clock.hpp>
+#include <heddle/plan/impl/order_search.hpp>
+#include <heddle/plan/impl/v_blocks.hpp>
 #include <heddle/plan/impl/zero_bubble_rounds.hpp>
 #include <heddle/plan/place_weights.hpp>
 #include <heddle/plan/priority.hpp>
@@ -45,7 +50,12 @@ struct CoordinateOptions {
   std::vector<std::int64_t> activations = {};
   std::vector<Rule> rules = standard_rules();  ///< rules to try
   StageSizes sizes = {};                       ///< sizes of what is moved
-  bool swaps = false;  ///< swap neighbours in the best orders while it helps; simulates each pair
+  /// Most swaps of neighbours on the critical path that improve the best orders. A swap takes time
+  /// in proportion to the number of actions, about 30 us for a thousand.
+  std::int64_t swaps = 0;
+  /// Most branches of an exact search, which runs if ranks times microbatches are at most 24. A
+  /// million branches take seconds.
+  std::int64_t branches = 0;
 };
 
 /// The result of coordinate().
@@ -58,7 +68,20 @@ struct Coordinated {
   std::int64_t extra = 0;  ///< activations above the cap, if no orders were found within it
   int tried = 0;           ///< lists that were tried, without variants that differ in W only
   int dead_ends = 0;       ///< tried lists that could not go on under their cap
+  /// No orders of these computations are shorter within the cap, or within the raised cap if
+  /// `extra` is positive.
+  Time bound = {};
+
+  /// Returns true if the orders are proven to be the shortest.
+  [[nodiscard]] bool optimal() const { return !(bound < makespan); }
 };
+
+namespace impl {
+
+/// Throws contract_error if an option of coordinate() is out of its range or a rule is empty.
+void check(const Orders& orders, const CoordinateOptions& options);
+
+}  // namespace impl
 
 /// Returns the best of `orders` and of the results of list_schedule() by every rule. Each rule is
 /// tried with half, two thirds, three quarters and all of the cap, because it may help the others
@@ -67,45 +90,47 @@ struct Coordinated {
 /// then the first. If no candidate counts, the cap is raised by quarters until one does, and
 /// `extra` tells by how much it is exceeded.
 ///
-/// If the backward is split and times convert to double, every candidate is also tried with other
-/// places of its W, as place_weights() does. For a chain with one stage per rank, the heuristic of
-/// the zero-bubble authors adds up to eight candidates, so the best is never longer than theirs.
-/// For a chain that is folded to a V, the candidates include ZB-V, V-half and V-min, whose orders
-/// do not depend on costs. `coordinate(v_min_orders(p, m), costs, {.cap = k, .rules = {}})` returns
-/// the shortest of them for `costs` and k activations without trying lists by priority.
+/// The schedules of the catalogue with the same computations are candidates, too, so the best is
+/// never longer than theirs. If the backward is split and times convert to double, every candidate
+/// is also tried with other places of its W, as place_weights() does. For a chain with one stage
+/// per rank, the heuristic of the zero-bubble authors adds up to eight candidates, so the best is
+/// never longer than theirs. For a chain that is folded to a V, the candidates include the building
+/// blocks of V-half and V-min with other steps from rank to rank, repeated and squeezed under the
+/// cap. `coordinate(v_min_orders(p, m), costs, {.cap = k, .rules = {}})` returns the shortest of
+/// them for `costs` and k activations without trying lists by priority.
 ///
-/// The search weaves and simulates up to 4 |rules| lists of the length of `orders` for every cap,
-/// and six times as many if the backward is split; a V adds up to 30 lists. `swaps` adds several
-/// simulations for every pair of neighbours on a rank.
-/// @throws contract_error if the cap is negative.
+/// `bound` is a lower bound: a path of dependencies, the work of a rank with its pipeline fill, or
+/// the time for which activations are kept. If `branches` are allowed and the problem is small, an
+/// exact search may prove that the best is optimal, or improve it. It applies if all microbatches
+/// cost the same, orders take time, and messages do not occupy their channels.
+///
+/// The search tries up to 4 |rules| lists of the length of `orders` for every cap, and six times as
+/// many if the backward is split. The candidates of a V are a few hundred for a thousand orders,
+/// and four for many.
+/// @throws contract_error if the cap, `swaps` or `branches` are negative.
 /// @throws infeasible, contract_error as weave(), live_activations() and ListScheduler do.
 template <Costs C>
 [[nodiscard]] Coordinated<typename C::Time> coordinate(const Orders& orders, const C& costs,
                                                        const CoordinateOptions& options = {}) {
   using Time = typename C::Time;
-  // The search raises the cap by quarters.
-  expects(options.cap >= 0 && options.cap <= (std::int64_t{1} << 40), [&] {
-    return ErrorInfo{text("heddle::plan::coordinate(", orders.name, ")"),
-                     "the cap on activations must be at least 0 and at most 2^40",
-                     text("cap = ", options.cap), "0 means no limit"};
-  });
-  for (const Rule& rule : options.rules)
-    expects(rule.priority != nullptr, [&] {
-      return ErrorInfo{text("heddle::plan::coordinate(", orders.name, ")"),
-                       "a rule has no priority", text("rule '", rule.name, "'")};
-    });
+  impl::check(orders, options);
   const ListScheduler<C> scheduler(orders, costs, options.sizes);
+  impl::ListClock<Time> clock(scheduler.problem());
   Coordinated<Time> best;
   BasicTimeline<Time> timeline;
   const auto consider = [&](const Orders& candidate, const std::string& rule, std::int64_t limit) {
     const std::vector<std::int64_t> live = live_activations(candidate, options.activations);
     const std::int64_t most = live.empty() ? 0 : *std::max_element(live.begin(), live.end());
     if (options.cap > 0 && most > limit) return;
+    const auto longer = [&](const Time& makespan) {
+      return !best.rule.empty() &&
+             (best.makespan < makespan || (!(makespan < best.makespan) && best.live <= most));
+    };
+    // The clock is never later than simulate().
+    if (const auto least = clock.makespan(candidate); least && longer(*least)) return;
     simulate(weave(candidate, options.sizes), costs, timeline);
     const Time makespan = timeline.makespan();
-    if (!best.rule.empty() &&
-        (best.makespan < makespan || (!(makespan < best.makespan) && best.live <= most)))
-      return;
+    if (longer(makespan)) return;
     best.orders = candidate;
     best.makespan = makespan;
     best.rule = rule;
@@ -139,12 +164,34 @@ template <Costs C>
       consider(candidate, rule, limit);
     });
   };
-  const auto consider_v_shapes = [&](std::int64_t limit) {
-    if (!split) return;
-    impl::try_v_shapes(orders, [&](const Orders& candidate, const std::string& rule) {
+  const auto consider_known = [&](std::int64_t limit) {
+    impl::for_each_known_order(orders, [&](const Orders& candidate, const std::string& name) {
+      ++best.tried;
+      consider_filled(candidate, name, limit);
+    });
+    impl::try_repeated(orders, [&](const Orders& candidate, const std::string& rule) {
       ++best.tried;
       consider_filled(candidate, rule, limit);
     });
+    // Other places of W are tried for the shortest blocks only.
+    std::vector<std::pair<Time, Orders>> shortest;
+    const auto block = [&](const Orders& candidate, const std::string& rule) {
+      ++best.tried;
+      consider(candidate, rule, limit);
+      const auto least = clock.makespan(candidate);
+      constexpr std::size_t most = 8;
+      if (!least || (shortest.size() == most && !(*least < shortest.back().first))) return;
+      const auto at = std::ranges::upper_bound(shortest, *least, std::less<>(),
+                                               &std::pair<Time, Orders>::first);
+      shortest.insert(at, {*least, candidate})->second.name = rule;
+      if (shortest.size() > most) shortest.pop_back();
+    };
+    impl::try_v_blocks(orders, static_cast<std::size_t>(limit),
+                       options.swaps > 0 ? 1'000'000 : 50'000, block);
+    for (auto& [least, candidate] : shortest) {
+      const std::string rule = std::exchange(candidate.name, orders.name);
+      consider_filled(candidate, rule, limit);
+    }
   };
   const auto attempt = [&](const Rule& rule, std::int64_t cap, std::int64_t limit) {
     ++best.tried;
@@ -162,7 +209,7 @@ template <Costs C>
     consider_filled(orders, "as given", 0);
     for (const Rule& rule : options.rules) attempt(rule, 0, 0);
     consider_rounds(0);
-    consider_v_shapes(0);
+    consider_known(0);
   }
   std::int64_t limit = options.cap;
   for (int quarters = 4; best.rule.empty(); ++quarters) {
@@ -176,17 +223,28 @@ template <Costs C>
       for (const std::int64_t cap : caps)
         if (cap > 0) attempt(rule, cap, limit);
     consider_rounds(limit);
-    consider_v_shapes(limit);
+    consider_known(limit);
   }
-  if (options.swaps) {
+  if (options.swaps > 0) {
+    impl::OrderSearch<Time> search(scheduler.problem(), clock, limit, options.activations);
     const std::string rule = text(best.rule, ", then swaps");
-    Orders swapped = best.orders;
-    impl::swap_neighbours(swapped, [&](const Orders& candidate) {
-      const Time before = best.makespan;
-      consider(candidate, rule, limit);
-      return best.makespan < before;
-    });
+    const Orders start = best.orders;
+    search.run(start, options.swaps,
+               [&](const Orders& candidate) { consider(candidate, rule, limit); });
   }
+  best.bound = impl::list_bound(scheduler.problem(), orders.graph, limit, options.activations);
+  if constexpr (places)
+    if (options.branches > 0 && best.bound < best.makespan) {
+      const auto chain = impl::small_chain(orders, scheduler.problem(), limit, options.activations);
+      if (chain) {
+        const auto exact =
+            impl::exact_orders(*chain, static_cast<double>(best.makespan), options.branches);
+        Orders candidate = orders;
+        candidate.ranks = exact.ranks;
+        if (!exact.ranks.empty()) consider(candidate, "exact search", limit);
+        if (exact.complete) best.bound = best.makespan;
+      }
+    }
   if (options.cap > 0) best.extra = std::max<std::int64_t>(0, best.live - options.cap);
   return best;
 }

@@ -5,8 +5,10 @@
 /// @file
 /// Definitions of coordinate.hpp.
 
+#include <cstdint>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/priority.hpp>
@@ -27,6 +29,27 @@ HEDDLE_INLINE std::vector<Rule> standard_rules() {
     rules.push_back({text("slot first, every ", half_slots / 2.0), SlotFirst{half_slots}});
   return rules;
 }
+
+namespace impl {
+
+HEDDLE_INLINE void check(const Orders& orders, const CoordinateOptions& options) {
+  const auto where = [&] { return text("heddle::plan::coordinate(", orders.name, ")"); };
+  // The search raises the cap by quarters.
+  expects(options.cap >= 0 && options.cap <= (std::int64_t{1} << 40), [&] {
+    return ErrorInfo{where(), "the cap on activations must be at least 0 and at most 2^40",
+                     text("cap = ", options.cap), "0 means no limit"};
+  });
+  expects(options.swaps >= 0 && options.branches >= 0, [&] {
+    return ErrorInfo{where(), "the numbers of swaps and of branches must be at least 0",
+                     text("swaps = ", options.swaps, ", branches = ", options.branches)};
+  });
+  for (const Rule& rule : options.rules)
+    expects(rule.priority != nullptr, [&] {
+      return ErrorInfo{where(), "a rule has no priority", text("rule '", rule.name, "'")};
+    });
+}
+
+}  // namespace impl
 
 HEDDLE_INLINE Coordinated<Seconds> coordinate(const Orders& orders, const StageCosts& costs,
                                               const CoordinateOptions& options) {

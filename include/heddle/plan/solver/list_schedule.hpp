@@ -64,6 +64,11 @@ class ListScheduler {
     return orders;
   }
 
+  /// Returns the dependencies and the costs, for other searches.
+  [[nodiscard]] const impl::ListProblem<typename C::Time>& problem() const noexcept {
+    return m_problem;
+  }
+
  private:
   static std::string where(const Orders& orders) {
     return text("heddle::plan::list_schedule(", orders.name, ")");

@@ -26,6 +26,26 @@ struct VPassage {
   /// it, then the backward to the fold and from it.
   std::array<std::size_t, 4> steps;
   std::array<std::size_t, 3> turns;  ///< slots from the end of a leg to the next leg
+  /// From this rank on, the legs away from rank 0 have steps of `after_bend`.
+  std::size_t bend = static_cast<std::size_t>(-1);
+  std::size_t after_bend = 1;
+
+  /// Returns the slots of the four legs on a rank. The last leg ends on rank 0.
+  [[nodiscard]] constexpr std::array<std::size_t, 4> slots(std::size_t ranks,
+                                                           std::size_t rank) const {
+    std::array<std::size_t, 4> result{};
+    std::size_t begin = 0;
+    for (std::size_t leg = 0; leg < 4; ++leg) {
+      const bool away = leg % 2 == 0;
+      const auto distance = [&](std::size_t hops) {
+        if (!away || hops <= bend) return steps[leg] * hops;
+        return steps[leg] * bend + after_bend * (hops - bend);
+      };
+      result[leg] = begin + distance(away ? rank : ranks - 1 - rank);
+      begin += distance(ranks - 1) + (leg < 3 ? turns[leg] : 0);
+    }
+    return result;
+  }
 };
 
 /// Returns the passage of V-half. With steps of 2 up the ranks, two legs would need the same slot
@@ -49,13 +69,10 @@ class VTable {
   VTable(std::size_t ranks, std::size_t microbatches, const VPassage& passage)
       : m_microbatches(microbatches), m_cells(ranks), m_at(ranks), m_kept(ranks) {
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-      std::size_t begin = 0;
-      for (std::size_t leg = 0; leg < 4; ++leg) {
-        const std::size_t hops = upwards(leg) ? rank : ranks - 1 - rank;
+      const auto slots = passage.slots(ranks, rank);
+      for (std::size_t leg = 0; leg < 4; ++leg)
         for (std::size_t item = 0; item < microbatches; ++item)
-          put(rank, begin + passage.steps[leg] * hops + 6 * item, leg);
-        begin += passage.steps[leg] * (ranks - 1) + (leg < 3 ? passage.turns[leg] : 0);
-      }
+          put(rank, slots[leg] + 6 * item, leg);
     }
     put_weights();
     read_cells();
@@ -67,8 +84,8 @@ class VTable {
   /// is back on rank 0, and the second begins after the last microbatch has started there. Between
   /// them the passage repeats. The computations of both ends move to the earliest gaps. Then every
   /// I of the second end may pass the W before it, and this W takes the gap that is left. No rank
-  /// keeps more activations than the maximum over all ranks in the passage, or than `cap` if that is
-  /// more.
+  /// keeps more activations than the maximum over all ranks in the passage, or than `cap` if that
+  /// is more.
   void squeeze(std::size_t cap = 0) {
     m_cap = std::max(m_cap, cap);
     const std::size_t back = m_at[0][near_input].front();
