@@ -8,17 +8,18 @@
 /// periods between them, exactly.
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/stage_storage.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/impl/any_costs.hpp>
 
 namespace heddle::inline v0 {
+
+struct Orders;
 
 /// The time and the activations of a step that simulate_periodic() has priced.
 struct PeriodicStep {
@@ -37,7 +38,7 @@ struct PeriodicStep {
 namespace impl {
 
 /// simulate_periodic() for costs of any type.
-PeriodicStep periodic_step(const std::function<Orders(int)>& orders_of, int microbatches,
+PeriodicStep periodic_step(FunctionRef<Orders(int)> orders_of, int microbatches,
                            const AnyCosts& costs, const StageSizes& sizes);
 
 }  // namespace impl
@@ -57,14 +58,14 @@ PeriodicStep periodic_step(const std::function<Orders(int)>& orders_of, int micr
 ///         resources of a Machine, or the times do not become steady.
 /// @throws contract_error as weave() and simulate() do.
 template <Costs C>
-[[nodiscard]] PeriodicStep simulate_periodic(const std::function<Orders(int)>& orders_of,
+[[nodiscard]] PeriodicStep simulate_periodic(impl::FunctionRef<Orders(int)> orders_of,
                                              int microbatches, const C& costs,
                                              const StageSizes& sizes = {}) {
   return impl::periodic_step(orders_of, microbatches, impl::CostsOf<C>(costs), sizes);
 }
 
 /// Returns the price under costs that are written as a braced list.
-[[nodiscard]] PeriodicStep simulate_periodic(const std::function<Orders(int)>& orders_of,
+[[nodiscard]] PeriodicStep simulate_periodic(impl::FunctionRef<Orders(int)> orders_of,
                                              int microbatches, const StageCosts& costs,
                                              const StageSizes& sizes = {});
 

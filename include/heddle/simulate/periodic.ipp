@@ -5,8 +5,7 @@
 /// @file
 /// Definitions of periodic.hpp.
 
-#include <functional>
-
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/schedule/order/internal/progress.hpp>
@@ -31,7 +30,7 @@ HEDDLE_INLINE double PeriodicStep::bubble_ratio() const {
   return 1 - work / whole;
 }
 
-HEDDLE_INLINE PeriodicStep impl::periodic_step(const std::function<Orders(int)>& orders_of,
+HEDDLE_INLINE PeriodicStep impl::periodic_step(impl::FunctionRef<Orders(int)> orders_of,
                                                int microbatches, const AnyCosts& costs,
                                                const StageSizes& sizes) {
   const PeriodicOrders orders = periodic_orders(orders_of, microbatches);
@@ -46,7 +45,7 @@ HEDDLE_INLINE PeriodicStep impl::periodic_step(const std::function<Orders(int)>&
   return PeriodEngine(program).run();
 }
 
-HEDDLE_INLINE PeriodicStep simulate_periodic(const std::function<Orders(int)>& orders_of,
+HEDDLE_INLINE PeriodicStep simulate_periodic(impl::FunctionRef<Orders(int)> orders_of,
                                              int microbatches, const StageCosts& costs,
                                              const StageSizes& sizes) {
   return impl::periodic_step(orders_of, microbatches, impl::CostsOf<StageCosts>(costs), sizes);

@@ -7,10 +7,10 @@
 /// them from the orders of a few microbatches.
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <vector>
 
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/order/orders.hpp>
@@ -61,8 +61,7 @@ struct PeriodicOrders {
 /// Returns the orders of `microbatches`. It compares `orders_of` for three numbers of microbatches
 /// that differ by a period, and takes the least period for which the third follows from the others.
 /// @throws infeasible if there is none, and the orders are too many to go without.
-[[nodiscard]] PeriodicOrders periodic_orders(const std::function<Orders(int)>& orders_of,
-                                             int microbatches);
+[[nodiscard]] PeriodicOrders periodic_orders(FunctionRef<Orders(int)> orders_of, int microbatches);
 
 }  // namespace heddle::inline v0::impl
 

@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <heddle/core/error.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/order/orders.hpp>
@@ -128,8 +128,7 @@ HEDDLE_INLINE std::optional<RepeatedOrders> continued(const RepeatedOrders& firs
   return result;
 }
 
-HEDDLE_INLINE PeriodicOrders periodic_orders(const std::function<Orders(int)>& orders_of,
-                                             int microbatches) {
+HEDDLE_INLINE PeriodicOrders periodic_orders(FunctionRef<Orders(int)> orders_of, int microbatches) {
   // The number of ranks is that of any orders: the fewest microbatches of which there are some.
   std::optional<Orders> any;
   for (int fewest = 1; !any; ++fewest) try {
