@@ -303,7 +303,9 @@ std::vector<std::pair<std::string, Schedule>> exchanges() {
 double run(char* program) {
   std::vector<std::string> words{program, "--log=root.thresh:warning",
                                  "--cfg=network/model:CM02",  // latency and bandwidth, no factors
-                                 "--cfg=network/TCP-gamma:0", "--cfg=network/crosstraffic:0"};
+                                 "--cfg=network/TCP-gamma:0", "--cfg=network/crosstraffic:0",
+                                 // a process may have 65,536 mappings, and a guarded stack is two
+                                 "--cfg=contexts/guard-size:0"};
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   int count = static_cast<int>(arguments.size());

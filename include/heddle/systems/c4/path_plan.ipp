@@ -378,7 +378,7 @@ HEDDLE_INLINE std::vector<std::uint32_t> hash_paths(std::size_t flows, int spine
                      "flows between leaf switches need at least one spine switch",
                      text(spines, " spines")};
   });
-  const Random random(seed, "heddle::systems::hash_paths");
+  const Random random(seed, "heddle::plan::hash_paths");  // results depend on the name
   std::vector<std::uint32_t> paths(flows);
   for (std::size_t flow = 0; flow < flows; ++flow)
     paths[flow] =

@@ -28,7 +28,7 @@ class NanoSearch {
   NanoSearch(const NanoLayer& layer, const NanoSearchOptions& options)
       : m_layer(layer),
         m_costs(layer),
-        m_random(options.seed, "heddle::systems::search_nano_plan"),
+        m_random(options.seed, "heddle::plan::search_nano_plan"),  // results depend on the name
         m_restarts(options.restarts) {
     choose_units(options.units);
     expects(m_restarts >= 0, [&] {
