@@ -7,8 +7,9 @@
 /// All blocks together have no more than the memory of the machine; programs ask for more than they
 /// write, so that limits of control groups do not count.
 /// Under a limit of addresses (RLIMIT_AS), free memory goes back to the system when it is more than
-/// half of the limit. When a process has an eighth of it, blocks of 8 to 256 KiB are whole KiB,
-/// because sizes of classes have up to an eighth more.
+/// half of the limit. When a process has an eighth of it, blocks of 0.5 to 32 KiB come from finer
+/// classes, and larger ones up to 256 KiB are whole KiB, because sizes of classes have up to an
+/// eighth more.
 /// HEDDLE_MALLOC_REPORT=1 prints at the end what the pool has taken from the system, and which
 /// process says so.
 /// HEDDLE_MALLOC_TRACE=FILE writes the calls of each program that is started, at most 2^28, to
@@ -169,7 +170,9 @@ void* take(std::size_t bytes, std::size_t alignment) noexcept {
   self.busy = true;
   try {
     const bool exactly =
-        bytes > memory::impl::SizeClasses::largest_small && blocks->reserved() > scarce;
+        bytes > memory::impl::SlabClasses::below_fine && scarce < RLIM_INFINITY / 8 &&
+        blocks->reserved() > scarce &&
+        (bytes > memory::impl::SizeClasses::largest_small || alignment <= usual_alignment);
     block = exactly
                 ? blocks->allocate_exactly(cache_of(*blocks), bytes, alignment)
                 : blocks->allocate(cache_of(*blocks), std::max<std::size_t>(bytes, 1), alignment);

@@ -85,13 +85,20 @@ class BlockPool {
     }
     return bytes == 0 ? nullptr : allocate_exactly(cache, bytes, alignment);
   }
-  /// Allocates at least 1 B in whole granules, without the rounding of a size class. Only the
-  /// deallocate() for blocks of unknown size may get the block.
+  /// Allocates at least 1 B in a fine class of slabs or in whole granules, without the rounding of
+  /// a size class. Only the deallocate() for blocks of unknown size may get the block.
   [[nodiscard, gnu::noinline]] void* allocate_exactly(Cache* cache, std::size_t bytes,
                                                       std::size_t alignment) {
     if (bytes > std::numeric_limits<std::size_t>::max() / 2)
       throw out_of_memory(
           {"heddle::memory::Pool", text("cannot allocate a block of ", bytes, " B")});
+    if (bytes > SlabClasses::below_fine && bytes <= SlabClasses::largest_fine &&
+        alignment <= SizeClasses::least)
+      return with_room(cache, [&, c = SlabClasses::fine(bytes)](More more) {
+        void* block = nullptr;
+        m_slabs.take(c, &block, 1, more);
+        return block;
+      });
     return with_room(cache, [&](More more) {
       return range(whole(bytes), std::max(alignment, granule), Mark::ranged, more);
     });
@@ -130,6 +137,14 @@ class BlockPool {
   bool deallocate(Cache* cache, void* block) noexcept {
     const std::uintptr_t word = m_chunks[address_of(block)];
     if (word == 0) return false;
+    if (word % 2 == 0) {
+      const std::uint32_t c = Mark::slab(word).size_class;
+      if (c < small_classes) [[likely]]
+        deallocate(cache, block, SizeClasses::size(c), 1);
+      else
+        m_slabs.put_back(c, &block, 1);
+      return true;
+    }
     // A range of a class size that has no class was allocated with a large alignment.
     const bool in_class = word % 4 != Mark::ranged;
     deallocate(cache, block, Mark::bytes(word), in_class ? 1 : 2 * granule);
@@ -191,7 +206,7 @@ class BlockPool {
   [[nodiscard]] const Upstream& upstream() const noexcept { return m_chunks.upstream(); }
 
  private:
-  static constexpr std::uint32_t small_classes = Slabs<Upstream>::classes;
+  static constexpr std::uint32_t small_classes = SlabClasses::small;
 
   [[nodiscard]] static std::uintptr_t address_of(const void* block) noexcept {
     return reinterpret_cast<std::uintptr_t>(block);

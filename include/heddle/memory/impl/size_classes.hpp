@@ -53,4 +53,25 @@ struct SizeClasses {
   static constexpr std::uint32_t count = 96;
 };
 
+/// The classes of the blocks in slabs: the small size classes, and 32 sizes in each octave from 512
+/// B to 32 KiB for a process whose memory is scarce. No thread caches blocks of these fine classes.
+struct SlabClasses {
+  static constexpr std::uint32_t small = SizeClasses::of(SizeClasses::largest_small) + 1;
+  static constexpr std::size_t below_fine = 512, largest_fine = std::size_t{32} << 10;
+  static constexpr std::uint32_t count = small + 6 * 32;
+
+  /// Returns the fine class of a size above `below_fine` and up to `largest_fine`.
+  [[nodiscard]] static constexpr std::uint32_t fine(std::size_t bytes) noexcept {
+    const std::size_t last = bytes - 1;
+    const auto octave = static_cast<std::uint32_t>(std::bit_width(last)) - 10;
+    return small + octave * 32 + static_cast<std::uint32_t>(last >> (octave + 4)) - 32;
+  }
+  /// Returns the block size of a class.
+  [[nodiscard]] static constexpr std::size_t size(std::uint32_t slab_class) noexcept {
+    if (slab_class < small) return SizeClasses::size(slab_class);
+    const std::uint32_t fine = slab_class - small;
+    return static_cast<std::size_t>(fine % 32 + 33) << (fine / 32 + 4);
+  }
+};
+
 }  // namespace heddle::inline v0::memory::impl

@@ -50,9 +50,9 @@ struct Slab {
   /// multiplication, which is exact for numbers of 16 bits.
   [[nodiscard]] static std::uint32_t index(std::uint32_t size_class, std::size_t offset) noexcept {
     static constexpr auto inverses = [] {
-      std::array<std::uint64_t, SizeClasses::count> all{};
-      for (std::uint32_t c = 0; c < SizeClasses::count; ++c)
-        all[c] = ((std::uint64_t{1} << 32) + SizeClasses::size(c) - 1) / SizeClasses::size(c);
+      std::array<std::uint64_t, SlabClasses::count> all{};
+      for (std::uint32_t c = 0; c < SlabClasses::count; ++c)
+        all[c] = ((std::uint64_t{1} << 32) + SlabClasses::size(c) - 1) / SlabClasses::size(c);
       return all;
     }();
     return static_cast<std::uint32_t>(offset * inverses[size_class] >> 32);
@@ -81,7 +81,7 @@ struct Mark {
   /// Returns the bytes of the block that begins at the granule, or 0 if there is none.
   [[nodiscard]] static std::size_t bytes(std::uintptr_t word) noexcept {
     return word % 2 == 1 || word == 0 ? word / 4 * granule
-                                      : SizeClasses::size(slab(word).size_class);
+                                      : SlabClasses::size(slab(word).size_class);
   }
   [[nodiscard]] static Slab& slab(std::uintptr_t word) noexcept {
     return *reinterpret_cast<Slab*>(word);
@@ -94,7 +94,7 @@ struct Mark {
 template <Resource Upstream>
 class Slabs {
  public:
-  static constexpr std::uint32_t classes = SizeClasses::of(SizeClasses::largest_small) + 1;
+  static constexpr std::uint32_t classes = SlabClasses::count;
 
   explicit Slabs(Chunks<Upstream>& chunks) : m_chunks(&chunks) {}
   Slabs(const Slabs&) = delete;
@@ -141,7 +141,7 @@ class Slabs {
   static_assert([] {
     for (std::uint32_t c = 0; c < classes; ++c)
       for (std::size_t had : {std::size_t{0}, std::size_t{1} << 20}) {
-        const std::size_t size = SizeClasses::size(c), blocks = Slab::added(size, had);
+        const std::size_t size = SlabClasses::size(c), blocks = Slab::added(size, had);
         if (Slab::bytes(blocks) > (blocks * size / granule - 1) * Heap::record) return false;
       }
     return true;
@@ -159,7 +159,7 @@ class Slabs {
   }
   /// Takes up to `wanted` free blocks of a class, which must be locked.
   std::uint32_t take_free(std::uint32_t c, void** blocks, std::uint32_t wanted) {
-    const std::size_t size = SizeClasses::size(c);
+    const std::size_t size = SlabClasses::size(c);
     Centre& centre = m_centres[c];
     std::uint32_t count = 0;
     while (count < wanted && centre.slabs != nullptr) {
@@ -182,12 +182,13 @@ class Slabs {
   }
   /// Takes up to `wanted` free blocks of classes whose blocks are up to half as large again.
   std::uint32_t take_larger(std::uint32_t c, void** blocks, std::uint32_t wanted) {
-    const std::size_t size = SizeClasses::size(c);
+    const std::size_t size = SlabClasses::size(c);
     // A block whose size is a power of two may have to be aligned to it.
     if (std::has_single_bit(size)) return 0;
     std::uint32_t count = 0;
-    for (std::uint32_t next = c + 1; count < wanted && next < classes; ++next) {
-      if (SizeClasses::size(next) > size + size / 2) break;
+    const std::uint32_t end = c < SlabClasses::small ? SlabClasses::small : SlabClasses::count;
+    for (std::uint32_t next = c + 1; count < wanted && next < end; ++next) {
+      if (SlabClasses::size(next) > size + size / 2) break;
       const std::scoped_lock lock(m_centres[next].lock);
       count += take_free(next, blocks + count, wanted - count);
     }
@@ -213,7 +214,7 @@ class Slabs {
   /// Adds a slab to a class, which must be locked, if there is memory for it or `more` allows to
   /// ask.
   void add_slab(std::uint32_t c, More more) {
-    const std::size_t size = SizeClasses::size(c);
+    const std::size_t size = SlabClasses::size(c);
     const std::scoped_lock lock(m_chunks->lock);
     std::uint32_t blocks = Slab::added(size, m_centres[c].blocks);
     const auto room_for_a_few = [&] {
@@ -242,7 +243,7 @@ class Slabs {
     unlink(slab);
     const std::scoped_lock lock(m_chunks->lock);
     const std::uintptr_t begin = slab.begin;
-    const std::size_t bytes = slab.blocks * SizeClasses::size(slab.size_class);
+    const std::size_t bytes = slab.blocks * SlabClasses::size(slab.size_class);
     m_centres[slab.size_class].blocks -= slab.blocks;
     m_chunks->mark(begin, bytes, 0);
     std::memset(static_cast<void*>(&slab), 0, Slab::bytes(slab.blocks));
