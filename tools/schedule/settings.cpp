@@ -9,6 +9,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 
+#include "best.hpp"
 #include "settings.hpp"
 
 namespace tool {
@@ -24,6 +25,9 @@ void add_shape(CommandLine& command, Settings& s) {
   command.add_option("pairs", &s.shape.pairs, "for chimera: pipelines in each direction");
   command.add_option("most-live", &s.shape.most_live,
                      "for dapple: microbatches whose activations fit a rank; 0: all");
+  command.add_option("cap", &s.cap,
+                     "for best: live activations that fit a rank, in microbatches; 0: all");
+  command.add_option("cap-bytes", &s.cap_bytes, "for best: bytes that fit a rank; 0: all");
 }
 
 void add_prices(CommandLine& command, Settings& s) {
@@ -80,6 +84,7 @@ void add_dialect(CommandLine& command, Settings& s) {
 void check_values(const CommandLine& command, const Settings& s) {
   if (const auto fault = fault_of(s)) throw command.error(fault->what, fault->fix);
   if (s.columns < 1) throw command.error("a drawing needs at least one column");
+  if (!(s.cap >= 0)) throw command.error("--cap is a number of at least 0");
   if (s.transfers && s.csv.empty())
     throw command.error("--transfers says what a csv file holds", "name one with --csv");
 }
@@ -87,7 +92,13 @@ void check_values(const CommandLine& command, const Settings& s) {
 std::vector<Orders> named_orders(const CommandLine& command, const Settings& s) {
   using schedule::ShapeOption;
   std::vector<const schedule::NamedSchedule*> entries;
+  bool best = false;
   for (const std::string& name : s.names) {
+    if (name == best_name) {
+      best = true;
+      entries.push_back(nullptr);
+      continue;
+    }
     try {
       entries.push_back(&schedule::find_schedule(name));
     } catch (const contract_error& unknown) {
@@ -98,7 +109,7 @@ std::vector<Orders> named_orders(const CommandLine& command, const Settings& s) 
                                       {"group", ShapeOption::group},
                                       {"pairs", ShapeOption::pairs},
                                       {"most-live", ShapeOption::most_live}})
-    if (command.given(option) &&
+    if (command.given(option) && !best &&
         std::ranges::find(entries, heeds, &schedule::NamedSchedule::heeds) == entries.end()) {
       std::string others;
       for (const auto& entry : schedule::catalogue())
@@ -106,8 +117,12 @@ std::vector<Orders> named_orders(const CommandLine& command, const Settings& s) 
       throw command.error(text("--", option, " means nothing to this schedule"),
                           "it is for " + others);
     }
+  for (const auto* option : {"cap", "cap-bytes"})
+    if (command.given(option) && !best)
+      throw command.error(text("--", option, " means nothing to this schedule"), "it is for best");
   std::vector<Orders> all;
-  for (const auto* entry : entries) all.push_back(entry->orders(s.shape));
+  for (const auto* entry : entries)
+    all.push_back(entry == nullptr ? best_orders(command, s) : entry->orders(s.shape));
   check_prices(command, s, all);
   return all;
 }

@@ -23,6 +23,8 @@ struct Settings : Prices {
   bool replicas = false;
   bool vertical_sync = false;
   int branches = 1;
+  double cap = 0;               ///< for best: live activations of a rank; 0: no limit
+  heddle::Bytes cap_bytes = 0;  ///< for best: bytes of a rank; 0: no limit
   bool transfers = false;
   bool live = false;  ///< a chart of live activations
   bool open = false;  ///< the explorer's page

@@ -11,6 +11,7 @@
 #include <heddle/schedule.hpp>
 #include <heddle/trace.hpp>
 
+#include "best.hpp"
 #include "commands.hpp"
 #include "settings.hpp"
 #include "terminal.hpp"
@@ -79,6 +80,8 @@ void add_show(CommandLine& program) {
   CommandLine& command = program.add_command(
       "show", "Draws a schedule of the list.", [settings](const CommandLine& line) {
         check_values(line, *settings);
+        if (settings->open && settings->names[0] == best_name)
+          throw line.error("the explorer has no schedule 'best'", "leave out --open");
         const Orders orders = named_orders(line, *settings)[0];
         std::string url;
         if (settings->open) url = explorer_url(line, *settings);
