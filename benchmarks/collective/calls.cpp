@@ -16,9 +16,9 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -290,20 +290,19 @@ void run() {
   measured.sizes.assign(sizes.begin(), sizes.end());
   measured.candidates = 2;
   measured.budget = 0.3;
-  const hd::CostTable costs = hd::measure_collectives(comm, measured);
+  const auto costs = std::make_shared<const hd::CostTable>(hd::measure_collectives(comm, measured));
   // How far apart two cores of a virtual machine are may change from one minute to the next.
-  std::deque<hd::CostTable> fresh;
   compare(
       "automatic",
       [&](Collective collective, hd::Bytes bytes) {
         measured.collectives = {collective};
         measured.sizes = {bytes};
-        fresh.push_back(hd::measure_collectives(comm, measured));
-        return hd::CallOptions{.costs = &fresh.back()};
+        return hd::CallOptions{.costs = std::make_shared<const hd::CostTable>(
+                                   hd::measure_collectives(comm, measured))};
       },
       prints, comm);
   compare(
-      "measured_before", [&](Collective, hd::Bytes) { return hd::CallOptions{.costs = &costs}; },
+      "measured_before", [&](Collective, hd::Bytes) { return hd::CallOptions{.costs = costs}; },
       prints, comm);
   compare("own", own, prints, comm);
 }

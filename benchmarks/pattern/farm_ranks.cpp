@@ -32,7 +32,7 @@ double seconds(heddle::MpiTransport& transport, int prefetch) {
   std::int64_t next = 0, sum = 0;
   const double time = bench::seconds_of_all(MPI_COMM_WORLD, [&] {
     heddle::farm(
-        transport, {.prefetch = prefetch, .idle = heddle::Idle::spin},
+        transport, {.prefetch = prefetch, .wait = {.idle = heddle::Idle::spin}},
         [&] { return next < items ? std::optional<std::int64_t>(next++) : std::nullopt; },
         [](std::int64_t item) { return item; },
         [&](std::int64_t, heddle::FarmOutcome<std::int64_t>&& outcome) { sum += *outcome.value; });

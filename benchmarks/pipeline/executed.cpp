@@ -136,7 +136,7 @@ void energon() {
   hd::ShapedTransport our_links(our_mesh.transport(), shape);
   WaitingModel their_model, our_model;
   const auto schedule = [](int depth) {
-    return hd::schedule::energon(
+    return hd::systems::energon(
         {.stages = stages, .requests = requests, .depth = depth, .sizes = sizes});
   };
   hd::Runner blocking(their_model, schedule(0), their_links, options);

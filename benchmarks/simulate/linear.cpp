@@ -5,7 +5,8 @@
 /// @file
 /// How fast the linear simulator is: 1F1B with moves at 131 thousand actions, its Timeline reused;
 /// and a million actions from orders to timeline, with the memory that takes, for 1F1B and for
-/// every schedule of the catalogue.
+/// every schedule of the catalogue. And how long simulate_periodic() takes for a million
+/// microbatches.
 
 #include <cerrno>
 #include <cstddef>
@@ -210,6 +211,23 @@ int run(int& argc, char** argv) {
     largest.consider(entry.name, std::move(peaks));
   }
 
+  Worst longest;
+  for (const char* which : {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe-v"}) {
+    const auto& entry = hd::schedule::find_schedule(which);
+    const auto orders_of = [&](int microbatches) {
+      return entry.orders({.ranks = 64, .microbatches = microbatches, .stages_per_rank = 2});
+    };
+    std::vector<double> times;
+    for (int i = 0; i < 3; ++i)
+      times.push_back(bench::seconds_of([&] {
+        const hd::PeriodicStep step = hd::simulate_periodic(
+            orders_of, 1'000'000,
+            {.forward = forward, .backward_input = forward, .backward_weight = forward});
+        benchmark::DoNotOptimize(step.makespan);
+      }));
+    longest.consider(which, std::move(times));
+  }
+
   benchmark::Initialize(&argc, argv);
   const Case c;
   std::vector<double> by_formula;
@@ -243,6 +261,8 @@ int run(int& argc, char** argv) {
             << ", largest " << largest.which << '\n';
   bench::print_value(name, "every_schedule_end_to_end", slowest.needs, "s");
   bench::print_value(name, "every_schedule_peak", largest.needs, "MB");
+  std::cout << "64 ranks and a million microbatches, longest for " << longest.which << '\n';
+  bench::print_value(name, "periodic_million_microbatches", longest.needs, "s");
   return 0;
 }
 

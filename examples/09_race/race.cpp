@@ -75,8 +75,7 @@ double steps_of_one(std::uint64_t seed) {
 }  // namespace
 
 int main() {
-  hd::RaceReport report;
-  const auto board = hd::race({.walkers = 4, .order = hd::RaceOrder::by_work, .report = &report},
+  const auto found = hd::race({.walkers = 4, .order = hd::RaceOrder::by_work},
                               [](hd::Walker& walker) -> std::optional<Board> {
                                 Search search(static_cast<std::uint64_t>(walker.number()));
                                 for (; !search.is_done(); walker.work()) {
@@ -85,17 +84,17 @@ int main() {
                                 }
                                 return search.board();
                               });
-  std::cout << "walker " << report.winner << " wins with "
-            << report.work[static_cast<std::size_t>(report.winner)] << " steps; rows:";
-  for (const int row : *board) std::cout << ' ' << row;
-  std::cout << "\nqueens that attack each other: " << attacks(*board) << '\n';
+  std::cout << "walker " << found.winner << " wins with "
+            << found.work[static_cast<std::size_t>(found.winner)] << " steps; rows:";
+  for (const int row : *found.value) std::cout << ' ' << row;
+  std::cout << "\nqueens that attack each other: " << attacks(*found.value) << '\n';
 
   std::vector<double> times;
   for (std::uint64_t seed = 0; seed < 300; ++seed) times.push_back(steps_of_one(100 + seed));
-  const hd::plan::EmpiricalTimes runs(times);
+  const hd::systems::EmpiricalTimes runs(times);
   std::cout << "300 runs take " << std::lround(runs.mean_of_least(1)) << " steps on average\n";
   for (const int walkers : {2, 4, 8, 16})
     std::cout << walkers << " walkers: predicted speed-up "
-              << std::round(100 * hd::plan::race_speed_up(runs, walkers)) / 100 << '\n';
+              << std::round(100 * hd::systems::race_speed_up(runs, walkers)) / 100 << '\n';
   return 0;
 }

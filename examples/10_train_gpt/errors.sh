@@ -25,7 +25,7 @@ refuses "no schedule 'zigzag'" "${pipe[@]}" --schedule zigzag
 refuses "schedule 'pipedream' is not synchronous" "${pipe[@]}" --schedule pipedream
 refuses "schedule 'flexpipe' is for models of several branches" "${pipe[@]}" --schedule flexpipe
 refuses "the nearest valid number is 4" "${pipe[@]}" --schedule interleaved --microbatches 5 --layers 8
-refuses "a group needs at least one microbatch" "${pipe[@]}" --schedule kfkb --group 0
+refuses "a group needs at least one microbatch" "${pipe[@]}" --schedule kfkb --group -1
 refuses "the width must be a multiple of the number of heads" "${pipe[@]}" --width 10 --heads 4
 refuses "no option '--stepz'; did you mean '--steps'? try --help" "${pipe[@]}" --stepz 3
 refuses "--save: the option lacks its value ('--check' is an option)" "${pipe[@]}" --save --check

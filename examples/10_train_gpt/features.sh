@@ -19,6 +19,10 @@ for shard in zero1 zero2 zero3; do
 done
 trains "sharding: zeropp, nodes of 1, pairs of 1" --data 2 --shard zeropp
 trains "sharding: three-level, nodes of 2, pairs of 2" --data 2 --shard three-level --node 2
+trains "mesh: pipe=2 x data=1 x ring=1 x heads=1 x tensor=1" --pipe 2 --tied --schedule dualpipe-v
+trains "mesh: pipe=1 x data=2 x ring=1 x heads=1 x tensor=1" --data 2 --tied
+trains "mesh: pipe=1 x data=1 x ring=1 x heads=1 x tensor=2" --tensor 2 --tied --save "$folder/tied"
+trains "resumed before step 2" --pipe 2 --tied --resume "$folder/tied"
 trains "matrix products: " --pipe 2 --report
 # 8 sequences in 3 microbatches: 3, 3 and 2.
 trains "1F1B P=2 M=3" --pipe 2 --batch 8 --microbatches 3

@@ -50,21 +50,21 @@ heddle::Seconds predicted(const Settings& s, int ranks, std::int64_t tokens,
 }
 
 /// The costs of all degrees that the ranks of a sequence can have. Those of rank 0 count.
-heddle::plan::SequenceCosts predict_costs(const Settings& s, MPI_Comm comm) {
-  using heddle::plan::DegreeCost;
+heddle::systems::SequenceCosts predict_costs(const Settings& s, MPI_Comm comm) {
+  using heddle::systems::DegreeCost;
   const heddle::Machine machine = sequence_machine(s, comm);
   const heddle::Seconds product = attention_product(s, comm);
-  heddle::plan::SequenceCosts costs{s.sequence, s.capacity, {}};
+  heddle::systems::SequenceCosts costs{s.sequence, s.capacity, {}};
   const std::int64_t context = s.training.model.context;
   int widest = 1;
   for (int degree = 1; degree <= s.sequence; degree *= 2) {
     widest = degree;
-    std::vector<heddle::plan::DegreeSample> samples;
+    std::vector<heddle::systems::DegreeSample> samples;
     for (const std::int64_t part : {4, 2, 1}) {
       const std::int64_t tokens = std::max<std::int64_t>(context / part, 1);
       samples.push_back({{tokens}, predicted(s, degree, tokens, machine, product)});
     }
-    costs.degrees.push_back(heddle::plan::fit_degree_cost(degree, samples));
+    costs.degrees.push_back(heddle::systems::fit_degree_cost(degree, samples));
   }
   std::vector<double> numbers;
   for (const DegreeCost& each : costs.degrees)
@@ -93,8 +93,8 @@ int first_step(const Settings& s, int rank, MPI_Comm comm) {
 /// The time of all steps if every group has `degree` ranks; none if such a group cannot hold each
 /// sequence.
 std::optional<heddle::Seconds> time_of_degree(const Settings& s,
-                                              const heddle::plan::SequenceCosts& costs, int begin,
-                                              int steps, int degree) {
+                                              const heddle::systems::SequenceCosts& costs,
+                                              int begin, int steps, int degree) {
   try {
     return FlexPlans(s.training, s.data, costs, begin, steps, degree).time();
   } catch (const heddle::infeasible&) {
@@ -110,7 +110,7 @@ void plan_groups(Settings& s, MPI_Comm comm) {
   int rank = 0;
   heddle::check(MPI_Comm_rank(comm, &rank), "plan_groups");
   const int begin = first_step(s, rank, comm);
-  const heddle::plan::SequenceCosts costs = predict_costs(s, comm);
+  const heddle::systems::SequenceCosts costs = predict_costs(s, comm);
   const int steps = s.end > 0 ? std::max(s.end - begin, 1) : s.steps;
   const auto plans = std::make_shared<const FlexPlans>(s.training, s.data, costs, begin, steps);
   if (rank == 0) {

@@ -215,7 +215,8 @@ Settings parse(int argc, char** argv) {
   options.add("schedule", s.schedule, synchronous_names());
   options.add("stages-per-rank", s.stages_per_rank,
               "stages of each rank, if the schedule does not fix them");
-  options.add("group", s.group, "for kfkb: microbatches of a group");
+  options.add("group", s.group,
+              "microbatches of a group, or slices of a sequence; 0: the usual number");
   options.add("microbatches", s.training.microbatches, "microbatches per replica and step");
   options.add("batch", s.batch,
               "sequences per replica and step, in place of --sequences; microbatches differ by at "
@@ -225,6 +226,8 @@ Settings parse(int argc, char** argv) {
   options.add("width", model.width, "elements per token");
   options.add("heads", model.heads, "attention heads");
   options.add("kv-heads", model.kv_heads, "heads of keys and values; 0: as many as heads");
+  options.flag("tied", model.tied,
+               "use the embedding of the tokens as the matrix of the vocabulary");
   options.add("context", model.context, "tokens that a prediction may look back on");
   options.add("sequences", model.sequences, "sequences per microbatch");
   options.add("precision", s.precision, "float or double");
@@ -254,6 +257,12 @@ Settings parse(int argc, char** argv) {
   s.help = !options.parse(argc, argv);
   s.given = options.given();
   if (s.help) s.text = options.help();
+  heddle::expects(!model.tied || (s.shard.empty() && s.plan.empty()), [&] {
+    return heddle::ErrorInfo{
+        "command line", "--tied needs gradients that the schedule sums",
+        s.shard.empty() ? "--plan with --tied" : heddle::text("--shard ", s.shard, " with --tied"),
+        "leave --shard and --plan out, or --tied"};
+  });
   if (!s.help) choose_lengths(s);
   if (!s.help) divide_sequence(s);
   if (!s.help) divide_replicas(s);

@@ -51,7 +51,7 @@ struct Settings {
   int node = 0;   ///< replicas; parse() chooses where it is 0
   int pair = 0;   ///< likewise
   int stages_per_rank = 2;
-  int group = 2;
+  int group = 0;
   double watchdog = 120;  ///< seconds without an answer after which a rank ends the job
   int steps = 50;
   int sample = 200;

@@ -25,6 +25,7 @@
 #include "gpt_flex.hpp"
 #include "gpt_generate.hpp"
 #include "gpt_training.hpp"
+#include "gpt_weights.hpp"
 #include "host_copy.hpp"
 #include "memory.hpp"
 #include "progress.hpp"
@@ -48,8 +49,9 @@ inline void expect_within(const char* what, double difference, double tolerance,
 
 template <class Real>
 void print_sample(const GptTraining& training, int tokens, const std::vector<Real>& parameters) {
+  const GptWeights<Real> weights = untied(GptWeights<Real>{training.model, parameters});
   GptGenerator<Real> generator(
-      training.model, {.sampling = {.temperature = 0.7, .seed = training.seed}}, parameters);
+      weights.config, {.sampling = {.temperature = 0.7, .seed = training.seed}}, weights.values);
   const std::string_view beginning = "#include";
   const auto seen = std::min(beginning.size(), static_cast<std::size_t>(training.model.context));
   generator.submit({.prompt = std::string(beginning.substr(0, seen)), .tokens = tokens});
@@ -103,8 +105,7 @@ void train(const Settings& s, MPI_Comm comm) {
   Gpt<Real> model = make_gpt<Real>(
       training, {.gradient_sum = make_gradient_sum(s), .allocate = memory.allocator()}, line, room,
       sequence, flexible ? flexible->shapes() : std::vector<GptBlockShape>());
-  heddle::Runner run(model, schedule, mesh,
-                     {.execute = {.record = true, .watchdog = s.watchdog}});
+  heddle::Runner run(model, schedule, mesh, {.execute = {.record = true, .watchdog = s.watchdog}});
   const int replica = mesh.coordinate("data");
   const double tokens =
       s.plans ? s.plans->mean_tokens()

@@ -15,6 +15,7 @@
 #include <heddle/execute/adaptive_runner.hpp>
 #include <heddle/execute/shaped_transport.hpp>
 #include <heddle/heddle_core.hpp>
+#include <heddle/plan/schedule_choice.hpp>
 #include <heddle/schedule/generator/kfkb.hpp>
 #include <heddle/schedule/pass/group.hpp>
 

@@ -127,8 +127,8 @@ bool train() {
 
   // A stage of a tower takes half as long as a stage of Chimera, which holds one of each tower. A
   // rank may keep as many activations as a rank of Chimera does.
-  const auto plan = hd::plan::flexpipe({.ranks = ranks, .microbatches = model.microbatches},
-                                       {.forward = 0.5, .backward = 1}, 2 * ranks);
+  const auto plan = hd::systems::flexpipe({.ranks = ranks, .microbatches = model.microbatches},
+                                          {.forward = 0.5, .backward = 1}, 2 * ranks);
   const auto chimera =
       hd::simulate(hd::schedule::chimera({.stages = ranks, .microbatches = model.microbatches}),
                    {.forward = 1, .backward = 2});

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <vector>
 
 #include <heddle/collective/all_gather.hpp>
@@ -90,11 +91,11 @@ void run(hd::Environment& env) {
 
   // The times of calls on this machine, measured once or read from a file of the program `measure`.
   // Each call then uses the fastest algorithm, or the MPI library's own call if that is faster.
-  const hd::CostTable costs = hd::measure_collectives(
+  const auto costs = std::make_shared<const hd::CostTable>(hd::measure_collectives(
       comm,
-      {.collectives = {hd::schedule::Collective::all_reduce}, .sizes = {8, 8192}, .budget = 0.1});
+      {.collectives = {hd::schedule::Collective::all_reduce}, .sizes = {8, 8192}, .budget = 0.1}));
   Kokkos::deep_copy(sum, static_cast<double>(me + 1));
-  hd::all_reduce(Exec{}, sum, hd::Sum{}, comm, {.costs = &costs});
+  hd::all_reduce(Exec{}, sum, hd::Sum{}, comm, {.costs = costs});
   if (speaks) std::cout << "the fastest way, a sum of " << sum(0) << '\n';
 
   // Memory that the ranks of a host share. Large Views in it are summed in place.
@@ -129,7 +130,7 @@ void run(hd::Environment& env) {
       gradient("gradient", 64, 32);
   for (std::size_t i = 0; i < 64; ++i) x(me, i) = static_cast<double>(me + 1);
   for (std::size_t j = 0; j < 32; ++j) dy(me, j) = 1;
-  hd::sum_by_factors(Exec{}, x, dy, gradient, comm);
+  hd::systems::sum_by_factors(Exec{}, x, dy, gradient, comm);
   if (speaks) std::cout << "a gradient by its factors, " << gradient(63, 31) << '\n';
 
   // A collective of Heddle's is a Schedule: it can be printed, counted and simulated.

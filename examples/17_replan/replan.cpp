@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include <heddle/execute/replanner.hpp>
+#include <heddle/execute/adaptive_runner.hpp>
 #include <heddle/heddle_core.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/systems/planners.hpp>
@@ -57,8 +57,9 @@ int main() {
                                         .planners = hd::systems::planners()};
     options.monitor = {.least = 1.5, .steps = 5};  // waits vary more than computations
     const hd::plan::PlanChoice choice(profile, machine, options);
-    hd::Replanner run(model, choice, transport,
-                      {.run = {.execute = {.idle = hd::Idle::nap}}, .every = 1, .steps = steps});
+    hd::AdaptiveRunner run(
+        model, choice, transport,
+        {.run = {.execute = {.idle = hd::Idle::nap}}, .every = 1, .steps = steps});
     const bool prints = transport.rank() == 0;
     if (prints) std::cout << "at first: " << run.plan() << '\n';
     for (int step = 0; step < steps; ++step) {

@@ -59,7 +59,7 @@ void run(const hd::DeviceMesh& mesh) {
   const hd::Layout begin(one, {elements}, {hd::Replicate{}}, {first});
   const hd::Layout end(one, {elements}, {hd::Replicate{}}, {last});
 
-  hd::Island island(mesh, {.policy = hd::GangPolicy::share});
+  hd::systems::Island island(mesh, {.policy = hd::systems::GangPolicy::share});
   // All ranks add the same functions.
   const auto x = island.input<Tensor>("x", begin);
   const auto layer_a = island.add<Tensor(Tensor)>("layer_a", {begin}, begin,
@@ -75,8 +75,8 @@ void run(const hd::DeviceMesh& mesh) {
                                                 }));
 
   Found found;
-  const auto chain = [&](hd::IslandClient& client) {
-    std::vector<hd::Future<Tensor>> results;
+  const auto chain = [&](hd::systems::IslandClient& client) {
+    std::vector<hd::systems::Future<Tensor>> results;
     for (int batch = 0; batch < 3; ++batch) {
       const auto y = client.call(layer_a, client.put(x, filled(batch)));  // on the first rank
       results.push_back(client.call(layer_b, y));                         // on the last one
@@ -84,7 +84,7 @@ void run(const hd::DeviceMesh& mesh) {
     }
     for (const auto& result : results) found.chained.push_back(client.get(result)(0));
   };
-  const auto sums = [&](hd::IslandClient& client) {
+  const auto sums = [&](hd::systems::IslandClient& client) {
     const auto one_each = client.put(x, filled(1));
     const auto once = client.call(sum, one_each), twice = client.call(sum, once);
     found.summed = {client.get(once)(0), client.get(twice)(0)};
@@ -95,7 +95,7 @@ void run(const hd::DeviceMesh& mesh) {
       found.failure = error.what();
     }
   };
-  std::vector<hd::IslandClientSpec> mine;
+  std::vector<hd::systems::IslandClientSpec> mine;
   if (mesh.rank() == first) mine = {{"chain", 2, chain}, {"sums", 1, sums}};
   island.serve(std::move(mine));  // returns when all clients of all ranks have ended
 

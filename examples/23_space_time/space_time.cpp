@@ -182,8 +182,8 @@ class Model {
   /// Returns the dimension of x that is sharded in a stage.
   [[nodiscard]] hd::Shard layout_in(std::size_t stage) const {
     if (m_method != Method::dsp) return {space_dim};
-    static const auto plan = hd::plan::plan_switches({time_dim, space_dim}, mixed,
-                                                     {.first = space_dim, .last = space_dim});
+    static const auto plan = hd::systems::plan_switches({time_dim, space_dim}, mixed,
+                                                        {.first = space_dim, .last = space_dim});
     return {static_cast<int>(plan.sharded[stage])};
   }
   /// Returns the layout of queries, keys and values: like x, or divided by whole heads.
@@ -279,8 +279,8 @@ void run() {
   const auto ranks = static_cast<hd::Bytes>(world.size());
   const hd::Bytes bytes = sizeof(double) * batch * time_steps * points * channels;
   if (prints)
-    std::cout << hd::plan::plan_switches({time_dim, space_dim}, mixed,
-                                         {.first = space_dim, .last = space_dim})
+    std::cout << hd::systems::plan_switches({time_dim, space_dim}, mixed,
+                                            {.first = space_dim, .last = space_dim})
               << "\n\n"
               << std::left << std::setw(26) << "method" << std::right << std::setw(16)
               << "forward bytes" << std::setw(16) << "backward bytes" << std::setw(16)

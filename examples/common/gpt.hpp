@@ -39,6 +39,7 @@
 #include <heddle/pipeline/partition.hpp>
 #include <heddle/pipeline/stage.hpp>
 #include <heddle/pipeline/state.hpp>
+#include <heddle/pipeline/tied_parameter.hpp>
 #include <heddle/sequence.hpp>
 #include <heddle/tensor.hpp>
 
@@ -57,6 +58,21 @@ extern template class heddle::ParameterShards<float, examples::Space::execution_
 extern template class heddle::ParameterShards<double, examples::Space::execution_space>;
 
 namespace examples {
+
+/// Writes the transpose of a matrix of `columns` columns, or adds it.
+template <class Real>
+struct GptTranspose {
+  const Real* from;
+  Real* to;
+  std::size_t columns, rows;
+  bool adds;
+
+  KOKKOS_FUNCTION void operator()(std::size_t i) const {
+    const std::size_t row = i / columns, column = i % columns;
+    Real& into = to[column * rows + row];
+    into = adds ? into + from[i] : from[i];
+  }
+};
 
 template <class Real, class Space = examples::Space>
 class GptStage {
@@ -107,6 +123,13 @@ class GptStage {
   [[nodiscard]] heddle::ParameterShards<Real, execution_space>& shards() { return m_shards; }
   /// The names and places of the stage's parameters, and of the gradients likewise.
   [[nodiscard]] const std::vector<GptTensor>& tensors() const { return m_table.tensors; }
+  /// The copies of the embedding that are here, if it is tied.
+  [[nodiscard]] std::vector<heddle::TiedParameter> tied_parameters() const {
+    std::vector<heddle::TiedParameter> tied;
+    for (const GptTensor& tensor : m_table.tensors)
+      if (!tensor.shared.empty()) tied.push_back({tensor.shared, tensor.offset, tensor.size});
+    return tied;
+  }
   /// May be changed between steps.
   [[nodiscard]] heddle::kernel::AdamOptions& optimizer() { return m_optimizer; }
 
@@ -264,6 +287,11 @@ class GptStage {
   Matrix vocabulary_weight(Real* flat) const {
     return Matrix(flat + m_table.vocabulary_weight, width(), classes().count);
   }
+  /// The same, of a tied matrix in memory of its own.
+  Matrix head_weight(Real* flat);
+  /// Where to add its gradient, which add_head_gradient() then hands on.
+  Matrix begin_head_gradient(Real* grads);
+  void add_head_gradient(Real* grads);
   Vector vocabulary_bias(Real* flat) const {
     return Vector(flat + m_table.vocabulary_bias, classes().count);
   }
@@ -348,6 +376,7 @@ class GptStage {
   Partials m_row_partials;
   std::vector<std::size_t> m_norm_offsets;
   Buffer m_norms;  ///< of a backward pass, where rows are divided
+  Buffer m_head;  ///< a tied matrix of the vocabulary with a column for each token, or its gradient
   std::size_t m_activation_size = 0, m_saved_size = 0, m_delta_size = 0;
   double m_weight = 0;                        ///< of the loss of the present microbatch
   double m_whole_weight = 0;                  ///< of one with all sequences
@@ -368,6 +397,7 @@ void GptStage<Real, Space>::visit_state(Visitor&& visitor) {
     int layer = 0;
     for (std::size_t b = 1; b < m_table.blocks.size(); ++b)
       if (tensor.offset >= m_table.blocks[b].norm1_scale) layer = static_cast<int>(b);
+    if (!tensor.shared.empty()) layer = heddle::whole_model;
     heddle::IndexSet elements;
     tensor.slice.for_each_run(first - tensor.offset, end - tensor.offset,
                               [&](std::size_t place, std::size_t count) {
@@ -378,7 +408,7 @@ void GptStage<Real, Space>::visit_state(Visitor&& visitor) {
     const std::pair<const char*, Real*> kept[] = {
         {"", m_shards.weights()}, {"mean/", m_shards.mean()}, {"square/", m_shards.square()}};
     for (const auto& [prefix, data] : kept)
-      visitor(heddle::StateArray<Real, memory_space>{layer, prefix + tensor.name,
+      visitor(heddle::StateArray<Real, memory_space>{layer, prefix + tensor.origin(),
                                                      data + (first - own.first), elements, whole});
   }
   // The same for all layers, because the optimiser steps a stage as a whole.

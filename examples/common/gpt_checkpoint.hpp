@@ -39,7 +39,8 @@ namespace examples {
           static_cast<std::int64_t>(training.seed),
           static_cast<std::int64_t>(training.lengths),
           static_cast<std::int64_t>(text.size()),
-          heddle::crc32c(std::as_bytes(std::span(text.bytes())))};
+          heddle::crc32c(std::as_bytes(std::span(text.bytes()))),
+          model.tied ? 1 : 0};
 }
 
 /// Throws format_error for a checkpoint of another model, data or training.
@@ -57,7 +58,8 @@ inline void expect_same(const heddle::Checkpoint& checkpoint, const GptTraining&
                                       "seed",
                                       "lengths",
                                       "size of text",
-                                      "checksum of text"};
+                                      "checksum of text",
+                                      "tied"};
   const auto theirs = checkpoint.get<std::int64_t>("identity", ours.size());
   for (std::size_t i = 0; i < ours.size(); ++i)
     if (ours[i] != theirs[i])

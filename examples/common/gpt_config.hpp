@@ -27,6 +27,7 @@ struct GptConfig {
   int sequences = 4;     ///< sequences per microbatch
   int vocabulary = 256;  ///< token numbers are below it; at most 256, since tokens are bytes
   int kv_heads = 0;      ///< heads of keys and of values, a divisor of `heads`; 0: as many
+  bool tied = false;  ///< whether the embedding of the tokens is also the matrix of the vocabulary
 
   /// The heads of keys and of values.
   [[nodiscard]] int heads_of_keys() const { return kv_heads == 0 ? heads : kv_heads; }
@@ -155,12 +156,16 @@ struct GptSlice {
 
 /// One named part of the flat parameter vector, and how it starts.
 struct GptTensor {
-  std::string name;        ///< the same whichever stage holds it: "block3.attention.qkv"
-  std::size_t offset = 0;  ///< of its first element in the stage's parameters
-  std::size_t size = 0;    ///< elements on this rank
-  double deviation = 0;    ///< of the normal distribution that it starts from
-  double start = 0;        ///< the value it starts from where the deviation is 0
-  GptSlice slice = {};     ///< what they are of the tensor
+  std::string name;         ///< the same whichever stage holds it: "block3.attention.qkv"
+  std::size_t offset = 0;   ///< of its first element in the stage's parameters
+  std::size_t size = 0;     ///< elements on this rank
+  double deviation = 0;     ///< of the normal distribution that it starts from
+  double start = 0;         ///< the value it starts from where the deviation is 0
+  GptSlice slice = {};      ///< what they are of the tensor
+  std::string shared = {};  ///< the name of both copies, if it is tied to another tensor
+
+  /// The name of its initial values, and of its state.
+  [[nodiscard]] const std::string& origin() const { return shared.empty() ? name : shared; }
 };
 
 /// The offsets of one block's parameters.
@@ -224,9 +229,14 @@ struct GptTable {
     if (last == config.layers) {
       norm_scale = add("norm.scale", all(w), 0, 1);
       norm_shift = add("norm.shift", all(w), 0);
-      vocabulary_weight = add("vocabulary", columns(w, vocabulary), 0.1 * keep);
+      // A tied matrix has a row for each token, as the embedding.
+      vocabulary_weight = config.tied ? add("vocabulary", rows(vocabulary, w), 0.1)
+                                      : add("vocabulary", columns(w, vocabulary), 0.1 * keep);
       vocabulary_bias = add("vocabulary_bias", columns(1, vocabulary), 0);
     }
+    for (GptTensor& tensor : tensors)
+      if (config.tied && (tensor.name == "embedding.token" || tensor.name == "vocabulary"))
+        tensor.shared = "embedding.token";
   }
 
   /// Returns the halves of all blocks: an attention and an MLP for each.
@@ -266,7 +276,7 @@ struct GptTable {
  private:
   std::size_t add(std::string name, const GptSlice& slice, double deviation, double start = 0) {
     const std::size_t offset = size;
-    tensors.push_back({std::move(name), offset, slice.size(), deviation, start, slice});
+    tensors.push_back({std::move(name), offset, slice.size(), deviation, start, slice, {}});
     size += slice.size();
     return offset;
   }

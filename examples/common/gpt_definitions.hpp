@@ -66,6 +66,9 @@ GptStage<Real, Space>::GptStage(const GptConfig& config, int first, int last, st
     m_saved_size = std::max(m_saved_size, Saved(extent(shape), nullptr).size);
     m_delta_size = std::max(m_delta_size, Delta(extent(shape), nullptr).size);
   }
+  if (m_predicts && m_config.tied)
+    m_head = Buffer(Kokkos::view_alloc(exec, Kokkos::WithoutInitializing, "heddle::gpt::head"),
+                    width() * classes().count);
   start_parameters(seed);
 }
 
@@ -283,8 +286,8 @@ void GptStage<Real, Space>::backward_input(const heddle::BackwardCall<Real>& cal
   if (m_predicts) {
     heddle::vocabulary_cross_entropy_backward_input(m_blocks.line, m_exec, targets(call.item),
                                                     classes(), m_weight, keep.odds, left.odds);
-    heddle::column_parallel_backward_input(m_blocks.line, m_exec, vocabulary_weight(flat),
-                                           left.odds, m_blocks.scratch.all, left.normed);
+    heddle::column_parallel_backward_input(m_blocks.line, m_exec, head_weight(flat), left.odds,
+                                           m_blocks.scratch.all, left.normed);
     hk::layer_norm_backward_input(m_exec, keep.normalised, keep.inverse, norm_scale(flat),
                                   left.normed, left.top);
   }
@@ -307,8 +310,9 @@ void GptStage<Real, Space>::backward_weight(const heddle::BackwardCall<Real>& ca
     const Matrix& normed = m_blocks.scratch.first;
     hk::layer_norm_output(m_exec, keep.normalised, norm_scale(flat), norm_shift(flat), normed);
     heddle::column_parallel_backward_weight(m_blocks.line, m_exec, normed, m_blocks.scratch.all,
-                                            left.odds, vocabulary_weight(grads),
+                                            left.odds, begin_head_gradient(grads),
                                             vocabulary_bias(grads));
+    add_head_gradient(grads);
     Real* const norm = norm_gradients(grads, norm_offsets().size() - 1);
     hk::layer_norm_backward_weight(m_exec, keep.normalised, left.normed, Vector(norm, width()),
                                    Vector(norm + width(), width()));
@@ -357,8 +361,35 @@ void GptStage<Real, Space>::predict(Real* flat, const Matrix& stream, const Save
   hk::layer_norm_forward(m_exec, stream, norm_scale(flat), norm_shift(flat), keep.normalised,
                          keep.inverse, m_blocks.scratch.first);
   heddle::column_parallel_forward(m_blocks.line, m_exec, m_blocks.scratch.first,
-                                  m_blocks.scratch.all, vocabulary_weight(flat),
-                                  vocabulary_bias(flat), keep.odds);
+                                  m_blocks.scratch.all, head_weight(flat), vocabulary_bias(flat),
+                                  keep.odds);
+}
+
+template <class Real, class Space>
+auto GptStage<Real, Space>::head_weight(Real* flat) -> Matrix {
+  if (!m_config.tied) return vocabulary_weight(flat);
+  const std::size_t count = classes().count;
+  Kokkos::parallel_for(
+      "heddle::gpt::head_weight", Kokkos::RangePolicy<execution_space>(m_exec, 0, count * width()),
+      GptTranspose<Real>{flat + m_table.vocabulary_weight, m_head.data(), width(), count, false});
+  return Matrix(m_head.data(), width(), count);
+}
+
+template <class Real, class Space>
+auto GptStage<Real, Space>::begin_head_gradient(Real* grads) -> Matrix {
+  if (!m_config.tied) return vocabulary_weight(grads);
+  Kokkos::deep_copy(m_exec, m_head, Real(0));
+  return Matrix(m_head.data(), width(), classes().count);
+}
+
+template <class Real, class Space>
+void GptStage<Real, Space>::add_head_gradient(Real* grads) {
+  if (!m_config.tied) return;
+  const std::size_t count = classes().count;
+  Kokkos::parallel_for(
+      "heddle::gpt::head_gradient",
+      Kokkos::RangePolicy<execution_space>(m_exec, 0, count * width()),
+      GptTranspose<Real>{m_head.data(), grads + m_table.vocabulary_weight, count, width(), true});
 }
 
 template <class Real, class Space>
@@ -367,7 +398,7 @@ void GptStage<Real, Space>::start_parameters(std::uint64_t seed) {
   const Buffer mine(m_shards.weights(), own.count);  // not ours to free
   const auto host = heddle::host_mirror(mine);
   for (const GptTensor& tensor : m_table.tensors) {
-    const heddle::Random random(seed, tensor.name);
+    const heddle::Random random(seed, tensor.origin());
     const std::size_t end = std::min(tensor.offset + tensor.size, own.end());
     for (std::size_t at = std::max(tensor.offset, own.first); at < end; ++at)
       host(at - own.first) =

@@ -39,21 +39,21 @@ class FlexPlans {
  public:
   /// Plans steps [begin, begin + steps), with groups of `degree` ranks if it is not 0.
   /// @throws infeasible if no group can hold a sequence.
-  FlexPlans(const GptTraining& training, int data, const heddle::plan::SequenceCosts& costs,
+  FlexPlans(const GptTraining& training, int data, const heddle::systems::SequenceCosts& costs,
             int begin, int steps, int degree = 0)
       : m_data(data), m_begin(begin) {
     for (int step = begin; step < begin + steps; ++step)
       for (int replica = 0; replica < data; ++replica)
-        m_plans.push_back(heddle::plan::plan_sequence_groups(batch_lengths(training, step, replica),
-                                                             costs, {.degree = degree}));
+        m_plans.push_back(heddle::systems::plan_sequence_groups(
+            batch_lengths(training, step, replica), costs, {.degree = degree}));
   }
 
-  [[nodiscard]] const heddle::plan::SequencePlan& of(int step, int replica) const {
+  [[nodiscard]] const heddle::systems::SequencePlan& of(int step, int replica) const {
     return m_plans.at(static_cast<std::size_t>((step - m_begin) * m_data + replica));
   }
   /// The plans of a replica, step after step.
-  [[nodiscard]] std::vector<const heddle::plan::SequencePlan*> of_replica(int replica) const {
-    std::vector<const heddle::plan::SequencePlan*> plans;
+  [[nodiscard]] std::vector<const heddle::systems::SequencePlan*> of_replica(int replica) const {
+    std::vector<const heddle::systems::SequencePlan*> plans;
     for (std::size_t i = static_cast<std::size_t>(replica); i < m_plans.size();
          i += static_cast<std::size_t>(m_data))
       plans.push_back(&m_plans[i]);
@@ -100,7 +100,7 @@ class FlexPlans {
 
  private:
   int m_data, m_begin;
-  std::vector<heddle::plan::SequencePlan> m_plans;  ///< step * replicas + replica
+  std::vector<heddle::systems::SequencePlan> m_plans;  ///< step * replicas + replica
 };
 
 /// The microbatches of a rank.
@@ -152,14 +152,14 @@ class FlexBatches {
  private:
   using Line = heddle::SequenceLine<Real, typename Stage::execution_space>;
 
-  [[nodiscard]] const heddle::plan::SequenceGroup& own_group(
-      const heddle::plan::SequenceMicrobatch& microbatch) const {
+  [[nodiscard]] const heddle::systems::SequenceGroup& own_group(
+      const heddle::systems::SequenceMicrobatch& microbatch) const {
     return microbatch.groups[m_groups.number_of(microbatch)];
   }
   [[nodiscard]] Packed empty() const { return Packed(m_training.model, m_tensor, {}, {}, true); }
   /// This rank's part of a microbatch, without its tokens.
-  [[nodiscard]] Packed pack(const heddle::plan::SequencePlan& plan,
-                            const heddle::plan::SequenceMicrobatch& microbatch) {
+  [[nodiscard]] Packed pack(const heddle::systems::SequencePlan& plan,
+                            const heddle::systems::SequenceMicrobatch& microbatch) {
     std::vector<std::int64_t> lengths;
     const auto& group = own_group(microbatch);
     for (const std::size_t i : group.sequences) lengths.push_back(plan.lengths[i]);
@@ -167,7 +167,8 @@ class FlexBatches {
   }
   /// The line of this rank's groups of one size, made when a plan has the first of them. The ranks
   /// of a group are in the same groups of its size, so that they make it together.
-  [[nodiscard]] const Line& line(const heddle::plan::SequenceMicrobatch& microbatch, int degree) {
+  [[nodiscard]] const Line& line(const heddle::systems::SequenceMicrobatch& microbatch,
+                                 int degree) {
     if (const auto found = m_lines.find(degree); found != m_lines.end()) return found->second;
     if (degree == 1) return m_lines[1];
     heddle::SequenceOptions options = m_options;
@@ -182,7 +183,7 @@ class FlexBatches {
   GptTraining m_training;
   const FlexPlans* m_plans;
   int m_replica;
-  heddle::SequenceGroups m_groups;
+  heddle::systems::SequenceGroups m_groups;
   typename Stage::Line m_tensor;
   heddle::SequenceOptions m_options;
   std::map<int, Line> m_lines;  ///< by the number of ranks

@@ -72,7 +72,7 @@ struct GptPacked {
     pick(inputs, tokens);
     pick(targets, tokens);
     pick(rows, table_rows);
-    weight = heddle::plan::token_weight(own.size(), all);
+    weight = heddle::systems::token_weight(own.size(), all);
   }
 
  private:

@@ -21,17 +21,17 @@
 namespace examples {
 
 /// Returns the forward pass of the GPT for a microbatch, up to "loss", the mean over its positions.
-[[nodiscard]] inline heddle::plan::TensorProgram gpt_program(
+[[nodiscard]] inline heddle::systems::TensorProgram gpt_program(
     const GptConfig& config, heddle::Scalar type = heddle::Scalar::f64) {
   validate(config);
-  return heddle::plan::transformer_program({.layers = config.layers,
-                                            .sequences = config.sequences,
-                                            .context = config.context,
-                                            .width = config.width,
-                                            .heads = config.heads,
-                                            .kv_heads = config.heads_of_keys(),
-                                            .vocabulary = config.vocabulary,
-                                            .type = type});
+  return heddle::systems::transformer_program({.layers = config.layers,
+                                               .sequences = config.sequences,
+                                               .context = config.context,
+                                               .width = config.width,
+                                               .heads = config.heads,
+                                               .kv_heads = config.heads_of_keys(),
+                                               .vocabulary = config.vocabulary,
+                                               .type = type});
 }
 
 /// Returns the tensors of gpt_program() that have the values of the GPT's parameters, or of their

@@ -168,6 +168,13 @@ template <class Real>
   return training;
 }
 
+struct GptSum {
+  template <class Real>
+  KOKKOS_FUNCTION Real operator()(Real a, Real b) const {
+    return a + b;
+  }
+};
+
 /// The whole model on one rank, trained microbatch after microbatch: the reference. If
 /// microbatches have unequal sizes, or sequences unequal lengths, it trains one sequence after
 /// another.
@@ -193,6 +200,17 @@ class SerialGpt {
       m_stage.backward_weight({.item = item, .saved = m_saved.data(), .delta = m_delta.data()});
       m_stage.fence();
       loss += m_stage.loss(item);
+    }
+    if (const auto tied = m_stage.tied_parameters(); !tied.empty()) {
+      using Exec = typename GptStage<Real>::execution_space;
+      const auto copy = [&](std::size_t i) {
+        return heddle::kernel::Vector<Real, Exec>(m_stage.gradients() + tied[i].first,
+                                                  tied[i].count);
+      };
+      const Exec exec;
+      heddle::kernel::map(exec, GptSum{}, copy(0), copy(0), copy(1));
+      Kokkos::deep_copy(exec, copy(1), copy(0));
+      exec.fence("examples::tied");
     }
     m_stage.update();
     m_stage.fence();

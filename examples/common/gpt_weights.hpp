@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <heddle/core/checkpoint.hpp>
@@ -42,10 +43,25 @@ template <class Real>
   validate(config);
   GptWeights<Real> weights{config, {}};
   for (const GptTensor& tensor : GptTable(config, 0, config.layers).tensors) {
-    const heddle::Random random(seed, tensor.name);
+    const heddle::Random random(seed, tensor.origin());
     for (std::size_t i = 0; i < tensor.size; ++i)
       weights.values.push_back(first_value<Real>(tensor, random, i));
   }
+  return weights;
+}
+
+/// Returns the parameters of a tied model as those of one that is not.
+template <class Real>
+[[nodiscard]] GptWeights<Real> untied(GptWeights<Real> weights) {
+  if (!std::exchange(weights.config.tied, false)) return weights;
+  const auto width = static_cast<std::size_t>(weights.config.width);
+  const auto classes = static_cast<std::size_t>(weights.config.vocabulary);
+  const std::size_t at = GptTable(weights.config, 0, weights.config.layers).vocabulary_weight;
+  const std::vector<Real> rows(
+      weights.values.begin() + static_cast<std::ptrdiff_t>(at),
+      weights.values.begin() + static_cast<std::ptrdiff_t>(at + width * classes));
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    weights.values[at + i % width * classes + i / width] = rows[i];
   return weights;
 }
 
@@ -80,7 +96,8 @@ template <class Real>
 }  // namespace impl
 
 /// Reads the sizes and the parameters of the model in a checkpoint of train_gpt, which may have
-/// been trained on any division of the ranks and in either precision.
+/// been trained on any division of the ranks and in either precision. They are those of a model
+/// that is not tied.
 /// @throws format_error if the file cannot be read or has no such model.
 template <class Real>
 [[nodiscard]] GptWeights<Real> load_weights(const std::string& file) {
@@ -96,13 +113,15 @@ template <class Real>
                             .heads = size(2),
                             .context = size(4),
                             .vocabulary = size(5),
-                            .kv_heads = size(3)},
+                            .kv_heads = size(3),
+                            .tied = sizes.size() > 12 && size(12) != 0},
                            {}};
   validate(weights.config);
   const GptTable table(weights.config, 0, weights.config.layers);
   std::size_t layer = 0;
   const auto field = [&](const GptTensor& tensor) {
-    return heddle::text("state/", layer, "/", tensor.name);
+    return tensor.shared.empty() ? heddle::text("state/", layer, "/", tensor.name)
+                                 : heddle::text("state/model/", tensor.shared);
   };
   const bool doubles = impl::has_doubles(checkpoint, field(table.tensors.front()));
   for (const GptTensor& tensor : table.tensors) {
@@ -111,7 +130,7 @@ template <class Real>
     const auto values = impl::numbers<Real>(checkpoint, field(tensor), tensor.size, doubles);
     weights.values.insert(weights.values.end(), values.begin(), values.end());
   }
-  return weights;
+  return untied(std::move(weights));
 }
 
 }  // namespace examples

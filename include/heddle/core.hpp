@@ -4,6 +4,7 @@
 
 /// @file
 /// Everything of core/: errors, index types, units and element types, random numbers, checkpoints.
+/// A first program includes heddle/heddle_core.hpp, which has schedules and the simulator, too.
 
 #include <heddle/core/byte_literals.hpp>
 #include <heddle/core/checkpoint.hpp>

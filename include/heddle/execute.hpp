@@ -3,8 +3,7 @@
 #pragma once
 
 /// @file
-/// Programs, the executor, transports without MPI, the Runner: all of execute/ except the
-/// Replanner, which includes the planners.
+/// Programs, the executor, transports without MPI, the Runner: all of execute/.
 
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/adaptive_runner.hpp>

@@ -16,8 +16,8 @@
 #include <heddle/pattern/fixed_point.hpp>
 #include <heddle/pattern/fork_join.hpp>
 #include <heddle/pattern/race.hpp>
+#include <heddle/pattern/race_options.hpp>
 #include <heddle/pattern/rank_farm.hpp>
-#include <heddle/pattern/rank_farm_options.hpp>
 #include <heddle/pattern/rank_fixed_point.hpp>
 #include <heddle/pattern/rank_race.hpp>
 #include <heddle/pattern/sweep.hpp>

@@ -5,6 +5,8 @@
 /// @file
 /// Everything of pipeline/: models made of stages, and how they run on a mesh.
 
+#include <heddle/pipeline/chain.hpp>
+#include <heddle/pipeline/chain_calls.hpp>
 #include <heddle/pipeline/checkpoint.hpp>
 #include <heddle/pipeline/checkpoint_pair.hpp>
 #include <heddle/pipeline/layer.hpp>
@@ -18,3 +20,4 @@
 #include <heddle/pipeline/stages.hpp>
 #include <heddle/pipeline/stages_options.hpp>
 #include <heddle/pipeline/state.hpp>
+#include <heddle/pipeline/tied_parameter.hpp>

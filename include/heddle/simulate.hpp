@@ -7,6 +7,7 @@
 
 #include <heddle/simulate/attention_costs.hpp>
 #include <heddle/simulate/costs.hpp>
+#include <heddle/simulate/periodic.hpp>
 #include <heddle/simulate/sending.hpp>
 #include <heddle/simulate/share_costs.hpp>
 #include <heddle/simulate/simulate.hpp>

@@ -16,12 +16,12 @@ class Heddle(ConanFile):
     description = "Parallel patterns as data, on Kokkos and MPI: schedules, simulator and executor"
     license = "Apache-2.0 WITH LLVM-exception"
     settings = "os", "compiler", "build_type", "arch"
-    options = {"full": [True, False], "json": [True, False]}
-    default_options = {"full": False, "json": True}
+    options = {"full": [True, False], "json": [True, False], "tools": [True, False]}
+    default_options = {"full": False, "json": True, "tools": False}
 
     def export_sources(self):
         root = os.path.join(self.recipe_folder, "..", "..")
-        for pattern in ("CMakeLists.txt", "LICENSE", "cmake/*", "include/*"):
+        for pattern in ("CMakeLists.txt", "LICENSE", "cmake/*", "include/*", "tools/*", "examples/common/*"):
             copy(self, pattern, src=root, dst=self.export_sources_folder)
 
     def layout(self):
@@ -32,6 +32,8 @@ class Heddle(ConanFile):
             self.requires("kokkos/[>=4.6 <6]", transitive_headers=True, transitive_libs=True)
         if self.options.json:
             self.requires("nlohmann_json/[>=3.10 <4]")
+        if self.options.tools:
+            self.requires("cli11/[>=2 <3]")
 
     def validate(self):
         check_min_cppstd(self, 20)
@@ -42,6 +44,7 @@ class Heddle(ConanFile):
         for option in ("TESTS", "EXAMPLES", "BENCHMARKS"):
             toolchain.cache_variables["HEDDLE_" + option] = False
         toolchain.cache_variables["HEDDLE_COMPILED"] = True
+        toolchain.cache_variables["HEDDLE_TOOLS"] = bool(self.options.tools)
         for package, wanted in (
             ("Kokkos", self.options.full),
             ("MPI", self.options.full),

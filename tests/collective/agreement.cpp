@@ -298,7 +298,7 @@ TEST_CASE("arguments that are wrong on one rank are an error on all ranks") {
       {"dy", [&](const auto& comm, bool wrong) {
          const Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::HostSpace> x("x", size(comm), 1),
              dy("dy", size(comm) + wrong, 1), gradient("gradient", 1, 1);
-         hd::sum_by_factors(Exec{}, x, dy, gradient, comm);
+         hd::systems::sum_by_factors(Exec{}, x, dy, gradient, comm);
        }}};
   for (const auto& [why, call] : table) {
     INFO(why << ", call " << (&why - &table[0].first));

@@ -190,6 +190,20 @@ TEST_CASE("a poll that throws gives a sum up, and leaves the elements as they ar
     CHECK(data == std::vector<double>(13, comm.size() * (comm.size() - 1) / 2.0));
 }
 
+TEST_CASE("a plain number is reduced without a View") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const int ranks = comm.size();
+  const int mine = static_cast<int>(+comm.rank()) + 1;
+  CHECK(hd::all_reduce(mine, hd::Sum{}, comm) == ranks * (ranks + 1) / 2);
+  CHECK(hd::all_reduce(-mine, hd::Min{}, comm) == -ranks);
+  const double most = hd::all_reduce(0.25 * mine, hd::Max{}, comm);
+  CHECK(most == 0.25 * ranks);
+  CHECK(hd::all_reduce(std::int64_t{2}, hd::Product{}, comm, {.algorithm = Algorithm::ring}) ==
+        std::int64_t{1} << ranks);
+  CHECK(hd::all_reduce(mine == 1, hd::LogicalOr{}, comm));
+  CHECK(hd::all_reduce(mine == 1, hd::LogicalAnd{}, comm) == (ranks == 1));
+}
+
 TEST_CASE("elements that can be sent, and the numbers and operations that MPI has") {
   STATIC_REQUIRE(hd::TransferableView<Kokkos::View<double**>>);
   STATIC_REQUIRE(hd::TransferableView<Kokkos::View<const std::array<int, 3>*>>);

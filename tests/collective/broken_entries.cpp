@@ -135,7 +135,7 @@ TEST_CASE("measurements reject collectives, sizes and budgets that are none, on 
     add("budget is no number", {.budget = nan}, "budget = nan");
     add("bursts", {.links = {.bursts = 0}}, "bursts = 0");
     add("budget of a link", {.links = {.budget = nan}}, "budget = nan");
-    add("watchdog", {.links = {.watchdog = -1}}, "watchdog = -1");
+    add("watchdog", {.links = {.wait = {.watchdog = -1}}}, "watchdog = -1");
   }
   check_broken(table);
 }

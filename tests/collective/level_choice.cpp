@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -54,13 +55,13 @@ hd::Machine pairs(int ranks, bool in_turns = false) {
 hd::CollectiveChoice best_nested(Collective collective, const hd::Machine& machine) {
   const hd::schedule::CollectiveOptions options{
       .ranks = machine.ranks(), .bytes = 1 << 16, .type = hd::Scalar::i64};
-  for (const auto& [choice, time] : hd::predict(collective, options, machine))
+  for (const auto& [choice, time] : hd::plan::predict(collective, options, machine))
     if (!choice.levels.empty()) return choice;
   return {};
 }
 
 /// A table that leads to levels.
-hd::CostTable leading_to_levels(int ranks, bool in_turns = false) {
+std::shared_ptr<const hd::CostTable> leading_to_levels(int ranks, bool in_turns = false) {
   hd::CostTable table(pairs(ranks, in_turns));
   for (const Collective collective : nested) {
     const hd::CollectiveChoice choice = best_nested(collective, table.machine());
@@ -69,7 +70,7 @@ hd::CostTable leading_to_levels(int ranks, bool in_turns = false) {
     table.set(collective, 1 << 16, choice, 1e-6);
     table.set(collective, 1 << 16, {.library = true}, 1);
   }
-  return table;
+  return std::make_shared<const hd::CostTable>(std::move(table));
 }
 
 View filled(const hd::Communicator& comm, std::size_t size, std::int64_t salt) {
@@ -89,11 +90,12 @@ std::size_t differing(const View& a, const View& b) {
 /// library's call does: in an output of so many elements, or where there is none in the data.
 template <class Call, class Start, class Prepare>
 void leaves_the_same(const hd::Communicator& comm, std::size_t data,
-                     std::optional<std::size_t> output, const hd::CostTable& table, Call&& call,
-                     Start&& start, Prepare&& prepare) {
+                     std::optional<std::size_t> output,
+                     const std::shared_ptr<const hd::CostTable>& table, Call&& call, Start&& start,
+                     Prepare&& prepare) {
   const View theirs = filled(comm, data, 3), their_output("output", output.value_or(0));
   call(theirs, their_output, hd::CallOptions{});
-  const hd::CallOptions options{.costs = &table, .shared_memory = false};
+  const hd::CallOptions options{.costs = table, .shared_memory = false};
   for (int way = 0; way < 3; ++way) {
     const View in = filled(comm, data, 3), out("output", output.value_or(0));
     if (way == 0) {
@@ -114,7 +116,7 @@ void leaves_the_same(const hd::Communicator& comm, std::size_t data,
 
 TEST_CASE("a table leads calls to levels, which leave what the library's calls leave") {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  const hd::CostTable table = leading_to_levels(comm.size(), GENERATE(false, true));
+  const auto table = leading_to_levels(comm.size(), GENERATE(false, true));
   const hd::Communicator own(comm.get());  // remembers what the table says
   const Exec exec;
   const Rank root{3};
@@ -165,12 +167,12 @@ TEST_CASE("a table leads calls to levels, which leave what the library's calls l
 
 TEST_CASE("a reduction over levels leaves the sum at its root") {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  const hd::CostTable table = leading_to_levels(comm.size(), GENERATE(false, true));
+  const auto table = leading_to_levels(comm.size(), GENERATE(false, true));
   for (const std::size_t n : {0, 1, 13, 20011}) {
     for (int root = 0; root < comm.size(); ++root) {
       const View mine = filled(comm, n, 3), theirs = filled(comm, n, 3);
       hd::reduce(Exec{}, mine, hd::Sum{}, Rank{root}, comm,
-                 {.costs = &table, .shared_memory = false});
+                 {.costs = table, .shared_memory = false});
       hd::reduce(Exec{}, theirs, hd::Sum{}, Rank{root}, comm);
       if (comm.rank() == Rank{root}) CHECK(differing(mine, theirs) == 0);
     }
@@ -179,7 +181,7 @@ TEST_CASE("a reduction over levels leaves the sum at its root") {
 
 TEST_CASE("a choice over levels can be timed") {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  const hd::CostTable table(pairs(comm.size()));
+  const auto table = std::make_shared<const hd::CostTable>(pairs(comm.size()));
   const Exec exec;
   using Floats = Kokkos::View<float*, Kokkos::HostSpace>;
   const auto moves = hd::impl::instance<Floats>(exec);

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -207,7 +208,8 @@ TEST_CASE("so do calls on Views that all ranks see, and calls with a cost table"
   hd::CostTable costs(hd::Machine::uniform(comm.size(), {"rank"}, {1e-6, 1e9}));
   costs.set(Collective::all_reduce, 8, {.algorithm = Algorithm::ring}, 1e-9);
   fill(view, comm);
-  hd::all_reduce(Exec{}, view, InOrder{}, comm, {.costs = &costs});
+  hd::all_reduce(Exec{}, view, InOrder{}, comm,
+                 {.costs = std::make_shared<const hd::CostTable>(costs)});
   CHECK(wrong(view, comm) == 0);
 }
 

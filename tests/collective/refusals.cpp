@@ -158,8 +158,10 @@ TEST_CASE("a call over an empty communicator is a contract_error") {
   const std::pair<const char*, std::function<void()>> others[] = {
       {"sum_in_place", [&] { hd::sum_in_place(&value, 1, hd::Scalar::f64, moved); }},
       {"sum_in_place", [&] { hd::sum_in_place(&value, 1, hd::Scalar::f64, moved, [] {}); }},
-      {"sum_by_factors", [&] { hd::sum_by_factors(Exec{}, matrix, matrix, matrix, moved); }},
-      {"sign_score", [&] { static_cast<void>(hd::sign_score(hd::plan::GradientSigns(), moved)); }},
+      {"sum_by_factors",
+       [&] { hd::systems::sum_by_factors(Exec{}, matrix, matrix, matrix, moved); }},
+      {"sign_score",
+       [&] { static_cast<void>(hd::systems::sign_score(hd::systems::GradientSigns(), moved)); }},
       {"SharedView", [&] { const hd::SharedView<double*> view(moved, 1); }},
       {"measure_collectives", [&] { static_cast<void>(hd::measure_collectives(moved)); }}};
   for (const auto& [name, call] : others)
@@ -174,9 +176,9 @@ TEST_CASE("a gradient in the memory of its factors is a contract_error") {
   using Matrix = Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::HostSpace>;
   const Matrix x("x", ranks, 1), dy("dy", ranks, 1);
   const auto first = Kokkos::subview(dy, std::pair(0, 1), Kokkos::ALL);
-  CHECK_THROWS_MATCHES(hd::sum_by_factors(Exec{}, x, dy, first, comm), hd::contract_error,
+  CHECK_THROWS_MATCHES(hd::systems::sum_by_factors(Exec{}, x, dy, first, comm), hd::contract_error,
                        MessageMatches(ContainsSubstring("the gradient shares memory")));
-  CHECK_NOTHROW(hd::sum_by_factors(Exec{}, x, x, Matrix("gradient", 1, 1), comm));
+  CHECK_NOTHROW(hd::systems::sum_by_factors(Exec{}, x, x, Matrix("gradient", 1, 1), comm));
 }
 
 }  // namespace test_refusals

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
@@ -38,7 +39,7 @@ using View = Kokkos::View<std::int64_t*, Kokkos::HostSpace>;
 
 /// A table of `ranks` that leads every collective to `choice` but where that does not count; then
 /// to a ring.
-hd::CostTable leading_to(const CollectiveChoice& choice, int ranks) {
+std::shared_ptr<const hd::CostTable> leading_to(const CollectiveChoice& choice, int ranks) {
   const auto p = static_cast<std::size_t>(ranks);
   const std::vector<std::vector<hd::Link>> links(p, std::vector<hd::Link>(p, {1e-6, 1e9}));
   hd::CostTable table(hd::network(links, {.name = "node"}));
@@ -51,7 +52,7 @@ hd::CostTable leading_to(const CollectiveChoice& choice, int ranks) {
     table.set(collective, 1 << 16, {.algorithm = Algorithm::ring}, 1e-3);
     table.set(collective, 1 << 16, {.library = true}, 1);
   }
-  return table;
+  return std::make_shared<const hd::CostTable>(std::move(table));
 }
 
 View filled(const hd::Communicator& comm, std::size_t size, std::int64_t round) {
@@ -114,11 +115,11 @@ hd::impl::SharedLine& line_of(const hd::Communicator& comm, int domain = 0) {
 
 TEST_CASE("a table leads to shared memory within a host") {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  const hd::CostTable table = leading_to({.piece = hd::shared_piece, .shared = true}, comm.size());
-  CHECK(differing(comm, 20011, {.costs = &table}) == 0);
+  const auto table = leading_to({.piece = hd::shared_piece, .shared = true}, comm.size());
+  CHECK(differing(comm, 20011, {.costs = table}) == 0);
   CHECK(line_of(comm).bytes() > 0);
   const View view("view", 20011);
-  const auto call = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, {.costs = &table});
+  const auto call = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, {.costs = table});
   CHECK(messages(call) == 0);
   CHECK(call.schedule().domains().size() == static_cast<std::size_t>(comm.size()));
 }
@@ -127,11 +128,11 @@ TEST_CASE("over several hosts, hosts are one level of the algorithm") {
   for (const Algorithm outer : {Algorithm::ring, Algorithm::recursive_doubling, Algorithm::star}) {
     const hd::Communicator comm(MPI_COMM_WORLD);
     static_cast<void>(line_of(comm, 2));
-    const hd::CostTable table =
+    const auto table =
         leading_to({.algorithm = outer, .piece = 16 << 10, .shared = true}, comm.size());
-    CHECK(differing(comm, 20011, {.costs = &table}) == 0);
+    CHECK(differing(comm, 20011, {.costs = table}) == 0);
     const View view("view", 20011);
-    const auto call = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, {.costs = &table});
+    const auto call = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, {.costs = table});
     if (comm.size() == 2) CHECK(messages(call) == 0);
     // Each rank sends a half of the data, whichever the algorithm among two hosts.
     if (comm.size() == 4) CHECK(sent(call.schedule()) == 2 * Bytes{20011 * sizeof(std::int64_t)});
@@ -163,22 +164,22 @@ TEST_CASE("without a table, a reduction that MPI does not know goes over hosts i
 
 TEST_CASE("what shared memory cannot serve goes by messages") {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  const hd::CostTable table = leading_to({.piece = hd::shared_piece, .shared = true}, comm.size());
+  const auto table = leading_to({.piece = hd::shared_piece, .shared = true}, comm.size());
   // Where it would be too much, again and again.
-  CHECK(differing(comm, 20011, {.costs = &table, .shared_bytes = 100}) == 0);
+  CHECK(differing(comm, 20011, {.costs = table, .shared_bytes = 100}) == 0);
   CHECK(line_of(comm).bytes() == 0);
   // More room is used, and what fits of several calls is kept.
-  CHECK(differing(comm, 20011, {.costs = &table}) == 0);
+  CHECK(differing(comm, 20011, {.costs = table}) == 0);
   const Bytes all = line_of(comm).bytes();
   CHECK(all > 0);
-  CHECK(differing(comm, 30011, {.costs = &table, .shared_bytes = all}) == 0);
+  CHECK(differing(comm, 30011, {.costs = table, .shared_bytes = all}) == 0);
   CHECK(line_of(comm).bytes() <= all);
   // Requests, and calls that are told so.
   const View a = filled(comm, 20011, 0), b = filled(comm, 20011, 0);
-  hd::start_all_reduce(Exec{}, a, hd::Sum{}, comm, {.costs = &table}).wait();
-  hd::all_reduce(Exec{}, b, hd::Sum{}, comm, {.costs = &table, .shared_memory = false});
+  hd::start_all_reduce(Exec{}, a, hd::Sum{}, comm, {.costs = table}).wait();
+  hd::all_reduce(Exec{}, b, hd::Sum{}, comm, {.costs = table, .shared_memory = false});
   CHECK(differing(a, b) == 0);
-  auto prepared = hd::prepare_all_reduce(Exec{}, a, hd::Sum{}, comm, {.costs = &table});
+  auto prepared = hd::prepare_all_reduce(Exec{}, a, hd::Sum{}, comm, {.costs = table});
   prepared.start().wait();
   hd::all_reduce(Exec{}, b, hd::Sum{}, comm);
   CHECK(differing(a, b) == 0);

@@ -73,15 +73,15 @@ TEST_CASE("measurements reject times, sizes and rounds that are none, on every r
       {"long_rounds", machine({.long_rounds = -2}), {"long_rounds = -2"}},
       {"pairs", machine({.pairs = -1}), {"pairs = -1"}},
       {"too many rounds", machine({.short_rounds = most}), {"short_rounds = 2147483647"}},
-      {"idle", machine({.idle = no_idle}), {"idle = 9"}},
-      {"watchdog", machine({.watchdog = nan}), {"watchdog = nan"}},
+      {"idle", machine({.wait = {.idle = no_idle}}), {"idle = 9"}},
+      {"watchdog", machine({.wait = {.watchdog = nan}}), {"watchdog = nan"}},
       {"budget", links({.budget = -1}), {"budget = -1"}},
       {"budget is no number", links({.budget = nan}), {"budget = nan"}},
       {"piece", links({.piece = 7}), {"piece = 7"}},
       {"largest", links({.largest = 8}), {"largest = 8"}},
       {"largest of all", links({.largest = large}), {"largest = 9223372036854775808"}},
       {"bursts", links({.bursts = 0}), {"bursts = 0"}},
-      {"watchdog of links", links({.watchdog = -1}), {"watchdog = -1"}},
+      {"watchdog of links", links({.wait = {.watchdog = -1}}), {"watchdog = -1"}},
       {"names", links({.names = {"a", "b", "c", "d", "e"}}), {"5 names"}},
   });
   if (world_size() == 1) return;

@@ -28,16 +28,17 @@ TEST_CASE("over MPI ranks tokens compute the bits of a serial walk") {
   const auto [trace, planted] = test::planted_routes(200, 8, 24, ranks, 0.7, 4);
   for (const test::ExpertCase& tokens :
        {test::ExpertCase{planted, trace, 200, 33},
-        test::ExpertCase{plan::contiguous_experts(8, 24, ranks), {}, 200, 33}}) {
+        test::ExpertCase{systems::contiguous_experts(8, 24, ranks), {}, 200, 33}}) {
     const test::ExpertCase::Expected expected = tokens.serial();
-    for (const AfterExpert after : {AfterExpert::comes_home, AfterExpert::stays}) {
+    for (const systems::AfterExpert after :
+         {systems::AfterExpert::comes_home, systems::AfterExpert::stays}) {
       std::vector<double> rows;
-      const ExpertTraffic traffic = tokens.walk(transport, after, rows);
+      const systems::ExpertTraffic traffic = tokens.walk(transport, after, rows);
       CHECK(tokens.is_right(expected, rows, transport.rank(), after));
       std::uint64_t sent = 0;
       for (const auto& other : all_gather_values<Bytes>(transport, std::array{traffic.rows}))
         sent += other[0] / (33 * sizeof(double));
-      CHECK(sent == (after == AfterExpert::stays ? expected.stays : expected.comes_home));
+      CHECK(sent == (after == systems::AfterExpert::stays ? expected.stays : expected.comes_home));
     }
   }
 }

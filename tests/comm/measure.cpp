@@ -31,7 +31,7 @@ using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using heddle::Rank;
 
-constexpr heddle::MeasureOptions quick{.short_rounds = 20, .long_rounds = 3};
+const heddle::MeasureOptions quick{.short_rounds = 20, .long_rounds = 3};
 
 /// Numbers that a local machine cannot miss by more than an interruption.
 void plausible(const heddle::Machine& machine, int ranks) {
@@ -92,7 +92,7 @@ TEST_CASE("a rank that does not take part is named, and nobody hangs") {
   heddle::MpiTransport transport(MPI_COMM_WORLD);
   if (transport.size() == 1) return;
   heddle::MeasureOptions options = quick;
-  options.watchdog = 0.3;
+  options.wait.watchdog = 0.3;
   if (transport.rank() == Rank{1}) {
     while (!transport.aborted()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     CHECK_THAT(transport.aborted()->reason, ContainsSubstring("watchdog after 0.3 s"));

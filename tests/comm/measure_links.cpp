@@ -44,7 +44,7 @@ using heddle::Link;
 using heddle::Machine;
 using heddle::Rank;
 
-constexpr heddle::LinkOptions quick{.budget = 0.01, .largest = 1 << 16, .bursts = 1};
+const heddle::LinkOptions quick{.budget = 0.01, .largest = 1 << 16, .bursts = 1};
 
 TEST_CASE("in the rounds of a tournament each meets every other once") {
   for (int ranks = 2; ranks <= 17; ++ranks) {
@@ -143,7 +143,8 @@ TEST_CASE("arguments that are wrong on one rank are told to the others, by every
        }},
       {"measure_links: the watchdog",
        [](auto& transport, bool wrong) {
-         static_cast<void>(heddle::measure_links(transport, {.watchdog = wrong ? nan : 60}));
+         static_cast<void>(
+             heddle::measure_links(transport, {.wait = {.watchdog = wrong ? nan : 60}}));
        }},
       {"pairs = 0",
        [](auto& transport, bool wrong) {
@@ -151,7 +152,8 @@ TEST_CASE("arguments that are wrong on one rank are told to the others, by every
        }},
       {"measure_machine: the watchdog",
        [](auto& transport, bool wrong) {
-         static_cast<void>(heddle::measure_machine(transport, {.watchdog = wrong ? nan : 60}));
+         static_cast<void>(
+             heddle::measure_machine(transport, {.wait = {.watchdog = wrong ? nan : 60}}));
        }},
       {"all_gather: the watchdog",
        [](auto& transport, bool wrong) {
@@ -171,7 +173,7 @@ TEST_CASE("arguments that are wrong on one rank are told to the others, by every
          std::vector<Rank> peers;
          for (std::uint32_t r = 0; r < 3; ++r)
            if (Rank{r} != transport.rank() || wrong) peers.emplace_back(r);
-         heddle::Mailbox mailbox(transport, peers, {.watchdog = 60});
+         heddle::Mailbox mailbox(transport, peers, {.wait = {.watchdog = 60}});
          mailbox.close();
        }}};
   for (const auto& [why, call] : doors) {
@@ -196,7 +198,7 @@ TEST_CASE("a rank that does not take part is named, and nobody hangs") {
   heddle::MpiTransport transport(MPI_COMM_WORLD);
   if (transport.size() == 1) return;
   heddle::LinkOptions options = quick;
-  options.watchdog = 0.3;
+  options.wait.watchdog = 0.3;
   if (transport.rank() == Rank{1}) {
     while (!transport.aborted()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     CHECK_THAT(transport.aborted()->reason, ContainsSubstring(" does not answer"));

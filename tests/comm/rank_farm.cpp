@@ -119,7 +119,7 @@ TEST_CASE("a sink that throws ends the farm on every MPI rank") {
   int next = 0;
   const auto run = [&] {
     farm(
-        transport, {.prefetch = 2, .watchdog = 60},
+        transport, {.prefetch = 2, .wait = {.idle = Idle::nap, .watchdog = 60}},
         [&] { return std::optional<std::string>(std::string(100'000, 'x') + text(next++)); },
         [](const std::string& item) { return item; },
         [](std::int64_t number, FarmOutcome<std::string>&&) {

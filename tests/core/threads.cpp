@@ -72,7 +72,7 @@ int run_fixed_point() {
 
 int run_race() {
   // All searches but the last one end only when they are beaten.
-  const std::optional<int> found = race({.walkers = 8}, [](Walker& walker) -> std::optional<int> {
+  const auto found = race({.walkers = 8}, [](Walker& walker) -> std::optional<int> {
     ++work;
     if (walker.number() == 7) {
       while (work < 8) std::this_thread::yield();
@@ -81,7 +81,7 @@ int run_race() {
     while (!walker.stop_requested()) std::this_thread::yield();
     return std::nullopt;
   });
-  return found.value_or(0);
+  return found.value.value_or(0);
 }
 
 int run_farm() {

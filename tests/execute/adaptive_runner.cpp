@@ -20,6 +20,7 @@
 
 #include <heddle/core.hpp>
 #include <heddle/execute.hpp>
+#include <heddle/plan/schedule_choice.hpp>
 #include <heddle/schedule.hpp>
 
 #include "support/complaint.hpp"
@@ -195,12 +196,12 @@ TEST_CASE("an adaptive runner that never looks is refused") {
   ThreadHub hub(1);
   ThreadTransport transport(hub, Rank{0});
   Counting model{1};
-  CHECK_THAT(test::message_of<contract_error>([&] {
-               AdaptiveRunner run(model, ScheduleChoice(candidates(1, 2)), transport, {.every = 0});
-             }),
-             ContainsSubstring(
-                 "heddle::AdaptiveRunner: AdaptiveOptions::every must be at least 1 step") &&
-                 ContainsSubstring("every = 0"));
+  CHECK_THAT(
+      test::message_of<contract_error>([&] {
+        AdaptiveRunner run(model, ScheduleChoice(candidates(1, 2)), transport, {.every = 0});
+      }),
+      ContainsSubstring("heddle::AdaptiveRunner: AdaptiveOptions::every must be at least 1 step") &&
+          ContainsSubstring("every = 0"));
 }
 
 }  // namespace test_adaptive_runner

@@ -26,7 +26,7 @@
 namespace test_execute_broken_entries {
 
 using namespace heddle;
-using plan::ExpertPlacement;
+using systems::ExpertPlacement;
 using test::BrokenEntry;
 using test::check_broken;
 
@@ -35,22 +35,23 @@ namespace {
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-void walk(const ExpertPlacement& placement, AfterExpert after, const ExecuteOptions& wait = {}) {
+void walk(const ExpertPlacement& placement, systems::AfterExpert after,
+          const ExecuteOptions& wait = {}) {
   run_threads(2, [&](ThreadTransport& transport) {
     std::vector<double> rows(8, 1);
-    const ExpertWalkOptions options{.width = 2, .after = after, .wait = wait};
+    const systems::ExpertWalkOptions options{.width = 2, .after = after, .wait = wait};
     const auto route = [](std::uint64_t token, std::size_t, std::span<const double>) {
       return static_cast<std::size_t>(token % 2);
     };
     const auto expert = [](std::size_t, std::size_t, std::uint64_t, std::span<double>) {};
-    walk_experts(transport, placement, std::span(rows), options, route, expert);
+    systems::walk_experts(transport, placement, std::span(rows), options, route, expert);
   });
 }
 
 }  // namespace
 
 TEST_CASE("every door of a placement of experts names the expert and its rank") {
-  const plan::ExpertAffinity affinity({.layers = 2, .experts = 2, .routes = {0, 1, 1, 0}});
+  const systems::ExpertAffinity affinity({.layers = 2, .experts = 2, .routes = {0, 1, 1, 0}});
   const std::pair<ExpertPlacement, const char*> broken[] = {
       {{2, 2, 2, {1, 2, 1, 2}}, "ranks_of[1], expert 1 of layer 0, is rank 2 of 2"},
       {{2, 2, 2, {0, 1, 9, 1}}, "ranks_of[2], expert 0 of layer 1, is rank 9 of 2"},
@@ -63,14 +64,16 @@ TEST_CASE("every door of a placement of experts names the expert and its rank") 
   std::vector<BrokenEntry> table;
   for (const auto& [each, word] : broken) {
     const ExpertPlacement* const placement = &each;
-    for (const AfterExpert after : {AfterExpert::comes_home, AfterExpert::stays})
+    for (const systems::AfterExpert after :
+         {systems::AfterExpert::comes_home, systems::AfterExpert::stays})
       table.push_back({"walk_experts", [=] { walk(*placement, after); }, {word}});
     table.push_back(
         {"rank_changes", [=, &affinity] { (void)rank_changes(affinity, *placement); }, {word}});
     table.push_back({"of_nodes", [=] { (void)placement->of_nodes(1); }, {word}});
   }
   check_broken(table);
-  walk({2, 2, 2, {0, 1, 1, 1}}, AfterExpert::stays);  // ranks may have different numbers of experts
+  walk({2, 2, 2, {0, 1, 1, 1}},
+       systems::AfterExpert::stays);  // ranks may have different numbers of experts
 }
 
 TEST_CASE("the options of executors, mailboxes and local updates are checked") {
@@ -101,9 +104,9 @@ TEST_CASE("the options of executors, mailboxes and local updates are checked") {
       });
     };
   };
-  const auto update = [](OuterUpdate outer) {
+  const auto update = [](systems::OuterUpdate outer) {
     return [=] {
-      LocalUpdates<float>(
+      systems::LocalUpdates<float>(
           {}, [](std::span<float>, std::int64_t) {}, outer);
     };
   };
@@ -115,15 +118,17 @@ TEST_CASE("the options of executors, mailboxes and local updates are checked") {
       {"watchdog of all_gather", gather({.watchdog = nan}), {"all_gather", "watchdog = nan"}},
       {"watchdog of a walk",
        [] {
-         walk({2, 1, 2, {0, 1}}, AfterExpert::stays, {.watchdog = -1});
+         walk({2, 1, 2, {0, 1}}, systems::AfterExpert::stays, {.watchdog = -1});
        },
        {"walk_experts", "watchdog = -1"}},
       {"peer", mailbox(5, {}), {"peer 5", "3 ranks"}},
       {"doing", mailbox(5, {.doing = nullptr}), {"MailboxOptions::doing"}},
-      {"watchdog of a mailbox", mailbox(5, {.watchdog = nan}), {"Mailbox", "watchdog = nan"}},
+      {"watchdog of a mailbox",
+       mailbox(5, {.wait = {.watchdog = nan}}),
+       {"Mailbox", "watchdog = nan"}},
       {"rate", update({.rate = infinity}), {"rate = inf"}},
       {"momentum", update({.momentum = nan}), {"momentum = nan"}},
-      {"step", [] { LocalUpdates<float>({}, nullptr); }, {"the local step"}},
+      {"step", [] { systems::LocalUpdates<float>({}, nullptr); }, {"the local step"}},
   });
 }
 

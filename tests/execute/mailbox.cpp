@@ -178,7 +178,7 @@ TEST_CASE("a silent peer, and wrong uses of a mailbox, are named") {
   };
   const std::vector<Rank> one{Rank{1}};
   CHECK_THAT(alone([&](ThreadTransport& transport) {
-               Mailbox mailbox(transport, one, {.watchdog = 0.02});
+               Mailbox mailbox(transport, one, {.wait = {.watchdog = 0.02}});
                static_cast<void>(mailbox.receive());
              }),
              ContainsSubstring("no letter arrives") && ContainsSubstring("open: rank 1"));

@@ -637,7 +637,7 @@ TEST_CASE("a program waits for a move before its first use, and leaves its lane 
   CHECK(steps(executor.program()) ==
         "0PREFETCH0 0PREFETCH1 (0:1*)0F0 0PREFETCH2 S0 (0:2*)0F1 S0 (0:3*)0F2 S0 ");
   // An emitted program copies, too, and sends three messages.
-  const std::string emitted = emit_mpi(fetching.schedule, {});
+  const std::string emitted = systems::emit_mpi(fetching.schedule, {});
   const auto count = [&](std::string_view word) {
     int found = 0;
     for (std::size_t at = emitted.find(word); at != std::string::npos;

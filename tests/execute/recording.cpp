@@ -267,6 +267,38 @@ std::size_t never_alone(const Orders& orders) {
 
 }  // namespace
 
+TEST_CASE("the first recorded step counts only while it is the only one") {
+  const Schedule schedule = schedule::one_f_one_b({.stages = 1, .microbatches = 2});
+  Clock clock;
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  clock.settle();
+  run_threads(1, [&](ThreadTransport& transport) {
+    const Program program =
+        slice(schedule, Rank{0}, [](BufferId, const Buffer&) { return nullptr; });
+    const auto step = [&](Ticks each) {
+      std::vector<Stamp> stamps(program.size());
+      for (Stamp& stamp : stamps) stamp.end = each;
+      return stamps;
+    };
+    CostSamples samples;
+    const auto forward = [&] {
+      TableCosts costs = samples.costs(transport, schedule, clock);
+      return costs.at(Kind::forward, Stage{0});
+    };
+    const auto seconds = [&](Ticks ticks) { return clock.seconds(ticks) - clock.seconds(0); };
+    samples.add(program, step(9'000'000));
+    const Seconds cold = forward();
+    samples.add(program, step(1'000'000));
+    const Seconds second = forward();
+    samples.add(program, step(3'000'000));
+    samples.add(program, step(2'000'000));
+    const Seconds later = forward();
+    if (cold != seconds(9'000'000) || second != seconds(1'000'000) || later != seconds(2'000'000))
+      throw contract_error(
+          {"samples", "the cold step counts", text(cold, ' ', second, ' ', later)});
+  });
+}
+
 TEST_CASE("a table of pairs prices the schedule without them") {
   using namespace schedule;
   const auto ticks = [](Kind kind, Stage stage) -> Ticks {

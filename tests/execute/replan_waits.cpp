@@ -2,9 +2,8 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 // Four ranks (threads) that wait instead of computing. One of them turns half as fast and recovers:
-// the Replanner gives it fewer layers and then its layers back. Where nothing can be gained, looks
-// cost next to nothing.
-// alone: yes
+// the AdaptiveRunner gives it fewer layers and then its layers back. Where nothing can be gained,
+// looks cost next to nothing. alone: yes
 
 #include <algorithm>
 #include <array>
@@ -26,7 +25,6 @@
 #include <heddle/core.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute.hpp>
-#include <heddle/execute/replanner.hpp>
 #include <heddle/machine.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
@@ -153,8 +151,8 @@ Outcome run_once(int microbatches, test::Spread& before, test::Spread& after) {
   run_threads(4, [&](ThreadTransport& transport) {
     const std::size_t me = +transport.rank();
     Waits model;
-    Replanner run(model, choice_of(microbatches), transport,
-                  {.run = {.execute = nap}, .every = every, .steps = steps});
+    AdaptiveRunner run(model, choice_of(microbatches), transport,
+                       {.run = {.execute = nap}, .every = every, .steps = steps});
     for (int step = 0; step < steps; ++step) {
       const bool slow = step >= slow_from && step < slow_to;
       model.slowness = slow && me == 2 ? 2 : 1;
@@ -243,8 +241,8 @@ TEST_CASE("a pipeline becomes two stages of two unequal ranks while a rank is sl
       const std::size_t me = +transport.rank();
       Summing model;
       model.profile = waits(unit / 8);
-      Replanner run(model, plan::PlanChoice(model.profile, four(), options), transport,
-                    {.run = {.execute = nap}, .every = every, .steps = 1000});
+      AdaptiveRunner run(model, plan::PlanChoice(model.profile, four(), options), transport,
+                         {.run = {.execute = nap}, .every = every, .steps = 1000});
       for (int step = 0; step < 20; ++step) {
         model.slowness = me == 1 && step >= 4 && step < 10 ? 6 : 1;
         if (run.look()) taken[me].push_back(run.plan());
@@ -266,12 +264,12 @@ TEST_CASE("a pipeline becomes two stages of two unequal ranks while a rank is sl
   if (!judged) SKIP(test::no_result);
 }
 
-TEST_CASE("where there is nothing to gain, a Replanner loses at most 1 % of the time") {
+TEST_CASE("where there is nothing to gain, an AdaptiveRunner loses at most 1 % of the time") {
   // A look costs the recording of one step and the observation before the next one. Both kinds of
   // steps are compared with the steps of a Runner. Looks are closer to each other here, so that the
   // test is short.
   constexpr int looks = 3, between = 3;
-  const int usual = ReplannerOptions{}.every;
+  const int usual = AdaptiveOptions{}.every;
   std::array forms{test::Form{"replan, nothing to gain: steps of a Runner, s"},
                    test::Form{"replan, nothing to gain: recorded steps, s"},
                    test::Form{"replan, nothing to gain: observed steps, s"}};
@@ -282,7 +280,8 @@ TEST_CASE("where there is nothing to gain, a Replanner loses at most 1 % of the 
     run_threads(4, [&](ThreadTransport& transport) {
       const bool first = transport.rank() == Rank{0};
       Waits model, same;
-      Replanner run(model, choice_of(8), transport, {.run = {.execute = nap}, .every = between});
+      AdaptiveRunner run(model, choice_of(8), transport,
+                         {.run = {.execute = nap}, .every = between});
       same.begin_plan(run.plan());
       Runner reference(same, run.choice().schedule(), transport, {.execute = nap});
       for (int step = 0; step < looks * between + 1; ++step) {
@@ -310,19 +309,19 @@ TEST_CASE("where there is nothing to gain, a Replanner loses at most 1 % of the 
             << " % of " << usual << " steps of " << plain.median() * 1e3 << " ms\n";
 }
 
-TEST_CASE("a Replanner rejects a machine of other ranks and no steps between looks") {
+TEST_CASE("an AdaptiveRunner rejects a machine of other ranks and no steps between looks") {
   std::array<std::string, 2> messages;
   run_threads(2, [&](ThreadTransport& transport) {
     Waits model;
     messages[+transport.rank()] =
-        test::message_of<contract_error>([&] { Replanner(model, choice_of(8), transport); });
+        test::message_of<contract_error>([&] { AdaptiveRunner(model, choice_of(8), transport); });
   });
   for (const std::string& message : messages)
     CHECK_THAT(message, ContainsSubstring("4 ranks, there are 2"));
   run_threads(4, [&](ThreadTransport& transport) {
     Waits model;
     const std::string message = test::message_of<contract_error>(
-        [&] { Replanner(model, choice_of(8), transport, {.every = 0}); });
+        [&] { AdaptiveRunner(model, choice_of(8), transport, {.every = 0}); });
     if (+transport.rank() == 0) messages[0] = message;
   });
   CHECK_THAT(messages[0], ContainsSubstring("every = 0"));

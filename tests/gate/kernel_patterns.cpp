@@ -83,12 +83,12 @@ void gate_kernel_patterns() {
                            .set_scratch_size(0, Kokkos::PerTeam(512)),
                        RoundTrip{a});
 
-  const heddle::Graph graph;
-  for (const heddle::FrontierBalance balance :
-       {heddle::FrontierBalance::nodes, heddle::FrontierBalance::edges,
-        heddle::FrontierBalance::decomposition, heddle::FrontierBalance::splitting,
-        heddle::FrontierBalance::hierarchy}) {
-    hk::GraphTraversal<gate::Exec> traversal(exec, graph, {.balance = balance});
+  const heddle::systems::Graph graph;
+  for (const heddle::systems::FrontierBalance balance :
+       {heddle::systems::FrontierBalance::nodes, heddle::systems::FrontierBalance::edges,
+        heddle::systems::FrontierBalance::decomposition,
+        heddle::systems::FrontierBalance::splitting, heddle::systems::FrontierBalance::hierarchy}) {
+    heddle::systems::GraphTraversal<gate::Exec> traversal(exec, graph, {.balance = balance});
     (void)traversal.breadth_first(0);
     (void)traversal.shortest_paths(0);
   }

@@ -14,5 +14,5 @@ void gate_tensor(const heddle::DeviceMesh& mesh) {
   heddle::Halo halo(rows);
   halo.exchange(gate::Exec{}, rows);
   heddle::StaleSum<double, gate::Exec>(mesh.all(), 8, {.age = 1})(gate::Exec{}, {"gate", 8});
-  heddle::ProgramRun<double, gate::Exec>(mesh.all(), {}, {}).run();
+  heddle::systems::ProgramRun<double, gate::Exec>(mesh.all(), {}, {}).run();
 }

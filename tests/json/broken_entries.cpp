@@ -113,21 +113,22 @@ TEST_CASE("a profile with a broken entry is not written") {
 }
 
 TEST_CASE("a tensor program with a broken entry is not written") {
-  using plan::TensorProgram;
+  using systems::TensorProgram;
   Table<TensorProgram> table;
   table.add("size", [](TensorProgram& p) { p.dimensions[1].size = 0; }, {"'i'", "0"});
   table.add("large size", [](TensorProgram& p) { p.dimensions[3].size = most64; },
             {"write_program", "dimensions[3].size", "9223372036854775807"});
   table.add("unnamed", [](TensorProgram& p) { p.dimensions[3].name.clear(); }, {"''"});
   table.add("dims", [](TensorProgram& p) { p.tensors[0].dims[0] = "z"; }, {"'z'"});
-  table.add("role", [](TensorProgram& p) { p.tensors[4].role = static_cast<plan::TensorRole>(9); },
+  table.add("role",
+            [](TensorProgram& p) { p.tensors[4].role = static_cast<systems::TensorRole>(9); },
             {"role = 9"});
   table.add("type", [](TensorProgram& p) { p.tensors[1].type = no_scalar; }, {"type = 99"});
   table.add("byte", [](TensorProgram& p) { p.tensors[1].type = Scalar::byte; },
             {"tensors[1].type", "byte"});
   table.add("updates", [](TensorProgram& p) { p.tensors[10].updates = "x"; }, {"'x'"});
   table.add("kind",
-            [](TensorProgram& p) { p.operations[0].kind = static_cast<plan::OperationKind>(9); },
+            [](TensorProgram& p) { p.operations[0].kind = static_cast<systems::OperationKind>(9); },
             {"kind = 9"});
   table.add("inputs", [](TensorProgram& p) { p.operations[0].inputs.clear(); }, {"'y'"});
   table.add("output", [](TensorProgram& p) { p.operations[0].output = "q"; }, {"'q'"});

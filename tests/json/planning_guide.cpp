@@ -113,19 +113,20 @@ TEST_CASE("a profile and a machine become a plan that is better than equal stage
 }
 
 TEST_CASE("Rhino divides a layer, and its plan becomes instructions") {
-  hd::plan::TensorProgram layer{.name = "layer"};
+  hd::systems::TensorProgram layer{.name = "layer"};
   layer.dimensions = {{"b", 64}, {"i", 32}, {"o", 48}};
-  layer.tensors = {{"x", {"b", "i"}, hd::plan::TensorRole::input},
-                   {"w", {"i", "o"}, hd::plan::TensorRole::parameter},
-                   {"y", {"b", "o"}, hd::plan::TensorRole::output}};
-  layer.operations = {{hd::plan::OperationKind::matmul, {"x", "w"}, "y"}};
+  layer.tensors = {{"x", {"b", "i"}, hd::systems::TensorRole::input},
+                   {"w", {"i", "o"}, hd::systems::TensorRole::parameter},
+                   {"y", {"b", "o"}, hd::systems::TensorRole::output}};
+  layer.operations = {{hd::systems::OperationKind::matmul, {"x", "w"}, "y"}};
   const Printed printed;
 
   const hd::Machine gpus =
       hd::Machine::uniform(4, {.name = "gpu"}, {.latency = 2e-6, .bandwidth = 50e9});
-  const hd::plan::RhinoPlan divided = hd::plan::rhino(layer, gpus, {.level = 1, .flops = 1e13});
+  const hd::systems::RhinoPlan divided =
+      hd::systems::rhino(layer, gpus, {.level = 1, .flops = 1e13});
   std::cout << divided << '\n';
-  const hd::plan::ShardedProgram instructions = hd::plan::sharded_program(layer, divided);
+  const hd::systems::ShardedProgram instructions = hd::systems::sharded_program(layer, divided);
 
   check(layer, instructions);
   CHECK(printed.text.str().starts_with("1 stage, axes of 4 ranks, 1 microbatch: "));

@@ -29,8 +29,8 @@ namespace test_program_files {
 
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
-using hd::json::parse_program;
-using hd::json::program_text;
+using hd::systems::parse_program;
+using hd::systems::program_text;
 using hd::test::message_of;
 using hd::test::replaced;
 using hd::test::squeezed;
@@ -38,9 +38,9 @@ using hd::test::without_checksum;
 
 namespace {
 
-hd::plan::TensorProgram example() {
+hd::systems::TensorProgram example() {
   std::mt19937_64 random(11);
-  hd::plan::TensorProgram program = hd::test::random_program(random, 8);
+  hd::systems::TensorProgram program = hd::test::random_program(random, 8);
   program.name = "a \"program\"";
   program.tensors[0].type = hd::Scalar::bf16;
   program.operations[0].factor = -1e-300;
@@ -62,10 +62,10 @@ TEST_CASE("a file gives an equal program", "[json][program]") {
     CHECK(parse_program(program_text(program), "p.json") == program);
   }
   const auto path = std::filesystem::temp_directory_path() / "heddle_program_files.json";
-  hd::json::write_program(path.string(), example());
-  CHECK(hd::json::read_program(path.string()) == example());
+  hd::systems::write_program(path.string(), example());
+  CHECK(hd::systems::read_program(path.string()) == example());
   std::filesystem::remove(path);
-  CHECK_THROWS_AS(hd::json::read_program(path.string()), hd::format_error);
+  CHECK_THROWS_AS(hd::systems::read_program(path.string()), hd::format_error);
 }
 
 TEST_CASE("a wrong file of a program is rejected with a remedy", "[json][program]") {

@@ -46,7 +46,7 @@ struct Folder {
 }  // namespace
 
 TEMPLATE_TEST_CASE("a file gives an equal value", "", hd::Profile, hd::Machine, hd::Plan,
-                   hd::plan::TensorProgram) {
+                   hd::systems::TensorProgram) {
   using Files = FilesOf<TestType>;
   const TestType value = Files::example();
   const Folder folder;
@@ -135,7 +135,7 @@ TEST_CASE("files by hand may leave out what has a default") {
           "plan": {"stages": [{"layers": [0, 2], "ranks": [1], "samples": [4]}]}})",
       "p.json");
   CHECK(plan == hd::Plan{.stages = {{.layers = {0, 2}, .ranks = {1}, .samples = {4}}}});
-  const hd::plan::TensorProgram program = hd::json::parse_program(
+  const hd::systems::TensorProgram program = hd::systems::parse_program(
       R"({"format": "heddle-program", "version": 1, "program": {
            "dimensions": [{"name": "b", "size": 8}], "tensors": [
              {"name": "x", "dims": ["b"], "role": "input"},
@@ -143,11 +143,11 @@ TEST_CASE("files by hand may leave out what has a default") {
            "operations": [{"kind": "reduce", "function": "sum", "inputs": ["x"],
                            "output": "y"}]}})",
       "p.json");
-  CHECK(program == hd::plan::TensorProgram{
+  CHECK(program == hd::systems::TensorProgram{
                        .dimensions = {{"b", 8}},
-                       .tensors = {{"x", {"b"}, hd::plan::TensorRole::input},
-                                   {"y", {}, hd::plan::TensorRole::output}},
-                       .operations = {{hd::plan::OperationKind::reduce, {"x"}, "y", "sum"}}});
+                       .tensors = {{"x", {"b"}, hd::systems::TensorRole::input},
+                                   {"y", {}, hd::systems::TensorRole::output}},
+                       .operations = {{hd::systems::OperationKind::reduce, {"x"}, "y", "sum"}}});
   const hd::Profile profile = hd::json::parse_profile(
       R"({"format": "heddle-profile", "version": 1, "profile": {"layers": [{"measured": [
            {"device": "a100", "forward": 1, "backward_input": 1e0, "backward_weight": 0}]}]}})",

@@ -100,16 +100,16 @@ TEST_CASE("masks, stencils and graphs reject what does not exist") {
   const auto smooth = [=](StencilOptions<double, 2> options) {
     return [=] { stencil(Exec{}, 1, Centre{}, next, now, options); };
   };
-  Graph graph;
+  systems::Graph graph;
   graph.offsets = {0, 1, 2};
   graph.ends = {1, 0};
-  const auto traverse = [=](FrontierOptions options) {
-    return [=] { GraphTraversal<Exec>(Exec{}, graph, options); };
+  const auto traverse = [=](systems::FrontierOptions options) {
+    return [=] { systems::GraphTraversal<Exec>(Exec{}, graph, options); };
   };
-  const auto change = [=](const std::function<void(Graph&)>& apply) {
-    Graph other = graph;
+  const auto change = [=](const std::function<void(systems::Graph&)>& apply) {
+    systems::Graph other = graph;
     apply(other);
-    return [=] { GraphTraversal<Exec>(Exec{}, other); };
+    return [=] { systems::GraphTraversal<Exec>(Exec{}, other); };
   };
   IndexSet all;
   all.add({0, 4});
@@ -119,12 +119,12 @@ TEST_CASE("masks, stencils and graphs reject what does not exist") {
   check_broken({
       {"boundary", smooth({.boundary = static_cast<Boundary>(9)}), {"boundary = 9"}},
       {"tile", smooth({.tile = {2, 0}}), {"0 points"}},
-      {"balance", traverse({.balance = static_cast<FrontierBalance>(9)}), {"balance"}},
-      {"end", change([](Graph& g) { g.ends[1] = 2; }), {"2"}},
-      {"offset", change([](Graph& g) { g.offsets[1] = 5; }), {"5"}},
-      {"weights", change([](Graph& g) { g.weights = {1}; }), {"1 weights"}},
+      {"balance", traverse({.balance = static_cast<systems::FrontierBalance>(9)}), {"balance"}},
+      {"end", change([](systems::Graph& g) { g.ends[1] = 2; }), {"2"}},
+      {"offset", change([](systems::Graph& g) { g.offsets[1] = 5; }), {"5"}},
+      {"weights", change([](systems::Graph& g) { g.weights = {1}; }), {"1 weights"}},
       {"weight",
-       change([](Graph& g) {
+       change([](systems::Graph& g) {
          g.weights = {1, -1};
        }),
        {"-1"}},

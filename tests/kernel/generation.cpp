@@ -31,6 +31,7 @@
 #include "../../examples/common/gpt.hpp"
 #include "../../examples/common/gpt_buffers.hpp"
 #include "../../examples/common/gpt_generate.hpp"
+#include "../../examples/common/gpt_weights.hpp"
 #include "../../examples/common/host_copy.hpp"
 #include "support.hpp"
 
@@ -283,6 +284,21 @@ TEST_CASE("a text beyond the context goes on with its last tokens") {
   generator.run();
   CHECK(generator.text(7) == expected);
   CHECK(generator.decoder().counts().rows == rows);
+}
+
+TEST_CASE("a GPT whose embedding is the matrix of its head writes as its stage does") {
+  GptConfig config = small;
+  config.tied = true;
+  Stage stage(config, 0, config.layers, 5);
+  const auto parameters = parameters_of(stage);
+  const GptWeights<double> weights =
+      untied(GptWeights<double>{config, {parameters.begin(), parameters.end()}});
+  const std::string prompt = bytes(config, 4, 6);
+  const GptSampling sampling{.temperature = 2};
+  Generator generator(weights.config, {.sampling = sampling}, weights.values);
+  generator.submit({.number = 0, .prompt = prompt, .tokens = 15});
+  generator.run();
+  CHECK(generator.text(0) == prompt + stage.generate(prompt, 15, sampling));
 }
 
 TEST_CASE("a text ends at its stop token, and a small cache lets requests wait") {

@@ -34,8 +34,8 @@ namespace {
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 
-Graph graph(std::vector<std::int32_t> offsets, std::vector<std::int32_t> ends) {
-  Graph made;
+systems::Graph graph(std::vector<std::int32_t> offsets, std::vector<std::int32_t> ends) {
+  systems::Graph made;
   made.offsets = std::move(offsets);
   made.ends = std::move(ends);
   return made;
@@ -44,10 +44,10 @@ Graph graph(std::vector<std::int32_t> offsets, std::vector<std::int32_t> ends) {
 }  // namespace
 
 TEST_CASE("every door of a Graph rejects offsets, ends and weights that do not fit") {
-  Graph weights = graph({0, 1, 2}, {1, 0});
+  systems::Graph weights = graph({0, 1, 2}, {1, 0});
   weights.weights = {1};
   enum class Seen { by_sizes, in_frontier, in_graph };  // the least that finds the fault
-  const std::tuple<Graph, const char*, Seen> broken[] = {
+  const std::tuple<systems::Graph, const char*, Seen> broken[] = {
       {graph({0, 5}, {0}), "2 offsets and 1 edges", Seen::by_sizes},
       {graph({0, 2, 1, 2}, {0, 1}), "2 is followed by 1", Seen::in_frontier},
       {graph({0, 1, 9, 2}, {0, 1}), "1 is followed by 9", Seen::in_frontier},
@@ -57,41 +57,43 @@ TEST_CASE("every door of a Graph rejects offsets, ends and weights that do not f
   };
   std::vector<BrokenEntry> table;
   for (const auto& [each, word, seen] : broken) {
-    const Graph* const g = &each;
+    const systems::Graph* const g = &each;
     const bool by_sizes = seen == Seen::by_sizes;
     // The second node where there is one. Its offsets are wrong.
     const std::vector<std::int32_t> frontier{g->nodes() > 1 ? 1 : 0};
     table.push_back({"check", [=] { check(*g); }, {word}});
-    if (by_sizes) table.push_back({"csr_words", [=] { (void)csr_words(*g); }, {word}});
-    if (by_sizes) table.push_back({"coo_words", [=] { (void)coo_words(*g); }, {word}});
-    table.push_back({"split_nodes", [=] { (void)split_nodes(*g, 2); }, {word}});
-    table.push_back({"degree_limit", [=] { (void)degree_limit(*g); }, {word}});
-    for (const FrontierBalance balance :
-         {FrontierBalance::nodes, FrontierBalance::edges, FrontierBalance::decomposition,
-          FrontierBalance::splitting, FrontierBalance::hierarchy}) {
-      const FrontierOptions options{.balance = balance, .max_degree = {}, .workers = 2};
-      const bool splits = balance == FrontierBalance::splitting;
-      const bool all = splits || balance == FrontierBalance::edges ||
-                       balance == FrontierBalance::hierarchy;  // reads the whole graph
+    if (by_sizes) table.push_back({"csr_words", [=] { (void)systems::csr_words(*g); }, {word}});
+    if (by_sizes) table.push_back({"coo_words", [=] { (void)systems::coo_words(*g); }, {word}});
+    table.push_back({"split_nodes", [=] { (void)systems::split_nodes(*g, 2); }, {word}});
+    table.push_back({"degree_limit", [=] { (void)systems::degree_limit(*g); }, {word}});
+    for (const systems::FrontierBalance balance :
+         {systems::FrontierBalance::nodes, systems::FrontierBalance::edges,
+          systems::FrontierBalance::decomposition, systems::FrontierBalance::splitting,
+          systems::FrontierBalance::hierarchy}) {
+      const systems::FrontierOptions options{.balance = balance, .max_degree = {}, .workers = 2};
+      const bool splits = balance == systems::FrontierBalance::splitting;
+      const bool all = splits || balance == systems::FrontierBalance::edges ||
+                       balance == systems::FrontierBalance::hierarchy;  // reads the whole graph
       if (all || seen != Seen::in_graph)
-        table.push_back(
-            {"frontier_loads", [=] { (void)frontier_loads(*g, frontier, options); }, {word}});
+        table.push_back({"frontier_loads",
+                         [=] { (void)systems::frontier_loads(*g, frontier, options); },
+                         {word}});
       if (splits || by_sizes)
-        table.push_back({"graph_words", [=] { (void)graph_words(*g, options); }, {word}});
+        table.push_back({"graph_words", [=] { (void)systems::graph_words(*g, options); }, {word}});
     }
   }
   check_broken(table);
 }
 
 TEST_CASE("orders of grids, sets of indices and regions reject entries outside of them") {
-  const auto pairs = [](GridOrder order) {
-    return [order = std::move(order)] { (void)adjacent_pairs(order); };
+  const auto pairs = [](systems::GridOrder order) {
+    return [order = std::move(order)] { (void)systems::adjacent_pairs(order); };
   };
   const auto blocks = [](SharedRun run, ArrayShape array) {
     return [=] { (void)SharedRegion({{run}}).blocks(SharedRegion::Side::a, array, 8); };
   };
   const auto share = [](std::vector<std::int64_t> sums, std::int64_t worker) {
-    return [=] { (void)decomposed_share(sums, worker, 2); };
+    return [=] { (void)systems::decomposed_share(sums, worker, 2); };
   };
   check_broken({
       {"cell too large", pairs({2, 2, {0, 1, 2, 9}, {{0, 1, 4}}}), {"cells[3] = 9 of 4"}},
@@ -105,7 +107,7 @@ TEST_CASE("orders of grids, sets of indices and regions reject entries outside o
       {"group missing", pairs({2, 2, {0, 1, 2, 3}, {{0, 1, 2}}}), {"ends at 2 of 4"}},
       {"sizes overflow",
        [] {
-         (void)locality_order(2, 2, std::vector<std::int64_t>{most, most, 6});
+         (void)systems::locality_order(2, 2, std::vector<std::int64_t>{most, most, 6});
        },
        {"sizes[0] = 9223372036854775807"}},
       {"interval",
@@ -150,11 +152,13 @@ TEST_CASE("orders of grids, sets of indices and regions reject entries outside o
 }
 
 TEST_CASE("memories in banks and products reject numbers that do not fit") {
-  const auto work = [](DramGrid grid, Gemv gemv) { return [=] { (void)bank_work(grid, gemv); }; };
-  const Gemv small{.outputs = 2, .inputs = 2};
-  const auto of = [&](std::int64_t Gemv::*entry, std::int64_t value,
-                      BankLayout layout = BankLayout::packed) {
-    Gemv made = small;
+  const auto work = [](systems::DramGrid grid, systems::Gemv gemv) {
+    return [=] { (void)systems::bank_work(grid, gemv); };
+  };
+  const systems::Gemv small{.outputs = 2, .inputs = 2};
+  const auto of = [&](std::int64_t systems::Gemv::*entry, std::int64_t value,
+                      systems::BankLayout layout = systems::BankLayout::packed) {
+    systems::Gemv made = small;
     made.layout = layout;
     made.*entry = value;
     return made;
@@ -163,11 +167,13 @@ TEST_CASE("memories in banks and products reject numbers that do not fit") {
       {"channels", work({.channels = 0}, small), {"channels = 0"}},
       {"banks", work({.channels = 65536, .banks = 65536}, small), {"banks = 65536"}},
       {"burst", work({.burst = 0}, small), {"burst = 0"}},
-      {"outputs", work({}, of(&Gemv::outputs, most)), {"outputs = 9223372036854775807"}},
-      {"inputs", work({}, of(&Gemv::inputs, most / 2)), {"inputs = 4611686018427387903"}},
-      {"heads", work({}, of(&Gemv::heads, most)), {"heads = 9223372036854775807"}},
-      {"reserved", work({}, of(&Gemv::reserved, most, BankLayout::dealt)), {"reserved = 92233"}},
-      {"reserved negative", work({}, of(&Gemv::reserved, -1)), {"reserved = -1"}},
+      {"outputs", work({}, of(&systems::Gemv::outputs, most)), {"outputs = 9223372036854775807"}},
+      {"inputs", work({}, of(&systems::Gemv::inputs, most / 2)), {"inputs = 4611686018427387903"}},
+      {"heads", work({}, of(&systems::Gemv::heads, most)), {"heads = 9223372036854775807"}},
+      {"reserved",
+       work({}, of(&systems::Gemv::reserved, most, systems::BankLayout::dealt)),
+       {"reserved = 92233"}},
+      {"reserved negative", work({}, of(&systems::Gemv::reserved, -1)), {"reserved = -1"}},
   });
 }
 

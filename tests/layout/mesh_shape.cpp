@@ -2,8 +2,10 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <cstddef>
+#include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -44,6 +46,90 @@ TEST_CASE("ranks and coordinates are in bijection, the last axis fastest") {
     }
   }
   CHECK(MeshShape{{"pipe", 2}, {"data", 3}}.rank({1, 2}) == Rank{5});
+}
+
+namespace {
+
+/// Counts the pairs of adjacent elements that `mesh` puts on different ranks, and the ranks without
+/// elements, by the Layout that divides dimension i along axis i.
+std::pair<int, std::int64_t> cuts(const MeshShape& mesh, const std::vector<std::int64_t>& sizes) {
+  std::vector<Placement> placements;
+  for (std::size_t dim = 0; dim < sizes.size(); ++dim)
+    placements.push_back(Shard{static_cast<int>(dim)});
+  const Layout layout(mesh, sizes, placements);
+  int empty = 0;
+  for (int r = 0; r < mesh.size(); ++r) {
+    bool none = false;
+    for (const std::int64_t size : layout.local_sizes(Rank{r})) none = none || size == 0;
+    empty += none ? 1 : 0;
+  }
+  std::int64_t cut = 0;
+  std::vector<std::int64_t> at(sizes.size(), 0);
+  for (bool more = true; more;) {
+    const Rank here = layout.owners(at).front();
+    for (std::size_t dim = 0; dim < sizes.size(); ++dim) {
+      if (at[dim] + 1 == sizes[dim]) continue;
+      ++at[dim];
+      cut += layout.owners(at).front() != here ? 1 : 0;
+      --at[dim];
+    }
+    more = false;
+    for (std::size_t dim = sizes.size(); dim-- > 0 && !more;) {
+      more = ++at[dim] < sizes[dim];
+      if (!more) at[dim] = 0;
+    }
+  }
+  return {empty, cut};
+}
+
+}  // namespace
+
+TEST_CASE("the mesh of the least surface is that of all meshes, counted element by element") {
+  const std::vector<std::string> names = {"z", "y", "x"};
+  const std::vector<std::vector<std::int64_t>> blocks = {
+      {6, 6, 6}, {2, 9, 5}, {12, 3, 4}, {1, 7, 8}};
+  for (const auto& sizes : blocks)
+    for (const int ranks : {1, 2, 3, 4, 6, 8, 12}) {
+      const MeshShape mesh = MeshShape::least_surface(ranks, names, sizes);
+      REQUIRE(mesh.size() == ranks);
+      const auto [empty, cut] = cuts(mesh, sizes);
+      INFO(text(ranks, " ranks of ", sizes[0], " x ", sizes[1], " x ", sizes[2], ": ", mesh));
+      CHECK(empty == 0);
+      for (int z = 1; z <= ranks; ++z)
+        for (int y = 1; z * y <= ranks; ++y) {
+          if (ranks % (z * y) != 0) continue;
+          const MeshShape other{{"z", z}, {"y", y}, {"x", ranks / z / y}};
+          const auto [others_empty, others_cut] = cuts(other, sizes);
+          if (others_empty != 0) continue;
+          CHECK(cut <= others_cut);
+          // Of equal ones it is the first.
+          if (cut == others_cut)
+            CHECK(std::vector{mesh.size("z"), mesh.size("y")} >= std::vector{z, y});
+        }
+    }
+}
+
+TEST_CASE("the mesh of the least surface: known ones, and what has none") {
+  const auto shape = [](int ranks, const std::vector<std::int64_t>& sizes) {
+    return text(MeshShape::least_surface(ranks, {"y", "x"}, sizes));
+  };
+  CHECK(shape(12, {100, 100}) == "y=4 x x=3");
+  CHECK(shape(7, {100, 100}) == "y=7 x x=1");
+  CHECK(shape(4, {10, 1000}) == "y=1 x x=4");
+  CHECK(shape(1000003, {10, 10}) == "y=1000003 x x=1");  // a prime: most ranks have no elements
+  CHECK(shape(4, {0, 5}) == "y=1 x x=4");
+  using test::message_of;
+  CHECK_THAT(message_of<contract_error>([&] {
+               shape(0, {1, 1});
+             }),
+             ContainsSubstring("heddle::MeshShape::least_surface: a mesh needs at least one rank"));
+  CHECK_THAT(message_of<contract_error>([&] { shape(2, {1}); }),
+             ContainsSubstring("each axis needs one size (1 sizes, 2 names)"));
+  CHECK_THAT(message_of<contract_error>([&] {
+               shape(2, {1, -1});
+             }),
+             ContainsSubstring("a size must be at least 0 (axis 'x': -1)"));
+  CHECK_THROWS_AS(MeshShape::least_surface(1, {}, {}), contract_error);
 }
 
 TEST_CASE("a rank moved along an axis keeps its other coordinates") {

@@ -9,6 +9,7 @@
 
 namespace test_share {
 
+using heddle::even_count;
 using heddle::even_share;
 using heddle::Share;
 
@@ -20,6 +21,7 @@ TEST_CASE("shares follow one another, are all there is, and differ by one at mos
       for (std::size_t rank = 0; rank < ranks; ++rank) {
         const Share share = even_share(count, ranks, rank);
         CHECK(share.first == next);
+        CHECK(even_count(count, ranks, rank) == share.count);
         CHECK(share.count - count / ranks == (rank < count % ranks ? 1 : 0));
         next = share.end();
       }

@@ -91,6 +91,18 @@ TEST_CASE("all that a pool took goes back to upstream") {
   CHECK(upstream.used == 0);
 }
 
+TEST_CASE("a pool is a member of a class, over pages and over another resource") {
+  struct Solver {
+    memory::Pool<> pages;
+    memory::Pool<Counted> counted{Counted{}};
+  } solver;
+  void* const block = solver.pages.allocate(100, 8);
+  void* const other = solver.counted.allocate(100, 8);
+  CHECK(block != other);
+  solver.pages.deallocate(block, 100, 8);
+  solver.counted.deallocate(other, 100, 8);
+}
+
 TEST_CASE("trim keeps as much as is asked for, and what is used") {
   Counted upstream;
   memory::Pool pool(upstream, {.min_chunk = 1 << 20, .max_chunk_growth = 1 << 20});

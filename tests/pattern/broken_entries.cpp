@@ -85,15 +85,15 @@ std::function<void()> on_ranks(Call call, Options options, bool last_only = fals
   };
 }
 
-void farm_on_ranks(ThreadTransport& transport, const RankFarmOptions& options) {
+void farm_on_ranks(ThreadTransport& transport, const FarmOptions& options) {
   (void)farm(transport, options, items, [](int item) { return item; });
 }
 
-void solve_on_ranks(ThreadTransport& transport, const RankFixedPointOptions& options) {
+void solve_on_ranks(ThreadTransport& transport, const FixedPointOptions& options) {
   (void)fixed_point(transport, equations(), options);
 }
 
-void race_on_ranks(ThreadTransport& transport, const RankRaceOptions& options) {
+void race_on_ranks(ThreadTransport& transport, const RaceOptions& options) {
   (void)race(transport, options,
              [](Walker& walker) -> std::optional<int> { return walker.number(); });
 }
@@ -122,6 +122,7 @@ TEST_CASE("a farm rejects options that are none") {
       {"lag without order", decide({.ordered = false, .lag = 1}), {"lag = 1"}},
       {"lease", run_farm({.lease = -0.5}), {"lease = -0.5"}},
       {"lease is no number", run_farm({.lease = nan}), {"lease = nan"}},
+      {"prefetch", run_farm({.prefetch = 2}), {"prefetch = 2"}},
       {"attempt of a wait", back_off({}, {.item = 1, .attempt = 1}), {"attempt = 1"}},
       {"negative attempt", back_off({}, {.item = 1, .attempt = -most - 1}), {"attempt = -"}},
       {"item of a wait", back_off({}, {.item = -1, .attempt = 2}), {"item = -1"}},
@@ -129,7 +130,7 @@ TEST_CASE("a farm rejects options that are none") {
       {"longest wait", back_off({.longest_backoff = -1}, {0, 2}), {"longest_backoff = -1"}},
       {"trials",
        [] {
-         (void)farm_search<Trial>(
+         (void)systems::farm_search<Trial>(
              {.lag = 1}, -1, [](std::size_t, std::span<const Trial>) { return 0; },
              [](int) { return std::optional<double>(1); });
        },
@@ -164,7 +165,7 @@ TEST_CASE("the forecast of a farm rejects times and counts that are none") {
 }
 
 TEST_CASE("a farm on ranks rejects options that are none") {
-  const auto with = [](const RankFarmOptions& options, bool last_only = false) {
+  const auto with = [](const FarmOptions& options, bool last_only = false) {
     return on_ranks(farm_on_ranks, options, last_only);
   };
   check_broken({
@@ -174,13 +175,14 @@ TEST_CASE("a farm on ranks rejects options that are none") {
       {"lease", with({.lease = nan}), {"lease = nan"}},
       {"backoff", with({.backoff = infinity}), {"backoff = inf"}},
       {"in_flight", with({.in_flight = -2}), {"in_flight = -2"}},
-      {"idle", with({.idle = static_cast<Idle>(9)}), {"idle = 9"}},
-      {"watchdog", with({.watchdog = nan}), {"watchdog = nan"}},
+      {"idle", with({.wait = {.idle = static_cast<Idle>(9)}}), {"idle = 9"}},
+      {"watchdog", with({.wait = {.watchdog = nan}}), {"watchdog = nan"}},
+      {"workers", with({.workers = 3}), {"workers = 3"}},
   });
 }
 
 TEST_CASE("a chain of equations rejects options that are none") {
-  const auto with = [](const RankFixedPointOptions& options) {
+  const auto with = [](const FixedPointOptions& options) {
     return on_ranks(solve_on_ranks, options);
   };
   check_broken({
@@ -195,8 +197,10 @@ TEST_CASE("a chain of equations rejects options that are none") {
       {"reach", with({.reach = -3}), {"reach = -3"}},
       {"age", with({.freshness = {.age = -1}}), {"age = -1"}},
       {"warmup", with({.freshness = {.age = 1, .warmup = -1}}), {"warmup = -1"}},
-      {"idle", with({.idle = static_cast<Idle>(3)}), {"idle = 3"}},
-      {"watchdog", with({.watchdog = -1}), {"watchdog = -1"}},
+      {"idle", with({.wait = {.idle = static_cast<Idle>(3)}}), {"idle = 3"}},
+      {"watchdog", with({.wait = {.watchdog = -1}}), {"watchdog = -1"}},
+      {"threads on ranks", with({.threads = 2}), {"threads = 2"}},
+      {"age on threads", solve({.freshness = {.age = 1}}), {"age 1"}},
       {"equations",
        [] { Equations(-1, 0.0, [](int, const ValuesBefore<double>&) { return 0.0; }); },
        {"count = -1"}},
@@ -223,12 +227,14 @@ TEST_CASE("an age may be larger than the number of sweeps") {
 
 TEST_CASE("a race rejects options that are none") {
   const auto order = static_cast<RaceOrder>(9);
-  const auto with = [](const RankRaceOptions& options) { return on_ranks(race_on_ranks, options); };
+  const auto with = [](const RaceOptions& options) { return on_ranks(race_on_ranks, options); };
   check_broken({
       {"walkers", run_race({.walkers = 0}), {"walkers = 0"}},
       {"threads", run_race({.threads = -1}), {"threads = -1"}},
       {"order", run_race({.order = order}), {"order = 9"}},
       {"order on ranks", with({.order = order}), {"order = 9"}},
+      {"walkers on ranks", with({.walkers = 2}), {"walkers = 2"}},
+      {"threads on ranks", with({.threads = 1}), {"threads = 1"}},
       {"watchdog", with({.wait = {.watchdog = nan}}), {"watchdog = nan"}},
       {"grace", with({.wait = {.grace = -1}}), {"grace = -1"}},
       {"fork_join",
@@ -244,28 +250,31 @@ TEST_CASE("a race rejects options that are none") {
 }
 
 TEST_CASE("parallel streams reject sizes and numbers of a gate that do not fit") {
-  const StreamGate gate{.streams = 2, .width = 1, .hidden = 1, .first = {1, 1}, .second = {1, 1}};
-  const auto change = [=](const std::function<void(StreamGate&)>& with) {
-    StreamGate other = gate;
+  const systems::StreamGate gate{
+      .streams = 2, .width = 1, .hidden = 1, .first = {1, 1}, .second = {1, 1}};
+  const auto change = [=](const std::function<void(systems::StreamGate&)>& with) {
+    systems::StreamGate other = gate;
     with(other);
     return [=] { (void)other.weights(std::vector<double>{1, 2}); };
   };
-  const auto streams_of = [](const StreamGate& other) {
+  const auto streams_of = [](const systems::StreamGate& other) {
     return [=] {
-      (void)parallel_streams(std::vector<double>{1}, other,
-                             [](std::span<const double>, std::span<double>) {});
+      (void)systems::parallel_streams(std::vector<double>{1}, other,
+                                      [](std::span<const double>, std::span<double>) {});
     };
   };
   check_broken({
-      {"streams", change([](StreamGate& g) { g.streams = 0; }), {"0 streams"}},
-      {"width", change([](StreamGate& g) { g.width = 3; }), {"2 streams of 3"}},
-      {"hidden", change([](StreamGate& g) { g.hidden = 0; }), {"0 hidden"}},
-      {"first", change([](StreamGate& g) { g.first = {1}; }), {"layers of 1 and 2"}},
-      {"smoothing", change([](StreamGate& g) { g.smoothing = nan; }), {"smoothing = nan"}},
-      {"number", change([](StreamGate& g) { g.second[1] = nan; }), {"second[1] = nan"}},
-      {"large number", change([](StreamGate& g) { g.first[0] = infinity; }), {"first[0] = inf"}},
+      {"streams", change([](systems::StreamGate& g) { g.streams = 0; }), {"0 streams"}},
+      {"width", change([](systems::StreamGate& g) { g.width = 3; }), {"2 streams of 3"}},
+      {"hidden", change([](systems::StreamGate& g) { g.hidden = 0; }), {"0 hidden"}},
+      {"first", change([](systems::StreamGate& g) { g.first = {1}; }), {"layers of 1 and 2"}},
+      {"smoothing", change([](systems::StreamGate& g) { g.smoothing = nan; }), {"smoothing = nan"}},
+      {"number", change([](systems::StreamGate& g) { g.second[1] = nan; }), {"second[1] = nan"}},
+      {"large number",
+       change([](systems::StreamGate& g) { g.first[0] = infinity; }),
+       {"first[0] = inf"}},
       {"product",
-       [] { (void)StreamGate{.streams = half, .width = 2, .hidden = 2}.weights({}); },
+       [] { (void)systems::StreamGate{.streams = half, .width = 2, .hidden = 2}.weights({}); },
        {"9223372036854775808 streams"}},
       {"streams of a map",
        streams_of({.streams = half, .width = 2, .hidden = 2}),
@@ -274,7 +283,7 @@ TEST_CASE("parallel streams reject sizes and numbers of a gate that do not fit")
       {"rows",
        [] {
          std::vector<double> inputs(2), outputs;
-         (void)multiply_streams(
+         (void)systems::multiply_streams(
              half, 1, [&](std::size_t) { return inputs.data(); }, std::span<const double>(inputs),
              std::span<double>(outputs));
        },
@@ -284,27 +293,27 @@ TEST_CASE("parallel streams reject sizes and numbers of a gate that do not fit")
 
 TEST_CASE("a traversal rejects a step that is none") {
   struct Rule {
-    PairStep step;
-    PairStep decide(int, int) const { return step; }
+    systems::PairStep step;
+    systems::PairStep decide(int, int) const { return step; }
     std::vector<int> children(int) const { return {1, 2}; }
     void far(int, int) const {}
     void exact(int, int) const {}
   };
-  const Rule rule{static_cast<PairStep>(9)};
+  const Rule rule{static_cast<systems::PairStep>(9)};
   check_broken({
-      {"dual", [=] { dual_traversal(0, 3, rule); }, {"decide", "9"}},
-      {"self", [=] { self_traversal(0, rule); }, {"decide", "9"}},
+      {"dual", [=] { systems::dual_traversal(0, 3, rule); }, {"decide", "9"}},
+      {"self", [=] { systems::self_traversal(0, rule); }, {"decide", "9"}},
   });
 }
 
 TEST_CASE("a prompt, a journal and a decider reject numbers that count nothing") {
   const auto count = [](int requests) {
     return [=] {
-      PromptSchema schema;
+      systems::PromptSchema schema;
       schema.serial = "s";
       schema.form = "{index}";
       schema.count = requests;
-      (void)fill_template(schema);
+      (void)systems::fill_template(schema);
     };
   };
   check_broken({
@@ -323,11 +332,11 @@ TEST_CASE("a prompt, a journal and a decider reject numbers that count nothing")
       {"worker", [] { FarmDecider({}).renew(Worker{7}, 0); }, {"worker 7 of 1"}},
       {"data",
        [] {
-         PromptSchema schema;
+         systems::PromptSchema schema;
          schema.serial = "s";
          schema.form = "{data}";
          schema.data = {"a", ""};
-         (void)fill_template(schema);
+         (void)systems::fill_template(schema);
        },
        {"data[1]"}},
   });

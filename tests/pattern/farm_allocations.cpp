@@ -78,8 +78,8 @@ TEST_CASE("a farm over ranks allocates nothing for an item after the first 1,000
     Count counted;
     run_threads(ranks, [&](ThreadTransport& transport) {
       farm(
-          transport, {.prefetch = prefetch, .idle = Idle::yield}, [&] { return counted.source(); },
-          [](int item) { return item; },
+          transport, {.prefetch = prefetch, .wait = {.idle = Idle::yield}},
+          [&] { return counted.source(); }, [](int item) { return item; },
           [&](std::int64_t n, FarmOutcome<int>&& outcome) { counted.sink(n, outcome); });
     });
     CAPTURE(ranks, prefetch);

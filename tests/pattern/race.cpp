@@ -62,17 +62,15 @@ TEST_CASE("a race by work has the same winner for any number of threads") {
     const Alone alone(formula, 8);
     const std::uint64_t least = alone.flips[static_cast<std::size_t>(alone.best)];
     for (int threads = 1; threads <= 8; ++threads) {
-      RaceReport report;
-      const auto model =
-          race({.walkers = 8, .threads = threads, .order = RaceOrder::by_work, .report = &report},
-               [&](Walker& walker) { return walk(formula, walker); });
+      const auto result = race({.walkers = 8, .threads = threads, .order = RaceOrder::by_work},
+                               [&](Walker& walker) { return walk(formula, walker); });
       CAPTURE(seed, threads);
-      REQUIRE(model);
-      CHECK(formula.is_satisfied(*model));
-      CHECK(report.winner == alone.best);
-      REQUIRE(report.work.size() == 8);
-      CHECK(report.work[static_cast<std::size_t>(alone.best)] == least);
-      for (std::size_t w = 0; w < 8; ++w) CHECK(report.work[w] <= alone.flips[w]);
+      REQUIRE(result.value);
+      CHECK(formula.is_satisfied(*result.value));
+      CHECK(result.winner == alone.best);
+      REQUIRE(result.work.size() == 8);
+      CHECK(result.work[static_cast<std::size_t>(alone.best)] == least);
+      for (std::size_t w = 0; w < 8; ++w) CHECK(result.work[w] <= alone.flips[w]);
     }
   }
 }
@@ -82,7 +80,7 @@ TEST_CASE("walkers stop at their next look once another has won") {
   for (const int threads : {2, 5}) {
     std::atomic<bool> won{false};
     std::atomic<int> late{0};
-    const auto winner = race({.walkers = threads}, [&](Walker& walker) -> std::optional<int> {
+    const auto result = race({.walkers = threads}, [&](Walker& walker) -> std::optional<int> {
       if (walker.number() == 0) {
         won = true;
         return 42;
@@ -92,21 +90,21 @@ TEST_CASE("walkers stop at their next look once another has won") {
         if (won && ++looks_after > 1'000'000) ++late;
       }
     });
-    CHECK(winner == 42);
+    CHECK(result.value == 42);
+    CHECK(result.winner == 0);
     CHECK(late == 0);
   }
 }
 
 TEST_CASE("nothing is found where all walkers give up") {
-  RaceReport report;
-  const auto none = race({.walkers = 3, .threads = 2, .report = &report},
-                         [](Walker& walker) -> std::optional<std::string> {
-                           walker.work(5);
-                           return std::nullopt;
-                         });
-  CHECK_FALSE(none);
-  CHECK(report.winner == -1);
-  CHECK(report.work == std::vector<std::uint64_t>{5, 5, 5});
+  const auto none =
+      race({.walkers = 3, .threads = 2}, [](Walker& walker) -> std::optional<std::string> {
+        walker.work(5);
+        return std::nullopt;
+      });
+  CHECK_FALSE(none.value);
+  CHECK(none.winner == -1);
+  CHECK(none.work == std::vector<std::uint64_t>{5, 5, 5});
 }
 
 TEST_CASE("a walker that gives up leaves its thread to the next") {
@@ -114,8 +112,9 @@ TEST_CASE("a walker that gives up leaves its thread to the next") {
     if (walker.number() < 7) return std::nullopt;
     return walker.number();
   });
-  REQUIRE(result);
-  CHECK(*result >= 7);
+  REQUIRE(result.value);
+  CHECK(*result.value >= 7);
+  CHECK(*result.value == result.winner);
 }
 
 TEST_CASE("an exception ends a race, and the lowest walker's is thrown") {
@@ -138,25 +137,25 @@ TEST_CASE("a race of ranks tells all who won, and gives the winner its result") 
       const test::Formula formula = test::planted_formula(60, 252, seed);
       const Alone alone(formula, ranks);
       for (const RaceOrder order : {RaceOrder::by_time, RaceOrder::by_work}) {
-        std::vector<RaceReport> reports(static_cast<std::size_t>(ranks));
+        std::vector<int> winners(static_cast<std::size_t>(ranks));
+        std::vector<std::vector<std::uint64_t>> work(static_cast<std::size_t>(ranks));
         std::atomic<int> results{0};
         std::atomic<bool> satisfied{true};
         run_threads(ranks, [&](ThreadTransport& transport) {
-          RaceReport& report = reports[+transport.rank()];
-          const auto model = race(transport, {.order = order, .report = &report},
-                                  [&](Walker& walker) { return walk(formula, walker); });
-          if (model) ++results;
-          if (model && !formula.is_satisfied(*model)) satisfied = false;
-          if (model && transport.rank() != report.winner) satisfied = false;
+          const auto result = race(transport, {.order = order},
+                                   [&](Walker& walker) { return walk(formula, walker); });
+          winners[+transport.rank()] = result.winner;
+          work[+transport.rank()] = result.work;
+          if (result.value) ++results;
+          if (result.value && !formula.is_satisfied(*result.value)) satisfied = false;
+          if (result.value && transport.rank() != result.winner) satisfied = false;
         });
         CAPTURE(ranks, seed);
         CHECK(results == 1);
         CHECK(satisfied);
-        for (const RaceReport& report : reports) {
-          CHECK(report.winner == reports[0].winner);
-          CHECK(report.work == reports[0].work);
-        }
-        if (order == RaceOrder::by_work) CHECK(reports[0].winner == alone.best);
+        for (const int winner : winners) CHECK(winner == winners[0]);
+        for (const auto& of_rank : work) CHECK(of_rank == work[0]);
+        if (order == RaceOrder::by_work) CHECK(winners[0] == alone.best);
       }
     }
   }

@@ -321,15 +321,15 @@ TEST_CASE("wrong and unequal options are rejected on every rank") {
     for (const std::string& error : errors_of(3, of))
       CHECK_THAT(error, ContainsSubstring(expected));
   };
-  check([](unsigned) { return RankFarmOptions{.attempts = 0}; }, "attempts must be at least 1");
-  check([](unsigned) { return RankFarmOptions{.prefetch = 0}; }, "prefetch must be at least 1");
-  check([](unsigned) { return RankFarmOptions{.ordered = false, .lag = 2}; }, "lag = 2");
-  check([](unsigned) { return RankFarmOptions{.lease = -1}; }, "lease must be finite");
-  check([](unsigned rank) { return RankFarmOptions{.attempts = rank == 2 ? 5 : 4}; },
+  check([](unsigned) { return FarmOptions{.attempts = 0}; }, "attempts must be at least 1");
+  check([](unsigned) { return FarmOptions{.prefetch = 0}; }, "prefetch must be at least 1");
+  check([](unsigned) { return FarmOptions{.ordered = false, .lag = 2}; }, "lag = 2");
+  check([](unsigned) { return FarmOptions{.lease = -1}; }, "lease must be finite");
+  check([](unsigned rank) { return FarmOptions{.attempts = rank == 2 ? 5 : 4}; },
         "rank 0 has attempts = 4, rank 2 has attempts = 5");
-  check([](unsigned rank) { return RankFarmOptions{.backoff = rank == 1 ? 0.01 : 0.01 + 1e-12}; },
+  check([](unsigned rank) { return FarmOptions{.backoff = rank == 1 ? 0.01 : 0.01 + 1e-12}; },
         "rank 0 has backoff = 0.010000000001, rank 1 has backoff = 0.01");
-  check([](unsigned rank) { return RankFarmOptions{.journal = rank == 0 ? "a" : ""}; },
+  check([](unsigned rank) { return FarmOptions{.journal = rank == 0 ? "a" : ""}; },
         "rank 0 has journal = a, rank 1 has journal = ");
 }
 

@@ -66,7 +66,7 @@ double reads_all(int i, const Before& before) {
 Equations<double, Rule> chain(Rule rule, int count) { return {count, 0.0, rule}; }
 
 std::vector<FixedPoint<double>> on_ranks(int ranks, const Equations<double, Rule>& equations,
-                                         const RankFixedPointOptions& options) {
+                                         const FixedPointOptions& options) {
   std::vector<FixedPoint<double>> all(static_cast<std::size_t>(ranks));
   run_threads(ranks, [&](ThreadTransport& transport) {
     all[+transport.rank()] = fixed_point(transport, equations, options);
@@ -260,7 +260,7 @@ TEST_CASE("a rank with old values is ahead of one that waits") {
       const Seconds start = steady_seconds();
       static_cast<void>(fixed_point(
           transport, equations,
-          {.most_sweeps = 6, .reach = 1, .freshness = {.age = age}, .idle = Idle::nap}));
+          {.most_sweeps = 6, .reach = 1, .freshness = {.age = age}, .wait = {.idle = Idle::nap}}));
       const std::lock_guard lock(mutex);
       longest = std::max(longest, steady_seconds() - start);
     });
@@ -310,28 +310,27 @@ TEST_CASE("wrong options, unequal ranks and failing equations end all ranks") {
     for (const std::string& each : texts) CHECK_THAT(each, ContainsSubstring(expected));
   };
   const auto same = [](std::uint32_t) { return chain(contracting, 20); };
-  all(errors(same, [](std::uint32_t) { return RankFixedPointOptions{.reach = -1}; }), "reach = -1");
-  all(errors(same, [](std::uint32_t) { return RankFixedPointOptions{.tolerance = -1}; }),
+  all(errors(same, [](std::uint32_t) { return FixedPointOptions{.reach = -1}; }), "reach = -1");
+  all(errors(same, [](std::uint32_t) { return FixedPointOptions{.tolerance = -1}; }),
       "the tolerance must be finite");
-  all(errors(same, [](std::uint32_t) { return RankFixedPointOptions{.freshness = {.age = -1}}; }),
+  all(errors(same, [](std::uint32_t) { return FixedPointOptions{.freshness = {.age = -1}}; }),
       "heddle::fixed_point");
   all(errors(same,
              [](std::uint32_t) {
-               return RankFixedPointOptions{.sweep = Sweep::gauss_seidel, .freshness = {.age = 1}};
+               return FixedPointOptions{.sweep = Sweep::gauss_seidel, .freshness = {.age = 1}};
              }),
       "old values need a sweep in which all ranks compute at once");
-  all(errors(same,
-             [](std::uint32_t r) {
-               return RankFixedPointOptions{.freshness = {.age = r == 1 ? 2 : 1}};
-             }),
+  all(errors(
+          same,
+          [](std::uint32_t r) { return FixedPointOptions{.freshness = {.age = r == 1 ? 2 : 1}}; }),
       "rank 0 has freshness = age 1, rank 1 has freshness = age 2");
-  all(errors(same, [](std::uint32_t r) { return RankFixedPointOptions{.reach = r == 1 ? 2 : 1}; }),
+  all(errors(same, [](std::uint32_t r) { return FixedPointOptions{.reach = r == 1 ? 2 : 1}; }),
       "rank 0 has reach = 1, rank 1 has reach = 2");
   all(errors([](std::uint32_t r) { return chain(contracting, r == 2 ? 19 : 20); },
-             [](std::uint32_t) { return RankFixedPointOptions{}; }),
+             [](std::uint32_t) { return FixedPointOptions{}; }),
       "rank 0 has equations = 20, rank 2 has equations = 19");
   const auto far = errors([](std::uint32_t) { return chain(kinked, 20); },
-                          [](std::uint32_t) { return RankFixedPointOptions{.reach = 2}; });
+                          [](std::uint32_t) { return FixedPointOptions{.reach = 2}; });
   // Rank 0 names the equation that was evaluated first, which may be another rank's.
   CHECK_THAT(far[0], ContainsSubstring("reads farther back than options.reach (equation ") &&
                          ContainsSubstring(", reach = 2); set reach to the largest distance"));
@@ -340,11 +339,9 @@ TEST_CASE("wrong options, unequal ranks and failing equations end all ranks") {
     return i == 0 ? 1.0 : before[i - 1] + 1;
   };
   for (const int age : {0, 2}) {
-    const auto broken =
-        errors([&](std::uint32_t) { return chain(breaks, 20); },
-               [&](std::uint32_t) {
-                 return RankFixedPointOptions{.reach = 1, .freshness = {.age = age}};
-               });
+    const auto broken = errors(
+        [&](std::uint32_t) { return chain(breaks, 20); },
+        [&](std::uint32_t) { return FixedPointOptions{.reach = 1, .freshness = {.age = age}}; });
     // Equation 12 is in the share of one rank; the others hear of it.
     CHECK(std::count(broken.begin(), broken.end(), "equation 12 broke") == 1);
     for (const std::string& each : broken) CHECK_THAT(each, ContainsSubstring("equation 12 broke"));
@@ -367,7 +364,7 @@ TEST_CASE("the watchdog names all ranks that do not come to the end of a sweep")
                         try {
                           static_cast<void>(fixed_point(
                               transport, equations,
-                              {.reach = 1, .freshness = {.age = age}, .watchdog = 0.2}));
+                              {.reach = 1, .freshness = {.age = age}, .wait = {.watchdog = 0.2}}));
                         } catch (const communication_error& error) {
                           texts[+transport.rank()] = error.what();
                           throw;

@@ -96,7 +96,7 @@ TEST_CASE("the trail of a race has its walkers, of which the winner ends first")
     return std::nullopt;
   };
   Trail threads;
-  CHECK(race({.walkers = 3, .trail = &threads}, search) == 7);
+  CHECK(race({.walkers = 3, .trail = &threads}, search).value == 7);
   REQUIRE(threads.events().size() >= 1);
   check(threads, 3);
   for (const TrailEvent& event : threads.events())
@@ -118,7 +118,7 @@ TEST_CASE("the trail of a race has its walkers, of which the winner ends first")
     wait(1);
     return std::nullopt;
   };
-  CHECK_FALSE(race({.walkers = 3, .threads = 2, .trail = &few}, give_up));
+  CHECK_FALSE(race({.walkers = 3, .threads = 2, .trail = &few}, give_up).value);
   CHECK(few.events().size() == 3);
   check(few, 2);
 }

@@ -13,6 +13,7 @@
 
 #include <heddle/execute/adaptive_runner.hpp>
 #include <heddle/heddle.hpp>
+#include <heddle/plan/schedule_choice.hpp>
 #include <heddle/schedule/generator/kfkb.hpp>
 
 #include "gpt_training.hpp"

@@ -319,7 +319,7 @@ void for_each_crossed(int ranks, Visit&& visit) {
     for (const int microbatches : {1, 3, 8}) {
       visit(hd::schedule::flexpipe_orders(ranks, microbatches, 2, crossed.interactions), crossed,
             microbatches);
-      const auto planned = hd::plan::flexpipe(
+      const auto planned = hd::systems::flexpipe(
           {.ranks = ranks, .microbatches = microbatches, .interactions = crossed.interactions},
           {.forward = 1, .backward = 2, .latency = 0.1});
       visit(planned.orders, crossed, microbatches);
@@ -348,8 +348,8 @@ TEST_CASE("gradients of two branches with a joint loss are those of the serial m
       expect_gradients(slots, per_stage, layers, microbatches);
       expect_gradients(split(slots), per_stage, layers, microbatches);
       const auto planned =
-          hd::plan::flexpipe({.ranks = ranks, .microbatches = microbatches},
-                             {.forward = 1, .backward = 2, .latency = 0.1}, ranks + 1);
+          hd::systems::flexpipe({.ranks = ranks, .microbatches = microbatches},
+                                {.forward = 1, .backward = 2, .latency = 0.1}, ranks + 1);
       expect_gradients(planned.orders, per_stage, layers, microbatches);
     }
   }

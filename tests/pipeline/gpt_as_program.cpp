@@ -36,7 +36,7 @@
 namespace test_gpt_as_program {
 
 namespace hd = heddle;
-namespace hp = heddle::plan;
+namespace hp = heddle::systems;
 using namespace examples;
 
 namespace {
@@ -102,7 +102,7 @@ TEST_CASE("the GPT as a program has the loss and the gradients of its kernels", 
       return instruction.kind > hp::ShardInstructionKind::slice;
     };
     CHECK((comm.size() == 1 || std::ranges::count_if(sharded.instructions, divided) > 1));
-    hd::ProgramRun<double, Space> run(comm, program, sharded);
+    hd::systems::ProgramRun<double, Space> run(comm, program, sharded);
     const std::span<const double> flat(weights.values);
     for (const auto& [name, values] : gpt_parameters(config, flat)) run.set(name, values);
     for (const auto& [name, values] : gpt_inputs(config, tokens)) run.set(name, values);

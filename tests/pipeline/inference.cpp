@@ -89,7 +89,7 @@ template <class Visit>
 void for_each_schedule(int ranks, Visit&& visit) {
   for (const int items : {1, 2, 7}) {
     for (const int depth : {0, 1, 3})
-      visit(hd::schedule::energon({.stages = ranks, .requests = items, .depth = depth}), ranks,
+      visit(hd::systems::energon({.stages = ranks, .requests = items, .depth = depth}), ranks,
             items);
     visit(hd::schedule::stream({.stages = ranks, .microbatches = items}), ranks, items);
     visit(hd::weave(looped(ranks, 2 * ranks + 1, items)), 2 * ranks + 1, items);
@@ -135,7 +135,7 @@ TEST_CASE("a Runner keeps EnergonAI's places for results as far as its slack goe
   for (const int depth : {0, 1, 3}) {
     hd::Stages<MlpStage> model(
         ranks, [=](int first, int last) { return stage_of(first, last, ranks, false); });
-    hd::Runner run(model, hd::schedule::energon({.stages = ranks, .requests = 6, .depth = depth}),
+    hd::Runner run(model, hd::systems::energon({.stages = ranks, .requests = 6, .depth = depth}),
                    mesh, {.slack = static_cast<std::uint32_t>(std::max(depth, 1))});
     for (const hd::Buffer& buffer : run.schedule().buffers()) {
       const std::string& label = run.schedule()[buffer.label];
@@ -220,6 +220,35 @@ TEST_CASE("a schedule that trains and keeps nothing for its backward calls is re
           ContainsSubstring("role 'saved'"));
 }
 
+TEST_CASE("a schedule whose uses a pass has put in another order is rejected") {
+  const int ranks = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  const hd::Schedule whole = hd::schedule::zb_h1({.stages = ranks, .microbatches = 2});
+  for (const hd::Kind kind : {hd::Kind::forward, hd::Kind::backward_input,
+                              hd::Kind::backward_weight, hd::Kind::backward}) {
+    hd::Builder builder = hd::Builder::like(whole, [](const hd::Buffer& buffer) { return buffer; });
+    bool swaps = false;
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      const hd::ActionId id{i};
+      std::vector<hd::Use> uses(whole.uses(id).begin(), whole.uses(id).end());
+      if (whole[id].kind == kind) {
+        swaps = true;
+        std::swap(uses[uses.size() - 2], uses[uses.size() - 1]);
+      }
+      builder.add(whole, id, uses);
+    }
+    const hd::Schedule swapped = std::move(builder).build();
+    hd::Stages<MlpStage> model(
+        ranks, [=](int first, int last) { return stage_of(first, last, ranks, true); });
+    CAPTURE(kind);
+    const std::string said = swaps ? hd::test::message_of<hd::contract_error>(
+                                         [&] { hd::Runner run(model, swapped, mesh); })
+                                   : "";
+    if (swaps) CHECK_THAT(said, ContainsSubstring("comes after another use that it must precede"));
+    if (!swaps) hd::Runner run(model, swapped, mesh);
+  }
+}
+
 TEST_CASE("Runners of several schedules take turns with one model, as each with its own") {
   const int ranks = world_size();
   const int layers = ranks + 1;
@@ -265,7 +294,7 @@ TEST_CASE("two lengths of inference take turns, and keep their own outputs") {
   hd::Stages<MlpStage> model(
       ranks, [=](int first, int last) { return stage_of(first, last, ranks, false); });
   hd::Runner many(model, hd::schedule::stream({.stages = ranks, .microbatches = 5}), mesh);
-  hd::Runner few(model, hd::schedule::energon({.stages = ranks, .requests = 2}), mesh);
+  hd::Runner few(model, hd::systems::energon({.stages = ranks, .requests = 2}), mesh);
   const hd::Stage last{ranks - 1};
   const bool has_it = +mesh.rank() == +last;
   for (int step = 0; step < 3; ++step) {

@@ -495,4 +495,66 @@ TEST_CASE("a LayerStage names the parameters of its layers and what its update k
   }
 }
 
+TEST_CASE("two layers of a LayerStage can have one Parameter") {
+  const int ranks = world_size(), layers = ranks + 1, microbatches = 3;
+  const auto make = [&](int first, int last) {
+    MlpStage mlp(0, layers, layers, rate);
+    std::vector<SplitDense> dense;
+    for (int l = first; l < last; ++l) {
+      const bool ends = l == layers - 1;  // the last layer has the matrix of the first one
+      SplitDense& layer =
+          dense.emplace_back(mlp.parameters() + static_cast<std::size_t>(l) * MlpStage::per_layer);
+      if (ends) layer.w = SplitDense(mlp.parameters()).w;
+      if (ends || l == 0) layer.w.tied = "matrix";
+    }
+    return Stage<SplitDense>(std::move(dense),
+                             {.rows = rows,
+                              .microbatches = microbatches,
+                              .takes_data = first == 0,
+                              .computes_loss = last == layers},
+                             SquaredError{1.0 / microbatches}, Descent{});
+  };
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  hd::Stages<Stage<SplitDense>> model(layers, make);
+  hd::Runner run(model, hd::schedule::zb_h1({.stages = ranks, .microbatches = microbatches}), mesh);
+  Stage<SplitDense> whole = make(0, layers);
+  const auto tied = whole.tied_parameters();
+  REQUIRE(tied.size() == 2);
+  CHECK(tied[0].count == width * width);
+  std::vector<double> saved(whole.saved_size()), delta(whole.delta_size());
+  for (int step = 0; step < 3; ++step) {
+    const Matrix x = samples("input", step, microbatches),
+                 y = samples("target", step, microbatches);
+    (void)run.step(x, y);
+    whole.begin_step(x, y);
+    whole.zero_gradients();
+    for (int m = 0; m < microbatches; ++m) {
+      whole.forward({.item = hd::Item{m}, .saved = saved.data()});
+      whole.backward({.item = hd::Item{m}, .saved = saved.data(), .delta = delta.data()});
+    }
+    whole.fence();
+    for (std::size_t i = 0; i < tied[0].count; ++i) {
+      double& one = whole.gradients()[tied[0].first + i];
+      double& other = whole.gradients()[tied[1].first + i];
+      one = other = one + other;
+    }
+    whole.update();
+    whole.fence();
+  }
+  const auto ranges = hd::partition_layers(layers, ranks);
+  double apart = 0;
+  model.for_each([&](hd::Stage number, Stage<SplitDense>& stage) {
+    const double* const reference =
+        whole.parameters() + static_cast<std::size_t>(ranges[+number].first) * MlpStage::per_layer;
+    for (std::size_t i = 0; i < stage.parameter_count(); ++i)
+      apart = std::max(apart, std::abs(stage.parameters()[i] - reference[i]));
+  });
+  CHECK(apart <= 1e-13);
+  std::size_t shared = 0;
+  whole.visit_state([&](const auto& array) {
+    shared += array.layer == hd::whole_model && array.name == "matrix";
+  });
+  CHECK(shared == 2);
+}
+
 }  // namespace test_layer_stage

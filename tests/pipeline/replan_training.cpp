@@ -2,9 +2,9 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 2 3 4
 
-// The GPT trained by a Replanner while one rank turns slow and recovers, against the same training
-// by one plan: the plan changes there and back. Losses are equal bit by bit while no stage has
-// replicas, and within 1e-10 from then on.
+// The GPT trained by an AdaptiveRunner while one rank turns slow and recovers, against the same
+// training by one plan: the plan changes there and back. Losses are equal bit by bit while no stage
+// has replicas, and within 1e-10 from then on.
 
 #include <chrono>
 #include <cstddef>
@@ -19,7 +19,7 @@
 #include <mpi.h>
 
 #include <heddle/comm/replan.hpp>
-#include <heddle/execute/replanner.hpp>
+#include <heddle/execute/adaptive_runner.hpp>
 #include <heddle/heddle.hpp>
 #include <heddle/plan.hpp>
 
@@ -127,8 +127,9 @@ TEST_CASE("the GPT trains bit by bit the same while its plan changes there and b
     if (!present.stages.empty()) plans.push_back(hd::plan::rebalanced(present, problem));
     return plans;
   };
-  hd::Replanner run(ours, hd::plan::PlanChoice(waits(), machine, options), mesh,
-                    {.run = {.execute = {.idle = hd::Idle::nap}}, .every = every, .steps = 1000});
+  hd::AdaptiveRunner run(
+      ours, hd::plan::PlanChoice(waits(), machine, options), mesh,
+      {.run = {.execute = {.idle = hd::Idle::nap}}, .every = every, .steps = 1000});
   hd::Runner fixed(
       theirs, hd::schedule::one_f_one_b({.stages = world_size(), .microbatches = microbatches}),
       other, {.execute = {.idle = hd::Idle::nap}});
@@ -251,11 +252,9 @@ TEST_CASE("the GPT trains on while its stages get replicas, and loses them again
   hd::plan::PlanChoiceOptions options{.search = {.batch = 3 * samples, .microbatches = {3}}};
   options.monitor.least = least_factor;
   options.candidates = hd::plan::fixed_plans({line, replicas});
-  hd::Replanner run(ours, wide_waits(), machine, MPI_COMM_WORLD,
-                    {.every = every,
-                     .steps = 1000,
-                     .choice = options,
-                     .run = {.execute = {.idle = hd::Idle::nap}}});
+  hd::AdaptiveRunner run(
+      ours, hd::plan::PlanChoice(wide_waits(), machine, options), MPI_COMM_WORLD,
+      {.run = {.execute = {.idle = hd::Idle::nap}}, .every = every, .steps = 1000});
   REQUIRE(run.plan() == line);
   std::vector<hd::Plan> taken;
   bool quiet = true;  // beside all looks

@@ -22,7 +22,7 @@
 #include <mpi.h>
 
 #include <heddle/comm/replan.hpp>
-#include <heddle/execute/replanner.hpp>
+#include <heddle/execute/adaptive_runner.hpp>
 #include <heddle/heddle.hpp>
 #include <heddle/pipeline/checkpoint.hpp>
 #include <heddle/pipeline/checkpoint_pair.hpp>
@@ -413,18 +413,18 @@ TEST_CASE("stages whose arrays, or memory of the update, share a name get no Run
       hd::test::message_of<hd::contract_error>([&] { hd::Runner(bad, schedule(), mesh); }),
       hd::text("array 'y/0' of layer ", ranks - 1));
 
-  // The same where a Replanner divides the layers.
+  // The same where an AdaptiveRunner divides the layers.
   Named model(layers, [](int first, int last) {
     NamedStage stage(first, last);
     if (last == layers) stage.call_bias("weights");
     return stage;
   });
   CHECK_THAT(hd::test::message_of<hd::contract_error>([&] {
-               hd::Replanner(model, profile_by_hand(),
-                             hd::Machine::uniform(ranks, {.name = "rank"}, {}), MPI_COMM_WORLD,
-                             {.batch = microbatches,
-                              .choice = {.search = {.microbatches = {microbatches}},
-                                         .planners = hd::systems::planners()}});
+               const hd::plan::PlanChoice choice(
+                   profile_by_hand(), hd::Machine::uniform(ranks, {.name = "rank"}, {}),
+                   {.search = {.batch = microbatches, .microbatches = {microbatches}},
+                    .planners = hd::systems::planners()});
+               hd::AdaptiveRunner(model, choice, MPI_COMM_WORLD);
              }),
              ContainsSubstring("visit_state() uses a name twice") &&
                  ContainsSubstring(hd::text("array 'weights' of layer ")));
@@ -558,12 +558,11 @@ TEST_CASE("a run that saves two files in turns continues from the newest one tha
   const hd::Machine machine = hd::Machine::uniform(world_size(), {.name = "rank"}, {});
   const auto train = [&](int from, int to, const char* words) {
     Named model = named({});
-    hd::Replanner run(model, profile, machine, MPI_COMM_WORLD,
-                      {.batch = microbatches,
-                       .every = 50,
-                       .save_every = 3,
-                       .choice = {.search = {.microbatches = {microbatches}},
-                                  .planners = hd::systems::planners()}});
+    const hd::plan::PlanChoice choice(
+        profile, machine,
+        {.search = {.batch = microbatches, .microbatches = {microbatches}},
+         .planners = hd::systems::planners()});
+    hd::AdaptiveRunner run(model, choice, MPI_COMM_WORLD, {.every = 50, .save_every = 3});
     CHECK_THROWS_AS(run.save(), hd::contract_error);
     CHECK(run.resume(file.path()) == from);
     CHECK_THAT(run.words(), ContainsSubstring(words));

@@ -17,6 +17,7 @@
 #include <mpi.h>
 
 #include <heddle/heddle.hpp>
+#include <heddle/memory/message_memory.hpp>
 #include <heddle/memory/trace.hpp>
 
 #include "gpt_training.hpp"

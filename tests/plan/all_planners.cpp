@@ -34,9 +34,9 @@ using namespace heddle;
 
 TEST_CASE("the best of all planners is within 5% of the best of all plans in 95% of the cases") {
   const test::OptimumGap gap = test::gap_to_optimum(
-      test::cases(200, 5000), [](const test::PlanCase&) { return true; }, plan::Dapple{},
-      plan::PipeDream{}, plan::Metis{}, plan::HGTrainer{}, plan::Holmes{}, plan::Frontier3D{},
-      plan::Replicas{});
+      test::cases(200, 5000), [](const test::PlanCase&) { return true; }, systems::Dapple{},
+      systems::PipeDream{}, systems::Metis{}, systems::HGTrainer{}, systems::Holmes{},
+      systems::Frontier3D{}, plan::Replicas{});
   std::cout << "all planners: " << gap.within << " of " << gap.cases
             << " cases within 5%, the worst, " << gap.worst_seed << ", at " << gap.worst << '\n';
   CHECK(gap.cases >= 150);
@@ -46,7 +46,7 @@ TEST_CASE("the best of all planners is within 5% of the best of all plans in 95%
 TEST_CASE("Holmes passes the battery of the planners") {
   // It tries all of its plans, so that a better machine is never slower.
   const auto unknown = [](const plan::PlanProblem&) { return std::optional<Seconds>(); };
-  test::planner_battery(plan::Holmes{}, unknown,
+  test::planner_battery(systems::Holmes{}, unknown,
                         {.cases = test::cases(200, 20'000),
                          .exact = false,
                          .monotone = true,
@@ -100,7 +100,7 @@ TEST_CASE("Frontier 3D passes the battery of the planners, and finds the best un
           }
     return best;
   };
-  test::planner_battery(plan::Frontier3D{}, least,
+  test::planner_battery(systems::Frontier3D{}, least,
                         {.cases = test::cases(200, 20'000), .indivisible = "no degrees divide"});
 }
 

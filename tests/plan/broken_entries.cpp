@@ -89,106 +89,112 @@ Plan two_stages() {
           .microbatches = 2};
 }
 
-TensorProgram product() {
-  TensorProgram program;
+systems::TensorProgram product() {
+  systems::TensorProgram program;
   program.dimensions = {{"b", 64}, {"i", 8}, {"o", 8}};
-  program.tensors = {{"x", {"b", "i"}, TensorRole::input},
-                     {"w", {"i", "o"}, TensorRole::parameter},
-                     {"y", {"b", "o"}, TensorRole::output}};
-  program.operations = {{OperationKind::matmul, {"x", "w"}, "y"}};
+  program.tensors = {{"x", {"b", "i"}, systems::TensorRole::input},
+                     {"w", {"i", "o"}, systems::TensorRole::parameter},
+                     {"y", {"b", "o"}, systems::TensorRole::output}};
+  program.operations = {{systems::OperationKind::matmul, {"x", "w"}, "y"}};
   return program;
 }
 
 }  // namespace
 
 TEST_CASE("laws, counts and distributions reject numbers that are none of theirs") {
-  const auto fit = [](std::size_t at, StreamLoss one) {
-    std::vector<StreamLoss> losses{{1e9, 1, 3}, {2e9, 1, 2}, {1e9, 2, 2}, {2e9, 2, 1.5}};
+  const auto fit = [](std::size_t at, systems::StreamLoss one) {
+    std::vector<systems::StreamLoss> losses{{1e9, 1, 3}, {2e9, 1, 2}, {1e9, 2, 2}, {2e9, 2, 1.5}};
     losses[at] = one;
-    return [=] { (void)StreamLaw::fit(losses); };
+    return [=] { (void)systems::StreamLaw::fit(losses); };
   };
-  const std::vector<StreamLoss> equal{{1e9, 1, 3}, {1e9, 1, 3}};
-  const auto sum = [](FactoredGradient gradient) { return [=] { (void)bytes_of_sum(gradient); }; };
-  const auto axis = [](AxisCosts costs, double n) { return [=] { (void)costs.all_reduce(n); }; };
-  const auto kind = static_cast<ElementLayer::Kind>(77);
+  const std::vector<systems::StreamLoss> equal{{1e9, 1, 3}, {1e9, 1, 3}};
+  const auto sum = [](systems::FactoredGradient gradient) {
+    return [=] { (void)systems::bytes_of_sum(gradient); };
+  };
+  const auto axis = [](systems::AxisCosts costs, double n) {
+    return [=] { (void)costs.all_reduce(n); };
+  };
+  const auto kind = static_cast<systems::ElementLayer::Kind>(77);
   check_broken({
-      {"streams", [] { (void)StreamLaw{}.factor(0); }, {"streams = 0"}},
-      {"parameters", [] { (void)StreamLaw{}.loss(-1, 1); }, {"parameters = -1"}},
-      {"scale", [] { (void)StreamLaw{.scale = nan}.loss(1, 1); }, {"scale = nan"}},
+      {"streams", [] { (void)systems::StreamLaw{}.factor(0); }, {"streams = 0"}},
+      {"parameters", [] { (void)systems::StreamLaw{}.loss(-1, 1); }, {"parameters = -1"}},
+      {"scale", [] { (void)systems::StreamLaw{.scale = nan}.loss(1, 1); }, {"scale = nan"}},
       {"loss", fit(2, {1e9, 2, infinity}), {"losses[2]", "loss = inf"}},
       {"fitted parameters", fit(1, {infinity, 1, 2}), {"losses[1]", "parameters = inf"}},
       {"fitted streams", fit(3, {2e9, 0, 1}), {"losses[3]", "streams = 0"}},
-      {"no loss", [] { (void)explained({}, {}); }, {"0 losses"}},
-      {"equal losses", [=] { (void)explained({}, equal); }, {"2 losses"}},
+      {"no loss", [] { (void)systems::explained({}, {}); }, {"0 losses"}},
+      {"equal losses", [=] { (void)systems::explained({}, equal); }, {"2 losses"}},
       {"layers",
-       [] { (void)StreamMemory{.layers = large, .keys = large}.added(2); },
+       [] { (void)systems::StreamMemory{.layers = large, .keys = large}.added(2); },
        {"layers = 9"}},
       {"ranks", sum({4, 4, 4, 0}), {"ranks = 0"}},
       {"type", sum({4, 4, 4, 2, no_scalar}), {"unknown type 99"}},
       {"inputs", sum({large, 4, 4, 2}), {"inputs = 9223372036854775808"}},
       {"per_byte",
        [] {
-         (void)prefers_factors({4, 4, 4, 2}, nan, 1);
+         (void)systems::prefers_factors({4, 4, 4, 2}, nan, 1);
        },
        {"per_byte = nan"}},
       {"least",
        [] {
-         (void)ShiftedExponential{-1, 1}.mean_of_least(2);
+         (void)systems::ShiftedExponential{-1, 1}.mean_of_least(2);
        },
        {"least = -1"}},
       {"mean_excess",
        [] {
-         (void)ShiftedExponential{1, nan}.share_within(2);
+         (void)systems::ShiftedExponential{1, nan}.share_within(2);
        },
        {"mean_excess"}},
       {"deviation",
        [] {
-         (void)LognormalTimes{0, -1}.mean_of_least(2);
+         (void)systems::LognormalTimes{0, -1}.mean_of_least(2);
        },
        {"deviation = -1"}},
       {"mean",
        [] {
-         (void)LognormalTimes{nan, 1}.share_within(2);
+         (void)systems::LognormalTimes{nan, 1}.share_within(2);
        },
        {"mean_logarithm = nan"}},
       {"time",
        [] {
-         (void)EmpiricalTimes({1, 2}).share_within(nan);
+         (void)systems::EmpiricalTimes({1, 2}).share_within(nan);
        },
        {"nan"}},
       {"add",
        [] {
-         (void)operations(DenseLayer{4, 4}, {.add = -5});
+         (void)systems::operations(systems::DenseLayer{4, 4}, {.add = -5});
        },
        {"add = -5"}},
       {"dense",
        [] {
-         (void)operations(DenseLayer{most64, 4});
+         (void)systems::operations(systems::DenseLayer{most64, 4});
        },
        {"inputs = 9223372036854775807"}},
-      {"size", [] { (void)operations(ConvolutionLayer{.height = 0}); }, {"height = 0"}},
+      {"size",
+       [] { (void)systems::operations(systems::ConvolutionLayer{.height = 0}); },
+       {"height = 0"}},
       {"kind",
        [=] {
-         (void)operations(ElementLayer{kind, 4, 1});
+         (void)systems::operations(systems::ElementLayer{kind, 4, 1});
        },
        {"kind = 77"}},
       {"epochs",
        [] {
-         (void)search_operations(std::vector<TrainedNetwork>{{{4, 4}, -1, 5, 3}});
+         (void)systems::search_operations(std::vector<systems::TrainedNetwork>{{{4, 4}, -1, 5, 3}});
        },
        {"networks[0].epochs = -1"}},
-      {"operations", [] { (void)search_score(nan, 1, 0.5); }, {"operations = nan"}},
+      {"operations", [] { (void)systems::search_score(nan, 1, 0.5); }, {"operations = nan"}},
       {"ways", axis({.ways = -3}, 4), {"ways = -3"}},
       {"ring", axis({.ways = 2, .ring = nan}, 4), {"ring = nan"}},
       {"n", axis({.ways = 2}, -4), {"n = -4"}},
       {"rank of an axis",
        [] {
-         (void)axis_costs(two_ranks(), {{Rank{0}, Rank{9}}});
+         (void)systems::axis_costs(two_ranks(), {{Rank{0}, Rank{9}}});
        },
        {"groups[0][1]", "rank 9 of 2"}},
       {"rank twice",
        [] {
-         (void)axis_costs(two_ranks(), {{Rank{0}, Rank{0}}});
+         (void)systems::axis_costs(two_ranks(), {{Rank{0}, Rank{0}}});
        },
        {"groups[0][1]"}},
   });
@@ -206,21 +212,21 @@ TEST_CASE("flows, pieces of state and nano-batches reject what does not exist") 
   const auto sizes = [](double per_parameter) {
     return [=] { (void)state_sizes(four_layers(), per_parameter); };
   };
-  const NanoLayer one{"l", 4, 2, {{"a", 0, {}, 1, 0}}, {{0.5, 1}}};
-  NanoLayer two = one;
+  const systems::NanoLayer one{"l", 4, 2, {{"a", 0, {}, 1, 0}}, {{0.5, 1}}};
+  systems::NanoLayer two = one;
   two.operations.push_back({"b", 0, {0}, 1, 0});
-  NanoLayer wide = one;
+  systems::NanoLayer wide = one;
   wide.units = 70000;
-  const Schedule of_two = nano_schedule(two, serial_nano_plan(two, {4}));
+  const Schedule of_two = systems::nano_schedule(two, systems::serial_nano_plan(two, {4}));
   check_broken({
       {"leaf",
        [] {
-         PathPlan({{0xffffffffu, 0}}, 2);
+         systems::PathPlan({{0xffffffffu, 0}}, 2);
        },
        {"flow 0", "4294967295"}},
       {"spines",
        [] {
-         PathPlan({{0, 1}}, most);
+         systems::PathPlan({{0, 1}}, most);
        },
        {"2147483647 spines"}},
       {"stays", piece(Rank{0}, 4), {"from rank 0 to rank 0"}},
@@ -228,9 +234,9 @@ TEST_CASE("flows, pieces of state and nano-batches reject what does not exist") 
       {"nan", sizes(nan), {"per_parameter = nan"}},
       {"negative", sizes(-1), {"per_parameter = -1"}},
       {"too much", sizes(1e300), {"layer 0", "1e+300"}},
-      {"units", [=] { (void)serial_nano_plan(wide, {4}); }, {"units = 70000"}},
+      {"units", [=] { (void)systems::serial_nano_plan(wide, {4}); }, {"units = 70000"}},
       {"operation",
-       [=] { (void)simulate(of_two, InterferenceCosts(one)); },
+       [=] { (void)simulate(of_two, systems::InterferenceCosts(one)); },
        {"operation 1 of 1", "not one of this layer"}},
   });
 }
@@ -244,7 +250,7 @@ TEST_CASE("list schedules reject empty rules and activations below zero") {
   const auto search = [=](CoordinateOptions options) {
     return [=] { (void)coordinate(base, costs, options); };
   };
-  const auto policy = static_cast<GangPolicy>(9);
+  const auto policy = static_cast<systems::GangPolicy>(9);
   StageGraph graph;
   graph.stages = 2;
   check_broken({
@@ -253,11 +259,11 @@ TEST_CASE("list schedules reject empty rules and activations below zero") {
       {"activations", list({.cap = 1, .activations = {3, -4}}), {"activations[1] = -4"}},
       {"rule", search({.rules = {{"x", {}}}}), {"rule 'x'"}},
       {"cap", search({.cap = most64}), {"cap = 9223372036854775807"}},
-      {"ranks", [] { (void)branch_rules(0); }, {"ranks = 0"}},
+      {"ranks", [] { (void)systems::branch_rules(0); }, {"ranks = 0"}},
       {"workers",
        [=] { (void)place_branches(graph, costs, {.workers = most}); },
        {"workers = 2147483647"}},
-      {"policy", [=] { GangOrder(policy, {1}); }, {"policy = 9"}},
+      {"policy", [=] { systems::GangOrder(policy, {1}); }, {"policy = 9"}},
   });
 }
 
@@ -290,10 +296,10 @@ TEST_CASE("plans of sequences reject forms, methods and costs that do not fit") 
     return [=] { (void)simulate(ring_of_two, AttentionCosts(other, 1, two_ranks())); };
   };
   const auto model = [](int layers, int hidden) {
-    FlexSpModel each = flexsp_7b;
+    systems::FlexSpModel each = systems::flexsp_7b;
     each.layers = layers;
     each.hidden = hidden;
-    return [=] { (void)flexsp_costs(each, 8, 80); };
+    return [=] { (void)systems::flexsp_costs(each, 8, 80); };
   };
   check_broken({
       {"method", with({.method = no_method, .ring = 2}), {"method = 77"}},
@@ -323,25 +329,25 @@ TEST_CASE("plans of sequences reject forms, methods and costs that do not fit") 
       {"hidden", model(32, -2), {"hidden = -2"}},
       {"length",
        [] {
-         (void)divide_evenly(std::vector<std::int64_t>{3, -5}, 2);
+         (void)systems::divide_evenly(std::vector<std::int64_t>{3, -5}, 2);
        },
        {"lengths[1] = -5"}},
       {"sum of lengths",
        [] {
-         (void)divide_evenly(std::vector<std::int64_t>{most64, most64}, 2);
+         (void)systems::divide_evenly(std::vector<std::int64_t>{most64, most64}, 2);
        },
        {"lengths[0] = 9223372036854775807"}},
       {"compositions",
        [] {
-         (void)group_compositions(4096, std::vector<int>{1, 2, 4, 8, 16, 32});
+         (void)systems::group_compositions(4096, std::vector<int>{1, 2, 4, 8, 16, 32});
        },
        {"4096 ranks"}},
       {"ranks of groups",
-       [] { (void)group_compositions(most, std::vector<int>{1}); },
+       [] { (void)systems::group_compositions(most, std::vector<int>{1}); },
        {"2147483647 ranks"}},
   });
-  CHECK(group_compositions(64, std::vector<int>{2, 4, 8, 16, 32, 64}).size() == 202);
-  CHECK(group_compositions(5, std::vector<int>{1, 2, 4}) ==
+  CHECK(systems::group_compositions(64, std::vector<int>{2, 4, 8, 16, 32, 64}).size() == 202);
+  CHECK(systems::group_compositions(5, std::vector<int>{1, 2, 4}) ==
         std::vector<std::vector<int>>{{4, 1}, {2, 2, 1}, {2, 1, 1, 1}, {1, 1, 1, 1, 1}});
 }
 
@@ -360,7 +366,7 @@ TEST_CASE("choices of collectives reject algorithms, collectives and pieces that
       {"algorithm", choice({.algorithm = no_algorithm}), {"no algorithm 99"}},
       {"collective", choice({}, no_collective), {"no collective 99"}},
       {"piece", choice({.piece = 1}, Collective::all_reduce, Bytes{1} << 40), {"pieces of 1"}},
-      {"predicted", [=] { (void)predict(no_collective, options, two_ranks()); }, {"unknown"}},
+      {"predicted", [=] { (void)plan::predict(no_collective, options, two_ranks()); }, {"unknown"}},
       {"set", [=] { CostTable(table).set(no_collective, 4, {}, 1); }, {"unknown"}},
       {"set algorithm",
        [=] { CostTable(table).set(Collective::all_reduce, 4, {.algorithm = no_algorithm}, 1); },
@@ -370,7 +376,7 @@ TEST_CASE("choices of collectives reject algorithms, collectives and pieces that
       {"sizes", [=] { (void)table.sizes(no_collective); }, {"collective = 99"}},
       {"local steps",
        [=] {
-         (void)schedule::local_steps(
+         (void)systems::local_steps(
              {.ranks = 2, .steps = 4, .algorithm = no_algorithm, .bytes = 32});
        },
        {"no algorithm 99"}},
@@ -406,8 +412,10 @@ TEST_CASE("profiles, problems, planners and costs of plans reject numbers that d
   heavy.layers[0].saved = heavy.layers[1].saved = large;
   Profile heavier = profile;
   heavier.layers[0].delta = large;
-  const auto latency = [](LatencyStage stage) {
-    return [=] { (void)pivot_latency(std::vector<LatencyStage>{{1, 1, 1}, stage}, 2); };
+  const auto latency = [](systems::LatencyStage stage) {
+    return [=] {
+      (void)systems::pivot_latency(std::vector<systems::LatencyStage>{{1, 1, 1}, stage}, 2);
+    };
   };
   const auto ring = [&](Rank last, double bytes) {
     return [=, &machine] {
@@ -424,13 +432,13 @@ TEST_CASE("profiles, problems, planners and costs of plans reject numbers that d
       {"attention",
        options({.batch = 2, .attention = static_cast<SequenceMethod>(99)}),
        {"attention = 99"}},
-      {"share", search(Frontier3D{.share = nan}), {"share = nan"}},
-      {"window", search(HGTrainer{.window = -4}), {"window = -4"}},
-      {"alpha", search(Holmes{.alpha = nan}), {"alpha = nan"}},
-      {"buckets", search(Holmes{.buckets = 0}), {"buckets = 0"}},
-      {"variance", search(Metis{.variance = nan}), {"variance = nan"}},
-      {"refined", search(Metis{.refined = -1}), {"refined = -1"}},
-      {"groups", [] { (void)device_group_lists(4, 2, 3, nan); }, {"variance = nan"}},
+      {"share", search(systems::Frontier3D{.share = nan}), {"share = nan"}},
+      {"window", search(systems::HGTrainer{.window = -4}), {"window = -4"}},
+      {"alpha", search(systems::Holmes{.alpha = nan}), {"alpha = nan"}},
+      {"buckets", search(systems::Holmes{.buckets = 0}), {"buckets = 0"}},
+      {"variance", search(systems::Metis{.variance = nan}), {"variance = nan"}},
+      {"refined", search(systems::Metis{.refined = -1}), {"refined = -1"}},
+      {"groups", [] { (void)systems::device_group_lists(4, 2, 3, nan); }, {"variance = nan"}},
       {"forward", latency({nan, 1, 1}), {"stages[1]", "forward = nan"}},
       {"tail", latency({1, 1, -5}), {"stages[1]", "tail = -5"}},
       {"ring's rank", ring(Rank{9}, 4), {"ranks[1]", "rank 9 of 2"}},
@@ -458,55 +466,67 @@ TEST_CASE("profiles, problems, planners and costs of plans reject numbers that d
 }
 
 TEST_CASE("tensor programs reject kinds, roles, types and shares that do not exist") {
-  const TensorProgram program = product();
+  const systems::TensorProgram program = product();
   const Machine machine = two_ranks();
-  const auto broken = [&](const std::function<void(TensorProgram&)>& change) {
-    TensorProgram each = program;
+  const auto broken = [&](const std::function<void(systems::TensorProgram&)>& change) {
+    systems::TensorProgram each = program;
     change(each);
-    return [=] { check(each); };
+    return [=] { systems::check(each); };
   };
-  const HapResult found = hap(program, machine);
-  const auto sharded = [&](const std::function<void(ShardInstruction&)>& change) {
-    ShardedProgram each = found.program;
+  const systems::HapResult found = systems::hap(program, machine);
+  const auto sharded = [&](const std::function<void(systems::ShardInstruction&)>& change) {
+    systems::ShardedProgram each = found.program;
     change(each.instructions[0]);
-    return [=, &program] { check(program, each); };
+    return [=, &program] { systems::check(program, each); };
   };
   using Shares = std::vector<std::vector<double>>;
   const auto shares = [&](Shares each) {
     return [=, &program, &machine, &found] {
       std::size_t candidates = 0;
-      (void)hap_search(program, machine, found.groups, each, {}, candidates);
+      (void)systems::hap_search(program, machine, found.groups, each, {}, candidates);
     };
   };
   Shares negative = found.shares, shorter = found.shares;
   negative[0][1] = -1;
   shorter[0].pop_back();
-  const auto no_kind = static_cast<OperationKind>(99);
-  const auto no_form = static_cast<TensorForm::Kind>(9);
-  const auto shape = [](TransformerShape each) { return [=] { (void)transformer_program(each); }; };
-  TensorProgram other;
+  const auto no_kind = static_cast<systems::OperationKind>(99);
+  const auto no_form = static_cast<systems::TensorForm::Kind>(9);
+  const auto shape = [](systems::TransformerShape each) {
+    return [=] { (void)systems::transformer_program(each); };
+  };
+  systems::TensorProgram other;
   other.dimensions = {{"q", 4}};
-  Operation unknown = program.operations[0];
+  systems::Operation unknown = program.operations[0];
   unknown.kind = no_kind;
   check_broken({
-      {"kind", broken([=](TensorProgram& p) { p.operations[0].kind = no_kind; }), {"kind = 99"}},
-      {"factor", broken([](TensorProgram& p) { p.operations[0].factor = nan; }), {"factor = nan"}},
+      {"kind",
+       broken([=](systems::TensorProgram& p) { p.operations[0].kind = no_kind; }),
+       {"kind = 99"}},
+      {"factor",
+       broken([](systems::TensorProgram& p) { p.operations[0].factor = nan; }),
+       {"factor = nan"}},
       {"role",
-       broken([](TensorProgram& p) { p.tensors[1].role = static_cast<TensorRole>(99); }),
+       broken([](systems::TensorProgram& p) {
+         p.tensors[1].role = static_cast<systems::TensorRole>(99);
+       }),
        {"role = 99"}},
-      {"type", broken([](TensorProgram& p) { p.tensors[1].type = no_scalar; }), {"type = 99"}},
+      {"type",
+       broken([](systems::TensorProgram& p) { p.tensors[1].type = no_scalar; }),
+       {"type = 99"}},
       {"bytes",
        [&] { (void)program.bytes({.name = "z", .dims = {"b"}, .type = no_scalar}); },
        {"type = 99"}},
       {"flops", [&] { (void)program.flops(unknown); }, {"kind = 99"}},
-      {"rules", [&] { (void)shard_rules(program, unknown); }, {"kind = 99"}},
+      {"rules", [&] { (void)systems::shard_rules(program, unknown); }, {"kind = 99"}},
       {"instruction",
-       sharded([](ShardInstruction& i) { i.kind = static_cast<ShardInstructionKind>(99); }),
+       sharded([](systems::ShardInstruction& i) {
+         i.kind = static_cast<systems::ShardInstructionKind>(99);
+       }),
        {"kind = 99"}},
       {"form",
-       sharded([=](ShardInstruction& i) { i.to.kind = no_form; }),
+       sharded([=](systems::ShardInstruction& i) { i.to.kind = no_form; }),
        {"TensorForm::kind = 9"}},
-      {"ranks", [&] { ShardGroups(program, -1); }, {"ranks = -1"}},
+      {"ranks", [&] { systems::ShardGroups(program, -1); }, {"ranks = -1"}},
       {"blocks", [&] { (void)found.groups.blocks(program, {}); }, {"0 lists of shares"}},
       {"shares", shares({}), {"0 lists of shares"}},
       {"share", shares(negative), {"shares[0][1] = -1"}},
@@ -514,24 +534,27 @@ TEST_CASE("tensor programs reject kinds, roles, types and shares that do not exi
       {"groups",
        [&] {
          std::size_t candidates = 0;
-         (void)hap_search(program, machine, ShardGroups(other, 2), found.shares, {}, candidates);
+         (void)systems::hap_search(program, machine, systems::ShardGroups(other, 2), found.shares,
+                                   {}, candidates);
        },
        {"1 dimensions", "3"}},
       {"ratios",
-       [&] { (void)hap_ratios(program, found.program, machine, found.groups, {}, {}); },
+       [&] { (void)systems::hap_ratios(program, found.program, machine, found.groups, {}, {}); },
        {"0 lists of shares"}},
       {"apportioned",
        [] {
-         (void)apportion(4, std::vector<double>{infinity, 1});
+         (void)systems::apportion(4, std::vector<double>{infinity, 1});
        },
        {"sum inf"}},
-      {"state", [&] { (void)hap(program, machine, {.state_per_parameter = infinity}); }, {"inf"}},
+      {"state",
+       [&] { (void)systems::hap(program, machine, {.state_per_parameter = infinity}); },
+       {"inf"}},
       {"prescribed",
        [&] {
-         (void)hap(program, machine, {.forms = {{"x", TensorForm{no_form, {}}}}});
+         (void)systems::hap(program, machine, {.forms = {{"x", systems::TensorForm{no_form, {}}}}});
        },
        {"kind = 9"}},
-      {"step", [&] { (void)reverse(program, "y", {.step = nan}); }, {"step = nan"}},
+      {"step", [&] { (void)systems::reverse(program, "y", {.step = nan}); }, {"step = nan"}},
       {"layers", shape({.layers = most64}), {"layers = 9223372036854775807"}},
       {"kv_heads", shape({.kv_heads = most64}), {"kv_heads = 9223372036854775807"}},
       {"width", shape({.width = most64 - 3}), {"width = 9223372036854775804"}},
@@ -541,15 +564,15 @@ TEST_CASE("tensor programs reject kinds, roles, types and shares that do not exi
 }
 
 TEST_CASE("solvers reject costs, vertices and strategies that do not exist") {
-  const auto cut = [](OperationGraph graph, double tolerance = 0.1) {
-    return [=] { (void)cut_stages(graph, 2, {.tolerance = tolerance}); };
+  const auto cut = [](systems::OperationGraph graph, double tolerance = 0.1) {
+    return [=] { (void)systems::cut_stages(graph, 2, {.tolerance = tolerance}); };
   };
-  const StrategyGraph graph{.nodes = {{"a", {1, 2}}, {"b", {1, 2}}},
-                            .edges = {{0, 1, {0, 1, 1, 0}}}};
-  const auto choose = [=](const std::function<void(StrategyGraph&)>& change) {
-    StrategyGraph each = graph;
+  const systems::StrategyGraph graph{.nodes = {{"a", {1, 2}}, {"b", {1, 2}}},
+                                     .edges = {{0, 1, {0, 1, 1, 0}}}};
+  const auto choose = [=](const std::function<void(systems::StrategyGraph&)>& change) {
+    systems::StrategyGraph each = graph;
     change(each);
-    return [=] { (void)choose_strategies(each); };
+    return [=] { (void)systems::choose_strategies(each); };
   };
   const auto constraint = [](std::size_t variable, double factor, double side, Relation relation) {
     return [=] {
@@ -558,7 +581,7 @@ TEST_CASE("solvers reject costs, vertices and strategies that do not exist") {
       (void)program.add_constraint("c", {{variable, factor}}, relation, side);
     };
   };
-  RatioProblem<double> ratios{.devices = 2, .least = {0}};
+  systems::RatioProblem<double> ratios{.devices = 2, .least = {0}};
   ratios.steps = {{"s", {{0, 0, -1.0}}}};
   check_broken({
       {"work", cut({.work = {1, nan}}), {"work[1] = nan"}},
@@ -568,7 +591,7 @@ TEST_CASE("solvers reject costs, vertices and strategies that do not exist") {
       {"tolerance", cut({.work = {1, 1}}, nan), {"tolerance = nan"}},
       {"stages",
        [] {
-         (void)OperationGraph{.work = {1, 1}, .data = {{{0, 1}, 1}}}.bytes({0});
+         (void)systems::OperationGraph{.work = {1, 1}, .data = {{{0, 1}, 1}}}.bytes({0});
        },
        {"vertex 1", "1 stages"}},
       {"choice",
@@ -577,9 +600,13 @@ TEST_CASE("solvers reject costs, vertices and strategies that do not exist") {
        },
        {"choice[1] = 7"}},
       {"short choice", [=] { (void)graph.bytes({0}); }, {"1 strategies for 2 nodes"}},
-      {"cost", choose([](StrategyGraph& g) { g.nodes[1].costs[0] = -3; }), {"node 1 'b'", "-3"}},
-      {"capacity", choose([](StrategyGraph& g) { g.capacity = nan; }), {"capacity = nan"}},
-      {"rule", [] { (void)split_flows(2, 2, static_cast<SplitRule>(9)); }, {"rule = 9"}},
+      {"cost",
+       choose([](systems::StrategyGraph& g) { g.nodes[1].costs[0] = -3; }),
+       {"node 1 'b'", "-3"}},
+      {"capacity", choose([](systems::StrategyGraph& g) { g.capacity = nan; }), {"capacity = nan"}},
+      {"rule",
+       [] { (void)systems::split_flows(2, 2, static_cast<systems::SplitRule>(9)); },
+       {"rule = 9"}},
       {"function",
        [] {
          (void)tune({{"a", 2}}, {});
@@ -592,8 +619,10 @@ TEST_CASE("solvers reject costs, vertices and strategies that do not exist") {
       {"bound",
        [] { LinearProgram<double>().add_variable("x", 1, nan); },
        {"variable 'x'", "lower nan"}},
-      {"coefficient", [=] { (void)ratio_program(ratios); }, {"step 's'", "-1"}},
-      {"devices", [] { (void)ratio_program(RatioProblem<double>{.devices = 0}); }, {"devices = 0"}},
+      {"coefficient", [=] { (void)systems::ratio_program(ratios); }, {"step 's'", "-1"}},
+      {"devices",
+       [] { (void)systems::ratio_program(systems::RatioProblem<double>{.devices = 0}); },
+       {"devices = 0"}},
   });
 }
 

@@ -78,7 +78,7 @@ using Levels = std::vector<std::vector<hd::schedule::GroupLevel>>;
 Levels levels_in(Collective collective, const hd::schedule::CollectiveOptions& options,
                  const Machine& machine) {
   Levels found;
-  for (const CollectiveChoice& choice : hd::candidates(collective, options, machine)) {
+  for (const CollectiveChoice& choice : hd::plan::candidates(collective, options, machine)) {
     CHECK(choice.levels.empty() == (choice.algorithm != Algorithm::hierarchical));
     if (!choice.levels.empty() && std::ranges::find(found, choice.levels) == found.end())
       found.push_back(choice.levels);
@@ -146,9 +146,9 @@ TEST_CASE("the choice is the candidate with the least simulated time") {
   for (const Bytes bytes : {8u, 4096u, 1u << 20}) {
     const hd::schedule::CollectiveOptions options{
         .ranks = 4, .bytes = bytes, .type = hd::Scalar::f32};
-    const auto all = hd::predict(Collective::all_reduce, options, machine);
+    const auto all = hd::plan::predict(Collective::all_reduce, options, machine);
     REQUIRE(all.size() >= 2);
-    CHECK(all.front().choice == hd::choose(Collective::all_reduce, options, machine));
+    CHECK(all.front().choice == hd::plan::choose(Collective::all_reduce, options, machine));
     for (std::size_t i = 1; i < all.size(); ++i) CHECK(all[i - 1].time <= all[i].time);
     // In the order of time it still is that collective, and takes as long.
     const hd::Schedule made =
@@ -201,7 +201,7 @@ TEST_CASE("groups of near ranks are levels of a choice, where that is faster") {
       // From the first rank a tree over all is one over the sites, and trees inside.
       if (collective == Collective::broadcast || collective == Collective::reduce)
         options.root = Rank{3};
-      const auto all = hd::predict(collective, options, machine);
+      const auto all = hd::plan::predict(collective, options, machine);
       const CollectiveChoice& chosen = all.front().choice;
       CHECK(chosen.algorithm == Algorithm::hierarchical);
       REQUIRE(chosen.levels.size() == 2);
@@ -222,13 +222,13 @@ TEST_CASE("groups of near ranks are levels of a choice, where that is faster") {
   }
   // Where messages share nothing, too: one step between sites, of a quarter of the data each.
   for (const Bytes bytes : {4u << 10, 16u << 10})
-    CHECK_FALSE(
-        hd::choose(Collective::all_reduce, floats(8, bytes), sites(near, far)).levels.empty());
+    CHECK_FALSE(hd::plan::choose(Collective::all_reduce, floats(8, bytes), sites(near, far))
+                    .levels.empty());
   // The caller's levels are taken instead; where links are alike there are none.
   const Machine equal = sites(near, near);
   auto options = floats(8, 1 << 20);
   CHECK(levels_in(Collective::all_reduce, options, equal).empty());
-  CHECK(hd::choose(Collective::all_reduce, options, equal).levels.empty());
+  CHECK(hd::plan::choose(Collective::all_reduce, options, equal).levels.empty());
   options.levels = {{2, Algorithm::ring}, {4, Algorithm::ring}};
   CHECK(levels_in(Collective::all_reduce, options, equal) == Levels{options.levels});
   CHECK(levels_in(Collective::all_reduce, options, said) == Levels{options.levels});
@@ -299,7 +299,7 @@ TEST_CASE("hosts of several sizes, and ranks dealt to them in turns, are levels 
       if (by_rank && !even) continue;
       if (collective == Collective::broadcast || collective == Collective::reduce)
         options.root = Rank{ranks - 1};
-      const auto all = hd::predict(collective, options, machine);
+      const auto all = hd::plan::predict(collective, options, machine);
       Seconds nested = std::numeric_limits<Seconds>::infinity(), flat = nested;
       for (const auto& [choice, time] : all) {
         Seconds& least = choice.levels.empty() ? flat : nested;
@@ -343,8 +343,8 @@ TEST_CASE("choices that cut nothing are the same") {
   const CollectiveChoice star{.algorithm = Algorithm::star, .piece = 16 << 10, .root = Rank{1}};
   const auto pieces_at = [&](Bytes bytes) {
     std::vector<Bytes> pieces;
-    for (const auto& same : hd::same_at(Collective::all_reduce, star,
-                                        {.ranks = 3, .bytes = bytes, .type = hd::Scalar::f32})) {
+    for (const auto& same : hd::plan::same_at(
+             Collective::all_reduce, star, {.ranks = 3, .bytes = bytes, .type = hd::Scalar::f32})) {
       CHECK(same.algorithm == Algorithm::star);
       CHECK(same.root == Rank{1});
       pieces.push_back(same.piece);
@@ -354,7 +354,7 @@ TEST_CASE("choices that cut nothing are the same") {
   CHECK(pieces_at(4 << 10) == std::vector<Bytes>{0, 48 << 10, 16 << 10, 4 << 10});
   CHECK(pieces_at(8 << 10) == std::vector<Bytes>{0, 48 << 10, 16 << 10});
   CHECK(pieces_at(32 << 10) == std::vector<Bytes>{16 << 10});
-  CHECK(hd::same_at(Collective::barrier, {.library = true}, {.ranks = 3}).size() == 1);
+  CHECK(hd::plan::same_at(Collective::barrier, {.library = true}, {.ranks = 3}).size() == 1);
 }
 
 TEST_CASE("a table gives the fastest, between sizes by their logarithms") {
@@ -623,7 +623,7 @@ TEST_CASE("domains of memory are of all ranks, or there are none") {
                ContainsSubstring("heddle::CollectiveChoice: every rank needs one memory domain") &&
                    ContainsSubstring("3 domains, 4 ranks"));
   };
-  check([&] { (void)hd::choose(Collective::all_reduce, options, machine, three); });
+  check([&] { (void)hd::plan::choose(Collective::all_reduce, options, machine, three); });
   check([&] { (void)hd::to_schedule(shared, Collective::all_reduce, options, machine, three); });
   check([&] { (void)hd::to_shared_schedule(shared, Collective::all_reduce, options, three); });
 }

@@ -53,13 +53,13 @@ Profile profile_of(Seconds time, Bytes bytes = 8) {
 Machine two_ranks(Link link = {1e-6, 1e9}, double speed = 1) {
   return Machine::uniform(2, {.name = speed == 1 ? "gpu" : "other", .speed = speed}, link);
 }
-plan::TensorProgram product() {
-  plan::TensorProgram program{.name = "product"};
+systems::TensorProgram product() {
+  systems::TensorProgram program{.name = "product"};
   program.dimensions = {{"b", 64}, {"i", 32}, {"o", 48}};
-  program.tensors = {{"x", {"b", "i"}, plan::TensorRole::input},
-                     {"w", {"i", "o"}, plan::TensorRole::parameter},
-                     {"y", {"b", "o"}, plan::TensorRole::output}};
-  program.operations = {{plan::OperationKind::matmul, {"x", "w"}, "y"}};
+  program.tensors = {{"x", {"b", "i"}, systems::TensorRole::input},
+                     {"w", {"i", "o"}, systems::TensorRole::parameter},
+                     {"y", {"b", "o"}, systems::TensorRole::output}};
+  program.operations = {{systems::OperationKind::matmul, {"x", "w"}, "y"}};
   return program;
 }
 
@@ -71,15 +71,15 @@ TEST_CASE("finite costs that add up to infinity are rejected by the function tha
     const char* error;
     std::function<void()> call;
   } doors[] = {
-      {"heddle::plan::plan_sequence_groups: the costs add up to more than their type can hold "
+      {"heddle::systems::plan_sequence_groups: the costs add up to more than their type can hold "
        "(degree 1, 100005 tokens)",
        [] {
-         (void)plan::plan_sequence_groups(
+         (void)systems::plan_sequence_groups(
              {100000, 5}, {.ranks = 1, .tokens_per_rank = 200000, .degrees = {{1, 0, 0, huge}}});
        }},
-      {"heddle::plan::plan_sequence_groups: the costs add up",
+      {"heddle::systems::plan_sequence_groups: the costs add up",
        [] {
-         (void)plan::plan_sequence_groups(
+         (void)systems::plan_sequence_groups(
              {1'000'000'000, 5},
              {.ranks = 2, .tokens_per_rank = 2'000'000'000, .degrees = {{1, 0, huge, 0}}});
        }},
@@ -115,39 +115,39 @@ TEST_CASE("finite costs that add up to infinity are rejected by the function tha
                                 {.search = {.batch = 100'000'000, .microbatches = {1}},
                                  .planners = systems::planners()});
        }},
-      {"heddle::plan::hap: the costs add up",
-       [=] { (void)plan::hap(product(), two_ranks(), {.flops = tiny}); }},
-      {"heddle::plan::rhino: the costs add up",
-       [=] { (void)plan::rhino(product(), two_ranks(), {.flops = tiny}); }},
-      {"heddle::plan::axis_costs: the costs add up",
+      {"heddle::systems::hap: the costs add up",
+       [=] { (void)systems::hap(product(), two_ranks(), {.flops = tiny}); }},
+      {"heddle::systems::rhino: the costs add up",
+       [=] { (void)systems::rhino(product(), two_ranks(), {.flops = tiny}); }},
+      {"heddle::systems::axis_costs: the costs add up",
        [=] {
-         (void)plan::axis_costs(two_ranks({0, tiny / 4096}), {{0, 1}});
+         (void)systems::axis_costs(two_ranks({0, tiny / 4096}), {{0, 1}});
        }},
       {"the costs add up to more than their type can hold (3 stages, and a switch that costs "
        "1e+308",
        [] {
-         (void)plan::plan_switches({1, 2}, {1, 2, 1}, {.costs = {0, 1e308, 1e308, 0}});
+         (void)systems::plan_switches({1, 2}, {1, 2, 1}, {.costs = {0, 1e308, 1e308, 0}});
        }},
-      {"heddle::plan::choose_strategies: the costs add up",
+      {"heddle::systems::choose_strategies: the costs add up",
        [] {
-         plan::StrategyGraph graph;
+         systems::StrategyGraph graph;
          graph.nodes = {{.name = "a", .costs = {1e308}}, {.name = "b", .costs = {1e308}}};
-         (void)plan::choose_strategies(graph, {});
+         (void)systems::choose_strategies(graph, {});
        }},
-      {"heddle::plan::fit_degree_cost: a sample's time is too short for its tokens",
+      {"heddle::systems::fit_degree_cost: a sample's time is too short for its tokens",
        [=] {
-         const plan::DegreeSample sample{{1000}, tiny};
-         (void)plan::fit_degree_cost(1, std::vector(3, sample));
+         const systems::DegreeSample sample{{1000}, tiny};
+         (void)systems::fit_degree_cost(1, std::vector(3, sample));
        }},
-      {"heddle::plan::flexsp_costs: the costs add up",
+      {"heddle::systems::flexsp_costs: the costs add up",
        [=] {
-         plan::FlexSpModel model = plan::flexsp_7b;
-         (void)plan::flexsp_costs(model, 2, 200, std::vector{tiny / 4096});
+         systems::FlexSpModel model = systems::flexsp_7b;
+         (void)systems::flexsp_costs(model, 2, 200, std::vector{tiny / 4096});
        }},
       {"the mean is more than a double can hold",
        [] {
-         const plan::EmpiricalTimes runs({1e-300, 1e300});
-         (void)plan::LognormalTimes::fit(runs).mean_of_least(1);
+         const systems::EmpiricalTimes runs({1e-300, 1e300});
+         (void)systems::LognormalTimes::fit(runs).mean_of_least(1);
        }},
       {"heddle::simulate: the costs add up to more than their type can hold",
        [] {
@@ -179,7 +179,7 @@ TEST_CASE("finite costs that add up to infinity are rejected by the function tha
 }
 
 TEST_CASE("great costs that add up to a number are planned") {
-  const plan::SequencePlan groups = plan::plan_sequence_groups(
+  const systems::SequencePlan groups = systems::plan_sequence_groups(
       {100000, 5}, {.ranks = 1, .tokens_per_rank = 200000, .degrees = {{1, 0, 0, 1e290}}});
   CHECK(groups.time >= 1e300);
   CHECK_NOTHROW(

@@ -70,7 +70,7 @@ struct ModelBatch {
           stage.samples.push_back(samples / (end - begin) + (r - begin < samples % (end - begin)));
         }
       }
-      const Seconds price = plan::Dapple{}.formula(plan, problem);
+      const Seconds price = systems::Dapple{}.formula(plan, problem);
       if (best && price >= least) continue;
       least = price;
       best = std::move(plan);
@@ -160,10 +160,10 @@ struct PipeDreamComparison {
       profile, machine,
       {.batch = microbatches * samples, .microbatches = {microbatches}, .schedule = "pipedream"});
   const Plan all = data_parallel_plan(problem, microbatches);
-  const plan::FoundPlan found = plan::PipeDream{}.search(problem);
+  const plan::FoundPlan found = systems::PipeDream{}.search(problem);
   PipeDreamComparison result{.plan = *found.plan,
                              .pipeline = found.formula,
-                             .data_parallel = plan::PipeDream{}.formula(all, problem)};
+                             .data_parallel = systems::PipeDream{}.formula(all, problem)};
   // So many microbatches that each replica of a stage has as many as the others.
   std::uint64_t rounds = 16;
   for (const PlanStage& stage : found.plan->stages) rounds *= stage.ranks.size();

@@ -268,33 +268,34 @@ TEST_CASE("whatever costs and machine say, the step is made of times or refused"
 
 TEST_CASE("planners that are given no times name the number") {
   const Machine machine = Machine::uniform(2, Device{}, {.latency = 1, .bandwidth = 1});
-  plan::TensorProgram program;
+  systems::TensorProgram program;
   for (const double wrong : no_times) {
     INFO(wrong);
     CHECK_THAT(message_of<contract_error>([&] {
-                 (void)plan::axis_costs(machine, {{Rank{0}, Rank{1}}}, wrong);
+                 (void)systems::axis_costs(machine, {{Rank{0}, Rank{1}}}, wrong);
                }),
-               ContainsSubstring("heddle::plan::axis_costs") && ContainsSubstring("start = "));
+               ContainsSubstring("heddle::systems::axis_costs") && ContainsSubstring("start = "));
     for (const bool start : {false, true}) {
-      plan::RhinoOptions options;
+      systems::RhinoOptions options;
       (start ? options.start : options.flops) = wrong;
-      CHECK_THAT(message_of<contract_error>([&] { (void)plan::rhino(program, machine, options); }),
-                 ContainsSubstring(start ? "start = " : "flops = "));
+      CHECK_THAT(
+          message_of<contract_error>([&] { (void)systems::rhino(program, machine, options); }),
+          ContainsSubstring(start ? "start = " : "flops = "));
     }
-    using Part = double plan::FlexSpModel::*;
+    using Part = double systems::FlexSpModel::*;
     for (const auto& [name, part] : std::vector<std::pair<const char*, Part>>{
-             {"square = ", &plan::FlexSpModel::square},
-             {"token = ", &plan::FlexSpModel::token},
-             {"fixed = ", &plan::FlexSpModel::fixed},
-             {"activation = ", &plan::FlexSpModel::activation},
-             {"parameters = ", &plan::FlexSpModel::parameters}}) {
-      plan::FlexSpModel model = plan::flexsp_7b;
+             {"square = ", &systems::FlexSpModel::square},
+             {"token = ", &systems::FlexSpModel::token},
+             {"fixed = ", &systems::FlexSpModel::fixed},
+             {"activation = ", &systems::FlexSpModel::activation},
+             {"parameters = ", &systems::FlexSpModel::parameters}}) {
+      systems::FlexSpModel model = systems::flexsp_7b;
       model.*part = wrong;
-      CHECK_THAT(message_of<contract_error>([&] { (void)plan::flexsp_costs(model, 8, 76); }),
-                 ContainsSubstring("heddle::plan::flexsp_costs") && ContainsSubstring(name));
+      CHECK_THAT(message_of<contract_error>([&] { (void)systems::flexsp_costs(model, 8, 76); }),
+                 ContainsSubstring("heddle::systems::flexsp_costs") && ContainsSubstring(name));
     }
     CHECK_THAT(message_of<contract_error>([&] {
-                 (void)plan::flexsp_costs(plan::flexsp_7b, 8, 76, std::vector{100.0, wrong});
+                 (void)systems::flexsp_costs(systems::flexsp_7b, 8, 76, std::vector{100.0, wrong});
                }),
                ContainsSubstring("bandwidths 100 "));
   }

@@ -23,8 +23,8 @@ TEST_CASE("on equal ranks the best of DAPPLE and PipeDream is within 5% of all p
     return std::ranges::all_of(
         one.devices, [&](const Device& device) { return device.name == one.devices.front().name; });
   };
-  const test::OptimumGap gap =
-      test::gap_to_optimum(test::cases(200, 5000), equal_ranks, plan::Dapple{}, plan::PipeDream{});
+  const test::OptimumGap gap = test::gap_to_optimum(test::cases(200, 5000), equal_ranks,
+                                                    systems::Dapple{}, systems::PipeDream{});
   WARN("on equal ranks " << gap.within << " of " << gap.cases << " cases within 5%, the worst, "
                          << gap.worst_seed << ", at " << gap.worst);
   // In the others, the formulas' steady phase is far from a step of two or three microbatches.

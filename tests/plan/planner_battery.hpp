@@ -40,12 +40,12 @@ struct PlanCase {
   plan::PlanOptions options;
 
   /// Returns the machine, with capacities and bandwidths of so many times the size.
-  [[nodiscard]] Machine machine(double memory = 1, double bandwidth = 1) const {
+  [[nodiscard]] Machine machine(double capacity = 1, double bandwidth = 1) const {
     std::vector<Device> ranks = devices;
     for (Device& device : ranks)
       for (Memory& level : device.memories)
         level.capacity =
-            static_cast<Bytes>(std::ceil(static_cast<double>(level.capacity) * memory));
+            static_cast<Bytes>(std::ceil(static_cast<double>(level.capacity) * capacity));
     std::vector<Level> groups = levels;
     for (Level& level : groups) {
       level.link.bandwidth *= bandwidth;
@@ -180,12 +180,12 @@ void planner_battery(const P& planner, const BruteForce& least,
     if (battery.exact) REQUIRE(expected.has_value());
     if (battery.exact && !(std::abs(found.formula - *expected) <= 1e-12 * *expected))
       FAIL("found " << found.formula << " s, by brute force " << *expected << " s");
-    for (const auto& [memory, bandwidth] : {std::pair{2.0, 1.0}, {1.0, 2.0}, {1.0, 16.0}}) {
+    for (const auto& [capacity, bandwidth] : {std::pair{2.0, 1.0}, {1.0, 2.0}, {1.0, 16.0}}) {
       if (bandwidth > 1 && seed >= battery.bandwidth_cases) continue;
-      const Machine better = one.machine(memory, bandwidth);
+      const Machine better = one.machine(capacity, bandwidth);
       const plan::FoundPlan faster =
           planner.search(plan::PlanProblem(one.profile, better, one.options));
-      INFO(memory << " times the memory, " << bandwidth << " times the bandwidth: "
+      INFO(capacity << " times the memory, " << bandwidth << " times the bandwidth: "
                   << faster.formula << " s after " << found.formula << " s");
       REQUIRE(faster.plan.has_value());
       REQUIRE(faster.formula <= found.formula * (1 + 1e-12));

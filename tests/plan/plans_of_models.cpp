@@ -29,21 +29,21 @@ TEST_CASE("DAPPLE divides five models 8:8 and VGG19 15:1 over two nodes of eight
     const plan::PlanProblem problem(
         model.profile, machine,
         {.batch = 64 * model.samples, .microbatches = {64}, .schedule = "dapple"});
-    const plan::FoundPlan found = plan::Dapple{}.search(problem);
+    const plan::FoundPlan found = systems::Dapple{}.search(problem);
     REQUIRE(found.plan.has_value());
     INFO(model.profile.model << ": " << *found.plan);
     CHECK(test::ranks_of_stages(*found.plan) == model.published);
-    CHECK(found.formula == plan::Dapple{}.formula(*found.plan, problem));
+    CHECK(found.formula == systems::Dapple{}.formula(*found.plan, problem));
 
     // The formula and the simulator agree, if transfers are stages, as in policy B.
     const Seconds simulated = plan::simulated_step(*found.plan, problem);
     INFO("formula " << found.formula << " s, simulated " << simulated << " s");
     CHECK(std::abs(found.formula / simulated - 1) <= 0.03);
 
-    const plan::FoundPlan theirs = plan::PipeDream{}.search(problem);
+    const plan::FoundPlan theirs = systems::PipeDream{}.search(problem);
     REQUIRE(theirs.plan.has_value());
     INFO("PipeDream: " << *theirs.plan);
-    CHECK(plan::Dapple{}.formula(*theirs.plan, problem) >= found.formula);
+    CHECK(systems::Dapple{}.formula(*theirs.plan, problem) >= found.formula);
   }
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("a microbatch that 15 ranks do not divide equally has another plan") {
   const Machine machine = test::v100_nodes(2, 8, 25e9, 3e9);
   const plan::PlanProblem problem(model, machine,
                                   {.batch = 64 * 32, .microbatches = {64}, .schedule = "dapple"});
-  const auto found = plan::Dapple{}.search(problem);
+  const auto found = systems::Dapple{}.search(problem);
   REQUIRE(found.plan.has_value());
   CHECK(found.plan->stages.front().ranks.size() == 11);
 }
@@ -79,8 +79,8 @@ TEST_CASE("a model that fits no rank is refused with the rank and the bytes that
   const plan::PlanProblem problem(model, machine, {.batch = 8, .microbatches = {8}});
   // The layer fc4096 alone has 102,764,544 weights and biases, of 16 bytes with Adam.
   const Bytes least = 16 * Bytes{102'764'544} - 1'000'000'000;
-  for (const std::string& why :
-       {plan::Dapple{}.search(problem).infeasible, plan::PipeDream{}.search(problem).infeasible}) {
+  for (const std::string& why : {systems::Dapple{}.search(problem).infeasible,
+                                 systems::PipeDream{}.search(problem).infeasible}) {
     INFO(why);
     const std::size_t lacks = why.find(" lacks ");
     REQUIRE(why.starts_with("rank "));
@@ -99,7 +99,7 @@ TEST_CASE("memory decides between plans") {
         {.bandwidth = 100e9});
     const plan::PlanProblem problem(model, machine, {.batch = 32, .microbatches = {8}});
     for (const plan::FoundPlan& found :
-         {plan::Dapple{}.search(problem), plan::PipeDream{}.search(problem)}) {
+         {systems::Dapple{}.search(problem), systems::PipeDream{}.search(problem)}) {
       INFO(found.planner << " with " << gigabytes << " GB: " << found.infeasible);
       REQUIRE(found.plan.has_value());
       CHECK_FALSE(plan::memory_shortage(*found.plan, problem).has_value());

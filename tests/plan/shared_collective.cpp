@@ -153,7 +153,7 @@ TEST_CASE("shared memory is a candidate where ranks have it") {
   const auto shared_ones = [&](Collective collective, const schedule::CollectiveOptions& options,
                                const Domains& domains) {
     std::vector<Algorithm> found;
-    for (const CollectiveChoice& choice : candidates(collective, options, machine, domains))
+    for (const CollectiveChoice& choice : plan::candidates(collective, options, machine, domains))
       if (choice.shared) found.push_back(choice.algorithm);
     return found;
   };
@@ -170,11 +170,12 @@ TEST_CASE("shared memory is a candidate where ranks have it") {
                 Rank{0}) == large.bytes);
   CHECK(shared_ones(Collective::barrier, {.ranks = 4}, {0, 0, 0, 0}).empty());
   // Between hosts the half of the data that a rank has summed goes by the algorithm that suits.
-  const CollectiveChoice chosen = choose(Collective::all_reduce, large, machine, {0, 0, 2, 2});
+  const CollectiveChoice chosen =
+      plan::choose(Collective::all_reduce, large, machine, {0, 0, 2, 2});
   CHECK(chosen.shared);
   const Schedule made = to_schedule(chosen, Collective::all_reduce, large, machine, {0, 0, 2, 2});
   CHECK(sent_by(made, Rank{0}) == large.bytes / 2);
-  CHECK_FALSE(choose(Collective::all_reduce, large, machine).shared);
+  CHECK_FALSE(plan::choose(Collective::all_reduce, large, machine).shared);
 }
 
 TEST_CASE("a choice of shared memory is written and read") {

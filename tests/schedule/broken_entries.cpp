@@ -195,29 +195,31 @@ TEST_CASE("the shapes of generators reject numbers that do not fit") {
     with("", {.ranks = -3});
     with("", {.microbatches = 0});
     with("", {.microbatches = -2});
-    if (each.heeds == ShapeOption::stages_per_rank) {
+    if (each.uses(ShapeOption::stages_per_rank)) {
       with("stages per rank = -1", {.stages_per_rank = -1});
       with("stages per rank = 2147483647", {.stages_per_rank = most});
     }
-    if (each.heeds == ShapeOption::pairs) {
+    if (each.uses(ShapeOption::group)) with("= -1", {.group = -1});
+    if (each.uses(ShapeOption::pairs)) {
       with("pairs = -2", {.pairs = -2});
       with("pairs = 2147483647", {.pairs = most});
     }
   }
   const std::vector<std::int64_t> long_groups{std::numeric_limits<std::int64_t>::max()};
-  const std::vector<Gemv> products{{.outputs = 2, .inputs = 2}};
+  const std::vector<systems::Gemv> products{{.outputs = 2, .inputs = 2}};
   const auto window = [](PrefetchWindowOptions options) {
     return [=] { (void)prefetch_window(options); };
   };
   table.push_back({"objects", window({.objects = {all_bytes, 2}}), {"object 1 has 2 bytes"}});
   table.push_back({"window", window({.objects = {1}, .window = 0}), {"window = 0"}});
-  table.push_back({"groups", [&] { (void)group_decoding(long_groups, 2, 4); }, {"sizes[0]"}});
+  table.push_back(
+      {"groups", [&] { (void)systems::group_decoding(long_groups, 2, 4); }, {"sizes[0]"}});
   table.push_back({"per token",
-                   [] { (void)fork_join(ForkedText{}.say(5), all_bytes); },
+                   [] { (void)systems::fork_join(systems::ForkedText{}.say(5), all_bytes); },
                    {"segment 0 of 5 tokens"}});
   for (const Bytes result : {Bytes{0}, all_bytes})
     table.push_back(
-        {"result", [&, result] { (void)bank_gemv({}, products, result); }, {"result ="}});
+        {"result", [&, result] { (void)systems::bank_gemv({}, products, result); }, {"result ="}});
   check_broken(table);
 }
 

@@ -74,10 +74,10 @@ TEST_CASE("every schedule of the catalogue heeds what it says of a shape, and no
     INFO(entry.name);
     const Orders plain = entry.orders({.microbatches = 12});
     const auto heeds = [&](ShapeOption option, const schedule::PipelineShape& other) {
-      CHECK((entry.orders(other).ranks != plain.ranks) == (entry.heeds == option));
+      CHECK((entry.orders(other).ranks != plain.ranks) == entry.uses(option));
     };
     heeds(ShapeOption::stages_per_rank, {.microbatches = 12, .stages_per_rank = 3});
-    heeds(ShapeOption::group, {.microbatches = 12, .group = 3});
+    heeds(ShapeOption::group, {.microbatches = 12, .group = 6});
     heeds(ShapeOption::pairs, {.microbatches = 12, .pairs = 2});
     heeds(ShapeOption::most_live, {.microbatches = 12, .most_live = 2});
   }
@@ -103,8 +103,12 @@ TEST_CASE("the C++ call that the catalogue names makes the same schedule") {
       {"gpipe()", gpipe(chain)},
       {"one_f_one_b()", one_f_one_b(chain)},
       {"interleaved()", interleaved(chunks)},
+      {"grouped_interleaved()", grouped_interleaved({.ranks = p, .microbatches = m})},
+      {"combined_1f1b()", combined_1f1b({.ranks = p, .microbatches = m})},
+      {"gis()", gis(chunks)},
       {"looped_bfs()", looped_bfs(chunks)},
       {"kfkb()", kfkb({.stages = p, .microbatches = m})},
+      {"seq_1f1b()", seq_1f1b({.stages = p, .microbatches = m})},
       {"dapple({.warm_up = WarmUp::policy_b})",
        dapple({.stages = p, .microbatches = m, .warm_up = WarmUp::policy_b})},
       {"chimera()", chimera(pipelines)},
@@ -114,6 +118,7 @@ TEST_CASE("the C++ call that the catalogue names makes the same schedule") {
       {"zb_h2()", zb_h2(chain)},
       {"interleaved_zb1p()", interleaved_zb1p(chunks)},
       {"zb_v()", zb_v(folded)},
+      {"one_f_one_b_v()", one_f_one_b_v(folded)},
       {"v_half()", v_half(folded)},
       {"v_min()", v_min(folded)},
       {"dualpipe()", dualpipe(chain)},

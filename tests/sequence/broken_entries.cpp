@@ -127,12 +127,12 @@ TEST_CASE("every call of a line rejects a shape that is none") {
 
 TEST_CASE("groups of sequences reject plans whose groups are elsewhere") {
   const Communicator world(MPI_COMM_WORLD);
-  const SequenceGroups groups(world);
-  const auto group = [&](std::vector<plan::SequenceGroup> each) {
-    return [=, &groups] { (void)groups.group(plan::SequenceMicrobatch{each, 0}); };
+  const systems::SequenceGroups groups(world);
+  const auto group = [&](std::vector<systems::SequenceGroup> each) {
+    return [=, &groups] { (void)groups.group(systems::SequenceMicrobatch{each, 0}); };
   };
   const auto one = [](int first, int degree) {
-    return plan::SequenceGroup{Rank{first}, degree, {}, 0, 0};
+    return systems::SequenceGroup{Rank{first}, degree, {}, 0, 0};
   };
   std::vector<BrokenEntry> table{
       {"no groups", group({}), {"0 ranks"}},

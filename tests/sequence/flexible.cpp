@@ -84,9 +84,9 @@ class Model {
 };
 
 /// A plan for a random batch: short sequences, and one that needs all ranks or so.
-hd::plan::SequencePlan plan_of(std::uint64_t seed) {
+hd::systems::SequencePlan plan_of(std::uint64_t seed) {
   const hd::Random random(seed, "flexible");
-  hd::plan::SequenceCosts costs{hd::test::world_size(), 24, {}};
+  hd::systems::SequenceCosts costs{hd::test::world_size(), 24, {}};
   double slower = 1;
   for (int degree = 1; degree <= costs.ranks; degree *= 2) {
     costs.degrees.push_back({degree, 0.01 * random.uniform(1), 1e-3 * slower / degree, 0});
@@ -96,7 +96,7 @@ hd::plan::SequencePlan plan_of(std::uint64_t seed) {
   std::vector<std::int64_t> lengths{1 + static_cast<std::int64_t>(random.below(20, widest))};
   for (std::uint64_t i = 0; i < 3 + random.below(3, 6); ++i)
     lengths.push_back(1 + static_cast<std::int64_t>(random.below(30 + i, 24)));
-  return hd::plan::plan_sequence_groups(lengths, costs);
+  return hd::systems::plan_sequence_groups(lengths, costs);
 }
 
 }  // namespace
@@ -104,17 +104,17 @@ hd::plan::SequencePlan plan_of(std::uint64_t seed) {
 TEST_CASE("flexible: gradients of a batch in groups of several sizes equal those of one rank") {
   const Model model;
   const hd::Communicator world(MPI_COMM_WORLD);
-  const hd::SequenceGroups groups(world);
+  const hd::systems::SequenceGroups groups(world);
   std::set<int> degrees;
   for (const auto method : {hd::SequenceMethod::ulysses, hd::SequenceMethod::ring}) {
     std::map<int, Line> lines;  // by degree: made when a plan first has it, and kept
     for (std::uint64_t seed = 0; seed < hd::test::cases(6, 60); ++seed) {
-      const hd::plan::SequencePlan plan = plan_of(seed);
+      const hd::systems::SequencePlan plan = plan_of(seed);
       const Real2<double> serial = model.no_gradient(), ours = model.no_gradient();
       for (std::size_t s = 0; s < plan.lengths.size(); ++s)
         model.add(Line(), s, plan.lengths[s], 1 / static_cast<double>(plan.tokens()), serial);
-      for (const hd::plan::SequenceMicrobatch& microbatch : plan.microbatches) {
-        const hd::plan::SequenceGroup& group = microbatch.groups[groups.number_of(microbatch)];
+      for (const hd::systems::SequenceMicrobatch& microbatch : plan.microbatches) {
+        const hd::systems::SequenceGroup& group = microbatch.groups[groups.number_of(microbatch)];
         degrees.insert(group.degree);
         const bool ring = method == hd::SequenceMethod::ring;
         const hd::Communicator &all = groups.group(microbatch), &one = groups.level(0);
@@ -127,7 +127,7 @@ TEST_CASE("flexible: gradients of a batch in groups of several sizes equal those
         for (const std::size_t s : group.sequences)
           tokens += line.positions(plan.lengths[s]).size();
         // Every rank has the mean over its own tokens, or nothing.
-        const double weight = hd::plan::token_weight(tokens, plan.tokens());
+        const double weight = hd::systems::token_weight(tokens, plan.tokens());
         for (const std::size_t s : group.sequences)
           model.add(line, s, plan.lengths[s],
                     weight / static_cast<double>(std::max<std::int64_t>(tokens, 1)), ours);

@@ -38,9 +38,9 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 TEST_CASE("costs reject times that are none, and ranks, stages and banks that do not exist") {
   const Schedule schedule = schedule::gpipe({.stages = 2, .microbatches = 2});
-  const std::vector<Gemv> one{{.outputs = 4, .inputs = 4}};
-  const std::vector<Gemv> two{{.outputs = 4, .inputs = 4}, {.outputs = 4, .inputs = 4}};
-  const Schedule banks = schedule::bank_gemv({}, two);
+  const std::vector<systems::Gemv> one{{.outputs = 4, .inputs = 4}};
+  const std::vector<systems::Gemv> two{{.outputs = 4, .inputs = 4}, {.outputs = 4, .inputs = 4}};
+  const Schedule banks = systems::bank_gemv({}, two);
   TableCosts table_costs(Machine::uniform(2, {}, {}), 1);
   std::vector<BrokenEntry> table;
   for (const double time : {nan, -1.0, infinity}) {
@@ -52,13 +52,14 @@ TEST_CASE("costs reject times that are none, and ranks, stages and banks that do
     add("update", {.update = time});
     add("latency", {.latency = time});
     add("per_byte", {.per_byte = time});
-    table.push_back(
-        {"activate",
-         [=, &banks, &two] { (void)simulate(banks, BankCosts({}, two, {.activate = time})); },
-         {"activate"}});
+    table.push_back({"activate",
+                     [=, &banks, &two] {
+                       (void)simulate(banks, systems::BankCosts({}, two, {.activate = time}));
+                     },
+                     {"activate"}});
   }
   table.push_back({"products",
-                   [&] { (void)simulate(banks, BankCosts({}, one, {})); },
+                   [&] { (void)simulate(banks, systems::BankCosts({}, one, {})); },
                    {"product 1", "1 products"}});
   table.push_back({"stages", [] { TableCosts(Machine::uniform(2, {}, {}), -1); }, {"stages = -1"}});
   table.push_back(
@@ -68,20 +69,21 @@ TEST_CASE("costs reject times that are none, and ranks, stages and banks that do
 }
 
 TEST_CASE("pictures and reports reject plans and predictions with broken entries") {
-  const plan::SequencePlan good{
+  const systems::SequencePlan good{
       {3, 4}, {{{{Rank{0}, 1, {0}, 3, 1}, {Rank{1}, 1, {1}, 4, 1}}, 1}}, 2, 1};
   std::vector<BrokenEntry> table;
-  const auto add = [&](const char* word, const std::function<void(plan::SequencePlan&)>& change) {
+  const auto add = [&](const char* word,
+                       const std::function<void(systems::SequencePlan&)>& change) {
     table.push_back({word,
                      [=] {
-                       plan::SequencePlan plan = good;
+                       systems::SequencePlan plan = good;
                        change(plan);
-                       (void)trace::to_svg(plan);
+                       (void)to_svg(plan);
                      },
                      {word}});
   };
-  using Plan = plan::SequencePlan;
-  const auto first = [](Plan& p) -> plan::SequenceGroup& { return p.microbatches[0].groups[0]; };
+  using Plan = systems::SequencePlan;
+  const auto first = [](Plan& p) -> systems::SequenceGroup& { return p.microbatches[0].groups[0]; };
   add("-1 ranks", [](Plan& p) { p.ranks = -1; });
   add("1 ranks from rank 9", [=](Plan& p) { first(p).first = Rank{9}; });
   add("0 ranks from rank 0", [=](Plan& p) { first(p).degree = 0; });

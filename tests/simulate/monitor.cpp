@@ -255,7 +255,7 @@ TEST_CASE("silent ranks are named with the last action that others know of") {
     REQUIRE(found[0].silent);
     REQUIRE(found[0].rank == hang.rank);
     const std::string place =
-        last == 0 ? "before its first action" : text("(place ", last - 1, " of");
+        last == 0 ? "before its first action of this step" : text("(place ", last - 1, " of");
     REQUIRE(found[0].place.find(place) != std::string::npos);
   }
 }

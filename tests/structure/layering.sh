@@ -3,7 +3,8 @@
 # SPDX-FileCopyrightText: The Heddle contributors
 
 # layering.sh RULES INCLUDE_DIR: does every header include only what its room may, and nothing of another
-# room's impl/? One line per offence, exit status 1 where there is any. INCLUDE_DIR is the folder named heddle.
+# room's impl/? Are the names of systems in heddle::systems? One line per offence, exit status 1 where there
+# is any. INCLUDE_DIR is the folder named heddle.
 set -euo pipefail
 rules=$1
 include=$2
@@ -44,6 +45,11 @@ awk -v rules="$rules" '
     above = !inside && (room in top)
     if (!above && !(room in floor))
       report(FILENAME ": " room " is not a room of rooms.txt")
+  }
+  /^namespace heddle/ {
+    names = index($0, "v0::systems") > 0
+    if (names != (room ~ /^systems/))
+      report(place() ": " (names ? "only systems open heddle::systems" : "a system has its names in heddle::systems"))
   }
   /^[ \t]*#[ \t]*include/ {
     if (match($0, /"[^"]*"/)) {

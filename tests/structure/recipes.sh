@@ -35,14 +35,16 @@ done < <(cd "$packaging" && grep -roE 'CMAKE_DISABLE_FIND_PACKAGE_[A-Za-z_]*[A-Z
 
 # vcpkg's functions, as its manual describes them, print what they get.
 cat > "$work/port.cmake" <<'END'
+cmake_minimum_required(VERSION 3.23)
 foreach(name IN ITEMS vcpkg_check_features vcpkg_cmake_configure vcpkg_cmake_install vcpkg_cmake_config_fixup
-                      vcpkg_fixup_pkgconfig vcpkg_install_copyright)
+                      vcpkg_fixup_pkgconfig vcpkg_copy_tools vcpkg_install_copyright)
   cmake_language(EVAL CODE "function(${name})\n  message(STATUS \"${name} \${ARGN}\")\nendfunction()")
 endforeach()
 file(READ "${PORT}/vcpkg.json" json)
 string(JSON name GET "${json}" name)
 string(JSON full GET "${json}" features full dependencies 0)
 set(CURRENT_PACKAGES_DIR "${WORK}/packages")
+set(FEATURES tools)
 include("${PORT}/portfile.cmake")
 if(NOT name STREQUAL "heddle" OR NOT EXISTS "${SOURCE_PATH}/include/heddle/core.hpp")
   message(FATAL_ERROR "${name} at ${SOURCE_PATH}")
@@ -50,6 +52,9 @@ endif()
 END
 "$cmake" "-DPORT=$packaging/vcpkg/ports/heddle" "-DWORK=$work" -P "$work/port.cmake" > "$work/port" 2>&1 ||
   complain "the port: $(cat "$work/port")"
+while read -r tool; do
+  grep -q '^// package: ' "$root/tools/$tool/main.cpp" || complain "the port copies heddle-$tool, which is not installed"
+done < <(sed -n 's/.*vcpkg_copy_tools TOOL_NAMES;//p' "$work/port" | grep -oE 'heddle-[a-z]+' | sed 's/heddle-//')
 grep -q 'vcpkg_install_copyright' "$work/port" || complain "the port does not end: $(cat "$work/port")"
 
 if command -v python3 > /dev/null; then
@@ -94,12 +99,13 @@ sys.path.insert(0, os.path.join(packaging, "conan"))
 import conanfile
 choices = conanfile.Heddle.options
 for full in choices["full"]:
-    for json in choices["json"]:
+    for json, tools in ((j, t) for j in choices["json"] for t in choices["tools"]):
         recipe = conanfile.Heddle()
-        recipe.options = types.SimpleNamespace(full=full, json=json)
+        recipe.options = types.SimpleNamespace(full=full, json=json, tools=tools)
         for step in ("export_sources", "layout", "requirements", "validate", "generate", "build", "package", "package_info"):
             getattr(recipe, step)()
-        assert len(recipe.required) == full + json, recipe.required
+        assert len(recipe.required) == full + json + tools, recipe.required
+        assert Toolchain.last.cache_variables["HEDDLE_TOOLS"] == tools
         assert Toolchain.last.cache_variables["CMAKE_DISABLE_FIND_PACKAGE_Kokkos"] == (not full)
 END
 else

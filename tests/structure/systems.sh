@@ -3,8 +3,9 @@
 # SPDX-FileCopyrightText: The Heddle contributors
 
 # systems.sh ROOT: every row of docs/systems.md has a page docs/systems/<name>.md with the same title and the
-# same status, every page is in a row and has all sections, and every folder of include/heddle/systems has a
-# page and a folder of tests. One line per offence, status 1 where there is any.
+# same status, every page is in a row, has all sections, and a command or the reason for none, and every
+# folder of include/heddle/systems has a page and a folder of tests. One line per offence, status 1 where
+# there is any.
 set -euo pipefail
 cd "$1"
 status=0
@@ -22,6 +23,10 @@ while IFS=$'\t' read -r page name state; do
     for section in "What the paper claims" "The mechanism in Heddle" "Run it on your own data" Results "Not reproduced" Missing; do
       grep -qx "## $section" "$file" || complain "$file: there is no section \"$section\""
     done
+    # tests/systems/pages runs the commands.
+    run=$(awk '/^## / { here = /^## Run it/ } here' "$file")
+    [[ $run == *'```sh'* || $run =~ ([Nn]o\ (example\ or\ )?tool|There\ is\ no\ command|is\ a\ call\ in\ C\+\+) ]] ||
+      complain "$file: no command runs it, and the page does not say why"
   fi
 done <<< "$rows"
 for file in docs/systems/*.md; do

@@ -23,10 +23,10 @@ namespace heddle::test {
 /// no waits for units, and with all units for the pieces that have none yet.
 class AllNanoPlans {
  public:
-  AllNanoPlans(const plan::NanoLayer& layer, const std::vector<std::int64_t>& division,
+  AllNanoPlans(const systems::NanoLayer& layer, const std::vector<std::int64_t>& division,
                const std::vector<std::vector<int>>& units, Seconds known)
       : best(known), m_layer(layer), m_costs(layer), m_division(division), m_units(units) {
-    m_plan = plan::serial_nano_plan(layer, division);
+    m_plan = systems::serial_nano_plan(layer, division);
     m_plan.order.clear();
     m_done.assign(layer.operations.size(), 0);
     m_queues.resize(layer.performance.size());
@@ -66,7 +66,7 @@ class AllNanoPlans {
     }
     if (!complete) return;
     std::vector<std::vector<std::uint32_t>> queues(m_queues.size());
-    for (const plan::NanoPiece& piece : m_plan.order)
+    for (const systems::NanoPiece& piece : m_plan.order)
       queues[m_layer.operations[piece.operation].resource].push_back(piece.operation);
     m_orders.emplace(queues, m_plan.order);
   }
@@ -75,11 +75,11 @@ class AllNanoPlans {
   void choose_units(std::size_t i) {
     if (i == m_plan.order.size()) {
       ++simulated;
-      simulate(plan::nano_schedule(m_layer, m_plan), m_costs, m_timeline);
+      simulate(systems::nano_schedule(m_layer, m_plan), m_costs, m_timeline);
       best = std::min(best, m_timeline.makespan());
       return;
     }
-    plan::NanoPiece& piece = m_plan.order[i];
+    systems::NanoPiece& piece = m_plan.order[i];
     const std::uint32_t resource = m_layer.operations[piece.operation].resource;
     const Seconds whole = alone(piece.operation, piece.piece);
     Work& queue = m_queues[resource];
@@ -104,13 +104,13 @@ class AllNanoPlans {
            m_layer.operations[o].piece;
   }
 
-  const plan::NanoLayer& m_layer;
-  plan::InterferenceCosts m_costs;
+  const systems::NanoLayer& m_layer;
+  systems::InterferenceCosts m_costs;
   const std::vector<std::int64_t>& m_division;
   const std::vector<std::vector<int>>& m_units;
-  plan::NanoPlan m_plan;
+  systems::NanoPlan m_plan;
   /// The orders, by the operations of each queue.
-  std::map<std::vector<std::vector<std::uint32_t>>, std::vector<plan::NanoPiece>> m_orders;
+  std::map<std::vector<std::vector<std::uint32_t>>, std::vector<systems::NanoPiece>> m_orders;
   std::vector<std::uint32_t> m_done;
   std::vector<Work> m_queues;  ///< by resource
   std::vector<Work> m_chains;  ///< by piece

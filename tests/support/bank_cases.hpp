@@ -23,8 +23,8 @@ struct BankCase {
   std::uint64_t below(std::uint64_t bound) { return random.below(drawn++, bound); }
 
   /// Returns up to 3 channels of up to 4 banks, with bursts of 8 bytes.
-  DramGrid grid() {
-    DramGrid grid{.burst = 8};
+  systems::DramGrid grid() {
+    systems::DramGrid grid{.burst = 8};
     grid.channels = 1 + static_cast<int>(below(3));
     grid.banks = 1 + static_cast<int>(below(4));
     grid.row = 8 * (1 + below(4));
@@ -33,11 +33,11 @@ struct BankCase {
   }
 
   /// Returns a product of up to 20 outputs and 40 inputs in any layout.
-  Gemv product() {
-    Gemv product;
+  systems::Gemv product() {
+    systems::Gemv product;
     product.outputs = 1 + static_cast<std::int64_t>(below(20));
     product.inputs = 1 + static_cast<std::int64_t>(below(40));
-    product.layout = static_cast<BankLayout>(below(3));
+    product.layout = static_cast<systems::BankLayout>(below(3));
     return product;
   }
 };

@@ -18,7 +18,7 @@ namespace heddle::test {
 struct OperationCounts {
   std::int64_t add = 0, multiply = 0, compare = 0, divide = 0, exponential = 0;
 
-  [[nodiscard]] std::int64_t weighted(const plan::OperationWeights& weights) const {
+  [[nodiscard]] std::int64_t weighted(const systems::OperationWeights& weights) const {
     return add * weights.add + multiply * weights.multiply + compare * weights.compare +
            divide * weights.divide + exponential * weights.exponential;
   }
@@ -60,15 +60,15 @@ using CountedVector = std::vector<Counted>;
 
 /// Runs `work` and returns the weighted operations in it.
 template <class Work>
-std::int64_t count_operations(const plan::OperationWeights& weights, Work&& work) {
+std::int64_t count_operations(const systems::OperationWeights& weights, Work&& work) {
   Counted::counts = {};
   work();
   return Counted::counts.weighted(weights);
 }
 
 /// Counts a convolution, written as loops: forward, both gradients, and the step of the weights.
-inline plan::OperationCount count_layer(const plan::ConvolutionLayer& layer,
-                                        const plan::OperationWeights& weights) {
+inline systems::OperationCount count_layer(const systems::ConvolutionLayer& layer,
+                                           const systems::OperationWeights& weights) {
   const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
   const std::int64_t rows = layer.height + layer.kernel - 1;  // with the border
   const std::int64_t columns = layer.width + layer.kernel - 1;
@@ -88,7 +88,7 @@ inline plan::OperationCount count_layer(const plan::ConvolutionLayer& layer,
                      size(((o * layer.inputs + i) * layer.kernel + a) * layer.kernel + b),
                      size((i * rows + r + a) * columns + c + b));
   };
-  plan::OperationCount count;
+  systems::OperationCount count;
   count.forward = count_operations(weights, [&] {
     loops([&](std::size_t out, std::size_t k, std::size_t in) { y[out] = y[out] + w[k] * x[in]; });
   });
@@ -103,13 +103,13 @@ inline plan::OperationCount count_layer(const plan::ConvolutionLayer& layer,
 }
 
 /// Counts a dense layer in the same way. The sum of an output begins with its bias.
-inline plan::OperationCount count_layer(const plan::DenseLayer& layer,
-                                        const plan::OperationWeights& weights) {
+inline systems::OperationCount count_layer(const systems::DenseLayer& layer,
+                                           const systems::OperationWeights& weights) {
   const auto inputs = static_cast<std::size_t>(layer.inputs);
   const auto outputs = static_cast<std::size_t>(layer.outputs);
   CountedVector x(inputs, {1}), dx(inputs), w(inputs * outputs, {0.5}), dw(w.size());
   CountedVector bias(outputs, {0.25}), y(outputs);
-  plan::OperationCount count;
+  systems::OperationCount count;
   count.forward = count_operations(weights, [&] {
     for (std::size_t o = 0; o < outputs; ++o) {
       y[o] = bias[o];
@@ -129,9 +129,9 @@ inline plan::OperationCount count_layer(const plan::DenseLayer& layer,
 }
 
 /// Counts the forward pass of a layer of elements.
-inline plan::OperationCount count_layer(const plan::ElementLayer& layer,
-                                        const plan::OperationWeights& weights) {
-  using Kind = plan::ElementLayer::Kind;
+inline systems::OperationCount count_layer(const systems::ElementLayer& layer,
+                                           const systems::OperationWeights& weights) {
+  using Kind = systems::ElementLayer::Kind;
   const auto n = static_cast<std::size_t>(layer.elements);
   const auto kernel = static_cast<std::size_t>(layer.kernel);
   const CountedVector x(n * kernel * kernel, {1});

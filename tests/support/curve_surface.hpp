@@ -21,8 +21,8 @@ namespace heddle::test {
 
 /// Calls `visit` with each cell of the grid that shares a face with `cell`.
 template <std::size_t D, class Visit>
-void for_each_neighbour(const GridCurve<D>& curve, const typename GridCurve<D>::Cell& cell,
-                        Visit visit) {
+void for_each_neighbour(const systems::GridCurve<D>& curve,
+                        const typename systems::GridCurve<D>::Cell& cell, Visit visit) {
   for (std::size_t d = 0; d < D; ++d)
     for (const int step : {-1, 1}) {
       auto other = cell;
@@ -39,12 +39,12 @@ struct CurvePieces {
 
 /// Cuts the curve through a grid into `pieces`. Cell weights are by key of the Morton curve.
 template <std::size_t D>
-[[nodiscard]] CurvePieces cut_grid(CurveKind kind, int bits, std::span<const double> by_morton,
-                                   int pieces) {
-  const GridCurve<D> curve(kind, bits), morton(CurveKind::morton, bits);
+[[nodiscard]] CurvePieces cut_grid(systems::CurveKind kind, int bits,
+                                   std::span<const double> by_morton, int pieces) {
+  const systems::GridCurve<D> curve(kind, bits), morton(systems::CurveKind::morton, bits);
   std::vector<std::uint64_t> keys;
   for (std::uint64_t m = 0; m < morton.size(); ++m) keys.push_back(curve.key(morton.cell(m)));
-  const CurveCut cut = cut_curve(keys, by_morton, pieces);
+  const systems::CurveCut cut = systems::cut_curve(keys, by_morton, pieces);
   CurvePieces result;
   std::vector<double> weights(static_cast<std::size_t>(pieces));
   double all = 0;

@@ -20,8 +20,8 @@ namespace heddle::test {
 /// Routes of which a step stays in its group with probability `affinity`, and otherwise goes to any
 /// expert, and the groups.
 struct PlantedRoutes {
-  plan::ExpertTrace trace;
-  plan::ExpertPlacement planted;
+  systems::ExpertTrace trace;
+  systems::ExpertPlacement planted;
 };
 
 /// The groups are random in every layer and depend on `seed`. Traces with other `draws` have the
@@ -29,7 +29,7 @@ struct PlantedRoutes {
 [[nodiscard]] inline PlantedRoutes planted_routes(std::size_t tokens, std::size_t layers,
                                                   std::size_t experts, int groups, double affinity,
                                                   std::uint64_t seed, std::uint64_t draws = 0) {
-  PlantedRoutes made{{layers, experts, {}}, plan::contiguous_experts(layers, experts, groups)};
+  PlantedRoutes made{{layers, experts, {}}, systems::contiguous_experts(layers, experts, groups)};
   const Random shuffle(seed, "groups");
   for (std::size_t l = 0; l < layers; ++l)
     for (std::size_t e = experts; e-- > 1;)
@@ -56,8 +56,8 @@ struct PlantedRoutes {
 }
 
 /// The steps of `trace` that change the rank, token by token.
-[[nodiscard]] inline std::uint64_t traced_changes(const plan::ExpertTrace& trace,
-                                                  const plan::ExpertPlacement& placement) {
+[[nodiscard]] inline std::uint64_t traced_changes(const systems::ExpertTrace& trace,
+                                                  const systems::ExpertPlacement& placement) {
   std::uint64_t changes = 0;
   for (std::size_t t = 0; t < trace.tokens(); ++t)
     for (std::size_t l = 1; l < trace.layers; ++l)
@@ -67,9 +67,10 @@ struct PlantedRoutes {
 }
 
 /// The fewest changes of all placements with equally many experts on each rank, one after another.
-[[nodiscard]] inline std::uint64_t fewest_changes(const plan::ExpertTrace& trace, int ranks) {
-  plan::ExpertPlacement placement = plan::contiguous_experts(trace.layers, trace.experts, ranks);
-  const plan::ExpertPlacement first = placement;
+[[nodiscard]] inline std::uint64_t fewest_changes(const systems::ExpertTrace& trace, int ranks) {
+  systems::ExpertPlacement placement =
+      systems::contiguous_experts(trace.layers, trace.experts, ranks);
+  const systems::ExpertPlacement first = placement;
   std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
   const auto layer = [&](std::size_t l) {
     return placement.ranks_of.begin() + static_cast<std::ptrdiff_t>(l * trace.experts);

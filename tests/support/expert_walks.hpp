@@ -32,8 +32,8 @@ namespace heddle::test {
 
 /// Tokens with traced routes, or, without a trace, with routes that depend on their rows.
 struct ExpertCase {
-  plan::ExpertPlacement placement;
-  plan::ExpertTrace trace;
+  systems::ExpertPlacement placement;
+  systems::ExpertTrace trace;
   std::size_t tokens = 0;
   std::size_t width = 5;
 
@@ -76,9 +76,10 @@ struct ExpertCase {
 
   /// The walk of the rank of `transport`; `rows` are all rows.
   template <class Transport>
-  ExpertTraffic walk(Transport& transport, AfterExpert after, std::vector<double>& rows) const {
+  systems::ExpertTraffic walk(Transport& transport, systems::AfterExpert after,
+                              std::vector<double>& rows) const {
     rows = start();
-    return walk_experts(
+    return systems::walk_experts(
         transport, placement, std::span(rows), {.width = width, .after = after},
         [&](std::uint64_t token, std::size_t layer, std::span<const double> row) {
           return route(token, layer, row);
@@ -87,11 +88,11 @@ struct ExpertCase {
   }
   /// Whether the rows of a rank are the expected ones: its own, or all if tokens stay.
   [[nodiscard]] bool is_right(const Expected& expected, const std::vector<double>& rows, Rank rank,
-                              AfterExpert after) const {
+                              systems::AfterExpert after) const {
     const auto p = static_cast<std::size_t>(placement.ranks);
     bool right = rows.size() == expected.rows.size();
     for (std::size_t i = 0; right && i < rows.size(); ++i)
-      if (after == AfterExpert::stays || i / width * p / tokens == +rank)
+      if (after == systems::AfterExpert::stays || i / width * p / tokens == +rank)
         right = std::memcmp(&rows[i], &expected.rows[i], sizeof(double)) == 0;
     return right;
   }
@@ -99,16 +100,16 @@ struct ExpertCase {
   /// The traffic of all ranks over threads, whose rows are compared with the expected ones.
   struct Walked {
     bool right = true;
-    std::vector<ExpertTraffic> traffic;
+    std::vector<systems::ExpertTraffic> traffic;
     [[nodiscard]] std::uint64_t rows(std::size_t width_of_row) const {
       Bytes sum = 0;
-      for (const ExpertTraffic& rank : traffic) sum += rank.rows;
+      for (const systems::ExpertTraffic& rank : traffic) sum += rank.rows;
       return sum / (width_of_row * sizeof(double));
     }
   };
-  [[nodiscard]] Walked on_threads(const Expected& expected, AfterExpert after) const {
+  [[nodiscard]] Walked on_threads(const Expected& expected, systems::AfterExpert after) const {
     const auto p = static_cast<std::size_t>(placement.ranks);
-    Walked walked{true, std::vector<ExpertTraffic>(p)};
+    Walked walked{true, std::vector<systems::ExpertTraffic>(p)};
     std::vector<std::vector<double>> rows(p);
     run_threads(placement.ranks, [&](ThreadTransport& transport) {
       const std::size_t rank = +transport.rank();

@@ -52,14 +52,14 @@ class ForkTrees {
   std::uint64_t m_drawn = 0;
 };
 
-inline ForkedText text_of(const ForkTree& tree) {
-  ForkedText text;
+inline systems::ForkedText text_of(const ForkTree& tree) {
+  systems::ForkedText text;
   for (const ForkTree::Part& part : tree.parts) {
     if (part.paths.empty()) {
       text.say(part.tokens);
       continue;
     }
-    std::vector<ForkedText> paths;
+    std::vector<systems::ForkedText> paths;
     for (const ForkTree& path : part.paths) paths.push_back(text_of(path));
     text.fork(paths);
   }

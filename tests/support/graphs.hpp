@@ -26,13 +26,15 @@ namespace heddle::test {
 /// A graph before it is stored.
 struct EdgeList {
   std::int32_t nodes = 0;
-  std::vector<GraphEdge> edges;
+  std::vector<systems::GraphEdge> edges;
 
-  [[nodiscard]] Graph graph() const { return make_graph(nodes, edges, EdgeWeights::stored); }
-  [[nodiscard]] Graph unweighted() const { return make_graph(nodes, edges); }
+  [[nodiscard]] systems::Graph graph() const {
+    return systems::make_graph(nodes, edges, systems::EdgeWeights::stored);
+  }
+  [[nodiscard]] systems::Graph unweighted() const { return systems::make_graph(nodes, edges); }
   [[nodiscard]] std::vector<std::int64_t> degrees() const {
     std::vector<std::int64_t> degree(static_cast<std::size_t>(nodes), 0);
-    for (const GraphEdge& edge : edges) ++degree[static_cast<std::size_t>(edge.from)];
+    for (const systems::GraphEdge& edge : edges) ++degree[static_cast<std::size_t>(edge.from)];
     return degree;
   }
 };
@@ -43,7 +45,7 @@ struct EdgeList {
   const Random random(seed, "r_mat");
   std::uint64_t draw = 0;
   for (std::int64_t e = 0; e < each * list.nodes; ++e) {
-    GraphEdge edge{0, 0, static_cast<std::int32_t>(random.below(draw++, 100))};
+    systems::GraphEdge edge{0, 0, static_cast<std::int32_t>(random.below(draw++, 100))};
     for (int bit = 0; bit < scale; ++bit) {
       const double u = random.uniform(draw++);
       edge.from = 2 * edge.from + (u >= 0.76 ? 1 : 0);
@@ -103,10 +105,10 @@ struct EdgeList {
                                                                 std::int32_t source,
                                                                 bool weighted) {
   using Entry = std::pair<std::int64_t, std::int32_t>;
-  std::vector<std::vector<GraphEdge>> rows(static_cast<std::size_t>(list.nodes));
-  for (const GraphEdge& edge : list.edges)
+  std::vector<std::vector<systems::GraphEdge>> rows(static_cast<std::size_t>(list.nodes));
+  for (const systems::GraphEdge& edge : list.edges)
     rows[static_cast<std::size_t>(edge.from)].push_back(edge);
-  std::vector<std::int64_t> distance(rows.size(), unreachable);
+  std::vector<std::int64_t> distance(rows.size(), systems::unreachable);
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
   distance[static_cast<std::size_t>(source)] = 0;
   queue.push({0, source});
@@ -114,7 +116,7 @@ struct EdgeList {
     const auto [at, node] = queue.top();
     queue.pop();
     if (at > distance[static_cast<std::size_t>(node)]) continue;
-    for (const GraphEdge& edge : rows[static_cast<std::size_t>(node)]) {
+    for (const systems::GraphEdge& edge : rows[static_cast<std::size_t>(node)]) {
       const std::int64_t length = at + (weighted ? edge.weight : 1);
       if (length >= distance[static_cast<std::size_t>(edge.to)]) continue;
       distance[static_cast<std::size_t>(edge.to)] = length;
@@ -129,13 +131,13 @@ struct EdgeList {
                                                                              std::int32_t source,
                                                                              bool weighted) {
   std::vector<std::vector<std::int32_t>> frontiers;
-  std::vector<std::int64_t> distance(static_cast<std::size_t>(list.nodes), unreachable);
+  std::vector<std::int64_t> distance(static_cast<std::size_t>(list.nodes), systems::unreachable);
   distance[static_cast<std::size_t>(source)] = 0;
   for (std::set<std::int32_t> active{source}; !active.empty();) {
     frontiers.emplace_back(active.begin(), active.end());
     const std::vector<std::int64_t> before = distance;
     std::set<std::int32_t> next;
-    for (const GraphEdge& edge : list.edges) {
+    for (const systems::GraphEdge& edge : list.edges) {
       if (!active.contains(edge.from)) continue;
       const std::int64_t length =
           before[static_cast<std::size_t>(edge.from)] + (weighted ? edge.weight : 1);
@@ -148,8 +150,9 @@ struct EdgeList {
   return frontiers;
 }
 
-inline constexpr std::array all_balances{FrontierBalance::nodes, FrontierBalance::edges,
-                                         FrontierBalance::decomposition, FrontierBalance::splitting,
-                                         FrontierBalance::hierarchy};
+inline constexpr std::array all_balances{
+    systems::FrontierBalance::nodes, systems::FrontierBalance::edges,
+    systems::FrontierBalance::decomposition, systems::FrontierBalance::splitting,
+    systems::FrontierBalance::hierarchy};
 
 }  // namespace heddle::test

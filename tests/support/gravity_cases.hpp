@@ -97,10 +97,11 @@ class EwaldSets {
 [[nodiscard]] inline double near_interactions(std::size_t count, std::size_t clusters,
                                               double theta) {
   const Particles particles = random_particles(count, 7, clusters);
-  const Forest forest(particles, CurveKind::hilbert, std::vector<double>(count, 1.0), 1, 8);
+  const Forest forest(particles, systems::CurveKind::hilbert, std::vector<double>(count, 1.0), 1,
+                      8);
   const Splitting usual;
   NearPairs pairs(forest, usual.cut * usual.rs / static_cast<double>(usual.mesh), theta);
-  dual_traversal(forest.roots[0], forest.roots[0], pairs);
+  systems::dual_traversal(forest.roots[0], forest.roots[0], pairs);
   return pairs.covered == count * count ? static_cast<double>(pairs.far_pairs + pairs.exact_pairs)
                                         : -1;  // pairs were lost
 }
@@ -122,10 +123,10 @@ class EwaldSets {
 /// Returns weights of the cells of a grid with 32^3 cells, by Morton keys: 1 and the number of
 /// particles in the cell.
 [[nodiscard]] inline std::vector<double> particle_weights(const Particles& particles) {
-  const GridCurve<3> morton(CurveKind::morton, 5);
+  const systems::GridCurve<3> morton(systems::CurveKind::morton, 5);
   std::vector<double> weights(morton.size(), 1.0);
   for (const Vector3& at : particles.places) {
-    GridCurve<3>::Cell cell{};
+    systems::GridCurve<3>::Cell cell{};
     for (std::size_t d = 0; d < 3; ++d) cell[d] = static_cast<std::uint32_t>(32 * at[d]);
     weights[morton.key(cell)] += 1;
   }
@@ -147,8 +148,8 @@ struct CurveComparison {
   for (const std::size_t clusters : {std::size_t{0}, std::size_t{5}}) {
     const auto weights = particle_weights(random_particles(60'000, 11, clusters));
     for (const int pieces : {3, 5, 7, 23}) {
-      const CurvePieces hilbert = cut_grid<3>(CurveKind::hilbert, 5, weights, pieces);
-      const CurvePieces morton = cut_grid<3>(CurveKind::morton, 5, weights, pieces);
+      const CurvePieces hilbert = cut_grid<3>(systems::CurveKind::hilbert, 5, weights, pieces);
+      const CurvePieces morton = cut_grid<3>(systems::CurveKind::morton, 5, weights, pieces);
       both.imbalance = std::max(both.imbalance, hilbert.imbalance);
       both.connected = both.connected && hilbert.components == static_cast<std::size_t>(pieces);
       both.hilbert_ghosts += hilbert.ghosts;
@@ -177,11 +178,12 @@ struct Rebalanced {
     const Gravity run = gravity(particles, splitting, weights, pieces);
     if (round == 0) {
       result.by_count = imbalance(run.piece_work);
-      const Forest forest(particles, CurveKind::hilbert, run.work, pieces, splitting.leaf_size);
+      const Forest forest(particles, systems::CurveKind::hilbert, run.work, pieces,
+                          splitting.leaf_size);
       std::vector<double> work;
       for (const std::size_t root : forest.roots) {
         work.push_back(0);
-        const CurveNode& items = forest.nodes[root].items;
+        const systems::CurveNode& items = forest.nodes[root].items;
         for (std::size_t i = items.first; i < items.last; ++i)
           work.back() += run.work[forest.order[i]];
       }

@@ -17,7 +17,7 @@ namespace heddle::test {
 /// Cuts every linear order of a graph in every balanced way.
 class AllOrders {
  public:
-  AllOrders(const plan::OperationGraph& graph, int stages, double tolerance)
+  AllOrders(const systems::OperationGraph& graph, int stages, double tolerance)
       : m_graph(graph), m_stages(stages), m_place(graph.work.size()), m_placed(graph.work.size()) {
     double total = 0;
     for (const double work : graph.work) total += work;
@@ -40,7 +40,7 @@ class AllOrders {
     for (std::size_t v = 0; v < m_place.size(); ++v) {
       if (m_placed[v]) continue;
       bool ready = true;
-      for (const plan::OperationGraph::Order& order : m_graph.orders)
+      for (const systems::OperationGraph::Order& order : m_graph.orders)
         if (order.last == v && !m_placed[order.first]) ready = false;
       if (!ready) continue;
       m_placed[v] = true;
@@ -53,7 +53,7 @@ class AllOrders {
       m_placed[v] = false;
     }
   }
-  const plan::OperationGraph& m_graph;
+  const systems::OperationGraph& m_graph;
   int m_stages;
   double m_most = 0;
   std::vector<int> m_place;

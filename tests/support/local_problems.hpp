@@ -124,7 +124,8 @@ struct LocalProblem {
   }
 
   /// The shared parameters after `rounds` rounds, by one thread that plays all ranks.
-  [[nodiscard]] Vector serial(int steps, int delay, int rounds, const OuterUpdate& outer) const {
+  [[nodiscard]] Vector serial(int steps, int delay, int rounds,
+                              const systems::OuterUpdate& outer) const {
     const auto p = static_cast<std::size_t>(ranks);
     Vector shared = start();
     Vector before = shared;  // one outer update earlier
@@ -164,17 +165,17 @@ struct LocalProblem {
   /// The shared parameters of the rank of `transport` after `rounds` rounds over it.
   template <class Transport>
   [[nodiscard]] Vector run(Transport& transport, int steps, int delay, int rounds,
-                           const OuterUpdate& outer,
+                           const systems::OuterUpdate& outer,
                            schedule::Algorithm algorithm = schedule::Algorithm::ring) const {
-    LocalUpdates<double> model(
+    systems::LocalUpdates<double> model(
         start(), [&](std::span<double> x, std::int64_t) { step(+transport.rank(), x); }, outer);
     const Bytes bytes = size() * sizeof(double);
     Runner train(model,
-                 schedule::local_steps({.ranks = ranks,
-                                        .steps = steps,
-                                        .delay = delay,
-                                        .algorithm = algorithm,
-                                        .bytes = bytes}),
+                 systems::local_steps({.ranks = ranks,
+                                       .steps = steps,
+                                       .delay = delay,
+                                       .algorithm = algorithm,
+                                       .bytes = bytes}),
                  transport);
     for (int round = 0; round < rounds; ++round) train.step();
     train.drain();
@@ -182,7 +183,7 @@ struct LocalProblem {
   }
   /// The same of all ranks, over threads.
   [[nodiscard]] std::vector<Vector> run_on_threads(
-      int steps, int delay, int rounds, const OuterUpdate& outer,
+      int steps, int delay, int rounds, const systems::OuterUpdate& outer,
       schedule::Algorithm algorithm = schedule::Algorithm::ring) const {
     std::vector<Vector> found(static_cast<std::size_t>(ranks));
     run_threads(ranks, [&](ThreadTransport& transport) {
@@ -211,12 +212,12 @@ template <Transport T>
   ShapedTransport transport(inner, {.link = [&](Rank, Rank, Seconds) {
                               return Link{.latency = latency, .bandwidth = 1e9};
                             }});
-  LocalUpdates<double> model(Vector(16, 1), [](std::span<double>, std::int64_t) {
+  systems::LocalUpdates<double> model(Vector(16, 1), [](std::span<double>, std::int64_t) {
     std::this_thread::sleep_for(std::chrono::milliseconds(6));
   });
   const int ranks = inner.size();
   Runner train(model,
-               schedule::local_steps(
+               systems::local_steps(
                    {.ranks = ranks, .steps = 2 * (ranks - 1), .delay = delay, .bytes = 128}),
                transport, {.execute = {.idle = Idle::nap}});
   train.step();

@@ -25,27 +25,27 @@ struct NetworkSearch {
       {"layers", 4, true}, {"channels", 8, true}, {"kernel", 3, true}, {"growth", 2, false}};
 
   /// Returns the operations of one image.
-  [[nodiscard]] plan::OperationCount operations(const plan::TunePoint& point) const {
+  [[nodiscard]] systems::OperationCount operations(const plan::TunePoint& point) const {
     const auto layers = static_cast<std::int64_t>(point[0]) + 2;
     std::int64_t channels = 8 * (static_cast<std::int64_t>(point[1]) + 4);
     const std::int64_t kernel = 2 * static_cast<std::int64_t>(point[2]) + 1;
-    std::vector<plan::CountedLayer> network;
+    std::vector<systems::CountedLayer> network;
     std::int64_t inputs = 3;
     for (const std::int64_t side : {32, 16}) {
       for (std::int64_t l = 0; l < layers; ++l) {
         network.push_back(
-            plan::ConvolutionLayer{inputs, channels, kernel, side, side, network.empty()});
+            systems::ConvolutionLayer{inputs, channels, kernel, side, side, network.empty()});
         network.push_back(
-            plan::ElementLayer{plan::ElementLayer::Kind::relu, channels * side * side});
+            systems::ElementLayer{systems::ElementLayer::Kind::relu, channels * side * side});
         inputs = channels;
       }
-      network.push_back(
-          plan::ElementLayer{plan::ElementLayer::Kind::max_pool, channels * side * side / 4, 2});
+      network.push_back(systems::ElementLayer{systems::ElementLayer::Kind::max_pool,
+                                              channels * side * side / 4, 2});
       channels *= point[3] == 0 ? 1 : 2;
     }
-    network.push_back(plan::DenseLayer{inputs * 64, 10});
-    network.push_back(plan::ElementLayer{plan::ElementLayer::Kind::softmax, 10});
-    return plan::operations(network);
+    network.push_back(systems::DenseLayer{inputs * 64, 10});
+    network.push_back(systems::ElementLayer{systems::ElementLayer::Kind::softmax, 10});
+    return systems::operations(network);
   }
 
   /// Returns a loss with one optimum and some noise.
@@ -64,7 +64,7 @@ struct NetworkSearch {
   /// Returns the next proposal.
   [[nodiscard]] plan::TunePoint propose(std::uint64_t number,
                                         std::span<const plan::TuneTrial> history) const {
-    return plan::propose_by_tpe(axes, history, number, {.seed = seed});
+    return systems::propose_by_tpe(axes, history, number, {.seed = seed});
   }
 };
 

@@ -19,9 +19,9 @@
 
 namespace heddle::test {
 
-inline plan::TensorProgram example_program() {
-  using enum plan::TensorRole;
-  using enum plan::OperationKind;
+inline systems::TensorProgram example_program() {
+  using enum systems::TensorRole;
+  using enum systems::OperationKind;
   return {.name = "a \"program\" of all kinds",
           .dimensions = {{"b", 4}, {"i", 6}, {"o", 24}, {"big", 1'000'000'000'000}},
           .tensors = {{"x", {"b", "i"}, input, Scalar::bf16},
@@ -129,16 +129,20 @@ struct FilesOf<Plan> {
 };
 
 template <>
-struct FilesOf<plan::TensorProgram> {
+struct FilesOf<systems::TensorProgram> {
   static constexpr const char* member = "program";
-  static plan::TensorProgram example() { return example_program(); }
-  static std::string text(const plan::TensorProgram& value) { return json::program_text(value); }
-  static plan::TensorProgram parse(std::string_view content) {
-    return json::parse_program(content, "p.json");
+  static systems::TensorProgram example() { return example_program(); }
+  static std::string text(const systems::TensorProgram& value) {
+    return systems::program_text(value);
   }
-  static plan::TensorProgram read(const std::string& path) { return json::read_program(path); }
-  static void write(const std::string& path, const plan::TensorProgram& v) {
-    json::write_program(path, v);
+  static systems::TensorProgram parse(std::string_view content) {
+    return systems::parse_program(content, "p.json");
+  }
+  static systems::TensorProgram read(const std::string& path) {
+    return systems::read_program(path);
+  }
+  static void write(const std::string& path, const systems::TensorProgram& v) {
+    systems::write_program(path, v);
   }
 };
 

@@ -22,9 +22,9 @@ namespace heddle::test {
 using ProgramValues = std::map<std::string, std::vector<double>>;
 
 /// Returns the dimension that the indices of `operation` select, a gather or a scatter_add.
-inline const std::string& selected_dimension(const plan::TensorProgram& program,
-                                             const plan::Operation& operation) {
-  const bool gathers = operation.kind == plan::OperationKind::gather;
+inline const std::string& selected_dimension(const systems::TensorProgram& program,
+                                             const systems::Operation& operation) {
+  const bool gathers = operation.kind == systems::OperationKind::gather;
   const std::string& table = gathers ? operation.inputs[0] : operation.output;
   const std::string& rows = gathers ? operation.output : operation.inputs[0];
   const std::vector<std::string>& of_rows = program.tensors[program.tensor(rows)].dims;
@@ -35,15 +35,15 @@ inline const std::string& selected_dimension(const plan::TensorProgram& program,
 
 /// Returns random values of all inputs and parameters: whole numbers below the size of the
 /// dimension that they select if an operation reads them as indices, and from -1 to 1 otherwise.
-inline ProgramValues random_values(const plan::TensorProgram& program, std::mt19937_64& random) {
+inline ProgramValues random_values(const systems::TensorProgram& program, std::mt19937_64& random) {
   std::map<std::string, std::int64_t> indices;
-  for (const plan::Operation& operation : program.operations)
-    if (operation.kind == plan::OperationKind::gather ||
-        operation.kind == plan::OperationKind::scatter_add)
+  for (const systems::Operation& operation : program.operations)
+    if (operation.kind == systems::OperationKind::gather ||
+        operation.kind == systems::OperationKind::scatter_add)
       indices[operation.inputs[1]] = program.size_of(selected_dimension(program, operation));
   ProgramValues values;
-  for (const plan::ProgramTensor& tensor : program.tensors) {
-    if (tensor.role != plan::TensorRole::input && tensor.role != plan::TensorRole::parameter)
+  for (const systems::ProgramTensor& tensor : program.tensors) {
+    if (tensor.role != systems::TensorRole::input && tensor.role != systems::TensorRole::parameter)
       continue;
     std::vector<double>& of = values[tensor.name];
     of.resize(static_cast<std::size_t>(program.elements(tensor)));
@@ -57,8 +57,8 @@ inline ProgramValues random_values(const plan::TensorProgram& program, std::mt19
 }
 
 /// Adds the values of all other tensors, by loops over the indices of all dimensions by name.
-inline void compute_reference(const plan::TensorProgram& program, ProgramValues& values) {
-  using plan::OperationKind;
+inline void compute_reference(const systems::TensorProgram& program, ProgramValues& values) {
+  using systems::OperationKind;
   using Index = std::map<std::string, std::int64_t>;
   const auto dims = [&](const std::string& name) {
     return program.tensors[program.tensor(name)].dims;
@@ -71,12 +71,12 @@ inline void compute_reference(const plan::TensorProgram& program, ProgramValues&
     return values[name][place];
   };
   for (const std::size_t o : check(program)) {
-    const plan::Operation& now = program.operations[o];
+    const systems::Operation& now = program.operations[o];
     const std::string& out = now.output;
     values[out].assign(
         static_cast<std::size_t>(program.elements(program.tensors[program.tensor(out)])),
         now.function == "max" ? -1e300 : 0.0);
-    if (now.kind == OperationKind::reshape) {
+    if (now.kind == systems::OperationKind::reshape) {
       values[out] = values[now.inputs[0]];
       continue;
     }
@@ -84,8 +84,8 @@ inline void compute_reference(const plan::TensorProgram& program, ProgramValues&
     for (const std::string& input : now.inputs)
       for (const std::string& dim : dims(input))
         if (std::ranges::find(all, dim) == all.end()) all.push_back(dim);
-    const bool selects =
-        now.kind == OperationKind::gather || now.kind == OperationKind::scatter_add;
+    const bool selects = now.kind == systems::OperationKind::gather ||
+                         now.kind == systems::OperationKind::scatter_add;
     const std::string selected = selects ? selected_dimension(program, now) : std::string();
     Index index;
     const std::function<void(std::size_t)> loop = [&](std::size_t d) {
@@ -98,11 +98,12 @@ inline void compute_reference(const plan::TensorProgram& program, ProgramValues&
       const double y = now.inputs.size() > 1 ? at(now.inputs[1], index) : 0;
       double& result = at(out, index);
       const std::string& f = now.function;
-      if (now.kind == OperationKind::matmul) result += x * y;
-      if (now.kind == OperationKind::reduce) result = f == "max" ? std::max(result, x) : result + x;
+      if (now.kind == systems::OperationKind::matmul) result += x * y;
+      if (now.kind == systems::OperationKind::reduce)
+        result = f == "max" ? std::max(result, x) : result + x;
       // The loops include the selected dimension.
       if (selects && static_cast<std::int64_t>(y) == index.at(selected)) result += x;
-      if (now.kind != OperationKind::elementwise) return;
+      if (now.kind != systems::OperationKind::elementwise) return;
       result = f == "identity"        ? x
                : f == "negate"        ? -x
                : f == "relu"          ? std::max(x, 0.0)

@@ -25,14 +25,14 @@ namespace heddle::test {
 
 /// Runs `sharded` with the values `given` of inputs and parameters. Requires that the outputs equal
 /// `expected` with an error of at most 1e-12 of 1 plus the value.
-inline void compare_run(const Communicator& comm, const plan::TensorProgram& program,
-                        const plan::ShardedProgram& sharded, const ProgramValues& given,
+inline void compare_run(const Communicator& comm, const systems::TensorProgram& program,
+                        const systems::ShardedProgram& sharded, const ProgramValues& given,
                         const ProgramValues& expected) {
-  ProgramRun<double, examples::Space> run(comm, program, sharded);
+  systems::ProgramRun<double, examples::Space> run(comm, program, sharded);
   for (const auto& [name, values] : given) run.set(name, values);
   run.run();
-  for (const plan::ProgramTensor& tensor : program.tensors) {
-    if (tensor.role != plan::TensorRole::output) continue;
+  for (const systems::ProgramTensor& tensor : program.tensors) {
+    if (tensor.role != systems::TensorRole::output) continue;
     CAPTURE(tensor.name);
     const std::vector<double> found = run.whole(tensor.name);
     const std::vector<double>& wanted = expected.at(tensor.name);

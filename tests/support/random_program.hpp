@@ -20,18 +20,18 @@ namespace heddle::test {
 /// Returns a random program of 1 to `most` operations. Dimensions a, b, c, d have multiples of 6
 /// indices, and ab joins a and b. Tensors that nothing reads are outputs; some update a parameter.
 /// The tensor `index` has whole numbers below the size of d.
-inline plan::TensorProgram random_program(std::mt19937_64& random, std::size_t most) {
-  using plan::OperationKind;
-  using plan::TensorRole;
+inline systems::TensorProgram random_program(std::mt19937_64& random, std::size_t most) {
+  using systems::OperationKind;
+  using systems::TensorRole;
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
-  plan::TensorProgram program{.name = "random"};
+  systems::TensorProgram program{.name = "random"};
   for (const char* name : {"a", "b", "c", "d"})
     program.dimensions.push_back({name, 6 * static_cast<std::int64_t>(1 + below(2))});
   program.dimensions.push_back({"ab", program.dimensions[0].size * program.dimensions[1].size});
-  program.tensors = {{"x", {"a", "b"}, TensorRole::input},
-                     {"w", {"b", "c"}, TensorRole::parameter},
-                     {"v", {"d", "c"}, TensorRole::parameter},
-                     {"index", {"a"}, TensorRole::input}};
+  program.tensors = {{"x", {"a", "b"}, systems::TensorRole::input},
+                     {"w", {"b", "c"}, systems::TensorRole::parameter},
+                     {"v", {"d", "c"}, systems::TensorRole::parameter},
+                     {"index", {"a"}, systems::TensorRole::input}};
   const auto dims = [&](std::size_t t) { return program.tensors[t].dims; };
   const auto has = [](const std::vector<std::string>& all, const std::string& name) {
     return std::ranges::find(all, name) != all.end();
@@ -44,7 +44,7 @@ inline plan::TensorProgram random_program(std::mt19937_64& random, std::size_t m
       return t;
     };
     const std::size_t one = pick(), two = pick();
-    plan::Operation operation{.inputs = {program.tensors[one].name}};
+    systems::Operation operation{.inputs = {program.tensors[one].name}};
     std::vector<std::string> out;
     const std::size_t kind = below(8);
     if (kind <= 2) {
@@ -56,16 +56,17 @@ inline plan::TensorProgram random_program(std::mt19937_64& random, std::size_t m
         if (below(8) < (both ? 3U : 7U)) out.push_back(dim);
       }
       if (one == two || all.size() > 3) continue;
-      operation = {OperationKind::matmul, {program.tensors[one].name, program.tensors[two].name}};
+      operation = {systems::OperationKind::matmul,
+                   {program.tensors[one].name, program.tensors[two].name}};
     } else if (kind == 3) {
       constexpr const char* names[] = {"relu", "negate", "tanh", "scale"};
-      operation.kind = OperationKind::elementwise;
+      operation.kind = systems::OperationKind::elementwise;
       operation.function = names[below(4)];
       operation.factor = 0.5;
       out = dims(one);
     } else if (kind == 4) {
       constexpr const char* names[] = {"add", "subtract", "multiply", "relu_gradient", "step"};
-      operation.kind = OperationKind::elementwise;
+      operation.kind = systems::OperationKind::elementwise;
       operation.function = names[below(5)];
       operation.factor = 0.25;
       operation.inputs.push_back(program.tensors[two].name);
@@ -74,12 +75,12 @@ inline plan::TensorProgram random_program(std::mt19937_64& random, std::size_t m
         if (!has(out, dim)) out.push_back(dim);
       if (out.size() > 3) continue;
     } else if (kind == 5) {
-      operation.kind = OperationKind::reduce;
+      operation.kind = systems::OperationKind::reduce;
       operation.function = below(3) == 0 ? "max" : "sum";
       for (const std::string& dim : dims(one))
         if (below(2) == 0) out.push_back(dim);
     } else if (kind == 6) {
-      operation.kind = OperationKind::reshape;
+      operation.kind = systems::OperationKind::reshape;
       if (dims(one) == std::vector<std::string>{"a", "b"})
         out = {"ab"};
       else if (dims(one) == std::vector<std::string>{"ab"})
@@ -87,13 +88,13 @@ inline plan::TensorProgram random_program(std::mt19937_64& random, std::size_t m
       else
         continue;
     } else if (has(dims(one), "d") && !has(dims(one), "a")) {
-      operation.kind = OperationKind::gather;
+      operation.kind = systems::OperationKind::gather;
       operation.inputs.push_back("index");
       out = {"a"};
       for (const std::string& dim : dims(one))
         if (dim != "d") out.push_back(dim);
     } else if (has(dims(one), "a") && !has(dims(one), "d")) {
-      operation.kind = OperationKind::scatter_add;
+      operation.kind = systems::OperationKind::scatter_add;
       operation.inputs.push_back("index");
       out = {"d"};
       for (const std::string& dim : dims(one))
@@ -105,14 +106,14 @@ inline plan::TensorProgram random_program(std::mt19937_64& random, std::size_t m
     program.tensors.push_back({operation.output, out});
     program.operations.push_back(std::move(operation));
   }
-  for (plan::ProgramTensor& tensor : program.tensors) {
+  for (systems::ProgramTensor& tensor : program.tensors) {
     const bool read = std::ranges::any_of(program.operations, [&](const auto& operation) {
       return std::ranges::find(operation.inputs, tensor.name) != operation.inputs.end();
     });
-    if (read || tensor.role != TensorRole::intermediate) continue;
-    tensor.role = TensorRole::output;
-    for (const plan::ProgramTensor& other : program.tensors)
-      if (other.role == TensorRole::parameter && other.dims == tensor.dims)
+    if (read || tensor.role != systems::TensorRole::intermediate) continue;
+    tensor.role = systems::TensorRole::output;
+    for (const systems::ProgramTensor& other : program.tensors)
+      if (other.role == systems::TensorRole::parameter && other.dims == tensor.dims)
         tensor.updates = other.name;
   }
   return program;

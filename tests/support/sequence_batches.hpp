@@ -45,7 +45,7 @@ inline constexpr LengthDistribution length_distributions[] = {
 }
 
 /// The time of one group, by the formula.
-[[nodiscard]] inline double group_time(const plan::DegreeCost& cost,
+[[nodiscard]] inline double group_time(const systems::DegreeCost& cost,
                                        const std::vector<std::int64_t>& lengths) {
   double time = lengths.empty() ? 0 : cost.fixed;
   for (const std::int64_t length : lengths) {
@@ -59,7 +59,7 @@ inline constexpr LengthDistribution length_distributions[] = {
 /// they come, each to the fullest group that has room; then groups in their order, as many at once
 /// as there are. Infinite if a sequence has no room.
 [[nodiscard]] inline double best_fit_time(std::vector<std::int64_t> lengths,
-                                          const plan::SequenceCosts& costs, int degree,
+                                          const systems::SequenceCosts& costs, int degree,
                                           bool falling) {
   if (falling) std::ranges::sort(lengths, std::greater<>());
   const std::int64_t room = degree * costs.tokens_per_rank;
@@ -99,10 +99,10 @@ struct StaticTimes {
 
 /// Those of `lengths`, the least over the degrees.
 [[nodiscard]] inline StaticTimes static_times(const std::vector<std::int64_t>& lengths,
-                                              const plan::SequenceCosts& costs,
+                                              const systems::SequenceCosts& costs,
                                               std::int64_t longest) {
   StaticTimes times;
-  for (const plan::DegreeCost& cost : costs.degrees) {
+  for (const systems::DegreeCost& cost : costs.degrees) {
     const std::int64_t room = cost.degree * costs.tokens_per_rank;
     if (room < std::ranges::max(lengths)) continue;
     const double balanced = plan_sequence_groups(lengths, costs, {.degree = cost.degree}).time;
@@ -118,16 +118,16 @@ struct StaticTimes {
 
 /// What is wrong with a plan, if anything: a sequence not once, memory, ranks, sizes that do not
 /// fall, a group that is not aligned, tokens or a time that are not those of its sequences.
-[[nodiscard]] inline std::optional<const char*> fault_of(const plan::SequencePlan& plan,
-                                                         const plan::SequenceCosts& costs) {
+[[nodiscard]] inline std::optional<const char*> fault_of(const systems::SequencePlan& plan,
+                                                         const systems::SequenceCosts& costs) {
   std::vector<int> times_planned(plan.lengths.size(), 0);
   double sum = 0;
   const auto same = [](double a, double b) { return std::abs(a - b) <= 1e-12 * (a + b); };
-  for (const plan::SequenceMicrobatch& microbatch : plan.microbatches) {
+  for (const systems::SequenceMicrobatch& microbatch : plan.microbatches) {
     double slowest = 0;
     std::size_t rank = 0;
     int before = costs.ranks;
-    for (const plan::SequenceGroup& group : microbatch.groups) {
+    for (const systems::SequenceGroup& group : microbatch.groups) {
       const auto degree = static_cast<std::size_t>(group.degree);
       if (+group.first != rank || rank % degree != 0) return "ranks";
       if (group.degree > before || (degree & (degree - 1)) != 0) return "sizes";
@@ -160,7 +160,7 @@ struct StaticTimes {
 class ExactAssignment {
  public:
   /// Of sequences with these lengths.
-  ExactAssignment(std::vector<std::int64_t> lengths, const plan::SequenceCosts& costs)
+  ExactAssignment(std::vector<std::int64_t> lengths, const systems::SequenceCosts& costs)
       : m_lengths(std::move(lengths)), m_costs(costs) {
     std::ranges::sort(m_lengths, std::greater<>());
     choose(costs.ranks, costs.degrees.size());
@@ -170,7 +170,7 @@ class ExactAssignment {
 
  private:
   struct Group {
-    const plan::DegreeCost* cost;
+    const systems::DegreeCost* cost;
     std::int64_t tokens = 0;
     double time = 0;
     bool operator==(const Group&) const = default;
@@ -199,7 +199,7 @@ class ExactAssignment {
       if (std::find(m_groups.begin(), m_groups.begin() + static_cast<std::ptrdiff_t>(g), before) !=
           m_groups.begin() + static_cast<std::ptrdiff_t>(g))
         continue;
-      const plan::DegreeCost& cost = *before.cost;
+      const systems::DegreeCost& cost = *before.cost;
       if (before.tokens + m_lengths[sequence] > cost.degree * m_costs.tokens_per_rank) continue;
       m_groups[g].tokens += m_lengths[sequence];
       m_groups[g].time = (before.tokens == 0 ? cost.fixed : before.time) +
@@ -210,7 +210,7 @@ class ExactAssignment {
   }
 
   std::vector<std::int64_t> m_lengths;
-  const plan::SequenceCosts& m_costs;
+  const systems::SequenceCosts& m_costs;
   std::vector<Group> m_groups;
   double m_best = std::numeric_limits<double>::infinity();
 };

@@ -16,10 +16,10 @@
 namespace heddle::test {
 
 /// Returns the time of the busiest link of an assignment: its flows over the share of its spine.
-inline double time_of(const std::vector<plan::Flow>& flows, const std::vector<std::uint32_t>& spine,
-                      const std::vector<double>& shares) {
+inline double time_of(const std::vector<systems::Flow>& flows,
+                      const std::vector<std::uint32_t>& spine, const std::vector<double>& shares) {
   std::uint32_t leaves = 0;
-  for (const plan::Flow& flow : flows) leaves = std::max({leaves, flow.from + 1, flow.to + 1});
+  for (const systems::Flow& flow : flows) leaves = std::max({leaves, flow.from + 1, flow.to + 1});
   std::vector<double> load(2 * std::size_t{leaves} * shares.size(), 0);
   double longest = 0;
   for (std::size_t f = 0; f < flows.size(); ++f)
@@ -30,7 +30,7 @@ inline double time_of(const std::vector<plan::Flow>& flows, const std::vector<st
 
 namespace impl {
 
-inline void search(const std::vector<plan::Flow>& flows, std::vector<std::uint32_t>& spine,
+inline void search(const std::vector<systems::Flow>& flows, std::vector<std::uint32_t>& spine,
                    const std::vector<double>& shares, double& least) {
   if (time_of({flows.begin(), flows.begin() + static_cast<std::ptrdiff_t>(spine.size())}, spine,
               shares) >= least)
@@ -50,7 +50,8 @@ inline void search(const std::vector<plan::Flow>& flows, std::vector<std::uint32
 
 /// Returns the least time of the busiest link over all assignments. Branches end where they are no
 /// better than the best so far.
-inline double least_time(const std::vector<plan::Flow>& flows, const std::vector<double>& shares) {
+inline double least_time(const std::vector<systems::Flow>& flows,
+                         const std::vector<double>& shares) {
   double least = std::numeric_limits<double>::infinity();
   std::vector<std::uint32_t> spine;
   impl::search(flows, spine, shares, least);

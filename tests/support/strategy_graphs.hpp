@@ -19,11 +19,12 @@ namespace heddle::test {
 inline constexpr double forbidden = std::numeric_limits<double>::infinity();
 
 /// Returns a random graph; `closed` is the share of pairs that are forbidden.
-inline plan::StrategyGraph random_graph(std::mt19937_64& random, std::size_t nodes, double closed) {
+inline systems::StrategyGraph random_graph(std::mt19937_64& random, std::size_t nodes,
+                                           double closed) {
   std::uniform_real_distribution<double> cost(0, 1);
-  plan::StrategyGraph graph;
+  systems::StrategyGraph graph;
   for (std::size_t n = 0; n < nodes; ++n) {
-    plan::StrategyGraph::Node node{.name = "node"};
+    systems::StrategyGraph::Node node{.name = "node"};
     const std::size_t strategies = 1 + random() % 3;
     for (std::size_t s = 0; s < strategies; ++s) {
       node.costs.push_back(1e-4 * cost(random));
@@ -35,7 +36,7 @@ inline plan::StrategyGraph random_graph(std::mt19937_64& random, std::size_t nod
   for (std::size_t e = 0; e < edges && nodes > 1; ++e) {
     const std::size_t from = random() % nodes;
     const std::size_t to = (from + 1 + random() % (nodes - 1)) % nodes;
-    plan::StrategyGraph::Edge edge{from, to, {}};
+    systems::StrategyGraph::Edge edge{from, to, {}};
     const std::size_t pairs = graph.nodes[from].costs.size() * graph.nodes[to].costs.size();
     for (std::size_t p = 0; p < pairs; ++p)
       edge.costs.push_back(cost(random) < closed ? forbidden : 1e-4 * cost(random));
@@ -45,7 +46,7 @@ inline plan::StrategyGraph random_graph(std::mt19937_64& random, std::size_t nod
 }
 
 /// Returns the least cost of all choices, or infinity.
-inline double brute_force(const plan::StrategyGraph& graph) {
+inline double brute_force(const systems::StrategyGraph& graph) {
   std::vector<std::size_t> choice(graph.nodes.size());
   double least = forbidden;
   for (;;) {

@@ -14,10 +14,11 @@
 namespace heddle::test {
 
 /// The losses of `law` for 6 sizes and 1, 2, 4 and 8 streams, with a relative normal error.
-[[nodiscard]] inline std::vector<plan::StreamLoss> stream_losses(const plan::StreamLaw& law,
-                                                                 double noise, std::uint64_t seed) {
+[[nodiscard]] inline std::vector<systems::StreamLoss> stream_losses(const systems::StreamLaw& law,
+                                                                    double noise,
+                                                                    std::uint64_t seed) {
   const Random random(seed, "noise");
-  std::vector<plan::StreamLoss> losses;
+  std::vector<systems::StreamLoss> losses;
   for (const double parameters : {0.5e9, 0.7e9, 1.1e9, 1.6e9, 2.8e9, 4.4e9})
     for (const int streams : {1, 2, 4, 8})
       losses.push_back(

@@ -14,11 +14,11 @@ namespace heddle::test {
 
 /// Returns a step of training of y = relu(x w1) w2 with the gradient y - target. `x_gradient` is a
 /// result, as if another layer stood before.
-inline plan::TensorProgram trained_mlp(std::int64_t batch, std::int64_t width,
-                                       std::int64_t hidden) {
-  using enum plan::TensorRole;
-  using enum plan::OperationKind;
-  plan::TensorProgram p{.name = "mlp"};
+inline systems::TensorProgram trained_mlp(std::int64_t batch, std::int64_t width,
+                                          std::int64_t hidden) {
+  using enum systems::TensorRole;
+  using enum systems::OperationKind;
+  systems::TensorProgram p{.name = "mlp"};
   p.dimensions = {{"b", batch}, {"i", width}, {"h", hidden}, {"o", width}};
   p.tensors = {{"x", {"b", "i"}, input},
                {"target", {"b", "o"}, input},
@@ -51,11 +51,11 @@ inline plan::TensorProgram trained_mlp(std::int64_t batch, std::int64_t width,
 
 /// Returns a step of training of an embedding whose table is also the output layer: logits = rows *
 /// table, with the gradient logits - target.
-inline plan::TensorProgram tied_embedding(std::int64_t batch, std::int64_t words,
-                                          std::int64_t width) {
-  using enum plan::TensorRole;
-  using enum plan::OperationKind;
-  plan::TensorProgram p{.name = "embedding"};
+inline systems::TensorProgram tied_embedding(std::int64_t batch, std::int64_t words,
+                                             std::int64_t width) {
+  using enum systems::TensorRole;
+  using enum systems::OperationKind;
+  systems::TensorProgram p{.name = "embedding"};
   p.dimensions = {{"b", batch}, {"v", words}, {"e", width}};
   p.tensors = {{"ids", {"b"}, input},
                {"target", {"b", "v"}, input},
@@ -80,10 +80,10 @@ inline plan::TensorProgram tied_embedding(std::int64_t batch, std::int64_t words
 }
 
 /// Returns two towers of `layers` linear layers with relu, from one input, whose outputs are added.
-inline plan::TensorProgram two_towers(std::int64_t batch, std::int64_t width, int layers) {
-  using enum plan::TensorRole;
-  using enum plan::OperationKind;
-  plan::TensorProgram p{.name = "towers"};
+inline systems::TensorProgram two_towers(std::int64_t batch, std::int64_t width, int layers) {
+  using enum systems::TensorRole;
+  using enum systems::OperationKind;
+  systems::TensorProgram p{.name = "towers"};
   p.dimensions = {{"b", batch}, {"in", 8}, {"out", 8}};
   p.tensors = {{"x", {"b", "in"}, input}};
   // In turns, so that the given order interleaves the towers.

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// TokenCosts: the costs of schedule::fork_join() if every token takes as long.
+/// TokenCosts: the costs of systems::fork_join() if every token takes as long.
 
 #include <cstdint>
 
@@ -19,7 +19,7 @@ namespace heddle::test {
 /// Costs of a run of tokens. Nothing moves.
 struct TokenCosts {
   using Time = Rational;
-  const ForkedText& text;
+  const systems::ForkedText& text;
   Rational per_token;
 
   [[nodiscard]] Rational time(const Schedule& schedule, ActionId id) const {

@@ -150,7 +150,7 @@ inline double kendall_tau(std::span<const double> a, std::span<const double> b) 
 
 /// Kendall's tau of three predictions with the loss after training, less loss being better.
 struct ToyRanks {
-  double score = 0;       ///< of plan::GradientSigns
+  double score = 0;       ///< of systems::GradientSigns
   double norm = 0;        ///< of the gradient's norm
   double parameters = 0;  ///< of the number of parameters
 };
@@ -160,7 +160,7 @@ inline ToyRanks rank_networks(const std::vector<ToyNetwork>& networks) {
   std::vector<double> scores, norms, sizes, gains;
   for (const ToyNetwork& network : networks) {
     const std::vector<double> weights = network.initial();
-    plan::GradientSigns signs(weights.size());
+    systems::GradientSigns signs(weights.size());
     std::vector<double> sum(weights.size(), 0);
     for (std::size_t i = 0; i < network.samples(); ++i) {
       std::vector<double> gradient(weights.size(), 0);

@@ -46,8 +46,8 @@ struct Forest {
   struct Node {
     Vector3 centre{};  ///< of mass
     double mass = 0;
-    double radius = 0;  ///< the largest distance of a particle from the centre
-    CurveNode items;    ///< numbers in `order`, and of nodes of the forest
+    double radius = 0;         ///< the largest distance of a particle from the centre
+    systems::CurveNode items;  ///< numbers in `order`, and of nodes of the forest
   };
 
   std::vector<std::size_t> order;  ///< the particles by their keys
@@ -55,18 +55,18 @@ struct Forest {
   std::vector<std::size_t> roots;  ///< by piece
 
   /// Divides the particles into pieces of about equal weight.
-  Forest(const Particles& particles, CurveKind kind, std::span<const double> weights, int pieces,
-         std::size_t leaf_size) {
+  Forest(const Particles& particles, systems::CurveKind kind, std::span<const double> weights,
+         int pieces, std::size_t leaf_size) {
     constexpr int bits = 21;
-    const GridCurve<3> curve(kind, bits);
+    const systems::GridCurve<3> curve(kind, bits);
     std::vector<std::uint64_t> keys;
     for (const Vector3& at : particles.places) {
-      GridCurve<3>::Cell cell{};
+      systems::GridCurve<3>::Cell cell{};
       for (std::size_t d = 0; d < 3; ++d)
         cell[d] = static_cast<std::uint32_t>(at[d] * static_cast<double>(curve.side()));
       keys.push_back(curve.key(cell));
     }
-    const CurveCut cut = cut_curve(keys, weights, pieces);
+    const systems::CurveCut cut = systems::cut_curve(keys, weights, pieces);
     order.resize(keys.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(keys[i], i); });
@@ -76,18 +76,20 @@ struct Forest {
     for (int p = 0; p < pieces; ++p) {
       std::size_t last = first;
       while (last < sorted.size() && cut.owner(sorted[last]) == p) ++last;
-      add_tree(particles,
-               CurveTree(std::span(sorted).subspan(first, last - first), 3, bits, leaf_size),
-               first);
+      add_tree(
+          particles,
+          systems::CurveTree(std::span(sorted).subspan(first, last - first), 3, bits, leaf_size),
+          first);
       first = last;
     }
   }
 
  private:
-  void add_tree(const Particles& particles, const CurveTree& tree, std::size_t first_item) {
+  void add_tree(const Particles& particles, const systems::CurveTree& tree,
+                std::size_t first_item) {
     const std::size_t first_node = nodes.size();
     roots.push_back(first_node);
-    for (CurveNode items : tree.nodes()) {
+    for (systems::CurveNode items : tree.nodes()) {
       items.first += first_item;
       items.last += first_item;
       items.first_child += first_node;
@@ -118,7 +120,7 @@ class NearPairs {
   std::uint64_t exact_pairs = 0;  ///< pairs of particles that were computed
 
   /// Says the same for (a, b) and (b, a), so momentum is conserved.
-  PairStep decide(std::size_t a, std::size_t b) {
+  systems::PairStep decide(std::size_t a, std::size_t b) {
     const Forest::Node& one = m_forest->nodes[a];
     const Forest::Node& other = m_forest->nodes[b];
     const std::uint64_t pairs = one.items.size() * other.items.size();
@@ -126,24 +128,25 @@ class NearPairs {
     const double distance = std::sqrt(dot(r, r)), radii = one.radius + other.radius;
     if (pairs == 0 || distance - radii > m_cut) {
       covered += pairs;
-      return PairStep::drop;
+      return systems::PairStep::drop;
     }
     // The second condition: all pairs of particles have the same nearest image.
     if (radii < m_theta * distance && distance + radii < 0.5) {
       covered += pairs;
-      return PairStep::far;
+      return systems::PairStep::far;
     }
     if (one.items.is_leaf() && other.items.is_leaf()) {
       covered += pairs;
-      return PairStep::exact;
+      return systems::PairStep::exact;
     }
-    if (other.items.is_leaf()) return PairStep::open_first;
-    if (one.items.is_leaf()) return PairStep::open_second;
-    if (one.radius == other.radius) return PairStep::open_both;
-    return one.radius > other.radius ? PairStep::open_first : PairStep::open_second;
+    if (other.items.is_leaf()) return systems::PairStep::open_first;
+    if (one.items.is_leaf()) return systems::PairStep::open_second;
+    if (one.radius == other.radius) return systems::PairStep::open_both;
+    return one.radius > other.radius ? systems::PairStep::open_first
+                                     : systems::PairStep::open_second;
   }
   [[nodiscard]] auto children(std::size_t node) const {
-    const CurveNode& items = m_forest->nodes[node].items;
+    const systems::CurveNode& items = m_forest->nodes[node].items;
     return std::views::iota(items.first_child, items.first_child + items.children);
   }
   void far(std::size_t, std::size_t) { ++far_pairs; }
@@ -196,8 +199,8 @@ class NearForces : public NearPairs {
 
   void exact(std::size_t a, std::size_t b) {
     NearPairs::exact(a, b);
-    const CurveNode& to = m_forest->nodes[a].items;
-    const CurveNode& from = m_forest->nodes[b].items;
+    const systems::CurveNode& to = m_forest->nodes[a].items;
+    const systems::CurveNode& from = m_forest->nodes[b].items;
     for (std::size_t i = to.first; i < to.last; ++i)
       for (std::size_t j = from.first; j < from.last; ++j) {
         if (i == j) continue;
@@ -267,7 +270,7 @@ struct Gravity {
 [[nodiscard]] inline Gravity gravity(const Particles& particles, const Splitting& splitting,
                                      std::span<const double> weights, int pieces = 1,
                                      int threads = 1) {
-  const Forest forest(particles, CurveKind::hilbert, weights, pieces, splitting.leaf_size);
+  const Forest forest(particles, systems::CurveKind::hilbert, weights, pieces, splitting.leaf_size);
   const auto far_part = [&] {
     Gravity part;
     part.forces = ParticleMesh(splitting.mesh, splitting.rs, splitting.meshes).forces(particles);
@@ -276,7 +279,7 @@ struct Gravity {
   };
   const auto near_part = [&](std::size_t target) {
     NearForces near(particles, forest, splitting);
-    for (const std::size_t source : forest.roots) dual_traversal(target, source, near);
+    for (const std::size_t source : forest.roots) systems::dual_traversal(target, source, near);
     near.finish();
     Gravity part{near.fields(), near.work(), {}, near.covered, near.far_pairs};
     for (std::size_t i = 0; i < particles.size(); ++i)

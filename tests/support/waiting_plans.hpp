@@ -194,7 +194,7 @@ template <class Holds>
                                                                  Bytes gradient, Seconds forward) {
   const Profile profile = waits_with_gradients(gradient, forward);
   const plan::PlanProblem problem(profile, machine, {.batch = 16, .microbatches = {8}});
-  const plan::FoundPlan found = plan::Holmes{}.search(problem);
+  const plan::FoundPlan found = systems::Holmes{}.search(problem);
   expects(found.plan.has_value(), [&] {
     return ErrorInfo{"holmes_and_rival", "there is no plan", found.infeasible};
   });

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -46,8 +47,8 @@ TEST_CASE("the guide's calls by a table, and by levels") {
   if (comm.rank() == hd::Rank{0})
     hd::CostTable(hd::Machine::uniform(2, {"rank"}, {1e-6, 1e9})).write("costs.txt");
   MPI_Barrier(comm.get());
-  const hd::CostTable costs = hd::CostTable::read("costs.txt");
-  hd::all_reduce(Space{}, sum, hd::Sum{}, comm, {.costs = &costs});
+  const auto costs = std::make_shared<const hd::CostTable>(hd::CostTable::read("costs.txt"));
+  hd::all_reduce(Space{}, sum, hd::Sum{}, comm, {.costs = costs});
   MPI_Barrier(comm.get());
   if (comm.rank() == hd::Rank{0}) std::filesystem::remove("costs.txt");
 
@@ -86,6 +87,45 @@ TEST_CASE("the guide's tensors are moved, and have neighbours that may be a step
   }
 }
 
+TEST_CASE("the guide's array is a View of the program, with a halo behind the inside") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const Space exec;
+  const std::int64_t rows = 6, columns = 5;
+  const hd::Layout layout({{"all", 2}}, {rows, columns}, {hd::Shard{0, {}, 1}});
+  const std::vector<std::int64_t> extents = layout.extents(*layout.rank_here(comm.rank()));
+  const Kokkos::View<double**, Kokkos::LayoutRight, Space::memory_space> mine(
+      "mine", static_cast<std::size_t>(extents[0]), static_cast<std::size_t>(extents[1]));
+  const hd::Sharded<double**, Space> u(comm, layout, mine);
+  Kokkos::deep_copy(mine, static_cast<double>(+comm.rank()));
+  hd::Halo halo(u);
+  halo.start(exec, u);
+  // Here come kernels that read the rank's own elements.
+  halo.wait(exec);
+  const auto host = hd::host_mirror(mine);
+  Kokkos::deep_copy(host, mine);
+  CHECK(host(comm.rank() == hd::Rank{0} ? 4 : 0, 2) == (comm.rank() == hd::Rank{0} ? 1 : 0));
+  CHECK(hd::all_reduce(mine.extent(0), hd::Sum{}, comm) == 10);
+}
+
+TEST_CASE("the guide's fields have one message for all of them") {
+  const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"all", 2}});
+  const Space exec;
+  const std::int64_t rows = 6, columns = 5;
+  const hd::Sharded<double***, Space> fields(mesh, {3, rows, columns}, {hd::Shard{1, {}, 1}});
+  const auto pressure = Kokkos::subview(fields.view(), 2, Kokkos::ALL, Kokkos::ALL);
+  hd::Halo halo(fields);
+  const auto host = Kokkos::create_mirror(pressure);
+  Kokkos::deep_copy(host, static_cast<double>(10 + +mesh.rank()));
+  Kokkos::deep_copy(pressure, host);
+  halo.exchange(exec, fields);
+  Kokkos::deep_copy(host, pressure);
+  CHECK(host(mesh.rank() == hd::Rank{0} ? 4 : 0, 3) == (mesh.rank() == hd::Rank{0} ? 11 : 10));
+  std::size_t messages = 0;
+  for (const hd::Action& action : halo.schedule().actions())
+    messages += action.kind == hd::Kind::move ? 1 : 0;
+  CHECK(messages == 2);  // one in each direction
+}
+
 TEST_CASE("the guide's library of matrix products has a name") {
   std::ostringstream out;
   out << hd::kernel::blas_library<Space>() << '\n';
@@ -120,7 +160,8 @@ TEST_CASE("the guide's hang is named by the watchdog, and told to the log") {
   CHECK(reason ==
         "heddle::Executor, rank 0 at 0B0: stuck: 0RECV_B0 from rank 1 did not complete (watchdog "
         "after 0.5 s; rank 1 is silent, outside of communication; it was last seen before its "
-        "first action); see what that rank is doing, or raise ExecuteOptions::watchdog; a blocking "
+        "first action of this step); see what that rank is doing, or raise "
+        "ExecuteOptions::watchdog; a blocking "
         "collective call of the MPI library has a watchdog only with CallOptions::watch_library");
   CHECK(out.str().find("0RECV_B0 from rank 1 did not complete") != std::string::npos);
   CHECK(out.str().find("rank 1 is silent") != std::string::npos);

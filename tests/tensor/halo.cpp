@@ -91,7 +91,13 @@ std::size_t wrong_after(const hd::Communicator& comm, const HaloCase& test, std:
     const auto& tensor = step % 2 == 0 ? a : b;
     Kokkos::deep_copy(tensor.parts(), untouched);
     fill(tensor, seed + step);
-    halo.exchange(Space{}, tensor);
+    if ((seed + step) % 2 == 0) {
+      halo.exchange(Space{}, tensor);
+    } else {
+      halo.start(Space{}, tensor);
+      if (seed % 4 < 2) static_cast<void>(halo.advance(Space{}));
+      halo.wait(Space{});
+    }
     const int wait = std::max(freshness.age, freshness.warmup);
     const auto age = static_cast<std::uint64_t>(freshness.age);
     count += wrong(tensor, test, seed + step,
@@ -168,6 +174,70 @@ TEST_CASE("they do so by every path, and where ranks do not choose alike") {
   CHECK(bad == 0);
 }
 
+namespace {
+
+/// Places where a LayoutLeft tensor differs from a LayoutRight one that has the same elements,
+/// after an exchange of both and after both went to other placements.
+template <class Data>
+std::size_t left_differs(const hd::Communicator& comm, const HaloCase& test, std::uint64_t seed) {
+  using Right = hd::Sharded<Data, Space>;
+  using Left = hd::Sharded<Data, Space, Kokkos::LayoutLeft>;
+  const Right right(comm, test.layout);
+  const Left left(comm, test.layout);
+  // Calls `visit(a, b)` for the elements of both Views with the same indices.
+  const auto both = [](const auto& a, const auto& b, auto&& visit) {
+    std::size_t count = 0;
+    for (std::size_t place = 0; place < a.size(); ++place) {
+      std::size_t rest = place, of_a = 0, of_b = 0;
+      for (std::size_t dim = Right::dims; dim-- > 0;) {
+        of_a += rest % a.extent(dim) * a.stride(dim);
+        of_b += rest % a.extent(dim) * b.stride(dim);
+        rest /= a.extent(dim);
+      }
+      count += visit(a.data()[of_a], b.data()[of_b]) ? 1u : 0u;
+    }
+    return count;
+  };
+  const auto differ = [&](const Right& a, const Left& b) {
+    const auto host = hd::host_mirror(a.parts());
+    const auto other = hd::host_mirror(b.parts());
+    Kokkos::deep_copy(host, a.parts());
+    Kokkos::deep_copy(other, b.parts());
+    return both(host, other, [](std::int32_t x, std::int32_t y) { return x != y; });
+  };
+  Kokkos::deep_copy(right.parts(), untouched);
+  fill(right, seed);
+  const auto from = hd::host_mirror(right.parts());
+  const auto to = hd::host_mirror(left.parts());
+  Kokkos::deep_copy(from, right.parts());
+  both(from, to, [](std::int32_t x, std::int32_t& y) { return (y = x) != 0; });
+  Kokkos::deep_copy(left.parts(), to);
+  hd::Halo(right, test.options).exchange(Space{}, right);
+  hd::Halo(left, test.options).exchange(Space{}, left);
+  std::size_t count = differ(right, left);
+  if (test.layout.partial()) return count;
+  std::vector<hd::Placement> whole(test.layout.placements().size(), hd::Replicate{});
+  return count + differ(hd::redistribute(right, whole), hd::redistribute(left, whole));
+}
+
+}  // namespace
+
+TEST_CASE("tensors whose first dimension is the fastest have the same halos, and the same moves") {
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  std::size_t several = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const HaloCase test = HaloCase::draw(seed, comm.size());
+    INFO("seed " << seed << ": " << test.layout);
+    const std::size_t bad = test.layout.dims() == 1 ? left_differs<std::int32_t*>(comm, test, seed)
+                            : test.layout.dims() == 2
+                                ? left_differs<std::int32_t**>(comm, test, seed)
+                                : left_differs<std::int32_t***>(comm, test, seed);
+    CHECK(bad == 0);
+    several += test.layout.dims() > 1 ? 1u : 0u;
+  }
+  CHECK(several > 10);
+}
+
 TEST_CASE("a halo prints by which paths its messages go") {
   if (!hd::impl::box_memory<Space>().mpi_takes_it)
     SKIP("MPI does not take pointers to this memory");
@@ -201,6 +271,57 @@ TEST_CASE("a halo prints by which paths its messages go") {
   // Of an age, messages are under way when the tensor is written: MPI gathers none from it.
   CHECK(sorted(printed(1)) == sorted(packed));
   CHECK(hd::text(hd::Halo(u)).empty());  // no table was asked
+}
+
+TEST_CASE("start() sends all of the exchange: neighbours complete theirs before this rank waits") {
+  const hd::Communicator world(MPI_COMM_WORLD);
+  const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"columns", world.size()}});
+  // Columns of 8 elements with gaps, so they are packed: messages this short need no second call.
+  const hd::Sharded<double**, Space> u(mesh, {8, 3 * world.size()}, {Shard{1, {}, 1}});
+  hd::Halo halo(u);
+  const auto value = [](Rank rank, int round) { return 10 * round + static_cast<double>(+rank); };
+  for (int round = 0; round < 3; ++round) {
+    Kokkos::deep_copy(u.view(), value(world.rank(), round));
+    halo.start(Space{}, u);
+    // Rank 0 waits only once all others have completed, which they can only do by what it has sent.
+    if (+world.rank() == 0) {
+      for (int peer = 1; peer < world.size(); ++peer)
+        MPI_Recv(nullptr, 0, MPI_BYTE, peer, 7, world.get(), MPI_STATUS_IGNORE);
+    } else {
+      while (!halo.advance(Space{})) {
+      }
+      MPI_Send(nullptr, 0, MPI_BYTE, 0, 7, world.get());
+    }
+    halo.wait(Space{});
+    const auto host = hd::host_mirror(u.view());
+    Kokkos::deep_copy(host, u.view());
+    for (std::size_t row = 0; row < 8; ++row) {
+      const int before = static_cast<int>(+world.rank()) - 1, behind = before + 2;
+      CHECK(host(row, 1) == value(world.rank(), round));
+      CHECK(host(row, 0) == value(before < 0 ? world.rank() : Rank{before}, round));
+      CHECK(host(row, 4) == value(behind == world.size() ? world.rank() : Rank{behind}, round));
+    }
+  }
+}
+
+TEST_CASE("an exchange that is started is waited for once, by the destructor if not before") {
+  const hd::Communicator world(MPI_COMM_WORLD);
+  const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"rows", world.size()}});
+  const hd::Sharded<double**, Space> u(mesh, {2 * world.size(), 3}, {Shard{0, {}, 1}});
+  for (const int age : {0, 1}) {
+    hd::Halo halo(u, {}, {.age = age});
+    CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { halo.wait(Space{}); }),
+               ContainsSubstring("heddle::Halo::wait: no exchange has been started"));
+    halo.start(Space{}, u);
+    const std::string refused = ": the exchange that was started is not complete";
+    CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { halo.start(Space{}, u); }),
+               ContainsSubstring("heddle::Halo::start" + refused));
+    CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { halo.exchange(Space{}, u); }),
+               ContainsSubstring("heddle::Halo::exchange" + refused));
+    halo.wait(Space{});
+    CHECK_THROWS_AS(halo.wait(Space{}), hd::contract_error);
+    halo.start(Space{}, u);
+  }
 }
 
 TEST_CASE("a halo exchange is a schedule, and refuses what it is not made for") {

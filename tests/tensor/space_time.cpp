@@ -134,8 +134,8 @@ TEST_CASE("prefix sums along one dimension after another equal serial ones, forw
       for (std::size_t& dim : mixed) dim = random.below(drawn++, 4);
     }
     const std::size_t end = dims[random.below(drawn++, dims.size())];
-    const hd::plan::SwitchPlan plan =
-        hd::plan::plan_switches(dims, mixed, {.first = end, .last = end});
+    const hd::systems::SwitchPlan plan =
+        hd::systems::plan_switches(dims, mixed, {.first = end, .last = end});
 
     Whole whole(sizes);
     std::uint64_t element = 1000;
@@ -176,11 +176,11 @@ TEST_CASE("two switches send a half, or a quarter, of what Ulysses sends, and 1/
   const std::uint64_t bytes = 2 * 12 * 24 * 36 * sizeof(std::int64_t);
 
   // Time on sharded space; switch; space on sharded time; back.
-  const auto plan = hd::plan::plan_switches({1, 2}, {1, 2}, {.first = 2, .last = 2});
+  const auto plan = hd::systems::plan_switches({1, 2}, {1, 2}, {.first = 2, .last = 2});
   CHECK(plan.switches.size() == 2);
   Tensor x = sharded(comm, sizes, 2);
   hd::test::count_sent_bytes();
-  for (const hd::plan::DimensionSwitch& change : plan.switches) {
+  for (const hd::systems::DimensionSwitch& change : plan.switches) {
     CHECK(x.layout().placements().front() ==
           hd::Placement(hd::Shard{static_cast<int>(change.from)}));
     x = switched(x, change.to);

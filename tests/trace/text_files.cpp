@@ -66,7 +66,7 @@ TEST_CASE("text files may begin with a byte order mark, and errors quote them wi
                "node1 -- Layer(a) -- forward_compute_time=1.0, backward_compute_time=2.0, "
                "activation_size=64.0, parameter_size=8.0\n",
                [](const std::string& text) {
-                 return heddle::text(plan::read_graph_profile(text, {.name = "heddle.txt"}));
+                 return heddle::text(systems::read_graph_profile(text, {.name = "heddle.txt"}));
                });
 }
 

@@ -3,8 +3,10 @@
 #pragma once
 
 /// @file
-/// print_columns(): how the tools print tables.
+/// print_columns() and GrowingTable: how the tools print tables.
 
+#include <algorithm>
+#include <cstddef>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -18,5 +20,29 @@ namespace tool {
 inline void print_columns(const std::vector<std::vector<std::string>>& rows) {
   std::cout << heddle::impl::in_columns(rows) << '\n';
 }
+
+/// A table whose rows are printed as they come. A column is as wide as its head and the words that
+/// have come so far.
+class GrowingTable {
+ public:
+  /// Prints the head. The first column has room for words of `first` characters.
+  GrowingTable(const std::vector<std::string>& head, std::size_t first) : m_widths(head.size()) {
+    m_widths[0] = first;
+    print(head);
+  }
+  /// Prints a row of at most as many words as the head.
+  void print(const std::vector<std::string>& row) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      m_widths[c] = std::max(m_widths[c], row[c].size());
+      line += row[c];
+      if (c + 1 < row.size()) line.append(m_widths[c] + 2 - row[c].size(), ' ');
+    }
+    std::cout << line << std::endl;
+  }
+
+ private:
+  std::vector<std::size_t> m_widths;
+};
 
 }  // namespace tool

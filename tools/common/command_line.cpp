@@ -82,7 +82,11 @@ void read(const std::string& option, std::string_view list, std::vector<Number>&
 CLI::Option* add(CLI::App& app, const std::string& name, const Target& target,
                  const std::string& help) {
   const auto words = [&](auto& value) {
-    return app.add_option(name, value, help)->check(begins_with_dash)->capture_default_str();
+    CLI::Option* const option =
+        app.add_option(name, value, help)->check(begins_with_dash)->capture_default_str();
+    // What follows the value of an option is not its own.
+    if (name.starts_with("--")) option->allow_extra_args(false);
+    return option;
   };
   const auto number = [&](auto& value, const auto& first, const char* type) {
     return app
@@ -235,11 +239,10 @@ void CommandLine::add_argument(const std::string& name, Target target, const std
   add(*m_parser->app, name, target, help)->required(required);
 }
 
-void CommandLine::add_output(const std::string& name, std::string& target,
-                             const std::string& help) {
+void CommandLine::add_file(const std::string& name, std::string& target, const std::string& help) {
   m_parser->app->add_option(name, target, help)
       ->check([](const std::string& value) { return value == "-" ? "" : begins_with_dash(value); })
-      ->required();
+      ->required(!name.starts_with("--"));
 }
 
 void CommandLine::add_option(const std::string& name, Target target, const std::string& help) {
@@ -297,6 +300,9 @@ int CommandLine::run(int argc, const char* const* argv, const std::function<int(
   } catch (const usage_error& wrong) {
     print_error(m_parser->name, wrong.what());
     status = 2;
+  } catch (const no_answer& none) {
+    print_error(m_parser->name, none.what());
+    status = 3;
   } catch (const std::exception& wrong) {
     print_error(m_parser->name, wrong.what());
     status = 1;

@@ -24,6 +24,11 @@ class usage_error : public std::runtime_error {
   using runtime_error::runtime_error;
 };
 
+/// The program did what it was asked, and there is no answer, such as a plan that fits.
+class no_answer : public std::runtime_error {
+  using runtime_error::runtime_error;
+};
+
 /// Prints "program: message" as an error. Line feeds stay, and other control characters, which the
 /// message may have from a file or its name, become escapes.
 void print_error(const std::string& program, std::string_view message);
@@ -56,9 +61,10 @@ class CommandLine {
   /// all that follow, at least one if it is required.
   void add_argument(const std::string& name, Target target, const std::string& help,
                     bool required = true);
-  /// As add_argument(), but for a file that may be `-`, the standard output.
-  void add_output(const std::string& name, std::string& target, const std::string& help);
-  /// Adds `--name VALUE`.
+  /// As add_argument(), but for a file that may be `-`, the standard input or output. A `name` that
+  /// begins with `--` is an option, which nobody must give.
+  void add_file(const std::string& name, std::string& target, const std::string& help);
+  /// Adds `--name VALUE`. A vector of texts takes one of each `--name`.
   void add_option(const std::string& name, Target target, const std::string& help);
   /// Adds `--name`, which sets `target`.
   void add_flag(const std::string& name, bool& target, const std::string& help);
@@ -71,7 +77,8 @@ class CommandLine {
   [[nodiscard]] std::optional<std::string> parse(int argc, const char* const* argv);
   /// Parses and performs the action of the command that is given or, of a program without commands,
   /// `action`, which returns the status. All of a main() without ranks: prints errors, and returns
-  /// the status 2 if the command line is wrong, 1 if the action throws or the output is lost.
+  /// the status 2 if the command line is wrong, 3 if there is no answer, 1 if the action throws
+  /// something else or the output is lost.
   [[nodiscard]] int run(
       int argc, const char* const* argv, const std::function<int()>& action = [] { return 0; });
 

@@ -2,11 +2,14 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,9 +34,7 @@ class CostsOfStages {
 
   /// A stage has `share` of what a rank has.
   CostsOfStages(const Prices& s, int stages, double share)
-      : m_pair(std::max({s.forward.size(), s.backward_input.size(), s.backward_weight.size()}) == 1
-                   ? s.forward_backward * share
-                   : s.forward_backward) {
+      : m_pair(s.equal_stages() ? s.forward_backward * share : s.forward_backward) {
     for (int stage = 0; stage < stages; ++stage) {
       const auto of_stage = [&](const std::vector<double>& times) {
         return times.size() == 1 ? times[0] * share : times[static_cast<std::size_t>(stage)];
@@ -43,6 +44,7 @@ class CostsOfStages {
                           .backward_weight = of_stage(s.backward_weight),
                           .latency = s.latency,
                           .per_byte = s.bandwidth > 0 ? 1 / s.bandwidth : 0});
+      if (const double whole = of_stage(s.backward); whole > 0) m_stages.back().backward = whole;
     }
   }
 
@@ -64,7 +66,44 @@ class CostsOfStages {
   double m_pair;  ///< time of a fused forward and backward; 0: as long as both
 };
 
+StageSizes sizes_of(const Prices& s, double share) {
+  return {.activation = s.activation,
+          .saved = static_cast<Bytes>(static_cast<double>(s.saved) * share),
+          .parameters = static_cast<Bytes>(static_cast<double>(s.parameters) * share)};
+}
+
 }  // namespace
+
+Orders fewest_orders(const schedule::NamedSchedule& entry, schedule::PipelineShape shape) {
+  const int most = shape.microbatches;
+  for (shape.microbatches = 1;; ++shape.microbatches) try {
+      return entry.orders(shape);
+    } catch (const infeasible&) {
+      if (shape.microbatches >= most) throw;
+    }
+}
+
+Size size_of(const schedule::NamedSchedule& entry, const schedule::PipelineShape& shape) {
+  // A rank has as many entries of a microbatch in every schedule of these options.
+  const auto few = [](int number, int most) { return std::clamp(number, 1, most); };
+  schedule::PipelineShape small;
+  small.stages_per_rank = few(shape.stages_per_rank, 4);
+  small.group = few(shape.group, 4);
+  small.pairs = few(shape.pairs, 2);
+  small.ranks = 4 * small.pairs;
+  small.microbatches = 4 * small.ranks * small.group;
+  double each = 0;
+  for (const auto& list : entry.orders(small).ranks)
+    for (const Order& order : list)
+      each += order.kind == Kind::backward_weight || order.kind == Kind::update ? 1 : 2;
+  each /= static_cast<double>(small.ranks) * small.microbatches;
+  if (entry.heeds == schedule::ShapeOption::stages_per_rank)
+    each *= static_cast<double>(std::max(shape.stages_per_rank, 1)) / small.stages_per_rank;
+  const double actions =
+      each * std::max(shape.ranks, 0) * static_cast<double>(std::max(shape.microbatches, 0));
+  constexpr double bytes_of_action = 200;  // benchmarks/simulate/linear.cpp measures it
+  return {actions, bytes_of_action * actions};
+}
 
 int stage_count(const Orders& orders) {
   int stages = 0;
@@ -82,6 +121,7 @@ std::optional<ErrorInfo> fault_of(const Prices& s) {
   for (const auto& times : {s.forward,
                             s.backward_input,
                             s.backward_weight,
+                            s.backward,
                             {s.forward_backward, s.latency, s.bandwidth}})
     for (const double time : times)
       if (!std::isfinite(time) || time < 0)
@@ -98,8 +138,10 @@ std::optional<ErrorInfo> fault_of(const Prices& s) {
 std::optional<ErrorInfo> fault_of(const Prices& s, const Orders& orders,
                                   const std::string& dashes) {
   const auto stages = static_cast<std::size_t>(stage_count(orders));
-  for (const auto& [name, times] :
-       {std::pair{"F", &s.forward}, {"I", &s.backward_input}, {"W", &s.backward_weight}})
+  for (const auto& [name, times] : {std::pair{"F", &s.forward},
+                                    {"I", &s.backward_input},
+                                    {"W", &s.backward_weight},
+                                    {"B", &s.backward}})
     if (times->size() != 1 && times->size() != stages)
       return ErrorInfo{"", text(dashes, name, " takes one time, or one for each stage (",
                                 times->size(), " times for ", stages, " stages)")};
@@ -112,10 +154,7 @@ Priced price(Orders orders, const Prices& s) {
   const double ranks = static_cast<double>(priced.orders.ranks.size());
   const double share = ranks / priced.stages;
   const CostsOfStages costs(s, priced.stages, share);
-  priced.schedule = weave(
-      priced.orders, {.activation = s.activation,
-                      .saved = static_cast<Bytes>(static_cast<double>(s.saved) * share),
-                      .parameters = static_cast<Bytes>(static_cast<double>(s.parameters) * share)});
+  priced.schedule = weave(priced.orders, sizes_of(s, share));
   if (s.depth >= 0)
     priced.schedule = fold_to_min_slots(priced.schedule, static_cast<std::uint32_t>(s.depth));
   priced.timeline = simulate(priced.schedule, costs);
@@ -133,13 +172,39 @@ Priced price(Orders orders, const Prices& s) {
   return priced;
 }
 
+PeriodicPrice price_periodic(const schedule::NamedSchedule& entry,
+                             const schedule::PipelineShape& shape, const Prices& s) {
+  const Orders fewest = fewest_orders(entry, shape);
+  const int stages = stage_count(fewest);
+  const double share = static_cast<double>(fewest.ranks.size()) / stages;
+  schedule::PipelineShape asked = shape;
+  PeriodicPrice price{simulate_periodic(
+                          [&](int microbatches) {
+                            asked.microbatches = microbatches;
+                            return entry.orders(asked);
+                          },
+                          shape.microbatches, CostsOfStages(s, stages, share), sizes_of(s, share)),
+                      {}};
+  for (const std::int64_t live : price.step.live)
+    price.activations.push_back(share * static_cast<double>(live));
+  return price;
+}
+
 Bytes most_bytes(const Timeline& timeline) {
   Bytes most = 0;
   for (const auto& use : memory_use(timeline)) most = std::max(most, peak(use.all).bytes);
   return most;
 }
 
-std::string number(double value) { return text(std::round(1000 * value) / 1000); }
+std::string number(double value) {
+  if (std::abs(value) >= 1e12) return text(value);
+  std::array<char, 32> digits;
+  const int length =
+      std::snprintf(digits.data(), digits.size(), "%.3f", std::round(1000 * value) / 1000);
+  std::string_view shown(digits.data(), static_cast<std::size_t>(length));
+  shown = shown.substr(0, shown.find_last_not_of('0') + 1);
+  return std::string(shown.ends_with('.') ? shown.substr(0, shown.size() - 1) : shown);
+}
 
 std::string percent(double share) { return text(std::round(1000 * share) / 10, "%"); }
 

@@ -13,10 +13,12 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/schedule/generator/catalogue.hpp>
 #include <heddle/schedule/memory.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/timeline.hpp>
+#include <heddle/simulate/periodic.hpp>
 
 namespace tool {
 
@@ -27,7 +29,8 @@ struct Prices {
   std::vector<double> forward = {1};
   std::vector<double> backward_input = {1};
   std::vector<double> backward_weight = {1};
-  double forward_backward = 0;  ///< of a fused pair; 0: as long as both
+  std::vector<double> backward = {0};  ///< of a whole backward; 0: as long as both halves
+  double forward_backward = 0;         ///< of a fused pair; 0: as long as both
   double latency = 0;
   double bandwidth = 0;  ///< bytes per unit of time that a channel carries; 0: any number
   int depth = -1;        ///< results that may wait to be sent while their stage goes on; -1: all
@@ -37,6 +40,11 @@ struct Prices {
 
   /// Returns true if bytes are to be told.
   [[nodiscard]] bool sized() const { return activation + saved + parameters > 0; }
+  /// Returns true if all stages of a schedule take equally long.
+  [[nodiscard]] bool equal_stages() const {
+    return forward.size() == 1 && backward_input.size() == 1 && backward_weight.size() == 1 &&
+           backward.size() == 1;
+  }
 };
 
 /// Returns what is wrong with the values of `prices` by themselves, or nothing. `what` and `fix` of
@@ -47,6 +55,18 @@ struct Prices {
 [[nodiscard]] std::optional<heddle::ErrorInfo> fault_of(const Prices& prices,
                                                         const heddle::Orders& orders,
                                                         const std::string& dashes = "--");
+/// The size of a schedule that has not been made.
+struct Size {
+  double actions = 0;  ///< at most, with the moves
+  double bytes = 0;    ///< of memory to make and to price it, at most
+};
+/// Returns the size of a schedule of the catalogue. It makes a small schedule only.
+[[nodiscard]] Size size_of(const heddle::schedule::NamedSchedule& entry,
+                           const heddle::schedule::PipelineShape& shape);
+/// Returns the orders of the fewest microbatches, at most those of `shape`, that the schedule can
+/// have. They have its stages and fused pairs.
+[[nodiscard]] heddle::Orders fewest_orders(const heddle::schedule::NamedSchedule& entry,
+                                           heddle::schedule::PipelineShape shape);
 /// Returns the number of stages.
 [[nodiscard]] int stage_count(const heddle::Orders& orders);
 /// Returns true if the orders have fused pairs.
@@ -68,10 +88,21 @@ struct Priced {
 /// Returns the priced orders, for prices without a fault.
 [[nodiscard]] Priced price(heddle::Orders orders, const Prices& prices);
 
+/// The price of a schedule whose steady periods are skipped.
+struct PeriodicPrice {
+  heddle::PeriodicStep step;
+  std::vector<double> activations;  ///< as those of Priced
+};
+/// Returns the price of a schedule of the catalogue without making all of it, for prices without a
+/// fault.
+[[nodiscard]] PeriodicPrice price_periodic(const heddle::schedule::NamedSchedule& entry,
+                                           const heddle::schedule::PipelineShape& shape,
+                                           const Prices& prices);
+
 /// Returns the most bytes that any rank holds at any time.
 [[nodiscard]] heddle::Bytes most_bytes(const heddle::Timeline& timeline);
 
-/// Returns a number with at most three decimals.
+/// Returns a number with all digits before the point and at most three behind it.
 [[nodiscard]] std::string number(double value);
 /// Returns a share in percent.
 [[nodiscard]] std::string percent(double share);

@@ -110,15 +110,16 @@ class Request {
   std::map<std::string_view, std::string_view> m_values;
 };
 
-std::string_view name_of(schedule::ShapeOption option) {
-  switch (option) {
-    case schedule::ShapeOption::stages_per_rank: return "stages-per-rank";
-    case schedule::ShapeOption::group: return "group";
-    case schedule::ShapeOption::pairs: return "pairs";
-    case schedule::ShapeOption::most_live: return "most-live";
-    case schedule::ShapeOption::none: break;
-  }
-  return "";
+/// The names of the settings of a shape that the schedule uses, separated by blanks.
+std::string heeded(const schedule::NamedSchedule& entry) {
+  using schedule::ShapeOption;
+  std::string names;
+  for (const auto& [name, option] : {std::pair{"stages-per-rank", ShapeOption::stages_per_rank},
+                                     {"group", ShapeOption::group},
+                                     {"pairs", ShapeOption::pairs},
+                                     {"most-live", ShapeOption::most_live}})
+    if (entry.uses(option)) names += text(names.empty() ? "" : " ", name);
+  return names;
 }
 
 std::string catalogue() {
@@ -128,7 +129,7 @@ std::string catalogue() {
                  .add("name", entry.name)
                  .add("call", entry.call)
                  .add("about", entry.about)
-                 .add("heeds", name_of(entry.heeds))
+                 .add("heeds", heeded(entry))
                  .add("synchronous", entry.synchronous)
                  .add("branches", entry.branches));
   return list.close();
@@ -157,13 +158,13 @@ Orders catalogue_orders(const Request& request) {
   request.read("group", shape.group);
   request.read("pairs", shape.pairs);
   request.read("most-live", shape.most_live);
-  const double actions = 3.0 * std::max(shape.ranks, 0) * std::max(shape.microbatches, 0) *
-                         std::max(shape.stages_per_rank, 1);
+  const schedule::NamedSchedule& entry = schedule::find_schedule(request.text("schedule"));
+  const double actions = size_of(entry, shape).actions;
   if (actions > most_actions)
     wrong("the schedule is too large for a picture",
-          text("about ", actions, " actions, at most ", most_actions),
+          text("up to ", actions, " actions, expected at most ", most_actions),
           "take fewer ranks, microbatches or stages");
-  return schedule::find_schedule(request.text("schedule")).orders(shape);
+  return entry.orders(shape);
 }
 
 Orders file_orders(const Request& request, std::string_view csv) {
@@ -284,8 +285,6 @@ std::string Explorer::draw(std::string_view text_of_request, std::string_view fi
       .add("begin", timeline.begin())
       .add("makespan", timeline.makespan())
       .add("bubble", timeline.bubble_ratio())
-      .add("theory", schedule::bubble_ratio(ranks, std::max(microbatches, 1),
-                                            std::max(1, m_priced->stages / ranks)))
       .add("activations", m_priced->activations)
       .add("messages", m_priced->messages)
       .add("bytes", m_priced->messages * prices.activation)
@@ -295,6 +294,11 @@ std::string Explorer::draw(std::string_view text_of_request, std::string_view fi
       .add("idle", idle_json(trace::time_use(timeline)))
       .add("live", begins)
       .add("torch", schedule::why_not_torch(m_priced->orders));
+  // The closed form is that of these schedules only.
+  const std::string_view called = named ? request.text("schedule") : "";
+  if (called == "gpipe" || called == "1f1b" || called == "interleaved")
+    out.add("theory", schedule::bubble_ratio(ranks, std::max(microbatches, 1),
+                                             std::max(1, m_priced->stages / ranks)));
   if (prices.sized()) out.add("most", most_bytes(timeline));
   out.add("text", Json('{')
                       .add("makespan", number(timeline.makespan()))

@@ -92,7 +92,7 @@ Schedule pipeline_of(const CommandLine& command, const Emission& e) {
                                       {"group", ShapeOption::group},
                                       {"pairs", ShapeOption::pairs},
                                       {"most-live", ShapeOption::most_live}})
-    if (command.given(option) && entry->heeds != heeds)
+    if (command.given(option) && !entry->uses(heeds))
       throw command.error(text("--", option, " means nothing to this schedule"), "leave it out");
   for (const char* option : {"bytes", "root"})
     if (command.given(option))
@@ -116,7 +116,7 @@ void add_emit(CommandLine& program) {
         const std::size_t colon = e->name.find(':');
         const Schedule list =
             colon == std::string::npos ? pipeline_of(line, *e) : collective_of(line, *e, colon);
-        const std::string file = emit_mpi(list, {.name = e->space});
+        const std::string file = systems::emit_mpi(list, {.name = e->space});
         if (e->file == "-")
           std::cout << file;
         else
@@ -125,13 +125,14 @@ void add_emit(CommandLine& program) {
   command.add_argument("NAME", &e->name,
                        "name of a schedule, see schedule list, or of a collective and its "
                        "algorithm, such as all_reduce:ring");
-  command.add_output("FILE", e->file, "a file for the program");
+  command.add_file("FILE", e->file, "a file for the program");
   command.add_option("namespace", &e->space, "namespace of the program");
   command.add_option("ranks", &e->shape.ranks, "ranks of the pipeline or the collective");
   command.add_option("microbatches", &e->shape.microbatches, "microbatches of a step");
   command.add_option("stages-per-rank", &e->shape.stages_per_rank,
                      "stages of each rank, if the schedule does not fix them");
-  command.add_option("group", &e->shape.group, "for kfkb: microbatches of a group");
+  command.add_option("group", &e->shape.group,
+                     "microbatches of a group, or slices of a sequence; 0: the usual number");
   command.add_option("pairs", &e->shape.pairs, "for chimera: pipelines in each direction");
   command.add_option("most-live", &e->shape.most_live,
                      "for dapple: microbatches whose activations fit a rank; 0: all");

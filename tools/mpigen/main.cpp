@@ -47,8 +47,8 @@ void add_strip(CommandLine& program) {
         write((*files)[2], to_list(stripped.calls));
       });
   command.add_argument("SOURCE", &(*files)[0], "the source");
-  command.add_output("STRIPPED", (*files)[1], "a file for the source without calls");
-  command.add_output("LIST", (*files)[2],
+  command.add_file("STRIPPED", (*files)[1], "a file for the source without calls");
+  command.add_file("LIST", (*files)[2],
                      "a file for the calls: 'LINE, CALL', or 'LINE:COLUMN, CALL' for a call within "
                      "a line, as they stand in SOURCE");
 }
@@ -61,7 +61,7 @@ void add_insert(CommandLine& program) {
       });
   command.add_argument("STRIPPED", &(*files)[0], "the source without calls");
   command.add_argument("LIST", &(*files)[1], "the calls");
-  command.add_output("SOURCE", (*files)[2], "a file for the source with calls");
+  command.add_file("SOURCE", (*files)[2], "a file for the source with calls");
 }
 
 /// "-" if there is nothing of which `value` is a share.

@@ -2,7 +2,6 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -38,11 +37,10 @@ namespace {
 
 /// What the commands are told.
 struct Settings {
-  std::string profile = {}, machine = {}, plan = {}, output = {}, planner = {}, cast = {};
+  std::string profile = {}, machine = {}, plan = {}, output = {};
   std::vector<std::string> plans = {};
-  std::string text = {}, model = {}, device = plan::GraphProfileOptions{}.device;
-  std::uint64_t batch = 0, samples = 1, sequence = 1;
-  std::string schedule = "1f1b";
+  std::string text = {}, model = {}, device = systems::GraphProfileOptions{}.device;
+  std::uint64_t samples = 1;
   double state = plan::PlanOptions{}.state_per_parameter;
   int columns = 100;
   std::string svg = {}, perfetto = {};
@@ -50,30 +48,6 @@ struct Settings {
 
 std::string seconds(double value) { return text(value, " s"); }
 std::string gigabytes(Bytes bytes) { return text(static_cast<double>(bytes) / 1e9, " GB"); }
-
-/// Returns the format of the option --cast: `f16`, or `i8/64` with a scale for 64 elements.
-Codec codec_of(const CommandLine& command, const std::string& word) {
-  using enum Scalar;
-  const std::size_t slash = std::min(word.find('/'), word.size());
-  Codec codec;
-  std::vector<std::string> names;
-  bool found = false;
-  for (const Scalar type : {f16, bf16, f8e4m3, f8e5m2, i8}) {
-    names.push_back(text(type));
-    if (word.substr(0, slash) != names.back()) continue;
-    codec.type = type;
-    found = true;
-  }
-  if (!found) throw command.no_such("format", word, {names.begin(), names.end()});
-  if (slash < word.size()) {
-    const char* const end = word.data() + word.size();
-    const auto [rest, error] = std::from_chars(word.data() + slash + 1, end, codec.block);
-    if (error != std::errc{} || rest != end)
-      throw command.error(text("'", word, "' is no format"), "write for example i8/64");
-  }
-  check(codec);
-  return codec;
-}
 
 /// Returns the problem of a plan that exists: its batch and its schedule.
 plan::PlanOptions options_of(const Plan& plan, const Settings& s) {
@@ -90,36 +64,6 @@ Plan checked_plan(const std::string& name, const Profile& profile, const Machine
     throw contract_error({text("'", name, "'"), info.what, info.why, info.fix});
   }
   return plan;
-}
-
-void search(const CommandLine& command, const Settings& s) {
-  if (s.batch < 1)
-    throw command.error("--batch is missing", "say the samples of a step, for example --batch 64");
-  std::vector<plan::NamedPlanner> asked = systems::planners();
-  if (!s.planner.empty()) {
-    std::vector<std::string_view> names;
-    for (const plan::NamedPlanner& planner : systems::planners()) names.push_back(planner.name);
-    if (std::ranges::find(names, s.planner) == names.end())
-      throw command.no_such("planner", s.planner, names);
-    asked = plan::select_planners(asked, {s.planner});
-  }
-  plan::PlanOptions options{.batch = static_cast<std::int64_t>(s.batch),
-                            .schedule = s.schedule,
-                            .state_per_parameter = s.state};
-  if (!s.cast.empty()) options.codecs = {std::nullopt, codec_of(command, s.cast)};
-  try {
-    static_cast<void>(schedule::find_schedule(s.schedule));
-  } catch (const contract_error& unknown) {
-    throw command.error(unknown.complaint().what, unknown.complaint().fix);
-  }
-  const Profile profile = json::read_profile(s.profile);
-  const Machine machine = json::read_machine(s.machine);
-  for (int degree = 2; degree <= machine.ranks(); ++degree)
-    if (machine.ranks() % degree == 0 && static_cast<std::uint64_t>(degree) <= s.sequence)
-      options.sequence_degrees.push_back(degree);
-  const plan::PlanSearch found = plan::search(profile, machine, options, asked);
-  std::cout << found << "\n\n" << found.best() << '\n';
-  if (!s.output.empty()) json::write_plan(s.output, found.best());
 }
 
 void show(const CommandLine& command, const Settings& s) {
@@ -244,7 +188,7 @@ void import_profile(const CommandLine& command, const Settings& s) {
   if (s.samples < 1)
     throw command.error("--samples is 0", "say the samples of the microbatch that was measured");
   if (s.device.empty()) throw command.error("--device is empty", "name the kind of device");
-  const Profile profile = plan::read_graph_profile(
+  const Profile profile = systems::read_graph_profile(
       read_file(s.text), {.name = s.text,
                           .model = s.model.empty() ? s.text : s.model,
                           .device = s.device,
@@ -266,26 +210,6 @@ std::string planner_list() {
   for (const plan::NamedPlanner& planner : systems::planners())
     all += text("\n  ", planner.name, ": ", planner.about);
   return all;
-}
-
-void add_search(CommandLine& program) {
-  const auto s = std::make_shared<Settings>();
-  CommandLine& command =
-      program.add_command("search", "Asks the planners for plans, and writes the best one.",
-                          [s](const CommandLine& line) { search(line, *s); });
-  command.add_argument("PROFILE", &s->profile, "the profile of the model");
-  command.add_argument("MACHINE", &s->machine, "the machine");
-  command.add_option("batch", &s->batch, "samples of a step");
-  command.add_option("planner", &s->planner, "asks this planner alone");
-  command.add_option("schedule", &s->schedule, "the schedule of the plans, see schedule list");
-  command.add_option("cast", &s->cast,
-                     "a format that planners may choose for messages between sites, such as f16 or "
-                     "i8/64");
-  command.add_option("sequence", &s->sequence,
-                     "the most ranks that may divide each sequence; the profile needs the bytes of "
-                     "keys");
-  command.add_option("output", &s->output, "a file for the plan of the least simulated time");
-  add_state(command, *s);
 }
 
 void add_show(CommandLine& program) {

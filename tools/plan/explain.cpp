@@ -38,7 +38,7 @@ namespace {
 /// What the command is told.
 struct Settings {
   std::string model = {}, machine = {}, planner = {}, dimension = {};
-  double flops = 1e12, state = plan::HapOptions{}.state_per_parameter;
+  double flops = 1e12, state = systems::HapOptions{}.state_per_parameter;
   std::uint64_t batch = 0, level = 1, microbatches = 8;
   bool all = false;
 };
@@ -51,12 +51,14 @@ bool is_program(const std::string& name) {
 }
 
 /// Prints what Rhino chose, and from what.
-void explain_rhino(const plan::TensorProgram& program, const Machine& machine, const Settings& s) {
-  const plan::RhinoPlan found = plan::rhino(program, machine,
-                                            {.level = static_cast<int>(s.level),
-                                             .flops = s.flops,
-                                             .batch = s.dimension,
-                                             .microbatches = {static_cast<int>(s.microbatches)}});
+void explain_rhino(const systems::TensorProgram& program, const Machine& machine,
+                   const Settings& s) {
+  const systems::RhinoPlan found =
+      systems::rhino(program, machine,
+                     {.level = static_cast<int>(s.level),
+                      .flops = s.flops,
+                      .batch = s.dimension,
+                      .microbatches = {static_cast<int>(s.microbatches)}});
   std::cout << found.stages << (found.stages == 1 ? " stage, " : " stages, ") << found.microbatches
             << (found.microbatches == 1 ? " microbatch, axes of" : " microbatches, axes of");
   for (const int ways : found.ways) std::cout << ' ' << ways;
@@ -68,11 +70,11 @@ void explain_rhino(const plan::TensorProgram& program, const Machine& machine, c
   std::vector<std::vector<std::string>> rows = {{"axis", "cone or tensor", "strategy", "chosen",
                                                  "own", "changes of form", "more than chosen",
                                                  "memory"}};
-  for (const plan::RhinoGroup& group : found.groups) {
-    const plan::RhinoCandidate& chosen = group.candidates[group.chosen];
+  for (const systems::RhinoGroup& group : found.groups) {
+    const systems::RhinoCandidate& chosen = group.candidates[group.chosen];
     for (std::size_t c = 0; c < group.candidates.size(); ++c) {
       if (!s.all && c != group.chosen) continue;
-      const plan::RhinoCandidate& each = group.candidates[c];
+      const systems::RhinoCandidate& each = group.candidates[c];
       rows.push_back({text(group.axis), group.name, each.strategy, c == group.chosen ? "yes" : "",
                       seconds(each.own), seconds(each.changes),
                       seconds(each.own + each.changes - chosen.own - chosen.changes),
@@ -92,12 +94,12 @@ void explain_rhino(const plan::TensorProgram& program, const Machine& machine, c
 
 /// Prints HAP's instructions with their times, the blocks of the ranks, and the dual prices of its
 /// linear program.
-void explain_hap(const plan::TensorProgram& program, const Machine& machine, const Settings& s) {
-  const plan::HapOptions options{.flops = s.flops, .state_per_parameter = s.state};
-  const plan::HapResult found = plan::hap(program, machine, options);
+void explain_hap(const systems::TensorProgram& program, const Machine& machine, const Settings& s) {
+  const systems::HapOptions options{.flops = s.flops, .state_per_parameter = s.state};
+  const systems::HapResult found = systems::hap(program, machine, options);
   std::vector<std::vector<std::string>> rows = {{"instruction", "tensor", "form", "time"}};
   for (std::size_t i = 0; i < found.program.instructions.size(); ++i) {
-    const plan::ShardInstruction& now = found.program.instructions[i];
+    const systems::ShardInstruction& now = found.program.instructions[i];
     rows.push_back(
         {text(now.kind), now.tensor, text(now.to), seconds(found.price.instructions[i])});
   }
@@ -114,13 +116,13 @@ void explain_hap(const plan::TensorProgram& program, const Machine& machine, con
             << " s, communication " << found.price.communication << " s, at most "
             << found.price.peak << " bytes a rank, " << found.candidates << " property sets in "
             << found.rounds << " searches\n\n";
-  const plan::RatioProblem<double> problem =
-      plan::hap_ratios(program, found.program, machine, found.groups, found.shares, options);
+  const systems::RatioProblem<double> problem =
+      systems::hap_ratios(program, found.program, machine, found.groups, found.shares, options);
   if (problem.limits.empty()) {
     std::cout << "no capacity of memory is known, so no limit has a price\n";
     return;
   }
-  const plan::RatioSolution<double> shares = plan::solve_ratios(problem);
+  const systems::RatioSolution<double> shares = systems::solve_ratios(problem);
   rows = {{"limit", "bytes", "seconds gained by a GB more"}};
   for (std::size_t l = 0; l < problem.limits.size(); ++l)
     rows.push_back({problem.limits[l].name, text(problem.limits[l].bound),
@@ -172,7 +174,7 @@ void check_planner(const CommandLine& command, const std::string& name) {
 }
 
 /// Prints what the chosen planner makes of a program.
-void explain_program(const plan::TensorProgram& program, const Settings& s) {
+void explain_program(const systems::TensorProgram& program, const Settings& s) {
   const Machine machine = json::read_machine(s.machine);
   if (s.planner == "HAP")
     explain_hap(program, machine, s);
@@ -183,7 +185,7 @@ void explain_program(const plan::TensorProgram& program, const Settings& s) {
 void explain(const CommandLine& command, const Settings& s) {
   if (!is_program(s.model)) return explain_axes(command, s);
   check_planner(command, s.planner);
-  explain_program(json::read_program(s.model), s);
+  explain_program(systems::read_program(s.model), s);
 }
 
 /// The sizes of a transformer, and what is asked about its program.
@@ -198,18 +200,18 @@ struct TransformerSettings : Settings {
 void show_transformer(const CommandLine& command, const TransformerSettings& s) {
   check_planner(command, s.planner);
   const auto whole = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
-  plan::TensorProgram program = plan::transformer_program({.layers = whole(s.layers),
-                                                           .sequences = whole(s.sequences),
-                                                           .context = whole(s.context),
-                                                           .width = whole(s.width),
-                                                           .heads = whole(s.heads),
-                                                           .kv_heads = whole(s.kv_heads),
-                                                           .hidden = whole(s.hidden),
-                                                           .vocabulary = whole(s.words)});
-  if (s.gradients) program = plan::reverse(program, s.words > 0 ? "loss" : "output");
+  systems::TensorProgram program = systems::transformer_program({.layers = whole(s.layers),
+                                                                 .sequences = whole(s.sequences),
+                                                                 .context = whole(s.context),
+                                                                 .width = whole(s.width),
+                                                                 .heads = whole(s.heads),
+                                                                 .kv_heads = whole(s.kv_heads),
+                                                                 .hidden = whole(s.hidden),
+                                                                 .vocabulary = whole(s.words)});
+  if (s.gradients) program = systems::reverse(program, s.words > 0 ? "loss" : "output");
   std::cout << program << '\n';
   if (!s.output.empty()) {
-    json::write_program(s.output, program);
+    systems::write_program(s.output, program);
     std::cout << "\nwrote " << s.output << '\n';
   }
   if (s.machine.empty()) return;

@@ -70,6 +70,11 @@ wrong "PROFILE is required" search
 wrong "--batch is missing" search profile.json machine.json
 wrong "no planner 'Dappel'; did you mean 'DAPPLE'?" \
       search profile.json machine.json --batch 4 --planner Dappel
+wrong "no planner 'Meti'; did you mean 'Metis'?" \
+      search profile.json machine.json --batch 4 --planner DAPPLE --planner Meti
+wrong "--seconds is not above 0" search profile.json machine.json --batch 4 --seconds 0
+wrong "--memory is not above 0" search profile.json machine.json --batch 4 --memory 0
+wrong "the standard input is one file" search - - --batch 4
 wrong "no schedule '1f1f'; did you mean '1f1b'?" \
       search profile.json machine.json --batch 4 --schedule 1f1f
 wrong "no format 'f17'; did you mean 'f16'?" search profile.json machine.json --batch 4 --cast f17
@@ -152,12 +157,26 @@ expect 1 "'edited.json': plan.prediction.of: the prediction is of another plan" 
 expect 0 "best.json  " compare profile.json machine.json best.json
 planners=$("$program" --help | sed -n '/^Planners:/,$s/^  \([A-Za-z]*\): .*/\1/p')
 [[ -n $planners ]] || { failures=$((failures + 1)); echo "FAILED: there are no planners"; }
-expect 1 "Replicas: rank 0 lacks 4016000 bytes" \
+expect 3 "Replicas: rank 0 lacks 4016000 bytes" \
        search profile.json machine.json --batch 4 --planner Replicas  # the model is too large for a rank
 for name in ${planners//Replicas/}; do
   expect 0 "$name " search profile.json machine.json --batch 4 --planner "$name" --output one.json
   expect 0 "simulated step " check one.json profile.json machine.json
 done
+# Some of the planners, in the order of their list, with files in a pipe, and nothing but the plan on the
+# standard output. A search with enough time ends by itself.
+expect 0 "Metis " search profile.json machine.json --batch 4 --planner Metis --planner DAPPLE
+[[ $("$program" search profile.json machine.json --batch 4 --planner Metis --planner DAPPLE |
+     sed -n '2,3s/ .*//p' | tr '\n' ' ') == "DAPPLE Metis " ]] ||
+  { failures=$((failures + 1)); echo "FAILED: two planners"; }
+"$program" search - machine.json --batch 4 --output - < profile.json > piped.json 2> table
+cmp best.json piped.json || { failures=$((failures + 1)); echo "FAILED: a plan in a pipe"; }
+grep -q "samples a second; rank [0-9]* needs [0-9.]* MB of 12 MB" table ||
+  { failures=$((failures + 1)); echo "FAILED: the summary: $(cat table)"; }
+"$program" search profile.json - --batch 4 --seconds 60 --output timed.json < machine.json > table
+cmp best.json timed.json || { failures=$((failures + 1)); echo "FAILED: a search with a limit"; }
+grep -q "cut off" table && { failures=$((failures + 1)); echo "FAILED: 60 s are not enough"; }
+expect 0 "cut off: DAPPLE" search profile.json machine.json --batch 4 --seconds 1e-9
 "$program" search profile.json machine.json --batch 4 --output again.json > /dev/null
 cmp best.json again.json || { failures=$((failures + 1)); echo "FAILED: two searches differ"; }
 # One long sample on two ranks: each has half of it. The keys of attention must be known.
@@ -165,7 +184,8 @@ expect 1 "sequence degree 2" search profile.json links.json --batch 1 --sequence
 sed 's/"saved": 4000/"saved": 4000, "keys": 1000/g; s/1e6/1000/g' profile.json > keys.json
 expect 0 "sequence degree 2" search keys.json links.json --batch 1 --sequence 2
 sed 's/12e6/1e6/g' machine.json > tiny.json
-expect 1 "no planner found a plan" search profile.json tiny.json --batch 4 --output tiny_plan.json
+expect 3 "no planner found a plan" search profile.json tiny.json --batch 4 --output tiny_plan.json
+expect 3 "the least shortage is that of " search profile.json tiny.json --batch 4
 [[ ! -e tiny_plan.json ]] || { failures=$((failures + 1)); echo "FAILED: a plan is written"; }
 
 # A product that the fast devices divide in the ratio of their speeds: 12 rows by 2, 2, 1, 1.

@@ -64,19 +64,20 @@ std::string rounded(double value) {
 
 /// Prints how well a distribution fits the runs.
 template <class Times>
-void print_fit(const std::string& name, const hd::plan::EmpiricalTimes& runs, const Times& times) {
-  const double difference = hd::plan::largest_difference(runs, times);
-  const double accepted = hd::plan::accepted_difference(runs);
+void print_fit(const std::string& name, const hd::systems::EmpiricalTimes& runs,
+               const Times& times) {
+  const double difference = hd::systems::largest_difference(runs, times);
+  const double accepted = hd::systems::accepted_difference(runs);
   std::cout << name << ": Kolmogorov-Smirnov distance " << rounded(difference)
             << (difference <= accepted ? " <= " : " > ") << rounded(accepted)
             << (difference <= accepted ? ", accepted at 5%\n" : ", rejected at 5%\n");
 }
 
 void predict(const std::string& file, const std::vector<int>& walkers) {
-  const hd::plan::EmpiricalTimes runs(read_times(file));
-  const auto exponential = hd::plan::ShiftedExponential::fit(runs);
-  std::optional<hd::plan::LognormalTimes> lognormal;
-  if (runs.times().front() > 0) lognormal = hd::plan::LognormalTimes::fit(runs);
+  const hd::systems::EmpiricalTimes runs(read_times(file));
+  const auto exponential = hd::systems::ShiftedExponential::fit(runs);
+  std::optional<hd::systems::LognormalTimes> lognormal;
+  if (runs.times().front() > 0) lognormal = hd::systems::LognormalTimes::fit(runs);
   std::cout << runs.times().size() << " runs, mean " << rounded(runs.mean_of_least(1)) << ", least "
             << rounded(runs.times().front()) << '\n';
   print_fit("shifted exponential", runs, exponential);
@@ -88,9 +89,9 @@ void predict(const std::string& file, const std::vector<int>& walkers) {
       {"walkers", "mean time", "speed-up", "by shifted exponential", "by lognormal"}};
   for (const int n : walkers)
     table.push_back({std::to_string(n), rounded(runs.mean_of_least(n)),
-                     rounded(hd::plan::race_speed_up(runs, n)),
-                     rounded(hd::plan::race_speed_up(exponential, n)),
-                     lognormal ? rounded(hd::plan::race_speed_up(*lognormal, n)) : "-"});
+                     rounded(hd::systems::race_speed_up(runs, n)),
+                     rounded(hd::systems::race_speed_up(exponential, n)),
+                     lognormal ? rounded(hd::systems::race_speed_up(*lognormal, n)) : "-"});
   tool::print_columns(table);
 }
 

@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iostream>
+#include <limits>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,48 +29,37 @@ namespace {
 
 /// The shortest orders so far.
 struct Best {
-  std::optional<Priced> priced;
+  Orders orders;
+  double makespan = std::numeric_limits<double>::infinity();
   std::string name;
   double bound = 0;  ///< of all orders with their computations; 0 if unknown
-
-  [[nodiscard]] double makespan() const { return priced->timeline.makespan(); }
 };
 
-/// Returns true if no rank keeps more than the memory of `s`.
-bool fits(const Priced& priced, const Settings& s) {
-  const double most = std::ranges::max(priced.activations);
-  return (s.cap == 0 || most <= s.cap * (1 + 1e-12)) &&
-         (s.cap_bytes == 0 || most_bytes(priced.timeline) <= s.cap_bytes);
-}
-
-/// Takes `orders` if they fit and are shorter.
+/// Takes `orders` if they are shorter. Returns false if they do not fit the memory of `s`.
 bool offer(Best& best, const std::string& name, const Orders& orders, const Settings& s,
            double bound = 0) {
-  Priced priced = price(orders, s);
-  if (!fits(priced, s)) return false;
-  if (!best.priced || priced.timeline.makespan() < best.makespan())
-    best = {std::move(priced), name, bound};
+  const Priced priced = price(orders, s);
+  if (s.cap > 0 && std::ranges::max(priced.activations) > s.cap * (1 + 1e-12)) return false;
+  if (s.cap_bytes > 0 && most_bytes(priced.timeline) > s.cap_bytes) return false;
+  const double makespan = priced.timeline.makespan();
+  if (makespan < best.makespan) best = {orders, makespan, name, bound};
   return true;
 }
 
-/// Returns true if the stages of a schedule all cost the same.
-bool equal_stages(const Settings& s) {
-  return std::max({s.forward.size(), s.backward_input.size(), s.backward_weight.size()}) == 1;
-}
-
-/// Returns the stages of a rank's share, of which each has the same costs.
+/// Returns the part of a rank's share of the model that is a stage.
 double share_of(const Orders& orders) {
   return static_cast<double>(orders.ranks.size()) / stage_count(orders);
 }
 
-/// Searches for orders with the computations of `orders`, for at most about a second.
+/// Searches for orders with the computations of `orders`, for about a second if they are few.
 plan::Coordinated<Seconds> coordinated(const Orders& orders, const Settings& s, std::int64_t cap) {
   const double share = share_of(orders);
-  const StageCosts costs{.forward = s.forward[0] * share,
-                         .backward_input = s.backward_input[0] * share,
-                         .backward_weight = s.backward_weight[0] * share,
-                         .latency = s.latency,
-                         .per_byte = s.bandwidth > 0 ? 1 / s.bandwidth : 0};
+  StageCosts costs{.forward = s.forward[0] * share,
+                   .backward_input = s.backward_input[0] * share,
+                   .backward_weight = s.backward_weight[0] * share,
+                   .latency = s.latency,
+                   .per_byte = s.bandwidth > 0 ? 1 / s.bandwidth : 0};
+  if (s.backward[0] > 0) costs.backward = s.backward[0] * share;
   std::size_t entries = 1;
   for (const auto& list : orders.ranks) entries += list.size();
   return plan::coordinate(orders, costs,
@@ -83,28 +71,27 @@ plan::Coordinated<Seconds> coordinated(const Orders& orders, const Settings& s, 
 
 /// Offers the result of coordinate() for the computations of `orders`.
 void search(Best& best, std::string_view name, const Orders& orders, const Settings& s) {
+  // Activations of single stages that fit. Messages need memory, too, so that fewer may fit.
   const double share = share_of(orders);
-  std::int64_t cap = 0;
-  if (s.cap > 0) cap = static_cast<std::int64_t>(s.cap / share * (1 + 1e-12));
-  if (s.cap_bytes > 0 && s.saved > 0) {
-    const auto most = static_cast<std::int64_t>(static_cast<double>(s.cap_bytes) /
-                                                (static_cast<double>(s.saved) * share));
-    cap = cap == 0 ? most : std::min(cap, most);
-  }
-  if ((s.cap > 0 || s.cap_bytes > 0) && cap < 1) return;
-  // Weights, gradients and messages need memory, too, so that fewer activations may fit.
-  for (bool fitted = false; !fitted; --cap) {
+  double most = std::numeric_limits<double>::infinity();
+  if (s.cap > 0) most = s.cap / share * (1 + 1e-12);
+  if (s.cap_bytes > 0 && s.saved > 0)
+    most = std::min(most,
+                    (static_cast<double>(s.cap_bytes) - 2.0 * static_cast<double>(s.parameters)) /
+                        (static_cast<double>(s.saved) * share));
+  if (most < 1) return;
+  auto cap = most < 1e9 ? static_cast<std::int64_t>(most) : 0;
+  do {
     const auto found = coordinated(orders, s, cap);
-    if (found.extra > 0) return;
-    fitted = offer(best, text(found.rule, " of the work of ", name), found.orders, s, found.bound);
-    cap = std::min(cap, found.live);
-    if (cap <= 1) return;
-  }
+    if (found.extra > 0 ||
+        offer(best, text(found.rule, " of the work of ", name), found.orders, s, found.bound))
+      return;
+    cap = found.live - 1;
+  } while (cap > 0 && s.saved > 0);
 }
 
 /// Prints what the step would take if one of its limits did not exist.
-void explain(const CommandLine& command, const Settings& s) {
-  const Orders orders = named_orders(command, s)[0];
+void explain(const Orders& orders, const Settings& s) {
   const Priced priced = price(orders, s);
   const double makespan = priced.timeline.makespan();
   std::vector<std::pair<std::string, double>> limits;
@@ -112,9 +99,10 @@ void explain(const CommandLine& command, const Settings& s) {
   free.latency = 0;
   free.bandwidth = 0;
   limits.emplace_back("messages took no time", price(orders, free).timeline.makespan());
-  if (!equal_stages(s)) {
+  if (!s.equal_stages()) {
     Settings even = s;
-    for (auto* times : {&even.forward, &even.backward_input, &even.backward_weight}) {
+    for (auto* times :
+         {&even.forward, &even.backward_input, &even.backward_weight, &even.backward}) {
       double sum = 0;
       for (const double time : *times) sum += time;
       for (double& time : *times) time = sum / static_cast<double>(times->size());
@@ -123,17 +111,20 @@ void explain(const CommandLine& command, const Settings& s) {
   }
   limits.emplace_back("there were no warm-up, no drain and no gap",
                       std::ranges::max(priced.timeline.busy()));
-  const bool reorders = equal_stages(s) && std::ranges::all_of(orders.ranks, [](const auto& list) {
+  const bool reorders = s.equal_stages() && std::ranges::all_of(orders.ranks, [](const auto& list) {
                           return std::ranges::all_of(list, [](const Order& each) {
                             return each.kind <= Kind::backward && !each.fused;
                           });
                         });
   if (reorders) {
-    const auto live = std::ranges::max(live_activations(orders));
+    const auto reordered = [&](std::int64_t cap) {
+      const Priced found = price(coordinated(orders, s, cap).orders, s);
+      return std::min(makespan, found.timeline.makespan());
+    };
     limits.emplace_back("the ranks took the best order that was found in this memory",
-                        std::min(makespan, coordinated(orders, s, live).makespan));
+                        reordered(std::ranges::max(live_activations(orders))));
     limits.emplace_back("memory had no limit and the ranks took the best order that was found",
-                        std::min(makespan, coordinated(orders, s, 0).makespan));
+                        reordered(0));
   }
   std::vector<std::vector<std::string>> rows = {{"if", "makespan", "shorter by"},
                                                 {"as it is", number(makespan), ""}};
@@ -142,40 +133,40 @@ void explain(const CommandLine& command, const Settings& s) {
   print_columns(rows);
 }
 
-}  // namespace
-
-Orders best_orders(const CommandLine& command, const Settings& s) {
-  if (!equal_stages(s))
-    throw command.error("'best' compares schedules with different numbers of stages",
-                        "give one time for each of --F, --I and --W");
+/// Returns the shortest orders that were found. Their name tells the gap to the lower bound.
+Orders best_orders(const Settings& s) {
   Best best;
-  for (const auto& entry : schedule::catalogue()) {
-    if (!entry.synchronous || entry.branches) continue;
-    try {
-      const Orders orders = entry.orders(s.shape);
-      offer(best, std::string(entry.name), orders, s);
-    } catch (const infeasible&) {
-      // There is no such schedule of this shape.
-    }
-  }
-  for (const std::string_view name : {"1f1b", "zb-h1", "zb-v", "interleaved", "interleaved-zb1p"}) {
+  // The searches come first: if a schedule of the catalogue is as short, they know a bound.
+  for (const std::string_view name : {"1f1b", "zb-h1", "zb-v", "interleaved", "interleaved-zb1p"})
     try {
       search(best, name, schedule::find_schedule(name).orders(s.shape), s);
     } catch (const infeasible&) {
+      // There is no such schedule of this shape.
     }
-  }
-  if (!best.priced)
-    throw infeasible({"schedule best", "no schedule fits the memory",
+  for (const auto& entry : schedule::catalogue()) try {
+      if (entry.synchronous && !entry.branches)
+        offer(best, std::string(entry.name), entry.orders(s.shape), s);
+    } catch (const infeasible&) {
+      // As above.
+    }
+  if (best.name.empty())
+    throw infeasible({"schedule", "no schedule of this shape fits the memory",
                       text("--cap ", s.cap, ", --cap-bytes ", s.cap_bytes),
                       "give more memory, or more ranks"});
-  std::string line = text("best: ", best.name, ", ", number(best.makespan()));
-  if (best.bound > 0 && best.bound < best.makespan() * (1 - 1e-9))
-    line += text(", ", percent(best.makespan() / best.bound - 1), " above the lower bound ",
-                 number(best.bound), " of its computations");
+  std::string gap;
+  if (best.bound > 0 && best.bound < best.makespan * (1 - 1e-9))
+    gap = text("; ", percent(best.makespan / best.bound - 1), " above the lower bound ",
+               number(best.bound), " of its computations");
   else if (best.bound > 0)
-    line += ", which is optimal for its computations";
-  std::cout << line << '\n';
-  return best.priced->orders;
+    gap = "; optimal for its computations";
+  best.orders.name = text("best (", best.name, gap, ")");
+  return std::move(best.orders);
+}
+
+}  // namespace
+
+Orders orders_of(const schedule::NamedSchedule* entry, const Settings& s) {
+  return entry == nullptr ? best_orders(s) : entry->orders(s.shape);
 }
 
 void add_explain(CommandLine& program) {
@@ -185,9 +176,9 @@ void add_explain(CommandLine& program) {
       "explain", "Says what limits a schedule: messages, stages, warm-up, order or memory.",
       [settings](const CommandLine& line) {
         check_values(line, *settings);
-        explain(line, *settings);
+        explain(orders_of(named_schedules(line, *settings)[0], *settings), *settings);
       });
-  command.add_argument("NAME", &settings->names[0], "of the schedule, see schedule list");
+  command.add_argument("NAME", &settings->names[0], "of the schedule, see schedule list, or best");
   add_shape(command, *settings);
   add_prices(command, *settings);
 }

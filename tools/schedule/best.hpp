@@ -5,24 +5,23 @@
 /// @file
 /// The schedule called `best`: the shortest one for the given costs and memory.
 
-#include <string>
 #include <string_view>
 
-#include <heddle/schedule/order/orders.hpp>
+#include <heddle/schedule.hpp>
 
-#include "../common/command_line.hpp"
 #include "settings.hpp"
 
 namespace tool {
 
-/// The name that stands for the schedule of best_orders().
+/// The name that stands for the shortest schedule.
 inline constexpr std::string_view best_name = "best";
 
-/// Searches for the shortest orders for the prices of `s`, in its memory. The candidates are the
-/// schedules of the catalogue and the results of plan::coordinate() for the work of five of them.
-/// Prints which one it is, its makespan and a lower bound.
-/// @throws usage_error if the costs differ from stage to stage.
-/// @throws infeasible if nothing fits the memory.
-[[nodiscard]] heddle::Orders best_orders(const CommandLine& command, const Settings& s);
+/// Returns the orders of one of named_schedules(). If `entry` is null these are the shortest ones
+/// for the prices of `s` in its memory: of the schedules of the catalogue and of the results of
+/// plan::coordinate() for the computations of five of them. Their name is "best (...)", with the
+/// rule that found them and a lower bound.
+/// @throws infeasible if there are none of this shape, or if nothing fits the memory.
+[[nodiscard]] heddle::Orders orders_of(const heddle::schedule::NamedSchedule* entry,
+                                       const Settings& s);
 
 }  // namespace tool

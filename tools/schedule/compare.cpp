@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
+#include <algorithm>
 #include <cstddef>
 #include <iostream>
 #include <memory>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 #include <heddle/core/file.hpp>
@@ -12,6 +14,7 @@
 #include <heddle/schedule.hpp>
 
 #include "../common/columns.hpp"
+#include "best.hpp"
 #include "commands.hpp"
 #include "settings.hpp"
 #include "terminal.hpp"
@@ -29,29 +32,72 @@ std::string all_of(const std::vector<double>& values) {
   return all;
 }
 
+/// What a row of the table says about a schedule.
+struct Row {
+  std::string name;  ///< of the orders
+  double makespan = 0, bubble_ratio = 0;
+  std::vector<double> activations;
+  std::size_t messages = 0;
+  Bytes most_bytes = 0;
+};
+
+/// `entry` is one of named_schedules().
+Row row_of(const schedule::NamedSchedule* entry, const Settings& s) {
+  if (s.periodic) {
+    const PeriodicPrice price = price_periodic(*entry, s.shape, s);
+    return {"", price.step.makespan, price.step.bubble_ratio(), price.activations,
+            static_cast<std::size_t>(price.step.messages)};
+  }
+  const Priced priced = price(orders_of(entry, s), s);
+  return {priced.orders.name,
+          priced.timeline.makespan(),
+          priced.timeline.bubble_ratio(),
+          priced.activations,
+          priced.messages,
+          s.sized() ? most_bytes(priced.timeline) : 0};
+}
+
+/// Says on a terminal which schedule is being priced, until the next call.
+void show_progress(const std::string& what) {
+  static const bool terminal = isatty(STDERR_FILENO) == 1;
+  if (terminal) std::cerr << "\r\033[K" << what << std::flush;
+}
+
 void compare(const CommandLine& command, const Settings& s) {
   // The table of the file has all digits, and all ranks.
   std::string csv =
       "schedule,makespan,bubble ratio,live activations,messages,bytes sent,most bytes kept\n";
-  std::vector<std::vector<std::string>> rows = {
-      {"schedule", "makespan", "bubble", "live activations", "messages"}};
+  std::vector<std::string> head = {"schedule", "makespan", "bubble", "live activations",
+                                   "messages"};
   const bool sized = s.sized();
-  if (sized) rows[0].insert(rows[0].end(), {"bytes sent", "most bytes kept"});
-  const std::vector<Orders> all = named_orders(command, s);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const Priced priced = price(all[i], s);
-    csv += text(s.names[i], ',', exact(priced.timeline.makespan()), ',',
-                exact(priced.timeline.bubble_ratio()), ',', all_of(priced.activations), ',',
-                priced.messages, ',', priced.messages * s.activation, ',',
-                most_bytes(priced.timeline), '\n');
-    auto& row = rows.emplace_back(std::vector<std::string>{
-        s.names[i], number(priced.timeline.makespan()), percent(priced.timeline.bubble_ratio()),
-        of_ranks(priced.activations), text(priced.messages)});
-    if (!sized) continue;
-    row.push_back(text(priced.messages * s.activation));
-    row.push_back(text(most_bytes(priced.timeline)));
+  if (sized) head.push_back("bytes sent");
+  if (sized && !s.periodic) head.push_back("most bytes kept");
+  const auto entries = named_schedules(command, s);
+  std::size_t longest = 0;
+  for (const std::string& name : s.names) longest = std::max(longest, name.size());
+  std::string best;
+  GrowingTable table(head, longest);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    show_progress(text(s.names[i], ", ", i + 1, " of ", entries.size()));
+    Row row;
+    try {
+      row = row_of(entries[i], s);
+    } catch (...) {
+      show_progress({});
+      throw;
+    }
+    show_progress({});
+    if (entries[i] == nullptr) best = row.name;
+    csv += text(s.names[i], ',', exact(row.makespan), ',', exact(row.bubble_ratio), ',',
+                all_of(row.activations), ',', row.messages, ',', row.messages * s.activation, ',',
+                s.periodic ? "" : text(row.most_bytes), '\n');
+    std::vector<std::string> words = {s.names[i], number(row.makespan), percent(row.bubble_ratio),
+                                      of_ranks(row.activations), text(row.messages)};
+    if (sized) words.push_back(text(row.messages * s.activation));
+    if (sized && !s.periodic) words.push_back(text(row.most_bytes));
+    table.print(words);
   }
-  print_columns(rows);
+  if (!best.empty()) std::cout << best << '\n';
   if (!s.csv.empty()) write_file(s.csv, csv);
 }
 
@@ -71,12 +117,18 @@ void add_compare(CommandLine& program) {
   CommandLine& command = program.add_command(
       "compare", "Shows several schedules beside each other.", [settings](const CommandLine& line) {
         check_values(line, *settings);
+        if (settings->periodic && settings->depth >= 0)
+          throw line.error("--periodic simulates stages that never wait to send",
+                           "leave out --depth");
         compare(line, *settings);
       });
-  command.add_argument("NAME", &settings->names, "of the schedules, see schedule list");
+  command.add_argument("NAME", &settings->names,
+                       "of the schedules, see schedule list, or best: the shortest one");
   add_shape(command, *settings);
   add_prices(command, *settings);
   command.add_option("csv", &settings->csv, "a file for the table, with all digits");
+  command.add_flag("periodic", settings->periodic,
+                   "skips steady periods exactly, for any number of microbatches");
 }
 
 }  // namespace tool

@@ -133,10 +133,10 @@ std::string groups_section(const std::filesystem::path& folder,
   std::vector<std::int64_t> lengths;  // log-normal: many short ones and a few long ones
   for (std::uint64_t i = 0; i < 48; ++i)
     lengths.push_back(1 + static_cast<std::int64_t>(std::exp(8 + 1.6 * random.normal(i))));
-  const plan::SequencePlan plan =
-      plan::plan_sequence_groups(lengths, plan::flexsp_costs(plan::flexsp_7b, 16, 76));
+  const systems::SequencePlan plan =
+      systems::plan_sequence_groups(lengths, systems::flexsp_costs(systems::flexsp_7b, 16, 76));
   const std::string file = "sequence-groups.svg";
-  write_file(folder / pictures / file, trace::to_svg(plan, {.title = "sequence-groups"}));
+  write_file(folder / pictures / file, to_svg(plan, {.title = "sequence-groups"}));
   return text(
       "\n## groups of ranks for the sequences of a batch\n\n"
       "FlexSP: ",

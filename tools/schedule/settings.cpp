@@ -2,7 +2,11 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <fstream>
 #include <string>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -16,12 +20,44 @@ namespace tool {
 
 using namespace heddle;
 
+namespace {
+
+/// Returns the bytes of memory of this machine, or of the control group of this process if that has
+/// fewer.
+double memory_of_machine() {
+  double bytes =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  double limit = 0;  // "max" is no number
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) bytes = std::min(bytes, limit);
+  return bytes;
+}
+
+/// @throws infeasible if the schedule is larger than a Schedule or than the memory.
+void check_size(const schedule::NamedSchedule& entry, const Settings& s) {
+  const Size size = size_of(entry, s.shape);
+  const double memory = memory_of_machine();
+  constexpr double most_actions = 1 << 30;
+  if (size.bytes <= memory && size.actions < most_actions) return;
+  const auto gigabytes = [](double bytes) { return text(number(bytes / 1e9), " GB"); };
+  throw infeasible({"schedule",
+                    text("'", entry.name, "' of ", s.shape.ranks, " ranks and ",
+                         s.shape.microbatches, " microbatches is too large"),
+                    size.bytes > memory
+                        ? text("it needs up to ", gigabytes(size.bytes), ", this machine has ",
+                               gigabytes(memory))
+                        : text("it has up to ", size.actions, " actions, expected fewer than 2^30"),
+                    "use fewer ranks or microbatches, or compare --periodic"});
+}
+
+}  // namespace
+
 void add_shape(CommandLine& command, Settings& s) {
   command.add_option("ranks", &s.shape.ranks, "ranks of the pipeline");
   command.add_option("microbatches", &s.shape.microbatches, "microbatches of a step");
   command.add_option("stages-per-rank", &s.shape.stages_per_rank,
                      "stages of each rank, if the schedule does not fix them");
-  command.add_option("group", &s.shape.group, "for kfkb: microbatches of a group");
+  command.add_option("group", &s.shape.group,
+                     "microbatches of a group, or slices of a sequence; 0: the usual number");
   command.add_option("pairs", &s.shape.pairs, "for chimera: pipelines in each direction");
   command.add_option("most-live", &s.shape.most_live,
                      "for dapple: microbatches whose activations fit a rank; 0: all");
@@ -40,8 +76,10 @@ void add_prices(CommandLine& command, Settings& s) {
   });
   command.add_option("F", &s.forward, "time of a forward");
   command.add_option("I", &s.backward_input, "time of a backward for the input");
-  command.add_option("W", &s.backward_weight,
-                     "time of a backward for the weights; a whole backward takes I + W");
+  command.add_option("W", &s.backward_weight, "time of a backward for the weights");
+  command.add_option("B", &s.backward,
+                     "time of a whole backward, which is less than I + W if both halves run a part "
+                     "of the forward again; 0: I + W");
   command.add_option("FB", &s.forward_backward, "time of a fused pair; 0: as long as both");
   command.add_option("latency", &s.latency, "time that every transfer takes besides its bytes");
   command.add_option("bandwidth", &s.bandwidth,
@@ -84,47 +122,55 @@ void add_dialect(CommandLine& command, Settings& s) {
 void check_values(const CommandLine& command, const Settings& s) {
   if (const auto fault = fault_of(s)) throw command.error(fault->what, fault->fix);
   if (s.columns < 1) throw command.error("a drawing needs at least one column");
-  if (!(s.cap >= 0)) throw command.error("--cap is a number of at least 0");
+  if (!std::isfinite(s.cap) || s.cap < 0) throw command.error("--cap is a number of at least 0");
   if (s.transfers && s.csv.empty())
     throw command.error("--transfers says what a csv file holds", "name one with --csv");
 }
 
-std::vector<Orders> named_orders(const CommandLine& command, const Settings& s) {
+std::vector<const schedule::NamedSchedule*> named_schedules(const CommandLine& command,
+                                                            const Settings& s) {
   using schedule::ShapeOption;
   std::vector<const schedule::NamedSchedule*> entries;
-  bool best = false;
   for (const std::string& name : s.names) {
-    if (name == best_name) {
-      best = true;
-      entries.push_back(nullptr);
-      continue;
-    }
     try {
-      entries.push_back(&schedule::find_schedule(name));
+      entries.push_back(name == best_name ? nullptr : &schedule::find_schedule(name));
     } catch (const contract_error& unknown) {
       throw command.error(unknown.complaint().what, unknown.complaint().fix);
     }
   }
+  // The best schedule may be any of the catalogue.
+  const bool best = std::ranges::count(entries, nullptr) > 0;
   for (const auto& [option, heeds] : {std::pair{"stages-per-rank", ShapeOption::stages_per_rank},
                                       {"group", ShapeOption::group},
                                       {"pairs", ShapeOption::pairs},
-                                      {"most-live", ShapeOption::most_live}})
-    if (command.given(option) && !best &&
-        std::ranges::find(entries, heeds, &schedule::NamedSchedule::heeds) == entries.end()) {
+                                      {"most-live", ShapeOption::most_live}}) {
+    const ShapeOption wanted = heeds;
+    const auto uses = [wanted](const auto* entry) { return entry->uses(wanted); };
+    if (command.given(option) && !best && std::ranges::none_of(entries, uses)) {
       std::string others;
       for (const auto& entry : schedule::catalogue())
-        if (entry.heeds == heeds) others += text(others.empty() ? "" : ", ", entry.name);
+        if (entry.uses(heeds)) others += text(others.empty() ? "" : ", ", entry.name);
       throw command.error(text("--", option, " means nothing to this schedule"),
                           "it is for " + others);
     }
+  }
   for (const auto* option : {"cap", "cap-bytes"})
     if (command.given(option) && !best)
       throw command.error(text("--", option, " means nothing to this schedule"), "it is for best");
+  if (best && !s.equal_stages())
+    throw command.error("'best' compares schedules with different numbers of stages",
+                        "give one time for each of --F, --I, --W and --B");
+  if (best && s.periodic)
+    throw command.error("--periodic is for single schedules, not for 'best'", "leave one out");
+  if (!s.periodic)
+    for (const auto& entry : schedule::catalogue())
+      if (best || std::ranges::count(entries, &entry) > 0) check_size(entry, s);
+  if (best || (!command.given("FB") && s.equal_stages())) return entries;
+  // The stages and pairs of a schedule are those of the same one of few microbatches.
   std::vector<Orders> all;
-  for (const auto* entry : entries)
-    all.push_back(entry == nullptr ? best_orders(command, s) : entry->orders(s.shape));
+  for (const auto* entry : entries) all.push_back(fewest_orders(*entry, s.shape));
   check_prices(command, s, all);
-  return all;
+  return entries;
 }
 
 void check_prices(const CommandLine& command, const Settings& s, const std::vector<Orders>& all) {

@@ -188,6 +188,8 @@ std::string explorer_url(const CommandLine& command, const Settings& s) {
   add("group", s.shape.group);
   add("pairs", s.shape.pairs);
   add("most-live", s.shape.most_live);
+  if (s.backward != std::vector<double>{0})
+    throw command.error("--open shows whole backwards that take I + W", "leave --B or --open out");
   for (const auto& [key, times] :
        {std::pair{"F", &s.forward}, {"I", &s.backward_input}, {"W", &s.backward_weight}}) {
     if (times->size() != 1)

@@ -83,7 +83,7 @@ wrong "--ranks" show gpipe --ranks
 [[ -z $(ls -A | grep -v '^errors$') ]] || { failures=$((failures + 1)); echo "FAILED: files: $(ls -A)"; }
 
 expect 0 "1f1b" list
-expect 0 "zb-v                zb_v() " list
+expect 0 "zb-v                 zb_v() " list
 expect 0 "chimera({.double_forwards = true})" list
 expect 0 "makespan 33, bubble ratio 27.3%" show 1f1b
 expect 0 "live activations of the ranks: 4 3 2 1; 48 messages" show 1f1b
@@ -163,15 +163,22 @@ expect 2 "no option '--ranks'" gallery nowhere --ranks 8
 expect 2 "no option '--ranks'" check a.csv --ranks 4
 expect 2 "no option '--svg'" compare gpipe --svg a.svg
 expect 2 "no option '--replicas'" show gpipe --replicas
-expect 2 "--stages-per-rank means nothing to this schedule; it is for interleaved, looped-bfs, interleaved-zb1p" \
+expect 2 "--stages-per-rank means nothing to this schedule; it is for interleaved, grouped-interleaved, combined-1f1b, gis, looped-bfs, interleaved-zb1p" \
        show gpipe --stages-per-rank 2
-expect 2 "--group means nothing to this schedule; it is for kfkb" compare 1f1b gpipe --group 2
+expect 2 "--group means nothing to this schedule; it is for grouped-interleaved, combined-1f1b, kfkb, seq-1f1b" compare 1f1b gpipe --group 2
 expect 0 "kfkb" compare 1f1b kfkb --group 4
 expect 0 "makespan 26.25," show interleaved --stages-per-rank 4
 expect 0 "live activations of the ranks: 8 8 8 4" show kfkb --group 4
 expect 2 "--FB is the time of a fused pair, and there is none" show gpipe --FB 2
 expect 2 "--FB is the time of a fused pair, and there is none" check a.csv --FB 2
 expect 0 "dualpipe" compare gpipe dualpipe --FB 2
+# Halves of a backward that each recompute half of a forward.
+expect 0 "makespan 33," show 1f1b --I 1.5 --W 1.5 --B 2
+expect 0 "makespan 36.5," show zb-h1 --I 1.5 --W 1.5 --B 2
+expect 2 "--B takes one time, or one for each stage" show 1f1b --B 2,2
+expect 2 "leave --B or --open out" show 1f1b --B 2 --open
+expect 0 "makespan 31.5," show grouped-interleaved --microbatches 9 --group 5
+expect 1 "the nearest valid group is 5" show grouped-interleaved --microbatches 9
 expect 2 "--transfers says what a csv file holds; name one with --csv" show gpipe --transfers
 expect 0 "weights" show 1f1b --parameters 1000
 
@@ -252,7 +259,7 @@ holds best.csv "0F0"
 expect 0 "best: " compare 1f1b best --cap 3
 expect 0 "optimal for its computations" show best --ranks 1 --microbatches 2
 expect 0 "lower bound" show best --cap-bytes 2500 --saved 1000
-expect 1 "no schedule fits the memory" show best --cap 0.1
+expect 1 "no schedule of this shape fits the memory" show best --cap 0.1
 expect 2 "--cap means nothing to this schedule; it is for best" show 1f1b --cap 3
 expect 2 "give one time for each of --F, --I and --W" compare best --F 1,2,1,1
 expect 2 "--cap is a number of at least 0" show best --cap -1
@@ -261,6 +268,25 @@ expect 2 "the explorer has no schedule 'best'" show best --open
 expect 0 "messages took no time                      33" explain 1f1b --latency 1
 expect 0 "there were no warm-up, no drain and no gap" explain zb-h1
 expect 0 "all stages took equally long" explain 1f1b --F 1,2,1,1
+
+# What does not fit is refused before it is made; with --periodic it need not fit. GPipe and 1F1B of M
+# microbatches on P ranks take (M + P - 1)(F + B).
+large=(--ranks 1000000 --microbatches 1000000)
+expect 1 "'1f1b' of 1000000 ranks and 1000000 microbatches is too large" show 1f1b "${large[@]}"
+expect 1 "this machine has" compare gpipe 1f1b "${large[@]}"
+expect 1 "use fewer ranks or microbatches, or compare --periodic" compare gpipe zb-v "${large[@]}"
+million=(--periodic --ranks 16 --microbatches 1000000)
+expect 0 "1f1b         3000045    0%      1 to 16           30000000" compare interleaved 1f1b "${million[@]}"
+expect 0 "interleaved  3000022.5" compare interleaved 1f1b "${million[@]}"
+expect 0 "300000000" compare 1f1b "${million[@]}" --activation 10
+expect 1 "'Chimera P=4 M=1000' has no period that can be skipped (stage 1 is on ranks 1 and 2)" \
+       compare chimera --periodic --microbatches 1000
+expect 2 "--periodic simulates stages that never wait to send" compare gpipe --periodic --depth 1
+for both in "" --periodic; do
+  # shellcheck disable=SC2086
+  "$program" compare gpipe 1f1b kfkb zb-v dualpipe-v --microbatches 64 --F 1.25 --latency 0.5 $both > "shown$both"
+done
+diff shown shown--periodic || { failures=$((failures + 1)); echo "FAILED: --periodic has other numbers"; }
 
 # The page of the explorer: written, and opened where there is a desktop, whose browser is a script here.
 export TMPDIR=$folder/pages

@@ -54,7 +54,8 @@ void warn_if_half_lowered(const std::string& file, const std::string& csv,
 }
 
 std::string to_lowered_csv(const schedule::LoweredOrders& lowered) {
-  return schedule::to_csv(reduces(lowered) ? lowered : schedule::lower(lowered.orders));
+  return schedule::to_csv(reduces(lowered) ? lowered : schedule::lower(lowered.orders),
+                          schedule::Receives::late);
 }
 
 }  // namespace tool

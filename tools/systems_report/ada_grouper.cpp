@@ -96,7 +96,8 @@ double executed_gain() {
     };
     const auto candidates = groups({.activation = message});
     const hd::RunOptions options{.execute = {.idle = hd::Idle::nap}};
-    hd::AdaptiveRunner adaptive(stage, hd::ScheduleChoice(candidates), transport, {.run = options});
+    hd::AdaptiveRunner adaptive(stage, hd::ScheduleChoice(candidates), transport,
+                                {.run = options, .every = 4});
     hd::Runner fixed(stage, candidates.front(), transport, options);
     for (int step = 0; step < steps; ++step) {
       // Both end with all messages complete, and rank 0 is the last in either.

@@ -40,22 +40,23 @@ int equal_layers() {
     const auto draw = [&](std::uint64_t index, std::uint64_t most) {
       return 1 + static_cast<std::int64_t>(random.below(index, most));
     };
-    const hd::plan::OperationWeights weights;
+    const hd::systems::OperationWeights weights;
     if (seed % 3 == 0) {
-      const hd::plan::ConvolutionLayer layer{.inputs = draw(0, 4),
-                                             .outputs = draw(1, 4),
-                                             .kernel = draw(2, 5),
-                                             .height = draw(3, 7),
-                                             .width = draw(4, 7),
-                                             .first = draw(5, 2) == 1};
-      equal += hd::plan::operations(layer, weights) == hd::test::count_layer(layer, weights);
+      const hd::systems::ConvolutionLayer layer{.inputs = draw(0, 4),
+                                                .outputs = draw(1, 4),
+                                                .kernel = draw(2, 5),
+                                                .height = draw(3, 7),
+                                                .width = draw(4, 7),
+                                                .first = draw(5, 2) == 1};
+      equal += hd::systems::operations(layer, weights) == hd::test::count_layer(layer, weights);
     } else if (seed % 3 == 1) {
-      const hd::plan::DenseLayer layer{draw(0, 50), draw(1, 50)};
-      equal += hd::plan::operations(layer, weights) == hd::test::count_layer(layer, weights);
+      const hd::systems::DenseLayer layer{draw(0, 50), draw(1, 50)};
+      equal += hd::systems::operations(layer, weights) == hd::test::count_layer(layer, weights);
     } else {
-      const hd::plan::ElementLayer layer{
-          static_cast<hd::plan::ElementLayer::Kind>(random.below(0, 5)), draw(1, 50), draw(2, 4)};
-      equal += hd::plan::operations(layer, weights) == hd::test::count_layer(layer, weights);
+      const hd::systems::ElementLayer layer{
+          static_cast<hd::systems::ElementLayer::Kind>(random.below(0, 5)), draw(1, 50),
+          draw(2, 4)};
+      equal += hd::systems::operations(layer, weights) == hd::test::count_layer(layer, weights);
     }
   }
   return equal;
@@ -63,7 +64,7 @@ int equal_layers() {
 
 std::vector<TuneTrial> search_with(const hd::test::NetworkSearch& search, int workers,
                                    std::int64_t trials, int lag) {
-  return hd::farm_search<TuneTrial>(
+  return hd::systems::farm_search<TuneTrial>(
       {.workers = workers, .lag = lag}, trials,
       [&](std::uint64_t number, std::span<const TuneTrial> history) {
         return search.propose(number, history);
@@ -109,21 +110,21 @@ double speed_of(int workers) {
   double sum = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const hd::Random random(seed, "networks");
-    std::vector<hd::plan::TrainedNetwork> networks;
+    std::vector<hd::systems::TrainedNetwork> networks;
     constexpr double speed = 1e12;  // operations a second of a worker
     const auto forecast = hd::forecast_farm(
         {.workers = workers, .lag = 2 * workers}, 20 * workers,
         [&](hd::Worker, const hd::FarmTask& task) {
-          const hd::plan::TrainedNetwork network{
+          const hd::systems::TrainedNetwork network{
               {500'000, 1'000'000},
               1,
               50'000 + static_cast<std::int64_t>(
                            random.below(static_cast<std::uint64_t>(task.item), 100'001)),
               10'000};
           networks.push_back(network);
-          return hd::ForecastAttempt{hd::plan::search_operations({&network, 1}) / speed, true};
+          return hd::ForecastAttempt{hd::systems::search_operations({&network, 1}) / speed, true};
         });
-    sum += hd::plan::search_operations(networks) / forecast.makespan / speed;
+    sum += hd::systems::search_operations(networks) / forecast.makespan / speed;
   }
   return sum / 20;
 }
@@ -164,11 +165,11 @@ double least_loss(std::size_t startup) {
   double sum = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const hd::test::NetworkSearch search{.seed = seed};
-    const auto trials = hd::farm_search<TuneTrial>(
+    const auto trials = hd::systems::farm_search<TuneTrial>(
         {.workers = 2, .lag = 16}, 80,
         [&](std::uint64_t number, std::span<const TuneTrial> history) {
-          return hd::plan::propose_by_tpe(search.axes, history, number,
-                                          {.startup = startup, .seed = seed});
+          return hd::systems::propose_by_tpe(search.axes, history, number,
+                                             {.startup = startup, .seed = seed});
         },
         [&](const TunePoint& point) { return search.loss(point); });
     double least = std::numeric_limits<double>::infinity();

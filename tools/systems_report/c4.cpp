@@ -119,14 +119,14 @@ double excess_around_congestion() {
     const hd::Random random(seed, "c4");
     const auto leaves = 1 + random.below(0, 4);
     const auto spines = 2 + random.below(1, 3);
-    std::vector<hd::plan::Flow> flows(1 + random.below(2, 12));
+    std::vector<hd::systems::Flow> flows(1 + random.below(2, 12));
     for (std::size_t f = 0; f < flows.size(); ++f)
       flows[f] = {static_cast<std::uint32_t>(random.below(10 + 2 * f, leaves)),
                   static_cast<std::uint32_t>(random.below(11 + 2 * f, leaves))};
     std::vector<double> shares(spines, 1.0);
     const auto slow = static_cast<std::uint32_t>(random.below(3, spines));
     shares[slow] = 0.05 * static_cast<double>(1 + random.below(4, 19));
-    hd::plan::PathPlan plan(flows, static_cast<int>(spines));
+    hd::systems::PathPlan plan(flows, static_cast<int>(spines));
     (void)plan.congested(slow, shares[slow]);
     const std::vector<std::uint32_t> ours(plan.spines().begin(), plan.spines().end());
     most = std::max(most,
@@ -142,10 +142,10 @@ double hashed_over_planned(std::size_t flows) {
   double sum = 0;
   for (std::uint64_t seed = 0; seed < draws; ++seed) {
     std::vector<int> load(16, 0);
-    for (const std::uint32_t spine : hd::plan::hash_paths(flows, 16, seed)) ++load[spine];
+    for (const std::uint32_t spine : hd::systems::hash_paths(flows, 16, seed)) ++load[spine];
     sum += std::ranges::max(load);
   }
-  const hd::plan::PathPlan plan(std::vector<hd::plan::Flow>(flows, {0, 1}), 16);
+  const hd::systems::PathPlan plan(std::vector<hd::systems::Flow>(flows, {0, 1}), 16);
   return sum / draws / plan.max_load();
 }
 
@@ -154,7 +154,8 @@ double hashed_over_planned(std::size_t flows) {
 bool survives_a_spine() {
   for (std::uint32_t flows = 1; flows <= 64; ++flows)
     for (std::uint32_t s = 2; s <= 16; ++s) {
-      hd::plan::PathPlan plan(std::vector<hd::plan::Flow>(flows, {0, 1}), static_cast<int>(s));
+      hd::systems::PathPlan plan(std::vector<hd::systems::Flow>(flows, {0, 1}),
+                                 static_cast<int>(s));
       const auto its = static_cast<std::size_t>(std::ranges::count(plan.spines(), 0u));
       if (plan.max_load() != (flows + s - 1) / s || plan.lose(0).size() != its ||
           plan.max_load() != (flows + s - 2) / (s - 1))

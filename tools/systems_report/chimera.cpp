@@ -175,11 +175,11 @@ Comparison chosen() {
               const double plain =
                   hd::simulate(hd::schedule::one_f_one_b({.stages = d, .microbatches = n}), costs)
                       .makespan();
-              const double ours = hd::plan::choose_chimera({.stages = d,
-                                                            .microbatches = n,
-                                                            .may_halve = may_halve,
-                                                            .most_live = most_live},
-                                                           costs)
+              const double ours = hd::systems::choose_chimera({.stages = d,
+                                                               .microbatches = n,
+                                                               .may_halve = may_halve,
+                                                               .most_live = most_live},
+                                                              costs)
                                       .makespan;
               least = std::min(least, plain / ours);
               most = std::max(most, plain / ours);

@@ -34,10 +34,10 @@ using hd::test::Vector;
 /// 1, and a ring's all-reduce takes `sum`.
 double co2_step_time(int ranks, int steps, int delay, double sum) {
   constexpr hd::Bytes block = 64;
-  hd::schedule::LocalStepsOptions options{.ranks = ranks, .steps = steps, .delay = delay};
+  hd::systems::LocalStepsOptions options{.ranks = ranks, .steps = steps, .delay = delay};
   options.bytes = block * static_cast<hd::Bytes>(ranks);
   const double hops = 2.0 * (ranks - 1);
-  const hd::Schedule list = hd::schedule::local_steps(options);
+  const hd::Schedule list = hd::systems::local_steps(options);
   return hd::simulate(list, hd::StageCosts{.user = 1, .per_byte = sum / hops / block}).makespan() /
          steps;
 }
@@ -83,7 +83,7 @@ LocalTraining train_locally() {
   }
   const LocalProblem network(4, 4, 0.1);
   const double start = network.loss(network.start());
-  const auto loss = [&](const hd::OuterUpdate& outer) {
+  const auto loss = [&](const hd::systems::OuterUpdate& outer) {
     return network.loss(network.run_on_threads(12, 1, 60, outer)[0]) / start;
   };
   result.unbounded = loss({.rate = 2, .gap_penalty = false, .clip = 1e300});

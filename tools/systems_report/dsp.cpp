@@ -58,7 +58,7 @@ std::size_t planned_switches(std::size_t dims, int cycles, bool cyclic) {
   std::vector<std::size_t> all, mixed;
   for (std::size_t dim = 0; dim < dims; ++dim) all.push_back(dim);
   for (int i = 0; i < cycles; ++i) mixed.insert(mixed.end(), all.begin(), all.end());
-  return hd::plan::plan_switches(all, mixed, {.cyclic = cyclic}).switches.size();
+  return hd::systems::plan_switches(all, mixed, {.cyclic = cyclic}).switches.size();
 }
 
 /// How many of the lists of up to `longest` stages over `dims` dimensions are planned as well as
@@ -76,7 +76,7 @@ std::pair<std::size_t, std::size_t> optimal_lists(std::size_t dims, std::size_t 
       for (std::size_t i = 0, rest = code; i < length; ++i, rest /= dims)
         mixed.push_back(rest % dims);
       for (const bool cyclic : {false, true}) {
-        const auto plan = hd::plan::plan_switches(all, mixed, {.cyclic = cyclic});
+        const auto plan = hd::systems::plan_switches(all, mixed, {.cyclic = cyclic});
         good += plan.switches.size() == fewest_switches(dims, mixed, cyclic) ? 1u : 0u;
         ++compared;
       }

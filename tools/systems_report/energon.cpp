@@ -32,7 +32,7 @@ double gain(double transfer) {
   const auto makespan = [transfer](int depth) {
     constexpr hd::Bytes bytes = 1024;
     return hd::simulate(
-               hd::schedule::energon(
+               hd::systems::energon(
                    {.stages = 4, .requests = 64, .depth = depth, .sizes = {.activation = bytes}}),
                {.forward = 1, .per_byte = transfer / static_cast<double>(bytes)})
         .makespan();

@@ -24,8 +24,8 @@ namespace report {
 
 namespace {
 
-using hd::plan::ExpertAffinity;
-using hd::plan::ExpertPlacement;
+using hd::systems::ExpertAffinity;
+using hd::systems::ExpertPlacement;
 
 constexpr std::size_t traced_layers = 8;
 constexpr std::size_t traced_experts = 16;
@@ -39,7 +39,7 @@ int optimal_placements() {
     const auto [trace, planted] =
         hd::test::planted_routes(30, 3, 4, 2, 0.2 * static_cast<double>(seed % 5), seed);
     const ExpertAffinity counts(trace);
-    const ExpertPlacement placement = hd::plan::place_experts(counts, {.levels = {2}});
+    const ExpertPlacement placement = hd::systems::place_experts(counts, {.levels = {2}});
     optimal +=
         hd::test::traced_changes(trace, placement) == hd::test::fewest_changes(trace, 2) ? 1 : 0;
   }
@@ -66,12 +66,12 @@ ChangeRates change_rates() {
     const auto [trace, planted] = draw(0);
     const ExpertAffinity counts(trace);
     const ExpertAffinity others(draw(1).trace);
-    const ExpertPlacement placed = hd::plan::place_experts(counts, {.levels = {expert_ranks}});
+    const ExpertPlacement placed = hd::systems::place_experts(counts, {.levels = {expert_ranks}});
     const auto rate = [](const ExpertAffinity& on, const ExpertPlacement& placement) {
       return static_cast<double>(rank_changes(on, placement)) / static_cast<double>(on.steps());
     };
     rates.contiguous +=
-        rate(counts, hd::plan::contiguous_experts(traced_layers, traced_experts, expert_ranks)) /
+        rate(counts, hd::systems::contiguous_experts(traced_layers, traced_experts, expert_ranks)) /
         models;
     rates.planted += rate(counts, planted) / models;
     rates.placed += rate(counts, placed) / models;
@@ -93,14 +93,15 @@ std::vector<Comparison> exflow() {
       hd::test::planted_routes(tokens, traced_layers, traced_experts, expert_ranks, 0.7, 0);
   const ExpertAffinity counts(trace);
   const hd::test::ExpertCase vanilla{
-      hd::plan::contiguous_experts(traced_layers, traced_experts, expert_ranks), trace, tokens, 16};
-  const hd::test::ExpertCase coherent{hd::plan::place_experts(counts, {.levels = {expert_ranks}}),
-                                      trace, tokens, 16};
+      hd::systems::contiguous_experts(traced_layers, traced_experts, expert_ranks), trace, tokens,
+      16};
+  const hd::test::ExpertCase coherent{
+      hd::systems::place_experts(counts, {.levels = {expert_ranks}}), trace, tokens, 16};
   const auto by_token = [](std::uint64_t rows) { return static_cast<double>(rows) / tokens; };
   const auto expected_home = vanilla.serial();
   const auto expected_stays = coherent.serial();
-  const auto home = vanilla.on_threads(expected_home, hd::AfterExpert::comes_home);
-  const auto stays = coherent.on_threads(expected_stays, hd::AfterExpert::stays);
+  const auto home = vanilla.on_threads(expected_home, hd::systems::AfterExpert::comes_home);
+  const auto stays = coherent.on_threads(expected_stays, hd::systems::AfterExpert::stays);
   const std::uint64_t home_rows = home.rows(16);
   const std::uint64_t stays_rows = stays.rows(16);
   const bool counted = home_rows == expected_home.comes_home && stays_rows == expected_stays.stays;

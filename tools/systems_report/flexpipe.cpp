@@ -84,7 +84,7 @@ hd::plan::Coordinated<std::int64_t> flexpipe(const Cell& cell, double memory) {
   std::vector<std::int64_t> each(static_cast<std::size_t>(cell.ranks), cell.share);
   each.resize(2 * each.size(), whole - cell.share);
   const auto cap = static_cast<std::int64_t>(memory * static_cast<double>(cell.ranks * whole));
-  return hd::plan::flexpipe(options, BranchCosts(each, cell.latency), cap, each);
+  return hd::systems::flexpipe(options, BranchCosts(each, cell.latency), cap, each);
 }
 
 /// A stage of Chimera holds one stage of either branch.

@@ -55,12 +55,13 @@ struct FlexGains {
   bool valid = true;
 
   FlexGains() {
-    const hd::plan::SequenceCosts costs = hd::plan::flexsp_costs(hd::plan::flexsp_7b, 64, 76);
+    const hd::systems::SequenceCosts costs =
+        hd::systems::flexsp_costs(hd::systems::flexsp_7b, 64, 76);
     for (std::size_t d = 0; d < 3; ++d)
       for (std::uint64_t seed = 0; seed < 3; ++seed) {
         const auto lengths = hd::test::draw_lengths(length_distributions[d], seed, 512);
         const std::clock_t start = std::clock();
-        const auto plan = hd::plan::plan_sequence_groups(lengths, costs);
+        const auto plan = hd::systems::plan_sequence_groups(lengths, costs);
         longest_plan = std::max(longest_plan,
                                 static_cast<double>(std::clock() - start) / double{CLOCKS_PER_SEC});
         valid = valid && !hd::test::fault_of(plan, costs);
@@ -85,14 +86,15 @@ struct ExactGaps {
   double worst = 0;
 
   explicit ExactGaps(std::int64_t nodes) {
-    const hd::plan::SequenceCosts costs = hd::plan::flexsp_costs(hd::plan::flexsp_7b, 8, 76);
+    const hd::systems::SequenceCosts costs =
+        hd::systems::flexsp_costs(hd::systems::flexsp_7b, 8, 76);
     for (std::uint64_t seed = 0; seed < 1000; ++seed) {
       const hd::Random random(seed, "batches");
       const LengthDistribution distribution{
           8 + 1.7 * random.uniform(0), 0.4 + 1.2 * random.uniform(1), 8 * costs.tokens_per_rank};
       const auto lengths = hd::test::draw_lengths(distribution, seed, 6 + random.below(2, 7));
       const auto plan =
-          hd::plan::plan_sequence_groups(lengths, costs, {.counts = 1, .nodes = nodes});
+          hd::systems::plan_sequence_groups(lengths, costs, {.counts = 1, .nodes = nodes});
       for (const auto& microbatch : plan.microbatches) {
         std::vector<std::int64_t> own;
         for (const auto& group : microbatch.groups)
@@ -145,7 +147,7 @@ std::vector<Comparison> flexsp() {
                    decimals(gains.longest_plan, 2) + " s", "at most 1 s",
                    verdict(gains.longest_plan <= 1)});
   std::vector<int> degrees{2, 4, 8, 16, 32, 64};
-  const std::size_t found = hd::plan::group_compositions(64, degrees).size();
+  const std::size_t found = hd::systems::group_compositions(64, degrees).size();
   lines.push_back({"compositions of 64 ranks in degrees 2 to 64, against a recurrence", "",
                    hd::text(found), hd::text(counted_compositions(64)),
                    verdict(found == counted_compositions(64))});

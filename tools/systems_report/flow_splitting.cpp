@@ -37,7 +37,7 @@ double hashed_load(std::size_t flows) {
   double sum = 0;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     std::vector<int> load(16, 0);
-    for (const std::uint32_t spine : hd::plan::hash_paths(flows, 16, seed)) ++load[spine];
+    for (const std::uint32_t spine : hd::systems::hash_paths(flows, 16, seed)) ++load[spine];
     sum += std::ranges::max(load);
   }
   return sum / seeds / (static_cast<double>(flows) / 16);
@@ -49,7 +49,8 @@ double hashed_load(std::size_t flows) {
 bool planner_is_exact() {
   for (std::uint32_t flows = 1; flows <= 64; ++flows)
     for (std::uint32_t s = 1; s <= 16; ++s) {
-      hd::plan::PathPlan plan(std::vector<hd::plan::Flow>(flows, {0, 1}), static_cast<int>(s));
+      hd::systems::PathPlan plan(std::vector<hd::systems::Flow>(flows, {0, 1}),
+                                 static_cast<int>(s));
       if (plan.max_load() != (flows + s - 1) / s) return false;
       for (std::uint32_t dead = s - 1; dead > 0; --dead) {
         const auto its = static_cast<std::size_t>(std::ranges::count(plan.spines(), dead));
@@ -65,7 +66,8 @@ bool planner_is_exact() {
 std::vector<Comparison> flow_splitting() {
   std::vector<Comparison> lines;
   std::vector<std::size_t> exact;
-  for (const hd::plan::SplitRule rule : uplinks::rules) exact.push_back(uplinks::exact_cases(rule));
+  for (const hd::systems::SplitRule rule : uplinks::rules)
+    exact.push_back(uplinks::exact_cases(rule));
   lines.push_back(
       {"largest load, pieces and coverage for r flows over s links, r, s <= 64, by "
        "equal pieces, whole flows first, filling in turn",
@@ -75,9 +77,9 @@ std::vector<Comparison> flow_splitting() {
   for (const int hosts : {1, 2}) {
     const AllToAll each(hosts);
     const hd::Seconds sprayed = each.run(each.sprayed());
-    const hd::Seconds ours = each.run(each.split(hd::plan::SplitRule::fill_in_turn));
+    const hd::Seconds ours = each.run(each.split(hd::systems::SplitRule::fill_in_turn));
     hd::Seconds worst = ours;
-    for (const hd::plan::SplitRule rule : uplinks::rules)
+    for (const hd::systems::SplitRule rule : uplinks::rules)
       worst = std::max(worst, each.run(each.split(rule)));
     const double hashed = each.hashed() / ours;
     const std::string shape = hd::text("4 leaves x 4 spines, ", hosts, " ranks a leaf");

@@ -45,7 +45,7 @@ std::vector<Comparison> frontier_3d() {
                                         {.batch = model.batch,
                                          .microbatches = {32, 64, 128, 256, 512},
                                          .state_per_parameter = hd::test::adam_state});
-    const hd::plan::FoundPlan found = hd::plan::Frontier3D{}.search(problem);
+    const hd::plan::FoundPlan found = hd::systems::Frontier3D{}.search(problem);
     if (!found.plan) {
       within_node = false;
       degrees += "none; ";
@@ -73,10 +73,10 @@ std::vector<Comparison> frontier_3d() {
                                       {.batch = 512,
                                        .microbatches = {4, 8, 16, 32, 64, 128},
                                        .state_per_parameter = hd::test::adam_state});
-  const hd::plan::FoundPlan all = hd::plan::Frontier3D{.exhaustive = 100'000}.search(problem);
+  const hd::plan::FoundPlan all = hd::systems::Frontier3D{.exhaustive = 100'000}.search(problem);
   std::vector<double> ratios;
   for (std::uint64_t seed = 0; seed < 100; ++seed)
-    ratios.push_back(hd::plan::Frontier3D{.seed = seed}.search(problem).formula / all.formula);
+    ratios.push_back(hd::systems::Frontier3D{.seed = seed}.search(problem).formula / all.formula);
   std::sort(ratios.begin(), ratios.end());
   lines.push_back({"22B: 15 % of the grid against all of it, 100 seeds: median, 95th, worst", "",
                    hd::text(ratios[49], ", ", ratios[94], ", ", ratios[99]), "95th at most 1.05",

@@ -34,7 +34,7 @@ int equal_divisions() {
   constexpr std::size_t parameters = 500;
   int equal = 0;
   std::vector<std::vector<double>> gradients(60, std::vector<double>(parameters));
-  hd::plan::GradientSigns serial(parameters);
+  hd::systems::GradientSigns serial(parameters);
   for (std::size_t s = 0; s < gradients.size(); ++s) {
     const hd::Random random(s, "gradient");
     for (std::size_t k = 0; k < parameters; ++k) gradients[s][k] = random.normal(k);
@@ -42,7 +42,7 @@ int equal_divisions() {
   }
   for (std::size_t parts = 1; parts <= 64; ++parts) {
     const hd::Random random(parts, "owners");
-    std::vector<hd::plan::GradientSigns> own(parts, hd::plan::GradientSigns(parameters));
+    std::vector<hd::systems::GradientSigns> own(parts, hd::systems::GradientSigns(parameters));
     for (std::size_t s = 0; s < gradients.size(); ++s)
       own[random.below(s, parts)].add(std::span<const double>(gradients[s]));
     for (std::size_t p = parts; p-- > 1;) own[p - 1].merge(own[p]);

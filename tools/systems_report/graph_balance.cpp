@@ -32,8 +32,8 @@ namespace report {
 namespace {
 
 using GraphSpace = Kokkos::DefaultExecutionSpace;
-using GraphWalk = hd::kernel::GraphTraversal<GraphSpace>;
-using hd::FrontierBalance;
+using GraphWalk = hd::systems::GraphTraversal<GraphSpace>;
+using hd::systems::FrontierBalance;
 
 std::string short_number(double value) {
   std::ostringstream out;
@@ -51,8 +51,8 @@ bool has_distances(const GraphWalk& walk, const std::vector<std::int64_t>& expec
 
 /// Counts the traversals of a graph, of all policies, and those with the serial distances.
 void count_equal(const hd::test::EdgeList& list, int& all, int& equal) {
-  const hd::Graph graph = list.graph();
-  for (const FrontierBalance balance : hd::test::all_balances) {
+  const hd::systems::Graph graph = list.graph();
+  for (const hd::systems::FrontierBalance balance : hd::test::all_balances) {
     GraphWalk walk(GraphSpace{}, graph, {.balance = balance});
     walk.breadth_first(0);
     equal += has_distances(walk, hd::test::serial_distances(list, 0, false));
@@ -67,10 +67,10 @@ void count_equal(const hd::test::EdgeList& list, int& all, int& equal) {
 void count_words(const hd::test::EdgeList& list, int& all, int& equal) {
   const auto edges = static_cast<std::int64_t>(list.edges.size());
   for (const bool weighted : {false, true}) {
-    const hd::Graph graph = weighted ? list.graph() : list.unweighted();
+    const hd::systems::Graph graph = weighted ? list.graph() : list.unweighted();
     const std::int64_t each = weighted ? 2 : 1;
-    const GraphWalk rows(GraphSpace{}, graph, {.balance = FrontierBalance::nodes});
-    const GraphWalk pairs(GraphSpace{}, graph, {.balance = FrontierBalance::edges});
+    const GraphWalk rows(GraphSpace{}, graph, {.balance = hd::systems::FrontierBalance::nodes});
+    const GraphWalk pairs(GraphSpace{}, graph, {.balance = hd::systems::FrontierBalance::edges});
     equal += rows.words() == list.nodes + 1 + each * edges;
     equal += pairs.words() == (each + 1) * edges;
     all += 2;
@@ -80,18 +80,19 @@ void count_words(const hd::test::EdgeList& list, int& all, int& equal) {
 /// Counts the limits of 1 to 64 edges and of the histogram for which the extra nodes and the
 /// sub-iterations of the frontier of all nodes equal the formulas.
 void count_limits(const hd::test::EdgeList& list, int& all, int& equal) {
-  const hd::Graph graph = list.unweighted();
+  const hd::systems::Graph graph = list.unweighted();
   std::vector<std::int32_t> nodes(static_cast<std::size_t>(list.nodes));
   std::iota(nodes.begin(), nodes.end(), 0);
-  for (const std::int32_t most : {1, 2, 3, 7, 16, 64, hd::degree_limit(graph)}) {
+  for (const std::int32_t most : {1, 2, 3, 7, 16, 64, hd::systems::degree_limit(graph)}) {
     std::int64_t extra = 0, launches = 0;
     for (const std::int64_t degree : list.degrees()) {
       const std::int64_t pieces = (degree + most - 1) / most;
       extra += std::max<std::int64_t>(pieces, 1) - 1;
       launches = std::max(launches, pieces);
     }
-    const auto loads = hd::frontier_loads(graph, nodes, {FrontierBalance::hierarchy, most});
-    equal += hd::split_nodes(graph, most).extra() == extra &&
+    const auto loads =
+        hd::systems::frontier_loads(graph, nodes, {hd::systems::FrontierBalance::hierarchy, most});
+    equal += hd::systems::split_nodes(graph, most).extra() == extra &&
              static_cast<std::int64_t>(loads.size()) == launches;
     ++all;
   }
@@ -115,15 +116,16 @@ std::vector<Comparison> graph_balance() {
         "4096 nodes and 65,536 edges, a star of 2000 nodes and a grid of 24 x 32 crossings",
         "all equal a serial program's");
 
-  const hd::Graph graph = power.unweighted();
+  const hd::systems::Graph graph = power.unweighted();
   std::vector<std::int32_t> nodes(static_cast<std::size_t>(power.nodes));
   std::iota(nodes.begin(), nodes.end(), 0);
-  const auto loaded = [&](FrontierBalance balance) {
-    return hd::summed_load(hd::frontier_loads(graph, nodes, {balance, {}, power.nodes}).front());
+  const auto loaded = [&](hd::systems::FrontierBalance balance) {
+    return hd::systems::summed_load(
+        hd::systems::frontier_loads(graph, nodes, {balance, {}, power.nodes}).front());
   };
-  const hd::FrontierLoad by_nodes = loaded(FrontierBalance::nodes);
-  const hd::FrontierLoad by_shares = loaded(FrontierBalance::decomposition);
-  const hd::FrontierLoad by_parts = loaded(FrontierBalance::splitting);
+  const hd::systems::FrontierLoad by_nodes = loaded(hd::systems::FrontierBalance::nodes);
+  const hd::systems::FrontierLoad by_shares = loaded(hd::systems::FrontierBalance::decomposition);
+  const hd::systems::FrontierLoad by_parts = loaded(hd::systems::FrontierBalance::splitting);
   const auto degrees = power.degrees();
   const std::int64_t largest = *std::max_element(degrees.begin(), degrees.end());
   lines.push_back(
@@ -131,7 +133,7 @@ std::vector<Comparison> graph_balance() {
        "4096 workers: a worker for each node, and workload decomposition",
        "",
        hd::text(short_number(by_nodes.imbalance()), " and ", short_number(by_shares.imbalance()),
-                "; split nodes, limit ", hd::degree_limit(graph), ": ",
+                "; split nodes, limit ", hd::systems::degree_limit(graph), ": ",
                 short_number(by_parts.imbalance()), " with ", by_parts.workers, " workers"),
        "the first is at least 5 times the second",
        verdict(by_nodes.most == largest && by_nodes.imbalance() >= 5 * by_shares.imbalance())});
@@ -139,17 +141,17 @@ std::vector<Comparison> graph_balance() {
   std::string critical;
   std::int64_t difference = 0, followed = 0, by_node = 0, by_share = 0;
   bool same = true;
-  for (const FrontierBalance balance : hd::test::all_balances) {
+  for (const hd::systems::FrontierBalance balance : hd::test::all_balances) {
     GraphWalk walk(GraphSpace{}, graph, {balance, {}, 4096});
-    const hd::FrontierRun run = walk.breadth_first(0);
+    const hd::systems::FrontierRun run = walk.breadth_first(0);
     critical += hd::text(critical.empty() ? "" : ", ", run.critical_edges(), " (",
                          short_number(run.imbalance()), ")");
     same = same && (followed == 0 || followed == run.edges());
     followed = run.edges();
-    if (balance == FrontierBalance::nodes) by_node = run.critical_edges();
-    if (balance != FrontierBalance::decomposition) continue;
+    if (balance == hd::systems::FrontierBalance::nodes) by_node = run.critical_edges();
+    if (balance != hd::systems::FrontierBalance::decomposition) continue;
     by_share = run.critical_edges();
-    for (const hd::FrontierLoad& load : run.launches)
+    for (const hd::systems::FrontierLoad& load : run.launches)
       difference = std::max(difference, load.most - load.least);
   }
   lines.push_back(

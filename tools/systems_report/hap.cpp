@@ -26,7 +26,7 @@
 #include "support/vgg_program.hpp"
 
 namespace hd = heddle;
-namespace hp = heddle::plan;
+namespace hp = heddle::systems;
 using hd::test::LargeLayer;
 
 namespace report {

@@ -85,7 +85,7 @@ Comparison cast_gain(const std::string& what, const char* schedule, const Price&
 }  // namespace
 
 std::vector<Comparison> hgtrainer() {
-  using hd::plan::HGTrainer;
+  using hd::systems::HGTrainer;
   std::vector<Comparison> lines;
   const std::string setting = "2.7B on 8 + 8 unequal accelerators, 1 / 2.5 / 5 / 10 Gbit/s: ";
   const auto simulated = [](const hd::Plan& plan, const hd::plan::PlanProblem& problem) {
@@ -113,7 +113,7 @@ std::vector<Comparison> hgtrainer() {
     const hd::plan::PlanProblem problem(profile, machine, TwoSites::options("dapple", true));
     const hd::plan::PlanProblem plain(profile, machine, TwoSites::options("1f1b", false));
     const hd::Plan plan = *HGTrainer{}.search(problem).plan;
-    hd::Plan metis = *hd::plan::Metis{}.search(plain).plan;
+    hd::Plan metis = *hd::systems::Metis{}.search(plain).plan;
     const double step = simulated_step(plan, problem), other = simulated_step(metis, plain);
     gains.numbers.push_back(other / step);
     alone.numbers.push_back(TwoSites::microbatches * TwoSites::stage_time(1, TwoSites::fast) /

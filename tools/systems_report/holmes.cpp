@@ -31,7 +31,7 @@ std::vector<Comparison> holmes() {
   const auto step = [&](const Cards& cards) {
     const hd::Machine machine = hd::test::cluster(cards, 8);
     const hd::plan::PlanProblem problem(profile, machine, {.batch = 768});
-    return hd::plan::Holmes{}.formula(hd::test::two_halves(layers, 32, 48, 16), problem);
+    return hd::systems::Holmes{}.formula(hd::test::two_halves(layers, 32, 48, 16), problem);
   };
   const double fast = step({infiniband, infiniband, infiniband, infiniband});
   const double slow = step({ethernet, ethernet, ethernet, ethernet});
@@ -55,8 +55,8 @@ std::vector<Comparison> holmes() {
   const hd::Machine machine = hd::test::cluster({infiniband, infiniband, roce, roce}, 2, devices);
   const hd::Profile equal = hd::test::equal_layers(44, 1e-3, 1000, 1000);
   const hd::plan::PlanProblem problem(equal, machine, {.batch = 16, .microbatches = {4}});
-  const double even = hd::plan::Holmes{.even = true}.search(problem).formula;
-  const double uneven = hd::plan::Holmes{}.search(problem).formula;
+  const double even = hd::systems::Holmes{.even = true}.search(problem).formula;
+  const double uneven = hd::systems::Holmes{}.search(problem).formula;
   lines.push_back({"uneven stages over even ones, one network 20 % faster (bound 1.10)", "",
                    hd::text(even / uneven, "x"), "at least 1.03x", verdict(even / uneven >= 1.03)});
 

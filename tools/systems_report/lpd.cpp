@@ -46,11 +46,11 @@ struct LpdOrders {
 };
 
 LpdOrders look_at(const LpdSetting& setting) {
-  const auto sizes = hd::cosine_group_sizes(setting.side * setting.side, setting.steps);
+  const auto sizes = hd::systems::cosine_group_sizes(setting.side * setting.side, setting.steps);
   LpdOrders result;
   for (std::uint64_t seed = 0; seed < lpd_orders; ++seed) {
-    const hd::GridOrder order = hd::locality_order(setting.side, setting.side, sizes,
-                                                   {.repulsion = setting.repulsion, .seed = seed});
+    const hd::systems::GridOrder order = hd::systems::locality_order(
+        setting.side, setting.side, sizes, {.repulsion = setting.repulsion, .seed = seed});
     std::vector<std::int64_t> sorted = order.cells;
     std::sort(sorted.begin(), sorted.end());
     bool all = sorted.size() == static_cast<std::size_t>(setting.side * setting.side);
@@ -59,7 +59,7 @@ LpdOrders look_at(const LpdSetting& setting) {
     result.permutations += all ? 1u : 0u;
     bool apart = true;
     std::int64_t near = 0;
-    for (const hd::GridOrder::Group& group : order.groups) {
+    for (const hd::systems::GridOrder::Group& group : order.groups) {
       near += group.near - group.begin;
       for (std::int64_t a = group.begin; a < group.near; ++a)
         for (std::int64_t b = group.begin; b < a; ++b) {
@@ -72,7 +72,7 @@ LpdOrders look_at(const LpdSetting& setting) {
     }
     result.apart += apart ? 1u : 0u;
     result.near += static_cast<double>(near) / static_cast<double>(sorted.size() * lpd_orders);
-    result.pairs += static_cast<double>(hd::adjacent_pairs(order)) / lpd_orders;
+    result.pairs += static_cast<double>(hd::systems::adjacent_pairs(order)) / lpd_orders;
   }
   return result;
 }
@@ -82,7 +82,8 @@ LpdOrders look_at(const LpdSetting& setting) {
 double pairs_of_random(const LpdSetting& setting) {
   const double cells = setting.side * setting.side;
   double together = 0;
-  for (const std::int64_t size : hd::cosine_group_sizes(setting.side * setting.side, setting.steps))
+  for (const std::int64_t size :
+       hd::systems::cosine_group_sizes(setting.side * setting.side, setting.steps))
     together += static_cast<double>(size * (size - 1));
   const double side = setting.side;
   const double pairs = 2 * side * (side - 1) + 2 * (side - 1) * (side - 1);
@@ -92,7 +93,8 @@ double pairs_of_random(const LpdSetting& setting) {
 /// Returns the number of neighbours in a group if the groups follow the rows.
 std::int64_t pairs_of_raster(const LpdSetting& setting) {
   std::vector<std::size_t> group;
-  for (const std::int64_t size : hd::cosine_group_sizes(setting.side * setting.side, setting.steps))
+  for (const std::int64_t size :
+       hd::systems::cosine_group_sizes(setting.side * setting.side, setting.steps))
     group.insert(group.end(), static_cast<std::size_t>(size), group.empty() ? 0 : group.back() + 1);
   std::int64_t pairs = 0;
   const std::int64_t cells = setting.side * setting.side;
@@ -128,8 +130,9 @@ std::vector<Comparison> lpd() {
                      verdict(found.pairs <= 0.4 * random && found.pairs <= 0.1 * raster)});
     const auto gain = [&](double each) {
       const auto time = [&](int steps) {
-        return hd::simulate(hd::schedule::group_decoding(hd::cosine_group_sizes(cells, steps)),
-                            StepCosts<double>{1, each})
+        return hd::simulate(
+                   hd::systems::group_decoding(hd::systems::cosine_group_sizes(cells, steps)),
+                   StepCosts<double>{1, each})
             .makespan();
       };
       return time(cells) / time(setting.steps);

@@ -23,7 +23,7 @@ std::vector<Comparison> metis() {
   const hd::Profile profile = TwoSpeeds::profile();
   const hd::Machine machine = TwoSpeeds::machine();
   const hd::plan::PlanProblem problem(profile, machine, TwoSpeeds::options());
-  const hd::plan::Metis planner;
+  const hd::systems::Metis planner;
   const hd::plan::FoundPlan found = planner.search(problem);
   const auto gain = [&](int used, bool simulated) {
     const auto price = [&](const hd::Plan& plan) {

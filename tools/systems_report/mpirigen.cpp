@@ -40,7 +40,7 @@ std::string four_digits(double value) {
 std::vector<std::string> emitted_programs() {
   std::vector<std::string> all;
   for (const auto& entry : hd::schedule::catalogue())
-    all.push_back(hd::emit_mpi(
+    all.push_back(hd::systems::emit_mpi(
         hd::expand(hd::weave(entry.orders({}), {.activation = 64, .saved = 64, .parameters = 64}),
                    hd::schedule::CollectiveForm{})));
   return all;
@@ -48,7 +48,7 @@ std::vector<std::string> emitted_programs() {
 
 /// Whether programs of `schedule` have `messages` sends and as many receives.
 bool has_posts(const hd::Schedule& schedule, int messages) {
-  const std::string file = hd::emit_mpi(schedule);
+  const std::string file = hd::systems::emit_mpi(schedule);
   const auto expected = static_cast<std::size_t>(messages);
   return count_calls(file, "MPI_Isend(") == expected && count_calls(file, "MPI_Irecv(") == expected;
 }

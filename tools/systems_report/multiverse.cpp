@@ -47,7 +47,7 @@ Counts counts() {
   Counts counts;
   for (std::uint64_t seed = 0; seed < programs; ++seed) {
     const hd::test::ForkTree tree = hd::test::ForkTrees(seed).draw(3);
-    const hd::ForkedText text = hd::test::text_of(tree);
+    const hd::systems::ForkedText text = hd::test::text_of(tree);
     std::vector<hd::test::ForkToken> tokens;
     hd::test::append_tokens(tree, {}, tokens);
     bool same = text.tokens() == static_cast<std::int64_t>(tokens.size());
@@ -60,7 +60,7 @@ Counts counts() {
         same = same && seen[k] == (k <= q && tokens[q].sees(tokens[k]));
     }
     counts.masks += same ? 1u : 0u;
-    const hd::Schedule schedule = hd::schedule::fork_join(text, 1);
+    const hd::Schedule schedule = hd::systems::fork_join(text, 1);
     const Rational per_token(1, 3);
     const Rational time = hd::simulate(schedule, TokenCosts{text, per_token}).makespan();
     counts.times += time == hd::test::time_of(tree, per_token) ? 1u : 0u;

@@ -27,8 +27,9 @@ namespace report {
 
 namespace {
 
-hd::Timeline times(const hd::plan::NanoLayer& layer, const hd::plan::NanoPlan& plan) {
-  return hd::simulate(hd::plan::nano_schedule(layer, plan), hd::plan::InterferenceCosts(layer));
+hd::Timeline times(const hd::systems::NanoLayer& layer, const hd::systems::NanoPlan& plan) {
+  return hd::simulate(hd::systems::nano_schedule(layer, plan),
+                      hd::systems::InterferenceCosts(layer));
 }
 
 /// The largest sum of units at the start of an action.
@@ -48,9 +49,9 @@ int most_units(const hd::Timeline& timeline) {
 
 /// The layer without a guess about its resources `from` and those behind it: the speed of each is
 /// its share of the device.
-hd::plan::NanoLayer neutral(hd::plan::NanoLayer layer, std::size_t from) {
+hd::systems::NanoLayer neutral(hd::systems::NanoLayer layer, std::size_t from) {
   for (std::size_t r = from; r < layer.performance.size(); ++r)
-    layer.performance[r] = hd::plan::performance_between(layer.units, {});
+    layer.performance[r] = hd::systems::performance_between(layer.units, {});
   return layer;
 }
 
@@ -60,20 +61,20 @@ std::vector<Comparison> nano_flow() {
   using Division = std::vector<std::int64_t>;
   using Units = std::vector<std::vector<int>>;
   std::vector<Comparison> lines;
-  const hd::plan::NanoLayer layer = hd::test::serving_layer();
+  const hd::systems::NanoLayer layer = hd::test::serving_layer();
   const hd::Seconds serial =
-      times(layer, hd::plan::serial_nano_plan(layer, {layer.samples})).makespan();
+      times(layer, hd::systems::serial_nano_plan(layer, {layer.samples})).makespan();
   for (const Division& division : {Division{640, 1408}, {640, 704, 704}}) {
     const std::string shape = hd::text("serving layer, ", division.size(), " pieces, first 640");
     const double alone =
-        serial / times(layer, hd::plan::serial_nano_plan(layer, division)).makespan();
+        serial / times(layer, hd::systems::serial_nano_plan(layer, division)).makespan();
     lines.push_back({hd::text(shape, ": speed without overlap over that of whole operations"),
                      "-13.2%", hd::text(alone, 'x'), "below 1", verdict(alone < 1)});
-    const auto found = hd::plan::search_nano_plan(layer, {.divisions = {division}});
+    const auto found = hd::systems::search_nano_plan(layer, {.divisions = {division}});
     const double gain = serial / found.makespan;
     const auto neutral_gain = [&](std::size_t from) {
-      return serial /
-             hd::plan::search_nano_plan(neutral(layer, from), {.divisions = {division}}).makespan;
+      return serial / hd::systems::search_nano_plan(neutral(layer, from), {.divisions = {division}})
+                          .makespan;
     };
     lines.push_back(
         {"the same, overlapped by the plan that the search finds, if the network has the assumed "
@@ -93,7 +94,8 @@ std::vector<Comparison> nano_flow() {
   for (const auto& [division, units] :
        {std::pair<Division, Units>{{640, 1408}, {{6, 7, 8, 10}, {2, 4, 10}, {2, 3, 4, 10}}},
         {{256, 768, 1024}, {{6, 10}, {4, 10}, {4, 10}}}}) {
-    const auto found = hd::plan::search_nano_plan(layer, {.divisions = {division}, .units = units});
+    const auto found =
+        hd::systems::search_nano_plan(layer, {.divisions = {division}, .units = units});
     const hd::test::AllNanoPlans all(layer, division, units, found.makespan);
     worst = std::max(worst, found.makespan / all.best);
     plans += all.simulated;

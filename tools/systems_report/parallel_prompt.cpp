@@ -33,11 +33,11 @@ constexpr double wait = 0.02;
 /// Returns the seconds that `requests` requests take, of which each waits.
 double seconds_for(int requests, int workers) {
   const double begin = hd::steady_seconds();
-  (void)hd::map_prompt({.workers = workers}, {"serial", "{index}", "", {}, requests},
-                       [](const std::string& request) {
-                         std::this_thread::sleep_for(std::chrono::duration<double>(wait));
-                         return request;
-                       });
+  (void)hd::systems::map_prompt({.workers = workers}, {"serial", "{index}", "", {}, requests},
+                                [](const std::string& request) {
+                                  std::this_thread::sleep_for(std::chrono::duration<double>(wait));
+                                  return request;
+                                });
   return hd::steady_seconds() - begin;
 }
 
@@ -59,13 +59,12 @@ bool fails(std::int64_t item, int attempt) {
 bool is_the_oracle() {
   std::vector<std::string> words(1'000);
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = std::to_string(i);
-  const auto answers = hd::map_prompt({.workers = 8, .attempts = 5, .backoff = 1e-5},
-                                      {"serial", "{data}", "", words, {}},
-                                      [](const std::string& request, const hd::FarmTask& task) {
-                                        if (fails(task.item, task.attempt))
-                                          throw std::runtime_error("busy");
-                                        return request;
-                                      });
+  const auto answers = hd::systems::map_prompt(
+      {.workers = 8, .attempts = 5, .backoff = 1e-5}, {"serial", "{data}", "", words, {}},
+      [](const std::string& request, const hd::FarmTask& task) {
+        if (fails(task.item, task.attempt)) throw std::runtime_error("busy");
+        return request;
+      });
   for (std::size_t i = 0; i < words.size(); ++i) {
     int attempt = 1;
     while (attempt < 5 && fails(static_cast<std::int64_t>(i), attempt)) ++attempt;

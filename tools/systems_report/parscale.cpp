@@ -38,12 +38,12 @@ int right_gates() {
   int right = 0;
   for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
     const std::size_t streams = 1 + seed % 8;
-    const hd::StreamGate gate{streams,
-                              4,
-                              6,
-                              0.1,
-                              stream_numbers(6 * streams * 4, seed, "first"),
-                              stream_numbers(streams * 6, seed, "second")};
+    const hd::systems::StreamGate gate{streams,
+                                       4,
+                                       6,
+                                       0.1,
+                                       stream_numbers(6 * streams * 4, seed, "first"),
+                                       stream_numbers(streams * 6, seed, "second")};
     double sum = 0;
     bool good = true;
     for (const double weight : gate.weights(stream_numbers(streams * 4, seed, "outputs"))) {
@@ -78,7 +78,7 @@ StreamProducts stream_products() {
     reads = 0;
     const double begin = hd::steady_seconds();
     for (std::size_t p = 0; p < count; p += at_once)
-      hd::multiply_streams<float>(
+      hd::systems::multiply_streams<float>(
           size, size,
           [&](std::size_t r) {
             ++reads;
@@ -114,7 +114,8 @@ bool is_plain_operator() {
     };
     std::vector<double> expected(9);
     map(input, expected);
-    plain = plain && hd::parallel_streams(input, {.streams = 1, .width = 9}, map) == expected;
+    plain =
+        plain && hd::systems::parallel_streams(input, {.streams = 1, .width = 9}, map) == expected;
   }
   return plain;
 }
@@ -130,13 +131,13 @@ std::vector<Comparison> parscale() {
   for (const double gain : {0.33, 0.39})
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       const auto losses = hd::test::stream_losses({1.3, 1.2, 0.2, gain}, 5e-4, seed);
-      const hd::plan::StreamLaw law = hd::plan::StreamLaw::fit(losses);
+      const hd::systems::StreamLaw law = hd::systems::StreamLaw::fit(losses);
       worst_gain = std::max(worst_gain, std::abs(law.gain / gain - 1));
-      least_explained = std::min(least_explained, hd::plan::explained(law, losses));
+      least_explained = std::min(least_explained, hd::systems::explained(law, losses));
     }
   // A model of 1.6 10^9 parameters with grouped queries; its sizes are ours.
-  hd::plan::StreamMemory model{.layers = 28, .keys = 256, .width = 1'536, .hidden = 1'536};
-  const hd::plan::StreamLaw code{.gain = 0.39};
+  hd::systems::StreamMemory model{.layers = 28, .keys = 256, .width = 1'536, .hidden = 1'536};
+  const hd::systems::StreamLaw code{.gain = 0.39};
   const double parameters = 1.6e9 * (code.factor(8) - 1) * 2;
   const auto memory_ratio = [&](hd::Bytes context) {
     model.context = context;

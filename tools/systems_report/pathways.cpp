@@ -32,22 +32,22 @@ namespace report {
 namespace {
 
 constexpr int functions = 128;
-constexpr hd::DispatchCosts base{.prepare = 1, .enqueue = 0.2, .compute = 0};
+constexpr hd::systems::DispatchCosts base{.prepare = 1, .enqueue = 0.2, .compute = 0};
 
-double simulated(hd::schedule::Dispatch dispatch, double compute) {
-  hd::DispatchCosts costs = base;
+double simulated(hd::systems::Dispatch dispatch, double compute) {
+  hd::systems::DispatchCosts costs = base;
   costs.compute = compute;
-  const auto chain = hd::schedule::gang_dispatch(
+  const auto chain = hd::systems::gang_dispatch(
       {.functions = functions, .hosts = functions, .dispatch = dispatch});
   return hd::simulate(chain, costs).makespan();
 }
 
 /// One line for functions that take `compute`. The closed forms are the reference.
 Comparison dispatch(double compute, const std::string& published, bool short_ones) {
-  using hd::schedule::Dispatch;
+  using hd::systems::Dispatch;
   const double n = functions, h = base.prepare, p = base.enqueue;
-  const double in_turn = simulated(Dispatch::sequential, compute);
-  const double at_once = simulated(Dispatch::parallel, compute);
+  const double in_turn = simulated(hd::systems::Dispatch::sequential, compute);
+  const double at_once = simulated(hd::systems::Dispatch::parallel, compute);
   const double formula = compute >= p ? h + p + n * compute : h + n * p + compute;
   const bool exact = std::abs(in_turn - n * (h + p + compute)) < 1e-9 * in_turn &&
                      std::abs(at_once - formula) < 1e-9 * at_once;
@@ -65,7 +65,7 @@ Comparison dispatch(double compute, const std::string& published, bool short_one
 Comparison shares() {
   const std::vector<std::uint32_t> weights{1, 2, 4, 8};
   constexpr int programs = 1000;
-  hd::GangOrder order(hd::GangPolicy::share, weights);
+  hd::systems::GangOrder order(hd::systems::GangPolicy::share, weights);
   for (std::size_t client = 0; client < weights.size(); ++client)
     for (int k = 0; k < programs; ++k) order.submit(client);
   std::vector<double> counts(weights.size(), 0.0);
@@ -97,13 +97,13 @@ Comparison messages() {
   }
   constexpr int programs = 100;
   const hd::DeviceMesh mesh(MPI_COMM_SELF, {{"all", 1}});
-  hd::Island island(mesh);
+  hd::systems::Island island(mesh);
   const hd::Layout one(mesh.shape(), {8}, {hd::Replicate{}});
   const auto input = island.input<Vector>("input", one);
   const auto copy = island.add<Vector(Vector)>(
       "copy", {one}, one,
       [](const Vector& in, Vector& out) { Kokkos::deep_copy(out.view(), in.view()); });
-  island.serve([&](hd::IslandClient& client) {
+  island.serve([&](hd::systems::IslandClient& client) {
     for (int k = 0; k < programs; ++k) {
       const auto x = client.put(input, Vector::View("x", 8));
       (void)client.call(copy, client.call(copy, x));

@@ -29,7 +29,7 @@ namespace report {
 namespace {
 
 using hd::test::Rational;
-using Products = std::vector<hd::Gemv>;
+using Products = std::vector<hd::systems::Gemv>;
 
 /// The shape of a GPT.
 struct PimModel {
@@ -44,16 +44,16 @@ constexpr PimModel pim_models[] = {{"GPT-2 small", 12, 768, 12},
 constexpr std::int64_t pim_context = 1024;
 
 /// Returns the products of one layer for a token behind `tokens` others.
-Products layer_of(const PimModel& model, std::int64_t tokens, hd::BankLayout weights) {
+Products layer_of(const PimModel& model, std::int64_t tokens, hd::systems::BankLayout weights) {
   const std::int64_t width = model.width;
   return {{.outputs = 3 * width, .inputs = width, .layout = weights},
           {.outputs = tokens * model.heads,
            .inputs = width / model.heads,
-           .layout = hd::BankLayout::dealt,
+           .layout = hd::systems::BankLayout::dealt,
            .heads = model.heads},
           {.outputs = width,
            .inputs = tokens,
-           .layout = hd::BankLayout::dealt,
+           .layout = hd::systems::BankLayout::dealt,
            .reserved = pim_context,
            .heads = model.heads},
           {.outputs = width, .inputs = width, .layout = weights},
@@ -63,7 +63,7 @@ Products layer_of(const PimModel& model, std::int64_t tokens, hd::BankLayout wei
 
 /// GDDR6 at 1 burst a nanosecond, in nanoseconds; a channel carries 32 bytes a nanosecond.
 template <class T>
-hd::BasicBankTimes<T> gddr6() {
+hd::systems::BasicBankTimes<T> gddr6() {
   return {.activate = 12,
           .precharge = 12,
           .column = 1,
@@ -72,10 +72,10 @@ hd::BasicBankTimes<T> gddr6() {
 }
 
 template <class T>
-T simulated_products(const hd::DramGrid& grid, const Products& products,
-                     const hd::BasicBankTimes<T>& times) {
-  return hd::simulate(hd::schedule::bank_gemv(grid, products),
-                      hd::BasicBankCosts<T>(grid, products, times))
+T simulated_products(const hd::systems::DramGrid& grid, const Products& products,
+                     const hd::systems::BasicBankTimes<T>& times) {
+  return hd::simulate(hd::systems::bank_gemv(grid, products),
+                      hd::systems::BasicBankCosts<T>(grid, products, times))
       .makespan();
 }
 
@@ -84,16 +84,17 @@ int equal_products() {
   int equal = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const hd::Random random(seed, "products");
-    const hd::DramGrid grid{.channels = 2, .banks = 4, .row = 64, .burst = 8, .vector = 32};
-    const hd::Gemv gemv{.outputs = 1 + static_cast<std::int64_t>(random.below(0, 50)),
-                        .inputs = 1 + static_cast<std::int64_t>(random.below(1, 50)),
-                        .layout = static_cast<hd::BankLayout>(seed % 3)};
+    const hd::systems::DramGrid grid{
+        .channels = 2, .banks = 4, .row = 64, .burst = 8, .vector = 32};
+    const hd::systems::Gemv gemv{.outputs = 1 + static_cast<std::int64_t>(random.below(0, 50)),
+                                 .inputs = 1 + static_cast<std::int64_t>(random.below(1, 50)),
+                                 .layout = static_cast<hd::systems::BankLayout>(seed % 3)};
     const auto element = [&](std::int64_t o, std::int64_t i) {
       return static_cast<std::int64_t>(
           random.below(static_cast<std::uint64_t>(99 + 50 * o + i), 999));
     };
     std::vector<std::int64_t> y(static_cast<std::size_t>(gemv.outputs), 0);
-    hd::for_each_bank_read(grid, gemv, [&](const hd::BankRead& read) {
+    hd::systems::for_each_bank_read(grid, gemv, [&](const hd::systems::BankRead& read) {
       for (std::int64_t i = read.input; i < read.input + read.count; ++i)
         y[static_cast<std::size_t>(read.output)] += element(read.output, i) * element(-1, i);
     });
@@ -119,13 +120,14 @@ struct PimLayer {
   }
 };
 
-PimLayer work_of(const PimModel& model, hd::BankLayout weights, std::int64_t tokens = pim_context) {
+PimLayer work_of(const PimModel& model, hd::systems::BankLayout weights,
+                 std::int64_t tokens = pim_context) {
   PimLayer layer;
-  for (const hd::Gemv& product : layer_of(model, tokens, weights)) {
-    const auto work = hd::bank_work({}, product);
+  for (const hd::systems::Gemv& product : layer_of(model, tokens, weights)) {
+    const auto work = hd::systems::bank_work({}, product);
     if (product.layout == weights)
-      layer.imbalance = std::max(layer.imbalance, hd::bank_imbalance(work));
-    for (const hd::BankWork& own : work) {
+      layer.imbalance = std::max(layer.imbalance, hd::systems::bank_imbalance(work));
+    for (const hd::systems::BankWork& own : work) {
       layer.bursts += own.bursts;
       layer.activations += own.activations;
       if (product.layout == weights) layer.results += own.results;
@@ -139,11 +141,11 @@ double imbalance_of_odd_sizes() {
   double most = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const hd::Random random(seed, "sizes");
-    hd::Gemv gemv{.outputs = 500 + static_cast<std::int64_t>(random.below(0, 2500)),
-                  .inputs = 500 + static_cast<std::int64_t>(random.below(1, 2500))};
+    hd::systems::Gemv gemv{.outputs = 500 + static_cast<std::int64_t>(random.below(0, 2500)),
+                           .inputs = 500 + static_cast<std::int64_t>(random.below(1, 2500))};
     gemv.outputs += gemv.outputs % 128 == 0;
     gemv.inputs += gemv.inputs % 128 == 0;
-    most = std::max(most, hd::bank_imbalance(hd::bank_work({}, gemv)));
+    most = std::max(most, hd::systems::bank_imbalance(hd::systems::bank_work({}, gemv)));
   }
   return most;
 }
@@ -158,7 +160,7 @@ std::vector<Comparison> pim_gpt() {
   const double odd = imbalance_of_odd_sizes();
   double imbalance = odd;
   for (const PimModel& model : pim_models)
-    imbalance = std::max(imbalance, work_of(model, hd::BankLayout::packed).imbalance);
+    imbalance = std::max(imbalance, work_of(model, hd::systems::BankLayout::packed).imbalance);
   lines.push_back(
       {"load of the fullest of 128 banks over the mean: weights of GPT-2 small to XL, and "
        "200 random sizes that 128 does not divide",
@@ -167,11 +169,11 @@ std::vector<Comparison> pim_gpt() {
   double hits = 1;
   bool better = true;
   for (const PimModel& model : pim_models) {
-    const PimLayer ours = work_of(model, hd::BankLayout::packed);
-    const PimLayer naive = work_of(model, hd::BankLayout::interleaved);
+    const PimLayer ours = work_of(model, hd::systems::BankLayout::packed);
+    const PimLayer naive = work_of(model, hd::systems::BankLayout::interleaved);
     const char* const comma = packed.empty() ? "" : ", ";
     packed += hd::text(comma, 100 * ours.hits(), '%');
-    few += hd::text(comma, 100 * work_of(model, hd::BankLayout::packed, 64).hits(), '%');
+    few += hd::text(comma, 100 * work_of(model, hd::systems::BankLayout::packed, 64).hits(), '%');
     interleaved += hd::text(comma, 100 * naive.hits(), '%');
     sums += hd::text(comma, static_cast<double>(naive.results) / static_cast<double>(ours.results));
     hits = std::min(hits, ours.hits());
@@ -194,8 +196,8 @@ std::vector<Comparison> pim_gpt() {
   lines.push_back({"simulated product of 1024 x 1024 in 1 bank and in 128 equal banks", "",
                    hd::text(one, " and ", all, " ns"), "closed forms, exact on rationals",
                    verdict(exact)});
-  const hd::BankTimes free{.activate = 12, .precharge = 12, .column = 1};
-  const Products layer = layer_of(pim_models[3], pim_context, hd::BankLayout::packed);
+  const hd::systems::BankTimes free{.activate = 12, .precharge = 12, .column = 1};
+  const Products layer = layer_of(pim_models[3], pim_context, hd::systems::BankLayout::packed);
   const double ratio = simulated_products<double>({.channels = 1, .banks = 1}, layer, free) /
                        simulated_products<double>({}, layer, free);
   lines.push_back({"a layer of GPT-2 XL, 128 banks over 1 bank, if the channels take no time", "",
@@ -203,7 +205,7 @@ std::vector<Comparison> pim_gpt() {
                    verdict(ratio > 0.95 * 128 && ratio < 1.05 * 128)});
   std::string tokens;
   for (const PimModel& model : pim_models) {
-    const Products products = layer_of(model, pim_context, hd::BankLayout::packed);
+    const Products products = layer_of(model, pim_context, hd::systems::BankLayout::packed);
     const double ms = 1e-6 * static_cast<double>(model.layers) *
                       simulated_products<double>({}, products, gddr6<double>());
     tokens += hd::text(tokens.empty() ? "" : ", ", ms);

@@ -56,13 +56,13 @@ PlannedByDapple planned_by_dapple(const hd::Profile& profile, std::int64_t sampl
                                       {.batch = dapple_microbatches * samples,
                                        .microbatches = {dapple_microbatches},
                                        .schedule = "dapple"});
-  const auto own = hd::plan::Dapple{}.search(problem);
-  const auto theirs = hd::plan::PipeDream{}.search(problem);
+  const auto own = hd::systems::Dapple{}.search(problem);
+  const auto theirs = hd::systems::PipeDream{}.search(problem);
   hd::Plan slow = *own.plan;
   slow.schedule = "1f1b";
   return {hd::test::ranks_of_stages(*own.plan),
           hd::test::ranks_of_stages(hd::test::best_of_two_stages(problem, dapple_microbatches)),
-          hd::plan::Dapple{}.formula(*theirs.plan, problem) / own.formula,
+          hd::systems::Dapple{}.formula(*theirs.plan, problem) / own.formula,
           std::abs(own.formula / hd::plan::simulated_step(*own.plan, problem) - 1),
           hd::plan::simulated_step(slow, problem) / own.formula};
 }
@@ -72,7 +72,7 @@ std::optional<hd::Profile> authors_profile(const std::string& path) {
   std::ifstream file(path);
   if (!file) return std::nullopt;
   const std::string content{std::istreambuf_iterator<char>(file), {}};
-  return hd::plan::read_graph_profile(
+  return hd::systems::read_graph_profile(
       content, {.name = path, .model = path, .device = "V100", .samples = profiled_samples});
 }
 
@@ -156,7 +156,7 @@ Comparison by_released_profile(const hd::test::Cluster& cluster) {
                                       {.batch = microbatches * profiled_samples,
                                        .microbatches = {microbatches},
                                        .schedule = "pipedream"});
-  const hd::plan::PipeDream planner;
+  const hd::systems::PipeDream planner;
   const auto found = planner.search(problem);
   const double gain =
       planner.formula(hd::test::data_parallel_plan(problem, microbatches), problem) / found.formula;

@@ -30,9 +30,9 @@ namespace report {
 
 namespace {
 
-using hd::plan::RhinoPlan;
-using hd::plan::TensorForm;
-using hd::plan::TensorProgram;
+using hd::systems::RhinoPlan;
+using hd::systems::TensorForm;
+using hd::systems::TensorProgram;
 
 hd::Machine four_devices() {
   return hd::Machine::uniform(4, {.name = "gpu"}, {.latency = 2e-6, .bandwidth = 50e9});
@@ -57,9 +57,9 @@ Forms forms(const TensorProgram& program, const RhinoPlan& plan,
 /// Compares the plan of one model by both levels with the forms that are known to be good.
 Comparison known(const char* what, const TensorProgram& program,
                  const std::vector<std::pair<std::string, TensorForm>>& wanted) {
-  const Forms first = forms(program, hd::plan::rhino(program, four_devices()), wanted);
+  const Forms first = forms(program, hd::systems::rhino(program, four_devices()), wanted);
   const Forms second =
-      forms(program, hd::plan::rhino(program, four_devices(), {.level = 2}), wanted);
+      forms(program, hd::systems::rhino(program, four_devices(), {.level = 2}), wanted);
   std::string expected;
   for (const auto& [name, form] : wanted)
     expected += hd::text(expected.empty() ? "" : ", ", name, " ", form);
@@ -68,9 +68,9 @@ Comparison known(const char* what, const TensorProgram& program,
 }
 
 /// Returns the operations of a forward program and its intermediates as a graph.
-hd::plan::OperationGraph graph_of(const TensorProgram& program) {
-  hd::plan::OperationGraph graph;
-  for (const hd::plan::Operation& operation : program.operations)
+hd::systems::OperationGraph graph_of(const TensorProgram& program) {
+  hd::systems::OperationGraph graph;
+  for (const hd::systems::Operation& operation : program.operations)
     graph.work.push_back(program.flops(operation));
   for (std::size_t from = 0; from < program.operations.size(); ++from)
     for (std::size_t to = 0; to < program.operations.size(); ++to)
@@ -86,14 +86,14 @@ hd::plan::OperationGraph graph_of(const TensorProgram& program) {
 Comparison towers() {
   const TensorProgram program = hd::test::two_towers(4096, 1024, 2);
   double weights = 0;
-  for (const hd::plan::ProgramTensor& tensor : program.tensors)
-    if (tensor.role == hd::plan::TensorRole::parameter) weights += program.bytes(tensor);
+  for (const hd::systems::ProgramTensor& tensor : program.tensors)
+    if (tensor.role == hd::systems::TensorRole::parameter) weights += program.bytes(tensor);
   const hd::Machine machine = hd::Machine::uniform(
       2,
       {.name = "cpu",
        .memories = {{.name = "DRAM", .capacity = static_cast<hd::Bytes>(1.4 * weights)}}},
       {.latency = 1e-4, .bandwidth = 1e8});
-  const RhinoPlan plan = hd::plan::rhino(
+  const RhinoPlan plan = hd::systems::rhino(
       program, machine,
       {.level = 2, .state_per_parameter = 1, .batch = "b", .microbatches = {32}, .tolerance = 0.2});
   const hd::test::AllOrders orders(graph_of(program), plan.stages, 0.2);
@@ -110,10 +110,10 @@ Comparison integer_program() {
   std::size_t equal = 0, solved = 0;
   constexpr std::size_t count = 100;
   for (std::size_t i = 0; i < count; ++i) {
-    const hd::plan::StrategyGraph graph = hd::test::random_graph(random, 1 + i % 10, 0);
+    const hd::systems::StrategyGraph graph = hd::test::random_graph(random, 1 + i % 10, 0);
     const double least = hd::test::brute_force(graph);
-    const hd::plan::StrategyChoice found =
-        hd::plan::choose_strategies(graph, {.programs = 100'000, .reduce = false});
+    const hd::systems::StrategyChoice found =
+        hd::systems::choose_strategies(graph, {.programs = 100'000, .reduce = false});
     solved += found.programs > 0;
     equal += found.strategies && found.cost <= least * (1 + 1e-6);
   }
@@ -135,8 +135,8 @@ Comparison levels() {
   for (const TensorProgram& program :
        {hd::test::trained_mlp(4096, 4096, 16384), hd::test::trained_mlp(512, 4096, 16384),
         hd::test::trained_mlp(65536, 256, 256), hd::test::tied_embedding(512, 65536, 1024)}) {
-    const RhinoPlan first = hd::plan::rhino(program, nodes, {.batch = "b"});
-    const RhinoPlan second = hd::plan::rhino(program, nodes, {.level = 2, .batch = "b"});
+    const RhinoPlan first = hd::systems::rhino(program, nodes, {.batch = "b"});
+    const RhinoPlan second = hd::systems::rhino(program, nodes, {.level = 2, .batch = "b"});
     cost = std::max(cost, second.cost / first.cost);
     best = std::min(best, second.cost / first.cost);
     effort = std::max(
@@ -151,7 +151,7 @@ Comparison levels() {
 }  // namespace
 
 std::vector<Comparison> rhino() {
-  const auto sharded = [](const char* dim) { return TensorForm::sharded(dim); };
+  const auto sharded = [](const char* dim) { return hd::systems::TensorForm::sharded(dim); };
   return {known("MLP of 4096 and 16384, 512 samples, 4 devices",
                 hd::test::trained_mlp(512, 4096, 16384),
                 {{"w1", sharded("h")}, {"a", sharded("h")}, {"w2", sharded("h")}}),

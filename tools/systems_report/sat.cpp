@@ -37,11 +37,11 @@ int close_samples() {
     std::vector<double> times(500);
     for (std::size_t i = 0; i < times.size(); ++i)
       times[i] = 10 - 90 * std::log1p(-random.uniform(i));
-    const auto fitted = hd::plan::ShiftedExponential::fit(hd::plan::EmpiricalTimes(times));
+    const auto fitted = hd::systems::ShiftedExponential::fit(hd::systems::EmpiricalTimes(times));
     for (int walkers = 2; walkers <= 128; walkers *= 2)
-      largest = std::max(
-          largest,
-          std::abs(hd::plan::race_speed_up(fitted, walkers) / (100 / (10 + 90.0 / walkers)) - 1));
+      largest = std::max(largest, std::abs(hd::systems::race_speed_up(fitted, walkers) /
+                                               (100 / (10 + 90.0 / walkers)) -
+                                           1));
     close += largest <= 0.10 ? 1 : 0;
   }
   return close;
@@ -59,7 +59,7 @@ struct Errors {
 Errors errors_of(const hd::test::Formula& formula) {
   std::vector<double> first(500);
   for (std::size_t i = 0; i < first.size(); ++i) first[i] = hd::test::flips_of_run(formula, i);
-  const hd::plan::EmpiricalTimes runs(first);
+  const hd::systems::EmpiricalTimes runs(first);
   constexpr int walkers = 64;
   constexpr int groups = 200;
   double mean = 0;
@@ -74,9 +74,10 @@ Errors errors_of(const hd::test::Formula& formula) {
   const auto error = [&](const auto& times) {
     return std::abs(times.mean_of_least(walkers) / mean - 1);
   };
-  const auto exponential = hd::plan::ShiftedExponential::fit(runs);
-  return {error(runs), error(exponential), error(hd::plan::LognormalTimes::fit(runs)),
-          hd::plan::largest_difference(runs, exponential) <= hd::plan::accepted_difference(runs)};
+  const auto exponential = hd::systems::ShiftedExponential::fit(runs);
+  return {
+      error(runs), error(exponential), error(hd::systems::LognormalTimes::fit(runs)),
+      hd::systems::largest_difference(runs, exponential) <= hd::systems::accepted_difference(runs)};
 }
 
 /// Returns whether a race by work of 8 walkers has the same winner with 1 to 8 threads, and finds a
@@ -84,18 +85,17 @@ Errors errors_of(const hd::test::Formula& formula) {
 bool has_one_winner(const hd::test::Formula& formula) {
   int winner = -1;
   for (int threads = 1; threads <= 8; ++threads) {
-    hd::RaceReport race;
-    const auto model = hd::race(
-        {.walkers = 8, .threads = threads, .order = hd::RaceOrder::by_work, .report = &race},
-        [&](hd::Walker& walker) -> std::optional<std::vector<bool>> {
-          hd::test::WalkSat run(formula, static_cast<std::uint64_t>(walker.number()));
-          for (; !run.is_solved(); walker.work()) {
-            if (walker.stop_requested()) return std::nullopt;
-            run.flip();
-          }
-          return run.values();
-        });
-    if (!model || !formula.is_satisfied(*model)) return false;
+    const auto race =
+        hd::race({.walkers = 8, .threads = threads, .order = hd::RaceOrder::by_work},
+                 [&](hd::Walker& walker) -> std::optional<std::vector<bool>> {
+                   hd::test::WalkSat run(formula, static_cast<std::uint64_t>(walker.number()));
+                   for (; !run.is_solved(); walker.work()) {
+                     if (walker.stop_requested()) return std::nullopt;
+                     run.flip();
+                   }
+                   return run.values();
+                 });
+    if (!race.value || !formula.is_satisfied(*race.value)) return false;
     if (threads > 1 && race.winner != winner) return false;
     winner = race.winner;
   }

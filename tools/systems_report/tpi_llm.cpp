@@ -67,8 +67,8 @@ double ring_time(double bytes, double latency, bool answers = false) {
 
 /// Of the two, uncut, the one that the selector puts first.
 Algorithm selected(hd::Bytes bytes, double latency) {
-  const auto all =
-      hd::predict(Collective::all_reduce, {.ranks = size, .bytes = bytes}, devices(latency, true));
+  const auto all = hd::plan::predict(Collective::all_reduce, {.ranks = size, .bytes = bytes},
+                                     devices(latency, true));
   return std::ranges::find_if(all,
                               [](const hd::CollectivePrediction& each) {
                                 return each.choice.piece == 0 &&

@@ -22,10 +22,11 @@
 namespace uplinks {
 
 namespace hd = heddle;
-using hd::plan::SplitRule;
+using hd::systems::SplitRule;
 
-inline constexpr SplitRule rules[] = {SplitRule::equal_pieces, SplitRule::whole_flows_first,
-                                      SplitRule::fill_in_turn};
+inline constexpr SplitRule rules[] = {hd::systems::SplitRule::equal_pieces,
+                                      hd::systems::SplitRule::whole_flows_first,
+                                      hd::systems::SplitRule::fill_in_turn};
 /// All pairs of r flows and s links, both up to 64.
 inline constexpr std::size_t cases = 64 * 64;
 inline constexpr int leaves = 4;
@@ -40,15 +41,15 @@ inline std::size_t exact_cases(SplitRule rule) {
     for (int s = 1; s <= 64; ++s) {
       const auto links = static_cast<std::uint32_t>(s);
       const int rest = r % s;
-      const int expected = rule == SplitRule::equal_pieces   ? r * s / std::gcd(r, s)
-                           : rule == SplitRule::fill_in_turn ? r + s - std::gcd(r, s)
-                           : rest == 0                       ? r
+      const int expected = rule == hd::systems::SplitRule::equal_pieces   ? r * s / std::gcd(r, s)
+                           : rule == hd::systems::SplitRule::fill_in_turn ? r + s - std::gcd(r, s)
+                           : rest == 0                                    ? r
                                        : r - rest + rest * s / std::gcd(rest, s);
-      const auto pieces = hd::plan::split_flows(r, s, rule);
+      const auto pieces = hd::systems::split_flows(r, s, rule);
       std::vector<std::uint32_t> covered(static_cast<std::size_t>(r), 0);
       std::vector<std::uint32_t> load(links, 0);  // in units of 1 / s of a flow
       bool good = pieces.size() == static_cast<std::size_t>(expected);
-      for (const hd::plan::FlowPiece& piece : pieces) {
+      for (const hd::systems::FlowPiece& piece : pieces) {
         good = good && covered[piece.flow] == piece.first;
         covered[piece.flow] += piece.count;
         load[piece.link] += piece.count;
@@ -83,7 +84,7 @@ struct AllToAll {
     return hd::simulate(over, {}, machine).makespan();
   }
   [[nodiscard]] hd::Schedule split(SplitRule rule) const {
-    return hd::plan::over_uplinks(schedule, {.ranks = hosts, .links = spines, .rule = rule});
+    return hd::systems::over_uplinks(schedule, {.ranks = hosts, .links = spines, .rule = rule});
   }
   /// Every message over all spines at once.
   [[nodiscard]] hd::Schedule sprayed() const {
@@ -96,7 +97,7 @@ struct AllToAll {
     constexpr int seeds = 200;
     hd::Seconds sum = 0;
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-      const auto path = hd::plan::hash_paths(schedule.size(), spines, seed);
+      const auto path = hd::systems::hash_paths(schedule.size(), spines, seed);
       sum += run(hd::schedule::split_moves(schedule, 1, [&](hd::ActionId id) {
         return std::vector{hd::schedule::MovePiece{.lane = hd::Lane{path[+id]}}};
       }));

@@ -9,6 +9,7 @@
 #include <functional>
 #include <iostream>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -73,18 +74,19 @@ class Rank {
     hd::CollectiveMeasureOptions options;
     options.sizes = {8, 4 << 10, 32 << 10, 256 << 10, 1 << 20};
     options.budget = 1.5;
-    const hd::CostTable table = hd::measure_collectives(m_comm, options);
+    const auto table =
+        std::make_shared<const hd::CostTable>(hd::measure_collectives(m_comm, options));
     set_clock();
-    const hd::Communicator comm(MPI_COMM_WORLD);  // its calls remember what the table says
+    const hd::Communicator comm(MPI_COMM_WORLD);
     for (const hd::Bytes bytes : {8u, 1u << 10, 16u << 10, 128u << 10, 512u << 10}) {
       resize(bytes);
-      const hd::CollectiveChoice choice = table.choose(Collective::all_reduce, bytes);
+      const hd::CollectiveChoice choice = table->choose(Collective::all_reduce, bytes);
       const auto library = [&] {
         MPI_Allreduce(MPI_IN_PLACE, m_data.data(), static_cast<int>(m_data.size()), MPI_FLOAT,
                       MPI_SUM, m_comm.get());
       };
       auto call = hd::prepare_all_reduce(Kokkos::DefaultHostExecutionSpace{}, m_data, hd::Sum{},
-                                         comm, {.costs = &table});
+                                         comm, {.costs = table});
       std::vector<double> theirs, ours;
       alternate(library, call, theirs, ours);
       const bench::Summary ratio = bench::ratios(theirs, ours);
@@ -98,9 +100,9 @@ class Rank {
         continue;
       }
       const hd::Seconds simulated =
-          hd::simulate(call.schedule(), hd::MessageCosts(table.machine())).makespan();
+          hd::simulate(call.schedule(), hd::MessageCosts(table->machine())).makespan();
       const double together = median_together(call);
-      const hd::Seconds expected = table.best(Collective::all_reduce, bytes).time;
+      const hd::Seconds expected = table->best(Collective::all_reduce, bytes).time;
       if (prints())
         std::cout << bytes << " bytes: library " << bench::summarise(theirs).median * 1e3
                   << " ms, chosen " << median * 1e3 << " ms, by the table " << expected * 1e3
@@ -126,7 +128,7 @@ class Rank {
       for (int b = 0; b < m_comm.size(); ++b) slowest = std::min(slowest, bandwidth(a, b));
     constexpr hd::Bytes bytes = 512 << 10;
     const hd::CollectiveChoice choice =
-        hd::choose(Collective::all_reduce, options_of(bytes), machine);
+        hd::plan::choose(Collective::all_reduce, options_of(bytes), machine);
     const hd::Schedule wide = made(choice, bytes, machine);
     const hd::Schedule narrow = hd::schedule::in_time_order(
         hd::simulate(hd::cast_at_cut(wide, {.type = hd::Scalar::i8, .block = 64},
@@ -161,7 +163,7 @@ class Rank {
     for (const double share : {0.2, 15.0}) {
       const auto bytes = static_cast<hd::Bytes>(share * crossover / 4) * 4;
       resize(bytes);
-      const auto all = hd::predict(Collective::all_reduce, options_of(bytes), machine);
+      const auto all = hd::plan::predict(Collective::all_reduce, options_of(bytes), machine);
       const auto whole = [&](Algorithm algorithm) {
         return *std::ranges::find_if(all, [&](const hd::CollectivePrediction& each) {
           return each.choice.algorithm == algorithm && each.choice.piece == 0;
@@ -180,7 +182,7 @@ class Rank {
         const bool star_is_faster = star_took < ring_took;
         const hd::CollectiveChoice faster = star_is_faster ? star.choice : ring.choice;
         const hd::CollectiveChoice chosen =
-            hd::choose(Collective::all_reduce, options_of(bytes), machine);
+            hd::plan::choose(Collective::all_reduce, options_of(bytes), machine);
         alternate(ours(faster), ours(chosen), faster_times, chosen_times, 0, how);
         if (!prints()) continue;
         const bool together = how == Begin::together;

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -76,7 +77,8 @@ struct OwnMemory {
 /// What all that is compared works with.
 struct Setting {
   hd::Communicator comm{MPI_COMM_WORLD};
-  hd::CostTable table = table_of_shared_memory();
+  std::shared_ptr<const hd::CostTable> table =
+      std::make_shared<const hd::CostTable>(table_of_shared_memory());
   hd::SharedTransport transport{MPI_COMM_WORLD};
   hd::SharedBlocks blocks = transport.share(largest);
   hd::SharedBlocks counters = transport.share(64);
@@ -190,7 +192,7 @@ void compare(Setting& setting, Collective collective, Bytes bytes) {
   const std::size_t mine = whole ? count : count / 2;
   const std::array<std::function<void()>, 5> ways{
       [&] { by_call(setting, collective, shared, shared_result, count, {}); },
-      [&] { by_call(setting, collective, own, result, count, {.costs = &setting.table}); },
+      [&] { by_call(setting, collective, own, result, count, {.costs = setting.table}); },
       [&] { by_hand(setting, collective, count); },
       [&] { by_library(setting, collective, count, true); },
       [&] { by_library(setting, collective, count, false); }};

@@ -69,7 +69,8 @@ void compare(const char* name, Place& place, hd::Seconds forward, hd::Bytes mess
   Waits ours{forward};
   Waits theirs{forward};
   const hd::RunOptions options{.execute = {.idle = hd::Idle::nap}};
-  hd::AdaptiveRunner adaptive(ours, hd::ScheduleChoice(candidates), place, {.run = options});
+  hd::AdaptiveRunner adaptive(ours, hd::ScheduleChoice(candidates), place,
+                              {.run = options, .every = 4});
   hd::Runner fixed(theirs, candidates.front(), place, options);
 
   const auto seconds_of = [&](auto&& step) {

@@ -6,6 +6,7 @@
 /// all_reduce(): merges the Views of all ranks, and leaves the result on every rank.
 
 #include <memory>
+#include <type_traits>
 
 #include <Kokkos_Core.hpp>
 #include <mpi.h>
@@ -48,6 +49,18 @@ template <class Exec, TransferableView View, Reduction<typename View::non_const_
 void all_reduce(const Exec& space, const View& view, const R& reduction, const Communicator& comm,
                 const CallOptions& options = {}) {
   impl::AllReduceCall({impl::instance<View>(space, reduction), comm, options}, view).perform();
+}
+
+/// Returns the merge of the numbers `value` of all ranks of `comm`, the same on every rank:
+/// `const double most = all_reduce(mine, Max{}, comm)`. All ranks must call it.
+/// @throws the errors of CallOptions.
+template <class T, Reduction<T> R>
+requires std::is_arithmetic_v<T>
+[[nodiscard]] T all_reduce(T value, const R& reduction, const Communicator& comm,
+                           const CallOptions& options = {}) {
+  const Kokkos::View<T*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> view(&value, 1);
+  all_reduce(Kokkos::DefaultHostExecutionSpace{}, view, reduction, comm, options);
+  return value;
 }
 
 /// Starts an all_reduce() and returns a Request for it. Waits for the work of `space` before it

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -64,9 +65,9 @@ struct CallOptions {
   std::vector<schedule::GroupLevel> levels = {};
   /// The table with which the fastest algorithm for each size is chosen, including the library's
   /// own call. It must be measured for as many ranks as the communicator has, by tools/measure or
-  /// by the caller. It must not change during the life of the communicator, which caches the
-  /// choices.
-  const CostTable* costs = nullptr;
+  /// by the caller. The communicator shares the table with the caller for as long as it keeps what
+  /// the table has chosen.
+  std::shared_ptr<const CostTable> costs = {};
   /// The number of elements in each rank's block, if the blocks are not even. n rows of m columns
   /// are n m elements. For all_to_all: the elements that this rank sends to each rank. If empty, n
   /// elements are divided into P blocks, and the first n % P blocks have one element more.

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,10 +97,9 @@ HEDDLE_FULL_INLINE CostTable measure_collectives(const Communicator& comm,
   check_together(
       comm, where, check, [&] { return call_to_measure(where, options); },
       ContractLevel::communication);
-  // What it keeps for the calls refers to the table, and ends with it.
-  const Communicator own(comm.get());
+  const Communicator own(comm.get());  // what it keeps for the calls ends with it
   MpiTransport transport(own.get());
-  CostTable table(measure_links(transport, options.links));
+  const auto table = std::make_shared<CostTable>(measure_links(transport, options.links));
   // Of memory that the host does not reach, nothing is read in place.
   std::vector<std::uint32_t> domains;
   if (by.moves.on_host()) domains = SharedTransport(own.get()).domains();
@@ -111,21 +111,21 @@ HEDDLE_FULL_INLINE CostTable measure_collectives(const Communicator& comm,
           .ranks = comm.size(), .bytes = bytes, .type = Scalar::f32};
       std::vector<CollectiveChoice> choices{{.library = true}};
       if (comm.size() > 1) {
-        const auto all = predict(collective, size, table.machine(), domains);
+        const auto all = plan::predict(collective, size, table->machine(), domains);
         if (all.front().time > options.budget && bytes != sizes.front()) continue;
         const auto best = shortlist(all, options.candidates);
         choices.insert(choices.end(), best.begin(), best.end());
       }
-      const TimedCalls timed(by, collective, bytes, own, table, options.links.watchdog);
+      const TimedCalls timed(by, collective, bytes, own, table, options.links.wait.watchdog);
       std::vector<std::function<void()>> calls;
       for (const CollectiveChoice& choice : choices) calls.push_back(timed(choice));
       const std::vector<Seconds> times = time_in_turns(calls, options.budget, own);
       for (std::size_t c = 0; c < choices.size(); ++c)
-        for (const CollectiveChoice& same : same_at(collective, choices[c], size))
-          table.set(collective, bytes, same, times[c]);
+        for (const CollectiveChoice& same : plan::same_at(collective, choices[c], size))
+          table->set(collective, bytes, same, times[c]);
     }
   }
-  return table;
+  return *table;
 }
 
 }  // namespace heddle::inline v0::impl

@@ -36,6 +36,12 @@ class DeviceMesh {
   /// @throws contract_error on every rank if the shapes differ, or if their size is not the number
   ///         of ranks of `comm`.
   DeviceMesh(MPI_Comm comm, MeshShape shape, MpiOptions options = {});
+  /// Moves the mesh.
+  DeviceMesh(DeviceMesh&&) noexcept;
+  /// Moves the mesh.
+  DeviceMesh& operator=(DeviceMesh&&) noexcept;
+  /// Frees the communicators.
+  ~DeviceMesh();
 
   /// Returns the named axes and their sizes.
   [[nodiscard]] const MeshShape& shape() const noexcept { return m_shape; }

@@ -49,6 +49,10 @@ HEDDLE_FULL_INLINE DeviceMesh::DeviceMesh(MPI_Comm comm, MeshShape shape, MpiOpt
   m_transport = std::make_unique<MpiTransport>(m_all.get(), options);
 }
 
+HEDDLE_FULL_INLINE DeviceMesh::DeviceMesh(DeviceMesh&&) noexcept = default;
+HEDDLE_FULL_INLINE DeviceMesh& DeviceMesh::operator=(DeviceMesh&&) noexcept = default;
+HEDDLE_FULL_INLINE DeviceMesh::~DeviceMesh() = default;
+
 HEDDLE_FULL_INLINE int DeviceMesh::coordinate(std::string_view name) const {
   return m_shape.coordinate(rank(), m_shape.axis(name));
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <heddle/core/units.hpp>
+#include <heddle/execute/execute_options.hpp>
 
 namespace heddle::inline v0 {
 
@@ -18,7 +19,7 @@ struct LinkOptions {
   Bytes piece = 16 * 1024;     ///< size of the messages in a burst, which measures the bandwidth
   Bytes largest = 4ull << 20;  ///< size of the largest burst, at most 1 TiB
   int bursts = 3;              ///< bursts of each size
-  Seconds watchdog = 60;       ///< longest wait for one message
+  ExecuteOptions wait = {};    ///< how a rank waits for a message
   std::string name = "rank";   ///< the name of the devices
   /// The names of the devices by rank, if they differ: LayerProfile::device_of_rank.
   std::vector<std::string> names = {};

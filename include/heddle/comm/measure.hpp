@@ -9,8 +9,7 @@
 #include <string>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/core/units.hpp>
-#include <heddle/execute/idle.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/transport_ref.hpp>
 #include <heddle/machine/machine.hpp>
 
@@ -25,8 +24,7 @@ struct MeasureOptions {
   int long_rounds = 20;       ///< round trips of 1 MiB and of 4 MiB per pair, for the bandwidth
   int pairs = 8;              ///< maximum number of pairs of neighbours, measured one after another
   std::string name = "rank";  ///< the name of the devices
-  Idle idle = Idle::yield;    ///< how the two ranks of a pair wait; other ranks sleep
-  Seconds watchdog = 60;      ///< longest wait for one message
+  ExecuteOptions wait = {};   ///< how the two ranks of a pair wait; other ranks sleep
 };
 
 /// Measures the latency and bandwidth between neighbouring ranks. Returns a uniform Machine with

@@ -17,6 +17,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/quantile.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/abort_on_error.hpp>
@@ -68,18 +69,12 @@ class Prober {
     const int idle_rounds = rounds / 10 + 1;
     for (int round = 0; round < idle_rounds + rounds; ++round) {
       const Seconds begin = steady_seconds();
-      if (first) send(peer, bytes, m_options->idle);
-      receive(peer, bytes, m_options->idle);
-      if (!first) send(peer, bytes, m_options->idle);
+      if (first) send(peer, bytes, m_options->wait.idle);
+      receive(peer, bytes, m_options->wait.idle);
+      if (!first) send(peer, bytes, m_options->wait.idle);
       if (round >= idle_rounds) times.push_back((steady_seconds() - begin) / 2);
     }
     return median(times);
-  }
-
-  [[nodiscard]] static double median(std::vector<double>& values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
   }
 
  private:
@@ -91,12 +86,13 @@ class Prober {
     constexpr const char* where = "heddle::measure_machine";
     try {
       await(
-          m_transport, [&] { return m_message->test(0); }, idle, m_options->watchdog,
+          m_transport, [&] { return m_message->test(0); }, idle, m_options->wait.watchdog,
           [] { return std::string(where); },
           [&] {
             return ErrorInfo{
                 where, text("no message was exchanged with rank ", peer),
-                text("watchdog after ", m_options->watchdog, " s, on rank ", m_transport.rank()),
+                text("watchdog after ", m_options->wait.watchdog, " s, on rank ",
+                     m_transport.rank()),
                 "call the measurement on every rank, while nothing else uses the transport"};
           });
     } catch (const std::exception& error) {
@@ -129,7 +125,7 @@ HEDDLE_FULL_INLINE Machine measure_machine(const TransportRef& transport,
     count("short_rounds", options.short_rounds);
     count("long_rounds", options.long_rounds);
     count("pairs", options.pairs);
-    expect_valid(ExecuteOptions{.idle = options.idle, .watchdog = options.watchdog}, where);
+    expect_valid(options.wait, where);
   });
   using impl::Prober;
   const int size = transport.size();
@@ -170,8 +166,8 @@ HEDDLE_FULL_INLINE Machine measure_machine(const TransportRef& transport,
     }
   }
   if (me == 0) {
-    probe.numbers()[0] = Prober::median(latencies);
-    probe.numbers()[1] = Prober::median(bandwidths);
+    probe.numbers()[0] = impl::median(latencies);
+    probe.numbers()[1] = impl::median(bandwidths);
     for (int peer = 1; peer < size; ++peer) probe.send_numbers(Rank{peer});
   } else {
     probe.receive_numbers(Rank{0});

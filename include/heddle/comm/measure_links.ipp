@@ -20,6 +20,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/quantile.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/abort_on_error.hpp>
@@ -126,20 +127,13 @@ class LinkProber {
     try {
       for (std::size_t slot = begin; slot < end; ++slot)
         finish(
-            m_transport, [&] { return m_messages->test(slot); }, what,
-            {.idle = Idle::yield, .watchdog = m_options->watchdog},
+            m_transport, [&] { return m_messages->test(slot); }, what, m_options->wait,
             [&] { return std::vector{peer}; });
     } catch (const std::exception& error) {
       tell_failure(m_transport, what, error.what());
       for (std::size_t slot = 0; slot < end; ++slot) m_messages->cancel(slot);
       throw;
     }
-  }
-
-  [[nodiscard]] static Seconds median(std::vector<Seconds>& values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
   }
 
   TransportRef m_transport;
@@ -166,7 +160,7 @@ HEDDLE_FULL_INLINE void expect_valid(const LinkOptions& options, const char* whe
     return ErrorInfo{where, "the budget must be a time of at least 0",
                      text("budget = ", options.budget, " s")};
   });
-  expect_valid(ExecuteOptions{.watchdog = options.watchdog}, where);
+  expect_valid(options.wait, where);
 }
 
 HEDDLE_FULL_INLINE Machine measure_links(const TransportRef& transport,
@@ -195,8 +189,7 @@ HEDDLE_FULL_INLINE Machine measure_links(const TransportRef& transport,
   std::vector<Device> devices;
   for (const std::string& name : options.names) devices.push_back({.name = name});
   devices.resize(static_cast<std::size_t>(size), {.name = options.name});
-  return network_of(all_gather_values<Link>(transport, std::span<const Link>(mine),
-                                            {.idle = Idle::yield, .watchdog = options.watchdog}),
+  return network_of(all_gather_values<Link>(transport, std::span<const Link>(mine), options.wait),
                     devices);
 }
 

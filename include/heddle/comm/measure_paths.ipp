@@ -20,6 +20,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/quantile.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
@@ -66,11 +67,7 @@ HEDDLE_FULL_INLINE StridedBlock box_in_runs(Bytes bytes, Bytes run) {
 
 HEDDLE_FULL_INLINE std::vector<Seconds> medians(std::vector<std::vector<Seconds>> times) {
   std::vector<Seconds> medians;
-  for (std::vector<Seconds>& each : times) {
-    const auto middle = each.begin() + static_cast<std::ptrdiff_t>(each.size() / 2);
-    std::nth_element(each.begin(), middle, each.end());
-    medians.push_back(*middle);
-  }
+  for (std::vector<Seconds>& each : times) medians.push_back(median(each));
   return medians;
 }
 

@@ -45,8 +45,8 @@ struct PlannedLines {
 /// weights. A rank that the plan leaves out is alone in its lines. It takes part in collective
 /// calls over all ranks only.
 ///
-/// begin_plan() gives the ranks other places, for example between two steps of a Replanner. The
-/// transport stays the same.
+/// begin_plan() gives the ranks other places, for example between two steps of an AdaptiveRunner.
+/// The transport stays the same.
 ///
 /// Construction and destruction are collective. A PlannedMesh can be moved, but not copied.
 class PlannedMesh {

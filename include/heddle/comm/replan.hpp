@@ -3,20 +3,20 @@
 #pragma once
 
 /// @file
-/// Deduces the place of a Replanner that is constructed from an MPI communicator.
+/// Deduces the place of an AdaptiveRunner that is constructed from an MPI communicator.
 
 #include <mpi.h>
 
 #include <heddle/comm/planned_mesh.hpp>
-#include <heddle/execute/replanner.hpp>
-#include <heddle/machine/machine.hpp>
-#include <heddle/plan/profile.hpp>
+#include <heddle/execute/adaptive_runner.hpp>
+#include <heddle/plan/planner/plan_choice.hpp>
 
 namespace heddle::inline v0 {
 
-/// `Replanner run(model, profile, machine, MPI_COMM_WORLD, options)` runs on a PlannedMesh of its
-/// own over the communicator, which takes the plans of the run.
+/// `AdaptiveRunner run(model, choice, MPI_COMM_WORLD, options)` runs on a PlannedMesh of its own
+/// over the communicator, which takes the plans of the run.
 template <class M>
-Replanner(M&, Profile, Machine, MPI_Comm, TrainingOptions) -> Replanner<M, PlannedMesh>;
+AdaptiveRunner(M&, plan::PlanChoice, MPI_Comm, AdaptiveOptions = {})
+    -> AdaptiveRunner<M, plan::PlanChoice, PlannedMesh>;
 
 }  // namespace heddle::inline v0

@@ -11,9 +11,10 @@
 /// - From one source of the program, without a library to build: it defines HEDDLE_IMPLEMENTATION
 ///   before it includes the rooms that the program uses. To compile them side by side, one source
 ///   for each room defines HEDDLE_IMPLEMENTATION_SCHEDULE, HEDDLE_IMPLEMENTATION_PLAN, and so on.
-///   Rooms within rooms that are large have a name of their own: SCHEDULE_COLLECTIVE,
-///   SCHEDULE_GENERATOR, SCHEDULE_PASS, PLAN_PLANNER and PLAN_SOLVER. SYSTEMS is that of all
-///   published systems, of which a source compiles those that it includes.
+///   Rooms within rooms that are large have a name of their own: SCHEDULE_ATTENTION,
+///   SCHEDULE_COLLECTIVE, SCHEDULE_GENERATOR, SCHEDULE_PASS, SCHEDULE_REDISTRIBUTION, PLAN_PLANNER
+///   and PLAN_SOLVER. SYSTEMS is that of all published systems, of which a source compiles those
+///   that it includes.
 /// - In every source, where HEDDLE_HEADER_ONLY is 1 for all of them, as the CMake targets
 ///   `heddle::core` and `heddle::heddle` define it.
 ///
@@ -81,6 +82,11 @@
 #else
 #define HEDDLE_DEFINES_SCHEDULE 0
 #endif
+#if HEDDLE_DEFINES_ALL || defined(HEDDLE_IMPLEMENTATION_SCHEDULE_ATTENTION)
+#define HEDDLE_DEFINES_SCHEDULE_ATTENTION 1
+#else
+#define HEDDLE_DEFINES_SCHEDULE_ATTENTION 0
+#endif
 #if HEDDLE_DEFINES_ALL || defined(HEDDLE_IMPLEMENTATION_SCHEDULE_COLLECTIVE)
 #define HEDDLE_DEFINES_SCHEDULE_COLLECTIVE 1
 #else
@@ -95,6 +101,11 @@
 #define HEDDLE_DEFINES_SCHEDULE_PASS 1
 #else
 #define HEDDLE_DEFINES_SCHEDULE_PASS 0
+#endif
+#if HEDDLE_DEFINES_ALL || defined(HEDDLE_IMPLEMENTATION_SCHEDULE_REDISTRIBUTION)
+#define HEDDLE_DEFINES_SCHEDULE_REDISTRIBUTION 1
+#else
+#define HEDDLE_DEFINES_SCHEDULE_REDISTRIBUTION 0
 #endif
 #if HEDDLE_DEFINES_ALL || defined(HEDDLE_IMPLEMENTATION_SIMULATE)
 #define HEDDLE_DEFINES_SIMULATE 1

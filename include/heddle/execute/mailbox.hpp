@@ -26,6 +26,7 @@
 #include <heddle/execute/await.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/exchange.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/sendable.hpp>
 #include <heddle/execute/transport.hpp>
@@ -34,10 +35,9 @@ namespace heddle::inline v0 {
 
 /// How a mailbox sends and waits.
 struct MailboxOptions {
-  const char* doing = "its mailbox";  ///< what this rank does, for errors of other ranks
-  Idle idle = Idle::nap;              ///< how far a waiting rank gives up its core
-  Seconds watchdog = 120;             ///< the longest wait for a letter, in seconds; 0: no limit
-  Lane lane = control_lane;           ///< the lane of all messages
+  const char* doing = "its mailbox";          ///< what this rank does, for errors of other ranks
+  ExecuteOptions wait = {.idle = Idle::nap};  ///< how this rank waits for a letter
+  Lane lane = control_lane;                   ///< the lane of all messages
 };
 
 /// A message that a mailbox has received.
@@ -155,7 +155,7 @@ class Mailbox {
     };
     const auto where = [&] { return place(); };
     const auto stuck = [&] { return complaint("a letter is not taken"); };
-    await(m_transport, ready, m_options.idle, m_options.watchdog, where, stuck);
+    await(m_transport, ready, m_options.wait.idle, m_options.wait.watchdog, where, stuck);
   }
 
   /// Sends an empty last letter to each peer that has had none, drops all letters until the last
@@ -216,7 +216,7 @@ class Mailbox {
     expects(m_options.doing != nullptr, [] {
       return ErrorInfo{where, "MailboxOptions::doing is a null pointer"};
     });
-    expect_valid(ExecuteOptions{.watchdog = m_options.watchdog}, where);
+    expect_valid(m_options.wait, where);
     for (const Rank rank : peers)
       expects(rank != m_transport.rank() && +rank < static_cast<std::size_t>(m_transport.size()) &&
                   std::count(peers.begin(), peers.end(), rank) == 1,
@@ -294,7 +294,7 @@ class Mailbox {
     };
     const auto where = [&] { return place(); };
     const auto stuck = [&] { return complaint("no letter arrives"); };
-    await(m_transport, ready, m_options.idle, m_options.watchdog, where, stuck);
+    await(m_transport, ready, m_options.wait.idle, m_options.wait.watchdog, where, stuck);
     return letter;
   }
 
@@ -303,7 +303,7 @@ class Mailbox {
   }
 
   [[nodiscard]] ErrorInfo complaint(const char* what) const {
-    std::string waits = text("watchdog after ", m_options.watchdog, " s; open:");
+    std::string waits = text("watchdog after ", m_options.wait.watchdog, " s; open:");
     for (const Peer& peer : m_peers)
       if (!peer.ended) waits += text(" rank ", peer.rank);
     return {place(), what, std::move(waits), "set a longer watchdog if the others may be silent"};

@@ -43,7 +43,8 @@ namespace heddle::inline v0 {
 /// The durations recorded on this rank per (kind, stage), and per fused pair of them.
 class CostSamples {
  public:
-  /// Adds the durations of a recorded step. A pair is one sample: its two halves together.
+  /// Adds the durations of a recorded step. A pair is one sample: its two halves together. The
+  /// first step counts only until there is a second one, because it is slower than later ones.
   void add(const Program& program, std::span<const Stamp> stamps);
 
   /// Returns the median per (kind, stage) and per fused pair. If several ranks have it, each has
@@ -105,6 +106,7 @@ class CostSamples {
     std::size_t added = 0;
   };
   std::map<Key, Seen> m_samples;
+  std::uint64_t m_steps = 0;
 };
 
 }  // namespace heddle::inline v0

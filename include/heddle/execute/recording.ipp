@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/internal/quantile.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/exchange.hpp>
@@ -106,6 +107,7 @@ HEDDLE_INLINE Timeline merge_stamps(const TransportRef& transport, const Program
 }
 
 HEDDLE_INLINE void CostSamples::add(const Program& program, std::span<const Stamp> stamps) {
+  if (++m_steps == 2) m_samples.clear();  // caches, pages and libraries were cold in the first one
   for (std::size_t i = 0; i < stamps.size(); ++i) {
     if (program.steps[i].does != Step::Does::run) continue;
     const Key key(program.schedule, program.steps[i].action);
@@ -133,10 +135,8 @@ HEDDLE_INLINE TableCosts CostSamples::costs(const TransportRef& transport, const
 HEDDLE_INLINE std::vector<CostSamples::Entry> CostSamples::medians(const Clock& clock) const {
   std::vector<Entry> mine;
   for (const auto& [key, seen] : m_samples) {
-    std::vector<Ticks> sorted = seen.ticks;
-    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-    std::nth_element(sorted.begin(), middle, sorted.end());
-    mine.push_back({key, clock.seconds(*middle) - clock.seconds(0)});
+    std::vector<Ticks> ticks = seen.ticks;
+    mine.push_back({key, clock.seconds(impl::median(ticks)) - clock.seconds(0)});
   }
   return mine;
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// ResumedRun: what Replanner::resume() needs of the checkpoints of a run.
+/// ResumedRun: what AdaptiveRunner::resume() needs of the checkpoints of a run.
 
 #include <cstdint>
 #include <functional>

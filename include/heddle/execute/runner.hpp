@@ -13,6 +13,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/execute_options.hpp>
+#include <heddle/execute/impl/model_names.hpp>
 #include <heddle/execute/impl/runner_core.hpp>
 #include <heddle/execute/run_options.hpp>
 #include <heddle/execute/task.hpp>
@@ -44,7 +45,7 @@ namespace heddle::inline v0 {
 ///
 /// If one of them throws on a rank (except `carrier`), this rank stops the others, as in a step.
 /// `options` are the caller's ExecuteOptions. The model's own messages to other ranks should wait
-/// as these options say.
+/// as these options say. A usual misspelling of a name, such as `begin_steps`, does not compile.
 template <class M>
 concept Model = std::invocable<M&, const Task&>;
 
@@ -107,6 +108,7 @@ requires Model<std::remove_reference_t<M>> && Place<std::remove_reference_t<P>>
 class Runner {
   using PlaceType = std::remove_reference_t<P>;
   using ModelType = std::remove_reference_t<M>;
+  static_assert(sizeof(impl::ModelNames<ModelType>) > 0);
   using TransportType = std::remove_reference_t<decltype(transport_of(std::declval<PlaceType&>()))>;
   /// The carrier, by reference if it is the transport of the place.
   using Carrier = decltype(impl::carrier(std::declval<ModelType&>(), std::declval<TransportType&>(),
@@ -188,10 +190,11 @@ class Runner {
   /// Returns the same Timeline for a known clock_offset(), which takes many messages to measure.
   [[nodiscard]] Timeline timeline(Seconds offset) { return m_core.timeline(offset); }
 
-  /// Returns the median cost per (kind, stage) over the profiled steps, for simulate(). Ranks of
-  /// the same stage have costs of their own, because their samples may differ. So has a fused pair.
-  /// If a half of it never ran alone, this half gets its share of the pair as an estimate.
-  /// Transfers are free until a Machine is given. All ranks must call it.
+  /// Returns the median cost per (kind, stage) over the profiled steps, for simulate(). The first
+  /// of them does not count once there is another one, because a first step is slower. Ranks of the
+  /// same stage have costs of their own, because their samples may differ. So has a fused pair. If
+  /// a half of it never ran alone, this half gets its share of the pair as an estimate. Transfers
+  /// are free until a Machine is given. All ranks must call it.
   [[nodiscard]] TableCosts costs() { return m_core.costs(); }
   /// Forgets the recorded costs.
   void reset_costs() { m_core.reset_costs(); }

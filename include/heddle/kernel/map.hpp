@@ -16,6 +16,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/device/staging.hpp>
+#include <heddle/kernel/impl/index_launch.hpp>
 #include <heddle/kernel/impl/sources.hpp>
 #include <heddle/kernel/impl/tiles.hpp>
 #include <heddle/kernel/internal/walk.hpp>
@@ -113,10 +114,8 @@ void map_rows(const char* where, const Exec& exec, const F& f, const Walk<1 + si
     const std::size_t share = (walk.columns + split - 1) / split;
     const std::size_t piece = runs_on_host<Exec> ? (share + 63) / 64 * 64 : 1;
     const std::size_t pieces = (walk.columns + piece - 1) / piece;
-    Kokkos::parallel_for(where,
-                         Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(
-                             exec, 0, static_cast<std::int64_t>(walk.rows * pieces)),
-                         MapDirect<Exec, F, Out, In...>{row, piece, pieces});
+    launch_indices(where, exec, static_cast<std::int64_t>(walk.rows * pieces),
+                   MapDirect<Exec, F, Out, In...>{row, piece, pieces});
   }
 }
 

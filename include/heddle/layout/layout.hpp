@@ -93,6 +93,9 @@ class Layout {
   /// Returns the layout with the same mesh, ranks and sizes, but other placements.
   /// @throws contract_error as the constructor does.
   [[nodiscard]] Layout with(std::vector<Placement> placements) const;
+  /// Returns the layout with the dimensions in the opposite order. An array with the first
+  /// dimension fastest lies in memory as one of this layout with the last dimension fastest.
+  [[nodiscard]] Layout reversed() const;
 
   /// Returns true if two layouts have the same mesh, ranks, sizes and placements.
   friend bool operator==(const Layout& a, const Layout& b);

@@ -101,6 +101,15 @@ HEDDLE_INLINE Layout Layout::with(std::vector<Placement> placements) const {
   return {mesh(), sizes(), std::move(placements), ranks()};
 }
 
+HEDDLE_INLINE Layout Layout::reversed() const {
+  std::vector<Placement> turned = placements();
+  for (Placement& placement : turned)
+    if (Shard* const shard = std::get_if<Shard>(&placement))
+      shard->dim = static_cast<int>(dims()) - 1 - shard->dim;
+  return {mesh(), std::vector<std::int64_t>(sizes().rbegin(), sizes().rend()), std::move(turned),
+          ranks()};
+}
+
 HEDDLE_INLINE bool operator==(const Layout& a, const Layout& b) {
   return a.m_body == b.m_body || *a.m_body == *b.m_body;
 }

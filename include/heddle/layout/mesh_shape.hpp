@@ -6,6 +6,8 @@
 /// MeshShape: a grid of ranks with named axes, {"pipe", 2} x {"data", 2}. It does arithmetic only.
 /// The communicators of a mesh are in comm/.
 
+#include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
 #include <string>
@@ -30,9 +32,19 @@ class MeshShape {
   /// Constructs a mesh from its axes, the slowest first.
   /// @throws contract_error if there are no axes, a size is below 1, a name is empty or repeated,
   ///         or the number of ranks does not fit in an int.
-  MeshShape(std::initializer_list<MeshAxis> axes) : MeshShape(std::vector<MeshAxis>(axes)) {}
+  MeshShape(std::initializer_list<MeshAxis> axes);
   /// Constructs a mesh from its axes, as above.
   explicit MeshShape(std::vector<MeshAxis> axes);
+
+  /// Returns the mesh of `ranks` ranks that divides a block of `sizes` elements with the least
+  /// surface between the ranks: `MeshShape::least_surface(8, {"y", "x"}, {rows, columns})`. Axis i
+  /// divides dimension i. No rank is left without elements if a mesh permits it. Among equal
+  /// meshes, the one with more ranks along the first axes is returned, because faces between them
+  /// lie in memory in one run.
+  /// @throws contract_error if `ranks` is below 1, a size is below 0, or the numbers of names and
+  ///         sizes differ; and as the constructor does.
+  [[nodiscard]] static MeshShape least_surface(int ranks, const std::vector<std::string>& names,
+                                               const std::vector<std::int64_t>& sizes);
 
   /// The axes, the slowest first.
   [[nodiscard]] const std::vector<MeshAxis>& axes() const noexcept { return m_axes; }

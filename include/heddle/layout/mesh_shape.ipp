@@ -6,6 +6,7 @@
 /// Definitions of mesh_shape.hpp.
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <ostream>
 #include <string>
@@ -20,6 +21,9 @@
 #include <heddle/layout/mesh_shape.hpp>
 
 namespace heddle::inline v0 {
+
+HEDDLE_INLINE MeshShape::MeshShape(std::initializer_list<MeshAxis> axes)
+    : MeshShape(std::vector<MeshAxis>(axes)) {}
 
 HEDDLE_INLINE MeshShape::MeshShape(std::vector<MeshAxis> axes) : m_axes(std::move(axes)) {
   const auto fail = [](const char* what, std::string why) {
@@ -42,6 +46,57 @@ HEDDLE_INLINE MeshShape::MeshShape(std::vector<MeshAxis> axes) : m_axes(std::mov
                   text("axes up to '", name, "' have ", ranks));
     });
   }
+}
+
+HEDDLE_INLINE MeshShape MeshShape::least_surface(int ranks, const std::vector<std::string>& names,
+                                                 const std::vector<std::int64_t>& sizes) {
+  constexpr const char* where = "heddle::MeshShape::least_surface";
+  expects(ranks >= 1, [&] {
+    return ErrorInfo{where, "a mesh needs at least one rank", text("ranks = ", ranks)};
+  });
+  expects(names.size() == sizes.size(), [&] {
+    return ErrorInfo{where, "each axis needs one size",
+                     text(sizes.size(), " sizes, ", names.size(), " names")};
+  });
+  std::vector<MeshAxis> axes, best;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    expects(sizes[i] >= 0, [&] {
+      return ErrorInfo{where, "a size must be at least 0",
+                       text("axis '", names[i], "': ", sizes[i])};
+    });
+    axes.push_back({names[i], 1});
+  }
+  if (axes.empty()) return MeshShape(axes);  // which says so
+  double least = 0;
+  bool least_empty = false;
+  const auto judge = [&] {
+    double surface = 0;
+    bool empty = false;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      double face = axes[i].size - 1;
+      for (std::size_t j = 0; j < axes.size(); ++j)
+        if (j != i) face *= static_cast<double>(sizes[j]);
+      surface += face;
+      empty = empty || axes[i].size > sizes[i];
+    }
+    if (!best.empty() && std::pair(empty, surface) >= std::pair(least_empty, least)) return;
+    least = surface;
+    least_empty = empty;
+    best = axes;
+  };
+  const auto divide = [&](const auto& self, std::size_t axis, int left) -> void {
+    if (axis + 1 == axes.size()) {
+      axes[axis].size = left;
+      return judge();
+    }
+    for (int size = left; size >= 1; --size)
+      if (left % size == 0) {
+        axes[axis].size = size;
+        self(self, axis + 1, left / size);
+      }
+  };
+  divide(divide, 0, ranks);
+  return MeshShape(std::move(best));
 }
 
 HEDDLE_INLINE std::size_t MeshShape::axis(std::string_view name) const {

@@ -6,7 +6,9 @@
 /// even_share(): the share of one rank if things are divided evenly and in order. Collective calls
 /// divide blocks in the same way.
 
+#include <concepts>
 #include <cstddef>
+#include <type_traits>
 
 namespace heddle::inline v0 {
 
@@ -19,6 +21,13 @@ struct Share {
   [[nodiscard]] constexpr std::size_t end() const noexcept { return first + count; }
   friend constexpr bool operator==(const Share&, const Share&) = default;
 };
+
+/// Returns the size of the share of rank `rank`; see even_share().
+template <std::integral Count>
+[[nodiscard]] constexpr Count even_count(Count count, std::type_identity_t<Count> ranks,
+                                         std::type_identity_t<Count> rank) noexcept {
+  return count / ranks + (rank < count % ranks ? 1 : 0);
+}
 
 /// Returns the share of rank `rank` of `ranks` ranks in `count` things. The first count % ranks
 /// ranks have one thing more than the others. If there are fewer things than ranks, the last ranks

@@ -17,6 +17,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/layout/share.hpp>
 #include <heddle/layout/strided_block.hpp>
 
 namespace heddle::inline v0 {
@@ -98,7 +99,7 @@ HEDDLE_INLINE std::vector<StridedBlock> StridedBlock::split(std::size_t parts) c
   const std::uint64_t most = std::min<std::uint64_t>(turns, std::max<std::size_t>(1, parts));
   std::uint64_t begin = 0;
   for (std::uint64_t part = 0; part < most; ++part) {
-    const std::uint64_t end = begin + turns / most + (part < turns % most ? 1 : 0);
+    const std::uint64_t end = begin + even_count(turns, most, part);
     split.push_back(inside.repeated(end - begin, stride)
                         .shifted(m_start + static_cast<std::int64_t>(begin) * stride));
     begin = end;

@@ -69,7 +69,7 @@ namespace heddle::inline v0::memory {
 ///
 /// Sources. Thread caches (magazines): Bonwick and Adams, USENIX 2001. Bins of free ranges: Masmano
 /// et al., TLSF, ECRTS 2004. Blocks of pages from several places: Guo et al., GMLake, ASPLOS 2024.
-template <Resource Up>
+template <Resource Up = Pages>
 class Pool {
  public:
   using Upstream = Up;  ///< the resource that provides the chunks

@@ -16,10 +16,10 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// Checks the tolerance of fixed_point(). @throws contract_error if it is out of range.
-void check_tolerance(double tolerance);
 /// Checks the options of fixed_point(). @throws contract_error if one is out of range.
 void check_options(const FixedPointOptions& options);
+/// Checks also that none is for ranks, for a call on threads.
+void check_options_of_threads(const FixedPointOptions& options);
 
 }  // namespace impl
 
@@ -35,14 +35,14 @@ void check_options(const FixedPointOptions& options);
 /// near.
 ///
 /// @throws contract_error if `threads` is not from 1 to 2^22, if an option is negative, if
-///         `tolerance` is not finite, if `sweep` is no enumerator, or if an equation reads a value
-///         that is not before its own; the exception of an equation, after all threads have ended;
-///         if several threw, that of the lowest thread; std::system_error, before any evaluation,
-///         if the system does not start the threads.
+///         `tolerance` is not finite, if `sweep` is no enumerator, if values of other ranks are to
+///         be old, or if an equation reads a value that is not before its own; the exception of an
+///         equation, after all threads have ended; if several threw, that of the lowest thread;
+///         std::system_error, before any evaluation, if the system does not start the threads.
 template <class Value, class Rule>
 [[nodiscard]] FixedPoint<Value> fixed_point(const Equations<Value, Rule>& equations,
                                             const FixedPointOptions& options = {}) {
-  impl::check_options(options);
+  impl::check_options_of_threads(options);
   return impl::FixedPointSolver<Equations<Value, Rule>>(equations, options).run();
 }
 

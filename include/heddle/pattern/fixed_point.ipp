@@ -14,27 +14,35 @@
 #include <heddle/core/text.hpp>
 #include <heddle/pattern/fixed_point.hpp>
 #include <heddle/pattern/sweep.hpp>
+#include <heddle/schedule/redistribution/freshness.hpp>
 
 namespace heddle::inline v0::impl {
 
-HEDDLE_INLINE void check_tolerance(double tolerance) {
-  expects(std::isfinite(tolerance) && tolerance >= 0, [&] {
-    return ErrorInfo{"heddle::fixed_point", "the tolerance must be finite and not negative",
-                     text("tolerance = ", tolerance)};
+HEDDLE_INLINE void check_options(const FixedPointOptions& options) {
+  constexpr const char* where = "heddle::fixed_point";
+  expect_enumerator(where, "sweep", options.sweep, Sweep::gauss_seidel_jacobi);
+  expects(options.threads >= 1 && options.threads <= most_threads && options.block >= 0 &&
+              options.most_sweeps >= 0 && options.reach >= 0,
+          [&] {
+            return ErrorInfo{
+                where, "an option is out of range",
+                text("threads = ", options.threads, ", block = ", options.block,
+                     ", most_sweeps = ", options.most_sweeps, ", reach = ", options.reach),
+                text("use 1 to ", most_threads, " threads, and no negative number")};
+          });
+  expects(std::isfinite(options.tolerance) && options.tolerance >= 0, [&] {
+    return ErrorInfo{where, "the tolerance must be finite and not negative",
+                     text("tolerance = ", options.tolerance)};
   });
+  schedule::expect_valid(options.freshness, where);
 }
 
-HEDDLE_INLINE void check_options(const FixedPointOptions& options) {
-  expect_enumerator("heddle::fixed_point", "sweep", options.sweep, Sweep::gauss_seidel_jacobi);
-  expects(options.threads >= 1 && options.threads <= most_threads && options.block >= 0 &&
-              options.most_sweeps >= 0,
-          [&] {
-            return ErrorInfo{"heddle::fixed_point", "an option is out of range",
-                             text("threads = ", options.threads, ", block = ", options.block,
-                                  ", most_sweeps = ", options.most_sweeps),
-                             text("use 1 to ", most_threads, " threads, and no negative number")};
-          });
-  check_tolerance(options.tolerance);
+HEDDLE_INLINE void check_options_of_threads(const FixedPointOptions& options) {
+  check_options(options);
+  expects(options.freshness.age == 0, [&] {
+    return ErrorInfo{"heddle::fixed_point", "only values of other ranks can be old",
+                     text("freshness = ", options.freshness), "pass a transport, or use age 0"};
+  });
 }
 
 }  // namespace heddle::inline v0::impl

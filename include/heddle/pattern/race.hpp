@@ -13,27 +13,18 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/pattern/impl/search_result.hpp>
 #include <heddle/pattern/impl/thread_race.hpp>
+#include <heddle/pattern/race_options.hpp>
 #include <heddle/pattern/walker.hpp>
 
 namespace heddle::inline v0 {
 
-class Trail;
-
-/// The options of a race of threads.
-struct RaceOptions {
-  int walkers = 1;                       ///< number of searches, at least 1
-  int threads = 0;                       ///< threads that run them, or 0 for one per walker
-  RaceOrder order = RaceOrder::by_time;  ///< who wins
-  RaceReport* report = nullptr;          ///< if set, gets the work of the walkers
-  Trail* trail = nullptr;                ///< if set, gets an event for each walker that began
-};
-
-/// Runs `search(walker)` for each walker on threads, and returns the winner's result, or nothing if
-/// all walkers gave up. `search` returns a std::optional; it should ask walker.stop_requested()
-/// every few steps, and return nothing if that is true. The other walkers then end, and the call
-/// waits for all. In a race by_work the winner does not depend on the number of threads or on the
-/// speed of the machine, if `search` depends only on the walker's number and calls walker.work().
-/// If there are fewer threads than walkers, a walker begins when another one ends.
+/// Runs `search(walker)` for each walker on threads, and returns the winner with its result, or no
+/// result if all walkers gave up. `search` returns a std::optional; it should ask
+/// walker.stop_requested() every few steps, and return nothing if that is true. The other walkers
+/// then end, and the call waits for all. In a race by_work the winner does not depend on the number
+/// of threads or on the speed of the machine, if `search` depends only on the walker's number and
+/// calls walker.work(). If there are fewer threads than walkers, a walker begins when another one
+/// ends.
 ///
 /// @throws contract_error if `walkers` is not from 1 to 2^22, if `threads` is negative, or if
 ///         `order` is no enumerator; the exception of a search, after all have ended: of several
@@ -41,13 +32,11 @@ struct RaceOptions {
 ///         not start the threads.
 template <class Search>
 requires std::invocable<Search&, Walker&>
-[[nodiscard]] impl::Found<Search> race(const RaceOptions& options, Search&& search) {
-  using Result = impl::Found<Search>;
-  static_assert(impl::is_optional<Result>, "a search of heddle::race() returns a std::optional");
-  Result best;
-  impl::thread_race(options, [&](Walker& walker, impl::ThreadRace& race) {
-    Result found = search(walker);
-    if (found) impl::keep_best(race, walker, [&] { best = std::move(found); });
+[[nodiscard]] RaceResult<impl::Found<Search>> race(const RaceOptions& options, Search&& search) {
+  RaceResult<impl::Found<Search>> best;
+  best.winner = impl::thread_race(options, best.work, [&](Walker& walker, impl::ThreadRace& race) {
+    auto found = search(walker);
+    if (found) impl::keep_best(race, walker, [&] { best.value = std::move(found); });
   });
   return best;
 }

@@ -21,7 +21,6 @@
 #include <heddle/pattern/impl/farm_part.hpp>
 #include <heddle/pattern/impl/farm_types.hpp>
 #include <heddle/pattern/impl/rank_farm.hpp>
-#include <heddle/pattern/rank_farm_options.hpp>
 
 namespace heddle::inline v0 {
 
@@ -46,10 +45,10 @@ namespace heddle::inline v0 {
 ///         failed attempt.
 /// @throws format_error on rank 0 if the journal is damaged, too short, or that of another farm.
 /// @throws the exception of `source` or `sink` on rank 0. The other ranks then throw
-///         communication_error, also if they wait for longer than options.watchdog. The transport
-///         cannot be used again.
+///         communication_error, also if they wait for longer than options.wait.watchdog. The
+///         transport cannot be used again.
 template <Transport T, class Source, class Work, class Sink>
-FarmReport farm(T& transport, const RankFarmOptions& options, Source&& source, Work&& work,
+FarmReport farm(T& transport, const FarmOptions& options, Source&& source, Work&& work,
                 Sink&& sink) {
   using Part = impl::FarmPartOf<std::remove_reference_t<Source>, std::remove_reference_t<Work>,
                                 std::remove_reference_t<Sink>>;
@@ -65,10 +64,10 @@ FarmReport farm(T& transport, const RankFarmOptions& options, Source&& source, W
 /// are of any type. For the rest see the farm above; options.lag has no meaning here.
 template <Transport T, std::ranges::random_access_range Items, class Work>
 requires std::ranges::sized_range<Items>
-[[nodiscard]] auto farm(T& transport, const RankFarmOptions& options, Items&& items, Work&& work) {
+[[nodiscard]] auto farm(T& transport, const FarmOptions& options, Items&& items, Work&& work) {
   using Given = std::ranges::range_value_t<Items>;
   using Result = impl::FarmResult<Work, Given>;
-  RankFarmOptions used = options;
+  FarmOptions used = options;
   used.lag = 0;
   const auto count = static_cast<std::int64_t>(std::ranges::size(items));
   std::vector<FarmOutcome<Result>> outcomes;

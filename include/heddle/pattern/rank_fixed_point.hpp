@@ -10,7 +10,6 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/exchange.hpp>
-#include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/pattern/equations.hpp>
 #include <heddle/pattern/impl/equal_terms.hpp>
@@ -23,10 +22,10 @@ namespace heddle::inline v0 {
 namespace impl {
 
 /// Returns the options that all ranks must give alike, one a line.
-[[nodiscard]] std::string fixed_point_terms(int equations, const RankFixedPointOptions& options);
+[[nodiscard]] std::string fixed_point_terms(int equations, const FixedPointOptions& options);
 /// Checks the options, and returns those of the same call on so many threads.
 /// @throws contract_error if an option is out of range.
-[[nodiscard]] FixedPointOptions as_on_threads(const RankFixedPointOptions& options, int ranks);
+[[nodiscard]] FixedPointOptions as_on_threads(const FixedPointOptions& options, int ranks);
 
 }  // namespace impl
 
@@ -45,27 +44,24 @@ namespace impl {
 /// bit, if options.tolerance is 0, and each boundary between ranks costs up to a more sweeps. The
 /// counts are the same in every run, because a rank never uses newer values than it should.
 ///
-/// @throws contract_error on every rank if an option is out of range, if old values are asked for
+/// @throws contract_error on every rank if an option is out of range, if `threads` is not 1, if old
+/// values are asked for
 ///         with a Sweep that has windows, or if the options or the number of equations differ
 ///         between ranks.
 /// @throws the exception of an equation on the rank that computes it, and contract_error if an
-///         equation reads farther back than options.reach, or if options.watchdog is invalid. The
+///         equation reads farther back than options.reach, or if options.wait is invalid. The
 ///         other ranks throw communication_error then, and the transport cannot be used again.
 template <Transport T, class Value, class Rule>
 [[nodiscard]] FixedPoint<Value> fixed_point(T& transport, const Equations<Value, Rule>& equations,
-                                            const RankFixedPointOptions& options = {}) {
-  ExecuteOptions wait;
-  wait.idle = options.idle;
-  wait.watchdog = options.watchdog;
+                                            const FixedPointOptions& options = {}) {
   const std::string terms = impl::fixed_point_terms(equations.size(), options);
   impl::check_equal_terms(
       "heddle::fixed_point",
-      all_gather(transport, std::as_bytes(std::span(terms.data(), terms.size())), wait));
+      all_gather(transport, std::as_bytes(std::span(terms.data(), terms.size())), options.wait));
   const FixedPointOptions same = impl::as_on_threads(options, transport.size());
   if (options.freshness.age > 0)
-    return impl::StaleFixedPoint<T, Equations<Value, Rule>>(transport, equations, same, options)
-        .run();
-  return impl::RankFixedPoint<T, Equations<Value, Rule>>(transport, equations, same, options).run();
+    return impl::StaleFixedPoint<T, Equations<Value, Rule>>(transport, equations, same).run();
+  return impl::RankFixedPoint<T, Equations<Value, Rule>>(transport, equations, same).run();
 }
 
 }  // namespace heddle::inline v0

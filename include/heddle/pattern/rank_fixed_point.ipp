@@ -8,7 +8,6 @@
 #include <string>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/pattern/fixed_point.hpp>
@@ -19,21 +18,19 @@
 
 namespace heddle::inline v0::impl {
 
-HEDDLE_INLINE std::string fixed_point_terms(int equations, const RankFixedPointOptions& options) {
+HEDDLE_INLINE std::string fixed_point_terms(int equations, const FixedPointOptions& options) {
   return text("equations = ", equations, "\nsweep = ", static_cast<int>(options.sweep),
               "\nblock = ", options.block, "\ntolerance = ", exact_text(options.tolerance),
               "\nmost_sweeps = ", options.most_sweeps, "\nreach = ", options.reach,
               "\nfreshness = ", options.freshness, "\ntrail = ", options.trail != nullptr, "\n");
 }
 
-HEDDLE_INLINE FixedPointOptions as_on_threads(const RankFixedPointOptions& options, int ranks) {
-  expect_enumerator("heddle::fixed_point", "sweep", options.sweep, Sweep::gauss_seidel_jacobi);
-  expects(options.block >= 0 && options.most_sweeps >= 0 && options.reach >= 0, [&] {
-    return ErrorInfo{"heddle::fixed_point", "an option must not be negative",
-                     text("block = ", options.block, ", most_sweeps = ", options.most_sweeps,
-                          ", reach = ", options.reach)};
+HEDDLE_INLINE FixedPointOptions as_on_threads(const FixedPointOptions& options, int ranks) {
+  expects(options.threads == 1, [&] {
+    return ErrorInfo{"heddle::fixed_point", "each rank is one worker, with one thread",
+                     text("threads = ", options.threads), "leave threads at 1"};
   });
-  schedule::expect_valid(options.freshness, "heddle::fixed_point");
+  check_options(options);
   const bool is_stale = options.freshness.age > 0;
   expects(
       !is_stale || options.sweep == Sweep::jacobi || options.sweep == Sweep::jacobi_gauss_seidel,
@@ -43,14 +40,8 @@ HEDDLE_INLINE FixedPointOptions as_on_threads(const RankFixedPointOptions& optio
             text("freshness = ", options.freshness, ", sweep = ", static_cast<int>(options.sweep)),
             "use Sweep::jacobi or Sweep::jacobi_gauss_seidel, or age 0"};
       });
-  FixedPointOptions same;
-  same.sweep = options.sweep;
+  FixedPointOptions same = options;
   same.threads = ranks;
-  same.block = options.block;
-  same.tolerance = options.tolerance;
-  same.most_sweeps = options.most_sweeps;
-  same.trail = options.trail;
-  check_tolerance(same.tolerance);
   return same;
 }
 

@@ -9,8 +9,10 @@
 #include <concepts>
 #include <exception>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/internal/enumerator.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/clock.hpp>
@@ -21,53 +23,47 @@
 #include <heddle/execute/transport.hpp>
 #include <heddle/pattern/impl/rank_race.hpp>
 #include <heddle/pattern/impl/search_result.hpp>
+#include <heddle/pattern/race_options.hpp>
 #include <heddle/pattern/walker.hpp>
 
 namespace heddle::inline v0 {
 
-/// The options of a race of ranks.
-struct RankRaceOptions {
-  RaceOrder order = RaceOrder::by_time;  ///< who wins
-  RaceReport* report = nullptr;          ///< if set, gets the work of the walkers, on every rank
-  ExecuteOptions wait = {};              ///< how a rank waits for the others at the end
-  /// If set, gets an event for each walker, in rank 0's steady_seconds(). Each rank is a worker.
-  /// All ranks set it or none.
-  Trail* trail = nullptr;
-};
-
 /// Runs the search of one walker on each rank, in the calling thread. All ranks call it. The
-/// winner's rank gets its result, and all others get nothing; options.report tells every rank who
-/// won. When its search ends, each rank sends one message of 24 bytes to each other rank. A trail
-/// needs more messages. For the rest see the race of threads.
+/// winner's rank gets its result, and all ranks know who won. When its search ends, each rank sends
+/// one message of 24 bytes to each other rank. A trail needs more messages. For the rest see the
+/// race of threads.
 ///
 /// With RaceOrder::by_time, a rank's search is beaten when the rank hears of a result. If several
 /// ranks find one before they hear of each other, the least work wins, because the ranks have no
 /// common clock.
 ///
-/// @throws contract_error if `order` is no enumerator or `wait` is invalid, before any search. The
-///         other ranks throw communication_error then.
+/// @throws contract_error, before any search, if `order` is no enumerator, if `wait` is invalid, or
+///         if `walkers` or `threads` is set. The other ranks throw communication_error then.
 /// @throws the exception of this rank's search; communication_error if another rank's search threw,
 ///         or if a rank does not end within options.wait.watchdog seconds. The transport is aborted
 ///         then.
 template <Transport T, class Search>
 requires std::invocable<Search&, Walker&>
-[[nodiscard]] impl::Found<Search> race(T& transport, const RankRaceOptions& options,
-                                       Search&& search) {
-  using Result = impl::Found<Search>;
-  static_assert(impl::is_optional<Result>, "a search of heddle::race() returns a std::optional");
+[[nodiscard]] RaceResult<impl::Found<Search>> race(T& transport, const RaceOptions& options,
+                                                   Search&& search) {
   constexpr const char* where = "heddle::race";
   abort_on_error(transport, where, [&] {
     impl::expect_enumerator(where, "order", options.order, RaceOrder::by_work);
+    expects(options.walkers == 1 && options.threads == 0, [&] {
+      return ErrorInfo{where, "each rank runs one walker, in the thread that calls",
+                       text("walkers = ", options.walkers, ", threads = ", options.threads),
+                       "leave walkers at 1 and threads at 0"};
+    });
     expect_valid(options.wait, where);
   });
   const bool recorded = options.trail != nullptr;
   const Seconds offset = recorded ? clock_offset(transport, options.wait) : 0;
   impl::RankRace<T> shared(transport, options.order, options.wait);
   Walker walker(shared, transport.rank().value);
-  Result result;
+  RaceResult<impl::Found<Search>> result;
   const Seconds start = steady_seconds();
   try {
-    result = search(walker);
+    result.value = search(walker);
   } catch (const std::exception& error) {
     shared.give_up(error.what());
     throw;
@@ -76,18 +72,15 @@ requires std::invocable<Search&, Walker&>
     throw;
   }
   const Seconds stop = steady_seconds();
-  shared.finish({{walker.work_done(), transport.rank().value}, result ? 1u : 0u});
-  if (options.report != nullptr) {
-    options.report->work.clear();
-    for (const auto& end : shared.ends()) options.report->work.push_back(end.work.work);
-    options.report->winner = shared.winner();
-  }
+  shared.finish({{walker.work_done(), transport.rank().value}, result.value ? 1u : 0u});
+  for (const auto& end : shared.ends()) result.work.push_back(end.work.work);
+  result.winner = shared.winner();
   if (recorded) {
     Trail mine;
     mine.add({Worker{0}, walker.number(), start, stop, false});
     options.trail->append(gather_trail(transport, mine, offset, options.wait));
   }
-  if (shared.winner() != walker.number()) result.reset();
+  if (result.winner != walker.number()) result.value.reset();
   return result;
 }
 

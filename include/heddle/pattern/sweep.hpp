@@ -8,8 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <heddle/core/units.hpp>
-#include <heddle/execute/idle.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/schedule/redistribution/freshness.hpp>
 
 namespace heddle::inline v0 {
@@ -24,40 +23,28 @@ enum class Sweep : std::uint8_t {
   gauss_seidel_jacobi,  ///< the blocks one after another, and all at once inside a block
 };
 
-/// The options of fixed_point().
+/// The options of fixed_point(), on threads and over ranks, of which each is one worker.
 struct FixedPointOptions {
   Sweep sweep = Sweep::jacobi;  ///< how values are computed
-  int threads = 1;              ///< number of threads, at least 1
-  /// Values of a block, for the two sweeps that have blocks; 0: as many blocks as threads.
+  int threads = 1;              ///< number of threads, at least 1; 1 over ranks
+  /// Values of a block, for the two sweeps that have blocks; 0: as many blocks as workers.
   int block = 0;
   /// A sweep that changes no value by more than this is the last one. 0: the result is that of a
   /// plain loop, bit for bit.
   double tolerance = 0;
   int most_sweeps = 0;  ///< sweeps after which the call returns what it has, or 0 for no limit
-  /// If set, gets an event for the part of each thread in each sweep. The item is the sweep.
-  Trail* trail = nullptr;
-};
-
-/// The options of fixed_point() over ranks. Each rank is one worker.
-struct RankFixedPointOptions {
-  Sweep sweep = Sweep::jacobi;  ///< how values are computed
-  /// Values of a block, for the two sweeps that have blocks; 0: as many blocks as ranks.
-  int block = 0;
-  double tolerance = 0;  ///< see FixedPointOptions
-  int most_sweeps = 0;   ///< sweeps after which the call returns what it has, or 0 for no limit
-  /// How many values before its own an equation reads at most: a rank gets only so many from the
-  /// ranks before it in each sweep. 0: all.
+  /// Over ranks: how many values before its own an equation reads at most. A rank gets only so many
+  /// from the ranks before it in each sweep. 0: all.
   int reach = 0;
-  /// The age of the values of other ranks, in sweeps. With age a, sweep k + 1 begins when the
-  /// values that other ranks have computed in sweep k - a are there, so that their messages have a
-  /// sweeps of time. Ranks keep their shares then. Needs a Sweep without windows: jacobi or
-  /// jacobi_gauss_seidel.
+  /// Over ranks: the age of the values of other ranks, in sweeps. With age a, sweep k + 1 begins
+  /// when the values that other ranks have computed in sweep k - a are there, so that their
+  /// messages have a sweeps of time. Ranks keep their shares then. Needs a Sweep without windows:
+  /// jacobi or jacobi_gauss_seidel.
   schedule::Freshness freshness = {};
-  /// If set, gets an event for the part of each rank in each sweep, in rank 0's steady_seconds().
-  /// All ranks set it or none.
+  /// If set, gets an event for the part of each worker in each sweep. The item is the sweep. Over
+  /// ranks, the times are in rank 0's steady_seconds(), and all ranks set it or none.
   Trail* trail = nullptr;
-  Idle idle = Idle::yield;  ///< how far a waiting rank gives up its core
-  Seconds watchdog = 120;   ///< the longest wait for another rank, in seconds; 0: no limit
+  ExecuteOptions wait = {};  ///< over ranks: how a rank waits for the others
 };
 
 /// The result of fixed_point().

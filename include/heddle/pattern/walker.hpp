@@ -6,21 +6,8 @@
 /// Walker: one of the independent searches of a race, as its search sees it.
 
 #include <cstdint>
-#include <vector>
 
 namespace heddle::inline v0 {
-
-/// Decides who wins a race.
-enum class RaceOrder : std::uint8_t {
-  by_time,  ///< the walker that finds a result first by the clock
-  by_work,  ///< the walker that finds a result with the least work, the same one on each machine
-};
-
-/// The work of each walker and the winner, written when a race ends.
-struct RaceReport {
-  std::vector<std::uint64_t> work;  ///< by walker, as counted by Walker::work()
-  int winner = -1;                  ///< the number of the winner, or -1 if no walker found a result
-};
 
 namespace impl {
 

@@ -53,7 +53,8 @@ inline constexpr const char* state_field = "state";
 
 /// Returns the field of an array.
 [[nodiscard]] inline std::string field_of(const ArrayInfo& info) {
-  return text(state_field, "/", info.layer, "/", info.name);
+  return info.layer == whole_model ? text(state_field, "/model/", info.name)
+                                   : text(state_field, "/", info.layer, "/", info.name);
 }
 
 HEDDLE_FULL_INLINE void save_arrays(const std::string& path, const std::vector<HeldArray>& held,
@@ -73,9 +74,8 @@ HEDDLE_FULL_INLINE void save_arrays(const std::string& path, const std::vector<H
   for (std::size_t a = 0; writes && a < bytes.size(); ++a) {
     const IndexSet all(numbers.arrays()[a].whole);
     whole.emplace_back(static_cast<Bytes>(all.size()) * bytes[a]);
-    if (const HeldArray* const here = copies.find(a))
-      copy_elements(here->info.elements, here->info.elements, copies.data(a), all,
-                    whole.back().data(), bytes[a]);
+    if (const IndexSet* const here = copies.find(a))
+      copy_elements(*here, *here, copies.data(a), all, whole.back().data(), bytes[a]);
   }
   move_state(transport, options, pieces, bytes, copies,
              [&](const plan::StatePiece& piece, const std::byte* data) {

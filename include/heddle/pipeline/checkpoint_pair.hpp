@@ -4,7 +4,7 @@
 
 /// @file
 /// CheckpointPair: two checkpoints that a run saves alternately, so that one of them is whole at
-/// any time. Replanner::resume() uses it.
+/// any time. AdaptiveRunner::resume() uses it.
 
 #include <array>
 #include <cstdint>
@@ -97,8 +97,8 @@ class CheckpointPair {
   std::string m_damage;
 };
 
-/// Begins the checkpoints of a Replanner: resumes from the pair `path`, and returns how to save.
-/// Replanner::resume() finds this function by its arguments.
+/// Begins the checkpoints of an AdaptiveRunner: resumes from the pair `path`, and returns how to
+/// save. AdaptiveRunner::resume() finds this function by its arguments.
 template <HasState M, Place P>
 [[nodiscard]] ResumedRun resume_run(const std::string& path, M& model, P& place,
                                     const ExecuteOptions& options) {

@@ -30,6 +30,7 @@
 #include <heddle/pipeline/parameter.hpp>
 #include <heddle/pipeline/stage.hpp>
 #include <heddle/pipeline/state.hpp>
+#include <heddle/pipeline/tied_parameter.hpp>
 
 namespace heddle::inline v0 {
 
@@ -111,6 +112,16 @@ class LayerStage {
   [[nodiscard]] T* parameters() { return m_parameters; }
   /// Their gradients, in the same order.
   [[nodiscard]] T* gradients() { return m_gradients.get(); }
+  /// The parameters that another layer of the model has, too (see Parameter::tied).
+  [[nodiscard]] std::vector<TiedParameter> tied_parameters() {
+    std::vector<TiedParameter> tied;
+    std::size_t first = 0;
+    for_each_parameter([&](const auto& parameter) {
+      if (!parameter.tied.empty()) tied.push_back({parameter.tied, first, parameter.size()});
+      first += parameter.size();
+    });
+    return tied;
+  }
   /// The layers, whose Parameters refer to the stage's memory.
   [[nodiscard]] std::vector<L>& layers() { return m_layers; }
 
@@ -240,14 +251,15 @@ class LayerStage {
   void visit_vector(Visitor&& visitor, const std::string& prefix, Element* data) {
     for (std::size_t l = 0; l < m_layers.size(); ++l) {
       std::size_t number = 0;
-      std::apply(
-          [&](auto&... parameter) {
-            ((visitor(whole_array<memory_space>(static_cast<int>(l), text(prefix, number++), data,
-                                                parameter.size())),
-              data += parameter.size()),
-             ...);
-          },
-          m_layers[l].parameters());
+      const auto visit = [&](const std::string& tied, std::size_t size) {
+        const std::string name = tied.empty() ? text(prefix, number) : prefix + tied;
+        visitor(whole_array<memory_space>(tied.empty() ? static_cast<int>(l) : whole_model, name,
+                                          data, size));
+        ++number;
+        data += size;
+      };
+      std::apply([&](auto&... parameter) { (visit(parameter.tied, parameter.size()), ...); },
+                 m_layers[l].parameters());
     }
   }
 

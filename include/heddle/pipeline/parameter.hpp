@@ -38,6 +38,9 @@ struct Parameter {
 
   View value;     ///< the weights
   View gradient;  ///< where backward passes add; empty until a stage holds the layer
+  /// A name that one other layer of the model gives to a parameter of the same size, if both are
+  /// the same parameter with the same initial values. See TiedParameter.
+  std::string tied = {};
 };
 
 }  // namespace heddle::inline v0

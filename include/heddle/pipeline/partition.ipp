@@ -14,6 +14,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/layout/layer_range.hpp>
+#include <heddle/layout/share.hpp>
 #include <heddle/pipeline/partition.hpp>
 
 namespace heddle::inline v0 {
@@ -29,10 +30,8 @@ HEDDLE_FULL_INLINE std::vector<LayerRange> partition_layers(int layers, int stag
     throw infeasible({where, "there are more stages than layers",
                       text("stages = ", stages, ", layers = ", layers),
                       text("use at most ", layers, " stages")});
-  if (counts.empty()) {
-    counts.assign(static_cast<std::size_t>(stages), layers / stages);
-    for (int s = 0; s < layers % stages; ++s) ++counts[static_cast<std::size_t>(s)];
-  }
+  if (counts.empty())
+    for (int s = 0; s < stages; ++s) counts.push_back(even_count(layers, stages, s));
   std::vector<LayerRange> ranges;
   int first = 0;
   bool divides = counts.size() == static_cast<std::size_t>(stages);

@@ -81,6 +81,9 @@ struct BackwardCall {
 ///   microbatches are in flight need it, because they keep several versions of the parameters.
 /// - `update(first, count)`: steps the optimiser for the parameters [first, first + count) alone.
 ///   GradientSum::sharded needs it, because each replica then updates a part of the parameters.
+/// - `tied_parameters()`: a vector of the TiedParameters that another layer of the model has, too.
+///   Both copies then get the sum of their gradients before `update`. The stage names their values
+///   in `visit_state` as arrays of `whole_model`, so that a checkpoint has them once.
 /// - `added_gradients() -> std::span<scalar_type>`: where `backward_weight` adds, if that is more
 ///   than the `parameter_count()` elements of `gradients()`, because `update` sums it over other
 ///   ranks and steps a share of it. The gradients of replicas within the pipeline are added to it

@@ -101,8 +101,8 @@ class StagesBase {
   /// they do not divide the layers of the model.
   void divide(std::vector<int> layers_per_stage);
   /// Divides the layers as the stages of a plan do, and the samples as their groups do, for the
-  /// Runners that follow. They must run plan::schedule() of this plan. Called by Replanner. On a
-  /// PlannedMesh, the plan of the mesh counts. @throws contract_error as check(Plan).
+  /// Runners that follow. They must run plan::schedule() of this plan. Called by AdaptiveRunner. On
+  /// a PlannedMesh, the plan of the mesh counts. @throws contract_error as check(Plan).
   void begin_plan(const Plan& plan);
   /// Returns the bytes and messages that all ranks sent when the state last went to another
   /// division of the layers.
@@ -189,19 +189,20 @@ class Stages : public StagesBase {
   /// Runner is constructed. @throws contract_error if there are no layers, if `make` is empty, if
   /// StagesOptions::layers_per_stage do not divide the layers, or if an option is no enumerator.
   Stages(int layers, std::function<S(int first, int last)> make, StagesOptions options = {})
-      : Stages(
-            layers,
-            make == nullptr
-                ? std::function<S(const StagePlace&)>()
-                : [make](const StagePlace&
-                             place) { return make(place.layers.first, place.layers.last); },
-            std::move(options)) {}
+      : StagesBase(layers,
+                   maker_of(std::move(make),
+                            [](const auto& of, const StagePlace& place) {
+                              return of(place.layers.first, place.layers.last);
+                            }),
+                   std::move(options), impl::stage_traits<S>()) {}
 
   /// Constructs the model from a function that also gets the samples of the rank. `make(place)`
   /// builds the stage of a StagePlace. Schedules with StageShares need it. @throws as above.
   Stages(int layers, std::function<S(const StagePlace&)> make, StagesOptions options = {})
-      : StagesBase(layers, maker_of(std::move(make)), std::move(options), impl::stage_traits<S>()) {
-  }
+      : StagesBase(layers,
+                   maker_of(std::move(make),
+                            [](const auto& of, const StagePlace& place) { return of(place); }),
+                   std::move(options), impl::stage_traits<S>()) {}
 
   /// Returns the transport for messages in the memory space of the stages. Called by Runner.
   template <Transport T>
@@ -256,7 +257,7 @@ class Stages : public StagesBase {
     for (const impl::HeldStage& each : held()) {
       each.stage->fence();
       typed(*each.stage).visit_state([&](auto array) {
-        array.layer += each.layers.first;
+        if (array.layer != whole_model) array.layer += each.layers.first;
         visitor(array);
       });
     }
@@ -265,11 +266,13 @@ class Stages : public StagesBase {
   void state_written() requires HasState<S> { note_written(); }
 
  private:
-  /// Returns the function without the type of the stages; empty if `make` is empty.
-  static impl::MakeStage maker_of(std::function<S(const StagePlace&)> make) {
+  /// Returns a function without the type of the stages, which makes one by `call(make, place)`. It
+  /// is empty if `make` is empty.
+  template <class Make, class Call>
+  static impl::MakeStage maker_of(Make make, Call call) {
     if (make == nullptr) return {};
-    return [make = std::move(make)](const StagePlace& place) -> std::unique_ptr<impl::AnyStage> {
-      return std::make_unique<impl::StageOf<S>>(make(place));
+    return [make = std::move(make), call](const StagePlace& place) {
+      return std::unique_ptr<impl::AnyStage>(new impl::StageOf<S>(call(make, place)));
     };
   }
   static S& typed(impl::AnyStage& stage) { return static_cast<impl::StageOf<S>&>(stage).stage; }

@@ -35,6 +35,7 @@
 #include <heddle/pipeline/impl/sample_ranges.hpp>
 #include <heddle/pipeline/impl/stage_calls.hpp>
 #include <heddle/pipeline/impl/stage_sizes.hpp>
+#include <heddle/pipeline/impl/tied_stages.hpp>
 #include <heddle/pipeline/partition.hpp>
 #include <heddle/pipeline/stages.hpp>
 #include <heddle/plan/migration.hpp>
@@ -44,6 +45,7 @@
 #include <heddle/schedule/pass/expand.hpp>
 #include <heddle/schedule/pass/gradient_sum.hpp>
 #include <heddle/schedule/pass/shard_updates.hpp>
+#include <heddle/schedule/pass/tie_parameters.hpp>
 #include <heddle/schedule/plan.hpp>
 
 namespace heddle::inline v0 {
@@ -233,6 +235,9 @@ HEDDLE_FULL_INLINE Schedule StagesBase::prepare_on(Schedule schedule, const impl
     schedule = shard_updates(schedule);
   else if (chosen.gradient_sum != GradientSum::library && !own.stages_sum)
     schedule = expand(schedule, schedule::CollectiveForm{});
+  const bool alike = plan == nullptr && chosen.shard_axes.empty();  // replicas have equal values
+  schedule = tie_parameters(
+      schedule, impl::tied_ranges(own.held.all(), own.traits, alike, transport, options));
   return chosen.pass ? chosen.pass(schedule) : schedule;
 }
 

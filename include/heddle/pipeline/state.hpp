@@ -8,12 +8,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 
 #include <heddle/layout/index_set.hpp>
 
 namespace heddle::inline v0 {
+
+/// StateArray::layer of an array that belongs to the whole model, such as a tied parameter.
+inline constexpr int whole_model = std::numeric_limits<int>::min();
 
 /// A named array of a model's state: weights, or the optimiser's memory. A rank holds all elements
 /// of the array or some of them. If replicas hold the same elements, their values are equal.
@@ -22,10 +26,12 @@ struct StateArray {
   using value_type = T;              ///< an element type that a Checkpoint takes
   using memory_space = MemorySpace;  ///< the Kokkos memory space of `data`
 
-  /// The layer whose array it is. A stage counts its layers from 0. A model counts them from 0 over
-  /// all its stages.
+  /// The layer whose array it is, or `whole_model`. A stage counts its layers from 0. A model
+  /// counts them from 0 over all its stages.
   int layer = 0;
-  std::string name = {};   ///< a name that no other array of the layer has on this rank
+  /// A name that no other array of the layer has on this rank. Arrays of the whole model with one
+  /// name are copies with the same values: a checkpoint has them once.
+  std::string name = {};
   T* data = nullptr;       ///< the elements on this rank, in ascending order of their indices
   IndexSet elements = {};  ///< the indices of these elements in the whole array
   std::int64_t whole = 0;  ///< the elements of the whole array

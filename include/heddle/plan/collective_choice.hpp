@@ -75,6 +75,8 @@ namespace impl {
                                           const schedule::CollectiveOptions& options,
                                           const std::vector<std::uint32_t>& domains);
 
+namespace plan {
+
 /// Returns the candidates that are equal to `choice` at the size of `options`, including `choice`.
 /// They may differ in `piece`, because a short block is one message anyway.
 [[nodiscard]] std::vector<CollectiveChoice> same_at(schedule::Collective collective,
@@ -110,6 +112,7 @@ namespace impl {
                                       const Machine& machine,
                                       const std::vector<std::uint32_t>& domains = {});
 
+}  // namespace plan
 }  // namespace heddle::inline v0
 
 #if HEDDLE_DEFINES_PLAN

@@ -243,16 +243,18 @@ HEDDLE_INLINE Schedule to_shared_schedule(const CollectiveChoice& choice,
   return share_copies(impl::in_domains(collective, choice, options, domains), domains);
 }
 
+namespace plan {
+
 HEDDLE_INLINE std::vector<CollectiveChoice> same_at(schedule::Collective collective,
                                                     const CollectiveChoice& choice,
                                                     const schedule::CollectiveOptions& options) {
   if (choice.library || choice.shared) return {choice};
-  const int chunks = impl::chosen(collective, choice, options).chunks;
+  const int chunks = heddle::impl::chosen(collective, choice, options).chunks;
   std::vector<CollectiveChoice> found;
-  for (const Bytes piece : impl::piece_sizes) {
+  for (const Bytes piece : heddle::impl::piece_sizes) {
     CollectiveChoice other = choice;
     other.piece = piece;
-    if (impl::chosen(collective, other, options).chunks == chunks) found.push_back(other);
+    if (heddle::impl::chosen(collective, other, options).chunks == chunks) found.push_back(other);
   }
   return found;
 }
@@ -263,10 +265,10 @@ HEDDLE_INLINE std::vector<CollectiveChoice> candidates(schedule::Collective coll
                                                        const std::vector<std::uint32_t>& domains) {
   using schedule::Algorithm;
   using schedule::Collective;
-  if (!domains.empty()) impl::expect_domains(domains, options.ranks);
+  if (!domains.empty()) heddle::impl::expect_domains(domains, options.ranks);
   std::vector<CollectiveChoice> found;
   if (any_share(domains) && options.bytes >= least_shared_bytes)
-    impl::add_shared(found, collective, options, domains);
+    heddle::impl::add_shared(found, collective, options, domains);
   for (std::size_t a = 0; a < schedule::algorithm_count; ++a) {
     const auto algorithm = static_cast<Algorithm>(a);
     if (algorithm == Algorithm::hierarchical ||
@@ -274,11 +276,12 @@ HEDDLE_INLINE std::vector<CollectiveChoice> candidates(schedule::Collective coll
       continue;
     const bool has_hub = collective == Collective::all_reduce &&
                          (algorithm == Algorithm::star || algorithm == Algorithm::binomial_tree);
-    const auto roots = has_hub ? impl::hubs(machine, options.ranks) : std::vector<Rank>{Rank{}};
+    const auto roots =
+        has_hub ? heddle::impl::hubs(machine, options.ranks) : std::vector<Rank>{Rank{}};
     for (const Rank root : roots)
-      impl::add_pieces(found, collective, {.algorithm = algorithm, .root = root}, options);
+      heddle::impl::add_pieces(found, collective, {.algorithm = algorithm, .root = root}, options);
   }
-  impl::add_levels(found, collective, options, machine);
+  heddle::impl::add_levels(found, collective, options, machine);
   return found;
 }
 
@@ -291,14 +294,15 @@ HEDDLE_INLINE std::vector<CollectivePrediction> predict(schedule::Collective col
   Timeline timeline;
   for (const CollectiveChoice& choice : candidates(collective, options, machine, domains)) {
     // A copy over shared memory takes about as long as a message of the library.
-    simulate(choice.shared ? impl::in_domains(collective, choice, options, domains)
-                           : schedule::collective(collective, choice.algorithm,
-                                                  impl::chosen(collective, choice, options)),
+    simulate(choice.shared
+                 ? heddle::impl::in_domains(collective, choice, options, domains)
+                 : schedule::collective(collective, choice.algorithm,
+                                        heddle::impl::chosen(collective, choice, options)),
              costs, timeline);
     found.push_back({choice, timeline.makespan()});
   }
   if (found.empty())
-    throw infeasible({"heddle::predict", text("no algorithm can perform ", collective),
+    throw infeasible({"heddle::plan::predict", text("no algorithm can perform ", collective),
                       text(options.ranks, " ranks")});
   std::ranges::stable_sort(found, {}, &CollectivePrediction::time);
   return found;
@@ -311,4 +315,5 @@ HEDDLE_INLINE CollectiveChoice choose(schedule::Collective collective,
   return predict(collective, options, machine, domains).front().choice;
 }
 
+}  // namespace plan
 }  // namespace heddle::inline v0

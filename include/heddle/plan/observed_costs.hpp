@@ -70,8 +70,6 @@ class ObservedCosts {
     return +action.stage * kind_count + static_cast<std::size_t>(action.kind);
   }
 
-  [[nodiscard]] static Seconds median(std::vector<Seconds>& values);
-
   static void learn(Seconds& old, Seconds seen);
 
   void learn_links(std::map<Pair, std::vector<Seconds>>& transfers);

@@ -14,6 +14,7 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/quantile.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/plan/observed_costs.hpp>
@@ -58,7 +59,7 @@ HEDDLE_INLINE void ObservedCosts::observe(const Timeline& step) {
   }
   for (auto& [at, durations] : actions) {
     if (at >= m_actions.size()) m_actions.resize(at + 1, unseen);
-    learn(m_actions[at], median(durations));
+    learn(m_actions[at], heddle::impl::median(durations));
   }
   learn_links(transfers);
 }
@@ -85,12 +86,6 @@ HEDDLE_INLINE ObservedCosts::Pair ObservedCosts::ends(const Schedule& schedule, 
   return {schedule[uses[0].buffer].stage, schedule[uses[1].buffer].stage};
 }
 
-HEDDLE_INLINE Seconds ObservedCosts::median(std::vector<Seconds>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 HEDDLE_INLINE void ObservedCosts::learn(Seconds& old, Seconds seen) {
   old = old == unseen ? seen : weight * seen + (1 - weight) * old;
 }
@@ -98,7 +93,7 @@ HEDDLE_INLINE void ObservedCosts::learn(Seconds& old, Seconds seen) {
 HEDDLE_INLINE void ObservedCosts::learn_links(std::map<Pair, std::vector<Seconds>>& transfers) {
   std::map<Pair, std::vector<Seconds>> ways;
   for (auto& [way, times] : transfers)
-    ways[std::minmax(way.first, way.second)].push_back(median(times));
+    ways[std::minmax(way.first, way.second)].push_back(heddle::impl::median(times));
   for (const auto& [pair, times] : ways) {
     const Seconds mean = (times.front() + times.back()) / 2;
     learn(m_links.try_emplace(pair, unseen).first->second, std::max(mean, 0.0));

@@ -8,10 +8,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <heddle/core/codec.hpp>
@@ -25,6 +28,26 @@
 #include <heddle/schedule/timeline.hpp>
 
 namespace heddle::inline v0::plan {
+
+/// The limits of a search for plans. A planner that reaches one of them returns the best plan that
+/// it has found, see FoundPlan::end.
+struct PlanBudget {
+  /// The time of the search, which search() divides among its planners. A plan that was cut off by
+  /// time depends on the speed of the computer. So one rank searches, or all use `steps`.
+  Seconds seconds = std::numeric_limits<Seconds>::infinity();
+  Bytes bytes = 500'000'000;  ///< the tables of a planner, by the sizes of their entries
+  /// The steps of a planner, of about 10 ns each. They are counted, so that equal problems give
+  /// equal plans on every rank.
+  std::uint64_t steps = 1'000'000'000;
+};
+
+/// A planner's progress.
+struct PlanProgress {
+  std::string_view planner = {};  ///< its name
+  std::size_t candidates = 0;     ///< plans, or parts of plans, that it has priced
+  /// The time of a step of its best plan so far, by its formula. Infinity: it has found none.
+  Seconds best = std::numeric_limits<Seconds>::infinity();
+};
 
 /// The options of a search for plans.
 struct PlanOptions {
@@ -52,6 +75,9 @@ struct PlanOptions {
   /// Whether to choose only plans that schedule() accepts: the samples of each group are a multiple
   /// of its tensor degree. Otherwise a plan may be for prices only.
   bool executable = false;
+  PlanBudget budget = {};  ///< when planners end
+  /// A function that planners call about ten times a second. They end if it returns false.
+  std::function<bool(const PlanProgress&)> progress = {};
 
   /// Returns the number whose multiples a group with this tensor degree may have as samples.
   [[nodiscard]] std::int64_t sample_unit(int tensor) const noexcept {
@@ -75,6 +101,12 @@ class PlanProblem {
   [[nodiscard]] const Machine& machine() const noexcept { return *m_machine; }
   /// Returns the options; `microbatches` and `tensor_degrees` are filled in.
   [[nodiscard]] const PlanOptions& options() const noexcept { return m_options; }
+  /// Returns the same problem with another budget.
+  [[nodiscard]] PlanProblem with(const PlanBudget& budget) const {
+    PlanProblem same = *this;
+    same.m_options.budget = budget;
+    return same;
+  }
   /// Returns the number of layers.
   [[nodiscard]] int layers() const noexcept { return static_cast<int>(m_profile->layers.size()); }
 

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,22 +18,21 @@
 #include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
-#include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/impl/cut_messages.hpp>
+#include <heddle/plan/impl/option_checks.hpp>
 #include <heddle/plan/impl/plan_orders.hpp>
 #include <heddle/plan/impl/problem_sums.hpp>
 #include <heddle/plan/impl/ring_exchange.hpp>
 #include <heddle/plan/impl/stage_exchange.hpp>
 #include <heddle/plan/impl/traffic_round.hpp>
-#include <heddle/plan/internal/stage_memory.hpp>
+#include <heddle/plan/internal/plan_bytes.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/action.hpp>
-#include <heddle/schedule/generator/catalogue.hpp>
 #include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/schedule/order/live_activations.hpp>
 #include <heddle/schedule/order/orders.hpp>
@@ -48,52 +46,6 @@
 namespace heddle::inline v0::plan {
 
 namespace impl {
-
-inline void check_options(const PlanOptions& options) {
-  constexpr const char* where = "heddle::plan::PlanProblem";
-  expects(options.batch >= 1, [&] {
-    return ErrorInfo{where, "a batch has at least one sample", text("batch = ", options.batch)};
-  });
-  for (const int microbatches : options.microbatches)
-    expects(microbatches >= 1 && options.batch % microbatches == 0, [&] {
-      return ErrorInfo{where, "the microbatches must divide the batch equally",
-                       text("microbatches = ", microbatches, ", batch = ", options.batch),
-                       "use divisors of the batch"};
-    });
-  for (const int tensor : options.tensor_degrees)
-    expects(tensor >= 1, [&] {
-      return ErrorInfo{where, "a tensor degree is at least 1", text("tensor degree ", tensor)};
-    });
-  for (const int sequence : options.sequence_degrees)
-    expects(sequence >= 1, [&] {
-      return ErrorInfo{where, "a sequence degree is at least 1", text("degree ", sequence)};
-    });
-  expects(options.state_per_parameter >= 0 && std::isfinite(options.state_per_parameter), [&] {
-    return ErrorInfo{where, "the state of a parameter is finite and at least 0",
-                     text("state_per_parameter = ", options.state_per_parameter),
-                     "use 4 for Adam in one precision"};
-  });
-  for (const auto& codec : options.codecs)
-    if (codec) heddle::check(*codec);
-  static_cast<void>(schedule::find_schedule(options.schedule));
-  heddle::impl::expect_enumerator(where, "PlanOptions::attention", options.attention,
-                                  SequenceMethod::automatic);
-  heddle::impl::expect_enumerator(where, "PlanOptions::activation", options.activation, Scalar::i8);
-}
-
-/// Returns the divisors of the batch, in ascending order.
-[[nodiscard]] inline std::vector<int> divisors(std::int64_t batch) {
-  std::vector<int> all;
-  const std::int64_t most = std::min<std::int64_t>(batch, std::numeric_limits<int>::max());
-  for (std::int64_t d = 1; d <= most && d * d <= batch; ++d) {
-    if (batch % d != 0) continue;
-    all.push_back(static_cast<int>(d));
-    if (const std::int64_t other = batch / d; other != d && other <= most)
-      all.push_back(static_cast<int>(other));
-  }
-  std::ranges::sort(all);
-  return all;
-}
 
 /// Returns the degrees that were measured for every device of a machine.
 /// @throws contract_error if there are none.
@@ -132,10 +84,13 @@ struct StageTimes {
                                             const PlanProblem& problem) {
   StageTimes all;
   const std::size_t degree = stage.ranks.size() / stage.groups();
+  const Device* before = nullptr;  // a rank like this, with so many samples, has been priced
+  double samples_before = 0;
   for (std::size_t g = 0; g < stage.groups(); ++g) {
     const double samples = static_cast<double>(stage.samples[g]) / stage.sequence;
     const KeyExchange keys = key_exchange(plan, stage, g, problem.profile(), problem.machine());
-    const Device* before = nullptr;
+    if (stage.sequence > 1 || samples != samples_before) before = nullptr;
+    samples_before = samples;
     for (std::size_t i = g * degree; i < (g + 1) * degree; ++i) {
       const Device& device = problem.machine().device(stage.ranks[i]);
       if (before != nullptr && before->name == device.name && before->speed == device.speed)
@@ -203,29 +158,6 @@ struct PlanCosts {
     return {forward ? of_rank[+queue.from].send_forward : of_rank[+queue.to].send_backward, 0};
   }
 };
-
-/// Returns the bytes of the buffer through which a ring sums the gradients of a bucket. With a
-/// sharding the ranks sum without a buffer of the schedule, but for zero1 in several buckets, which
-/// shard_updates() divides.
-[[nodiscard]] inline double sum_bytes(const Plan& plan, const PlanStage& stage,
-                                      const PlanProblem& problem) {
-  const std::size_t sharers = stage.ranks.size() / static_cast<std::size_t>(stage.tensor);
-  if (!plan.sharding.empty()) {
-    if (zero_stage(plan.sharding) != 1 || plan.bucket_count() == 1 || sharers == 1) return 0;
-    const Bytes element = size_of(problem.options().activation),
-                parts = static_cast<Bytes>(sharers);
-    const Bytes gradients = problem.profile().parameters(stage.layers, stage.tensor);
-    const Bytes block = (gradients / element + parts - 1) / parts;  // of every other rank
-    return static_cast<double>((parts - 1) * block * element);
-  }
-  return ring_bytes(problem.profile().parameters(stage.layers, stage.tensor), sharers,
-                    size_of(problem.options().activation));
-}
-
-/// Returns bytes rounded up.
-[[nodiscard]] inline Bytes whole_bytes(double bytes) {
-  return static_cast<Bytes>(std::ceil(std::min(bytes, 0x1p63)));
-}
 
 }  // namespace impl
 
@@ -329,53 +261,7 @@ HEDDLE_INLINE Seconds behind_backward(const Plan& plan, const PlanStage& stage,
 }
 
 HEDDLE_INLINE std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem& problem) {
-  heddle::check(plan, problem.layers(), problem.machine().ranks());
-  const Orders orders = impl::plan_orders(plan, "heddle::plan::simulated_step");
-  const std::vector<std::int64_t> live = live_activations(orders);
-  const Profile& profile = problem.profile();
-  const bool casts = impl::any_cast(plan.casts) || impl::any_cast(problem.options().codecs);
-  std::vector<Bytes> memory(static_cast<std::size_t>(problem.machine().ranks()));
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    const PlanStage& stage = plan.stages[s];
-    const impl::KeptState state =
-        impl::state_of(plan, stage, problem.options().state_per_parameter);
-    const auto weights = [&](LayerRange layers) {
-      return static_cast<double>(profile.parameters(layers, stage.tensor));
-    };
-    impl::SampleBytes each{
-        .saved = static_cast<double>(profile.saved(stage.layers, stage.tensor)),
-        .input = profile.input_of(stage.layers.first),
-        .output = profile.layers[static_cast<std::size_t>(stage.layers.last) - 1].output};
-    for (int l = stage.layers.first; l < stage.layers.last; ++l) {
-      const Bytes bytes = profile.layers[static_cast<std::size_t>(l)].delta;
-      each.delta += std::ceil(static_cast<double>(bytes) / stage.tensor);
-    }
-    const bool first = s == 0, last = s + 1 == plan.stages.size();
-    const impl::KeptMicrobatches most{
-        .live = live[s],
-        .split = impl::most_split(orders.ranks[s]),
-        .inputs = impl::arrived_inputs(first ? 0 : live[s - 1], live[s])};
-    double kept = impl::kept_bytes(each, most,
-                                   impl::message_slots(most, plan.microbatches, first, last, casts),
-                                   stage.tensor, first, stage.recompute);
-    double sum = 0, largest = 0;
-    for (const PlanStage& bucket :
-         in_buckets({.stages = {stage}, .buckets = plan.bucket_count()}).stages) {
-      sum += impl::sum_bytes(plan, bucket, problem);
-      largest = std::max(largest, weights(bucket.layers));
-      // The next bucket reads this one's output until its backward, and returns its gradient.
-      if (bucket.layers.last < stage.layers.last)
-        kept += static_cast<double>(most.live + most.split + 1) *
-                static_cast<double>(profile.input_of(bucket.layers.last)) / stage.tensor;
-    }
-    const double whole = state.own * weights(stage.layers) + state.room * largest + sum;
-    const std::size_t degree = stage.ranks.size() / stage.groups();
-    for (std::size_t i = 0; i < stage.ranks.size(); ++i) {
-      const double samples = static_cast<double>(stage.samples[i / degree]) / stage.sequence;
-      memory[+stage.ranks[i]] = impl::whole_bytes(whole + kept * samples);
-    }
-  }
-  return memory;
+  return impl::PlanBytes(problem).memory(plan);
 }
 
 HEDDLE_INLINE PlanPrediction predict(const Plan& plan, const PlanProblem& problem) {
@@ -384,16 +270,7 @@ HEDDLE_INLINE PlanPrediction predict(const Plan& plan, const PlanProblem& proble
 
 HEDDLE_INLINE std::optional<MemoryShortage> memory_shortage(const Plan& plan,
                                                             const PlanProblem& problem) {
-  const std::vector<Bytes> memory = plan_memory(plan, problem);
-  std::optional<MemoryShortage> worst;
-  for (std::size_t r = 0; r < memory.size(); ++r) {
-    const std::vector<Memory>& memories = problem.machine().device(Rank{r}).memories;
-    const Bytes capacity = memories.empty() ? 0 : memories.front().capacity;
-    if (capacity == 0 || memory[r] <= capacity) continue;
-    if (!worst || memory[r] - capacity > worst->needed - worst->capacity)
-      worst = MemoryShortage{Rank{r}, memory[r], capacity};
-  }
-  return worst;
+  return impl::PlanBytes(problem).shortage(plan);
 }
 
 }  // namespace heddle::inline v0::plan

@@ -11,11 +11,16 @@
 #include <heddle/schedule/generator/dapple.hpp>
 #include <heddle/schedule/generator/dualpipe.hpp>
 #include <heddle/schedule/generator/flexpipe.hpp>
+#include <heddle/schedule/generator/gis.hpp>
+#include <heddle/schedule/generator/interleaved_groups.hpp>
 #include <heddle/schedule/generator/kfkb.hpp>
 #include <heddle/schedule/generator/looped_bfs.hpp>
+#include <heddle/schedule/generator/one_f_one_b_v.hpp>
 #include <heddle/schedule/generator/pipedream.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
 #include <heddle/schedule/generator/prefetch_window.hpp>
+#include <heddle/schedule/generator/seq_1f1b.hpp>
 #include <heddle/schedule/generator/theory.hpp>
 #include <heddle/schedule/generator/v_shape.hpp>
+#include <heddle/schedule/generator/vocabulary_parallel.hpp>
 #include <heddle/schedule/generator/zero_bubble.hpp>

@@ -22,6 +22,7 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/internal/enumerator.hpp>
+#include <heddle/core/internal/quantile.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/action_text.hpp>
@@ -35,11 +36,9 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// Returns the value below which `numerator` / `denominator` of the values lie, rounded down.
+/// Returns the value below which 1 / `denominator` of the values lie, rounded down.
 [[nodiscard]] inline double low_quantile(std::vector<double> values, std::size_t denominator) {
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / denominator);
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
+  return value_at(values, (values.size() - 1) / denominator);
 }
 
 /// Returns the entry that stands for all others, or zero if there are none.
@@ -294,7 +293,7 @@ HEDDLE_INLINE std::vector<Finding> find_hang(const Schedule& schedule,
                      Rank{r},
                      0,
                      true,
-                     known == 0 ? "before its first action"
+                     known == 0 ? "before its first action of this step"
                                 : "at " + impl::list_place(schedule, ActionId{known - 1})});
   }
   if (!found.empty() || elsewhere) return found;

@@ -19,10 +19,12 @@
 #include <heddle/schedule/pass/in_time_order.hpp>
 #include <heddle/schedule/pass/merge_backward.hpp>
 #include <heddle/schedule/pass/overlap.hpp>
+#include <heddle/schedule/pass/park.hpp>
 #include <heddle/schedule/pass/peer_memory.hpp>
 #include <heddle/schedule/pass/recompute.hpp>
 #include <heddle/schedule/pass/shard_updates.hpp>
 #include <heddle/schedule/pass/share_memory.hpp>
 #include <heddle/schedule/pass/split_backward.hpp>
 #include <heddle/schedule/pass/split_moves.hpp>
+#include <heddle/schedule/pass/tie_parameters.hpp>
 #include <heddle/schedule/pass/two_bp.hpp>

@@ -25,6 +25,7 @@
 #include <heddle/core/random.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/layout/share.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/sequence_method.hpp>
 
@@ -235,6 +236,23 @@ HEDDLE_INLINE const std::optional<Codec>& Plan::cast_after(std::size_t stage) co
   return stage < casts.size() ? casts[stage] : none;
 }
 
+namespace impl {
+
+/// Prints the samples of the groups of a stage. Many equal ones are counted.
+inline void print_samples(std::ostream& out, const PlanStage& stage) {
+  constexpr std::size_t few = 8;
+  const std::size_t groups = stage.samples.size();
+  if (groups > few &&
+      std::ranges::count(stage.samples, stage.samples[0]) == static_cast<std::ptrdiff_t>(groups)) {
+    out << ' ' << stage.samples[0] << " (" << groups
+        << (stage.ranks.size() == groups ? " ranks)" : " groups)");
+    return;
+  }
+  for (const std::int64_t samples : stage.samples) out << ' ' << samples;
+}
+
+}  // namespace impl
+
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Plan& plan) {
   out << plan.schedule << ", " << plan.microbatches
       << (plan.microbatches == 1 ? " microbatch of " : " microbatches of ")
@@ -251,8 +269,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Plan& plan) {
     if (stage.layers.size() != 1) out << '-' << stage.layers.last - 1;
     out << ", ";
     impl::print_ranks(out, stage.ranks);
-    out << ", samples";
-    for (const std::int64_t samples : stage.samples) out << ' ' << samples;
+    impl::print_samples(out << ", samples", stage);
     if (stage.tensor != 1) out << ", tensor degree " << stage.tensor;
     if (stage.sequence != 1) out << ", sequence degree " << stage.sequence;
     if (stage.recompute) out << ", recompute";
@@ -303,7 +320,7 @@ HEDDLE_INLINE Plan in_buckets(const Plan& plan) {
     for (int b = 0; b < count; ++b) {
       if (s > 0 || b > 0) result.casts.emplace_back(b == 0 ? plan.cast_after(s - 1) : std::nullopt);
       PlanStage& bucket = result.stages.emplace_back(stage);
-      bucket.layers = {first, first + layers / count + (b < layers % count ? 1 : 0)};
+      bucket.layers = {first, first + even_count(layers, count, b)};
       first = bucket.layers.last;
     }
   }

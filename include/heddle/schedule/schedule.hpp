@@ -5,6 +5,7 @@
 /// @file
 /// Schedule: the list of actions that the other rooms print, check, simulate and run.
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/action.hpp>
 
@@ -53,6 +55,16 @@ class Schedule {
   Schedule();
   /// Constructs a Schedule from the arrays of a Builder.
   explicit Schedule(impl::ScheduleBody body);
+  // Defined once, because each program would compile them wherever it passes a Schedule on.
+  /// Constructs a copy, which shares the arrays.
+  Schedule(const Schedule& other);
+  /// Moves the Schedule. `other` may then only be assigned to or destroyed.
+  Schedule(Schedule&& other) noexcept;
+  /// Shares the arrays of `other`.
+  Schedule& operator=(const Schedule& other);
+  /// Moves the Schedule. `other` may then only be assigned to or destroyed.
+  Schedule& operator=(Schedule&& other) noexcept;
+  ~Schedule();
 
   /// Returns the name, which is for human readers.
   [[nodiscard]] const std::string& name() const noexcept { return m_body->name; }
@@ -122,13 +134,7 @@ class Schedule {
 
   /// Returns a Schedule with the same actions and with storage of other sizes. `change(buffer)` is
   /// called for each buffer, in order, and sets `bytes`, `ends` and `type`.
-  template <class Change>
-  [[nodiscard]] Schedule with_sizes(Change&& change) const {
-    impl::ScheduleBody body = *m_body;
-    for (Buffer& buffer : body.buffers) change(buffer);
-    expect_sizes(body);
-    return Schedule(std::move(body));
-  }
+  [[nodiscard]] Schedule with_sizes(impl::FunctionRef<void(Buffer&)> change) const;
 
  private:
   /// Returns a span over `array`. The span's constructor from a range costs more compile time.
@@ -142,6 +148,14 @@ class Schedule {
 
   std::shared_ptr<const impl::ScheduleBody> m_body;
 };
+
+/// Says which header has to_grid() of a Schedule, if the program does not include it.
+template <std::same_as<Schedule> S>
+std::string to_grid(const S&, int = 0) {
+  static_assert(sizeof(S) == 0,
+                "heddle::to_grid: include <heddle/trace/grid.hpp>, or <heddle/heddle_core.hpp>");
+  return {};
+}
 
 }  // namespace heddle::inline v0
 

@@ -18,8 +18,21 @@ namespace heddle::inline v0 {
 
 HEDDLE_INLINE Schedule::Schedule() : m_body(std::make_shared<const impl::ScheduleBody>()) {}
 
+HEDDLE_INLINE Schedule::Schedule(const Schedule& other) = default;
+HEDDLE_INLINE Schedule::Schedule(Schedule&& other) noexcept = default;
+HEDDLE_INLINE Schedule& Schedule::operator=(const Schedule& other) = default;
+HEDDLE_INLINE Schedule& Schedule::operator=(Schedule&& other) noexcept = default;
+HEDDLE_INLINE Schedule::~Schedule() = default;
+
 HEDDLE_INLINE Schedule::Schedule(impl::ScheduleBody body)
     : m_body(std::make_shared<const impl::ScheduleBody>(std::move(body))) {}
+
+HEDDLE_INLINE Schedule Schedule::with_sizes(impl::FunctionRef<void(Buffer&)> change) const {
+  impl::ScheduleBody body = *m_body;
+  for (Buffer& buffer : body.buffers) change(buffer);
+  expect_sizes(body);
+  return Schedule(std::move(body));
+}
 
 HEDDLE_INLINE void Schedule::expect_sizes(const impl::ScheduleBody& changed) const {
   constexpr const char* where = "heddle::Schedule::with_sizes";

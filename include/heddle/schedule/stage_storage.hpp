@@ -18,6 +18,8 @@ inline constexpr const char* input = "input";
 inline constexpr const char* output = "output";
 /// The activations that a stage keeps from its forward to its backward pass.
 inline constexpr const char* saved = "saved";
+/// Activations that a rank has no memory for, where park() has moved them.
+inline constexpr const char* parked = "parked";
 /// The output of a stage that shares a loss with this stage, received.
 inline constexpr const char* exchanged = "exchanged";
 /// The gradient of the output, received.

@@ -69,7 +69,9 @@ concept SharingCosts = Costs<C> &&
 
 /// The same costs for every stage, in any unit of time: `{.forward = 1, .backward = 2}`. If a
 /// backward is split, `{.forward = 1, .backward_input = 1, .backward_weight = 1}` sets its halves,
-/// and `backward` is their sum. A move of n bytes occupies its channel for n * per_byte.
+/// and `backward` is their sum unless it is set, too. If the stages recompute activations, each
+/// half of a split backward runs a part of the forward again, so the halves take longer than
+/// `backward`. A move of n bytes occupies its channel for n * per_byte.
 template <class T>
 struct BasicStageCosts {
   using Time = T;  ///< the type of costs

@@ -35,18 +35,18 @@ namespace impl {
 /// @throws contract_error on all ranks if no rank passes the tensor, if `all` lacks a rank of its
 ///         communicator, or if the ranks that pass a tensor are not exactly the ranks of one
 ///         communicator.
-template <class Data, class Space>
-[[nodiscard]] Sharded<Data, Space> among(const Communicator& all,
-                                         const std::optional<Sharded<Data, Space>>& tensor) {
+template <class Data, class Space, class Order>
+[[nodiscard]] Sharded<Data, Space, Order> among(
+    const Communicator& all, const std::optional<Sharded<Data, Space, Order>>& tensor) {
   Layout there = impl::layout_among(all, tensor ? &*tensor : nullptr);
   if (!tensor) return {all, std::move(there)};
   return {all, std::move(there), tensor->parts()};
 }
 
 /// Returns a tensor that every rank of `all` holds as a tensor of `all`.
-template <class Data, class Space>
-[[nodiscard]] Sharded<Data, Space> among(const Communicator& all,
-                                         const Sharded<Data, Space>& tensor) {
+template <class Data, class Space, class Order>
+[[nodiscard]] Sharded<Data, Space, Order> among(const Communicator& all,
+                                                const Sharded<Data, Space, Order>& tensor) {
   return among(all, std::optional(tensor));
 }
 

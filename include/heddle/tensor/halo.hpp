@@ -31,6 +31,13 @@ class Schedule;
 ///     hd::Halo halo(u);
 ///     halo.exchange(Space{}, u);  // then u.view() holds a row of each neighbour, too
 ///
+/// To hide the messages behind computation, start the exchange, compute the elements that need no
+/// halo, and wait:
+///
+///     halo.start(Space{}, u);
+///     // ... kernels that read u's own elements, and write another tensor
+///     halo.wait(Space{});
+///
 /// With an age of k, a call does not wait for the neighbours: it sends this rank's present
 /// elements, and fills the halo with the elements that the neighbours sent k calls ago. The first k
 /// calls and the calls of a warm-up wait, and fill the halo with present elements. `Halo(u, {},
@@ -40,11 +47,11 @@ class Schedule;
 ///
 /// Construction and destruction are collective, and all ranks must make the same calls. The
 /// communicator must outlive the object.
-template <class Data, class Space>
+template <class Data, class Space, class Order = Kokkos::LayoutRight>
 class Halo {
  public:
   /// The type of the tensors whose halos this object fills.
-  using Tensor = Sharded<Data, Space>;
+  using Tensor = Sharded<Data, Space, Order>;
 
   /// Constructs a Halo for tensors with the layout of `tensor`. Data that are not contiguous are
   /// packed; with an age above 0 all data are packed. With `paths`, a table of measure_paths(), the
@@ -53,7 +60,8 @@ class Halo {
   /// @throws contract_error if the age or the warm-up is negative, if schedule::halo_exchange()
   ///         rejects the layout, or if the table has a path that does not exist for this memory;
   ///         at the contract level "communication" also if the ranks construct different Halos.
-  explicit Halo(const Sharded<Data, Space>& tensor, const schedule::HaloOptions& options = {},
+  explicit Halo(const Sharded<Data, Space, Order>& tensor,
+                const schedule::HaloOptions& options = {},
                 const schedule::Freshness& freshness = {},
                 const std::optional<PathTable>& paths = {})
       : m_exchange(tensor, options, freshness, paths) {}
@@ -80,6 +88,26 @@ class Halo {
                   "heddle::Halo: kernels of the execution space cannot reach the tensors");
     m_exchange.exchange(by(space), tensor, options);
   }
+
+  /// Starts an exchange: waits for the work of `space`, packs, and sends without waiting for the
+  /// neighbours. Until wait() returns, the tensor must live, its own elements may be read but not
+  /// written, and its halo must not be accessed. One exchange can be started at a time. If the Halo
+  /// is destroyed first, its destructor waits.
+  /// @throws the errors of exchange(); contract_error also if an exchange is started already.
+  template <class SpaceInstance>
+  requires Kokkos::is_execution_space_v<SpaceInstance>
+  void start(const SpaceInstance& space, const Tensor& tensor, const ExecuteOptions& options = {}) {
+    static_assert(Kokkos::SpaceAccessibility<SpaceInstance, MemorySpace>::accessible,
+                  "heddle::Halo: kernels of the execution space cannot reach the tensors");
+    m_exchange.start(by(space), tensor, options);
+  }
+
+  /// Completes the exchange that start() has started. Unpacking kernels run in `space`. When it
+  /// returns, the halo is filled as after exchange().
+  /// @throws contract_error if no exchange is started; communication_error as exchange() does.
+  template <class SpaceInstance>
+  requires Kokkos::is_execution_space_v<SpaceInstance>
+  void wait(const SpaceInstance& space) { m_exchange.wait(by(space)); }
 
   /// Makes progress in exchanges in flight without waiting. Returns true if none is in flight any
   /// more. Ranks may call it a different number of times. @throws communication_error if another

@@ -51,12 +51,12 @@ void redistribute(const Instance& by, const ShardRef& source, const ShardRef& ta
 ///         overlapping tensors.
 /// @throws communication_error if another rank fails or does not take part within the watchdog's
 ///         time. The communicator cannot be used afterwards.
-template <class Exec, class Data, class Space>
+template <class Exec, class Data, class Space, class Order>
 requires Kokkos::is_execution_space_v<Exec>
-void redistribute(const Exec& space, const Sharded<Data, Space>& source,
-                  const Sharded<Data, Space>& target, const ExecuteOptions& options = {},
+void redistribute(const Exec& space, const Sharded<Data, Space, Order>& source,
+                  const Sharded<Data, Space, Order>& target, const ExecuteOptions& options = {},
                   const std::optional<PathTable>& paths = {}) {
-  using Tensor = Sharded<Data, Space>;
+  using Tensor = Sharded<Data, Space, Order>;
   static_assert(Kokkos::SpaceAccessibility<Exec, typename Tensor::View::memory_space>::accessible,
                 "heddle::redistribute: kernels of the execution space cannot reach the tensors");
   impl::redistribute(
@@ -66,13 +66,14 @@ void redistribute(const Exec& space, const Sharded<Data, Space>& source,
 
 /// Returns a new tensor with the elements of `source` in the layout `target`.
 /// @throws the errors of the function above.
-template <class Exec, class Data, class Space>
+template <class Exec, class Data, class Space, class Order>
 requires Kokkos::is_execution_space_v<Exec>
-[[nodiscard]] Sharded<Data, Space> redistribute(const Exec& space,
-                                                const Sharded<Data, Space>& source, Layout target,
-                                                const ExecuteOptions& options = {},
-                                                const std::optional<PathTable>& paths = {}) {
-  const Sharded<Data, Space> result(source.comm(), std::move(target));
+[[nodiscard]] Sharded<Data, Space, Order> redistribute(const Exec& space,
+                                                       const Sharded<Data, Space, Order>& source,
+                                                       Layout target,
+                                                       const ExecuteOptions& options = {},
+                                                       const std::optional<PathTable>& paths = {}) {
+  const Sharded<Data, Space, Order> result(source.comm(), std::move(target));
   redistribute(space, source, result, options, paths);
   return result;
 }
@@ -81,17 +82,18 @@ requires Kokkos::is_execution_space_v<Exec>
 /// axis: `redistribute(a, {Shard{1}, Replicate{}})`. Kernels run in the default instance of
 /// `Space`.
 /// @throws the errors of the function above.
-template <class Data, class Space>
-[[nodiscard]] Sharded<Data, Space> redistribute(const Sharded<Data, Space>& source,
-                                                std::vector<Placement> placements) {
+template <class Data, class Space, class Order>
+[[nodiscard]] Sharded<Data, Space, Order> redistribute(const Sharded<Data, Space, Order>& source,
+                                                       std::vector<Placement> placements) {
   return redistribute(typename Space::execution_space(), source,
                       source.layout().with(std::move(placements)));
 }
 /// Returns a new tensor with the elements of `source` in any layout on the ranks of its
 /// communicator. Kernels run in the default instance of `Space`.
 /// @throws the errors of the function above.
-template <class Data, class Space>
-[[nodiscard]] Sharded<Data, Space> redistribute(const Sharded<Data, Space>& source, Layout target) {
+template <class Data, class Space, class Order>
+[[nodiscard]] Sharded<Data, Space, Order> redistribute(const Sharded<Data, Space, Order>& source,
+                                                       Layout target) {
   return redistribute(typename Space::execution_space(), source, std::move(target));
 }
 

@@ -60,7 +60,7 @@ HEDDLE_FULL_INLINE void redistribute(const Instance& by, const ShardRef& source,
   by.fence("heddle::tensor::redistribute");
   const ExchangeMemory memory{source.data, target.data};
   const Redistributions::Known& known =
-      from.comm().attached<Redistributions>().find(by, source, to.layout(), memory, paths);
+      from.comm().attached<Redistributions>().find(by, source, to.in_memory(), memory, paths);
   const ExchangeHandler handler(by, known.plan.exchange, *known.performer);
   known.performer->begin(memory, options);
   known.performer->finish(handler);

@@ -34,6 +34,11 @@ class AnySharded {
  public:
   /// Returns the layout, which says which rank holds which elements.
   [[nodiscard]] const Layout& layout() const noexcept { return m_layout; }
+  /// Returns the layout of the elements in memory if the last dimension is the fastest there. It
+  /// has the dimensions in the opposite order if the View is LayoutLeft.
+  [[nodiscard]] const Layout& in_memory() const noexcept {
+    return m_reversed ? *m_reversed : m_layout;
+  }
   /// Returns the communicator of the tensor.
   [[nodiscard]] const Communicator& comm() const noexcept { return *m_comm; }
   /// Returns this rank's position on the layout's mesh, or nullopt if this rank has no elements.
@@ -48,8 +53,10 @@ class AnySharded {
   [[nodiscard]] IndexSet indices(std::size_t dim) const;
 
  protected:
-  /// Constructs a tensor of `dims` dimensions, whose elements `can_merge` as it says.
-  AnySharded(const Communicator& comm, Layout layout, std::size_t dims, bool (*can_merge)(Merge));
+  /// Constructs a tensor of `dims` dimensions, whose elements `can_merge` as it says. If `left`,
+  /// the first dimension is the fastest.
+  AnySharded(const Communicator& comm, Layout layout, std::size_t dims, bool (*can_merge)(Merge),
+             bool left);
 
   /// Returns the extents of this rank's part, including halos. They are 0 on other ranks.
   [[nodiscard]] std::array<std::size_t, 8> extents_here() const;
@@ -65,6 +72,7 @@ class AnySharded {
  private:
   const Communicator* m_comm;
   Layout m_layout;
+  std::optional<Layout> m_reversed;  ///< set if the first dimension is the fastest
   std::optional<Rank> m_here;
   std::shared_ptr<const std::byte> m_identity;
 };
@@ -72,18 +80,22 @@ class AnySharded {
 /// A tensor of 1 to 8 dimensions, distributed over the ranks of a communicator as its Layout says.
 /// `Data` is the data type of a View, such as `double**` for two dimensions, and `Space` is its
 /// memory space. Each rank has its elements in a View that it allocates with zeros, or that it gets
-/// from the caller. Copies share the View.
+/// from the caller. Copies share the View. `Order` is the layout of the View: Kokkos::LayoutRight,
+/// or Kokkos::LayoutLeft as Views of a GPU have it by default.
 ///
 ///     hd::Sharded<double**, Space> a(mesh, {rows, columns}, {hd::Shard{0}, hd::Replicate{}});
 ///
 /// Construction sends no message. All ranks of the communicator must construct it with the same
 /// layout, because they take part in its operations. This includes ranks that are not in the
 /// layout's mesh; they have no elements. The mesh or communicator must outlive the tensor.
-template <class Data, class Space = Kokkos::DefaultExecutionSpace>
+template <class Data, class Space = Kokkos::DefaultExecutionSpace,
+          class Order = Kokkos::LayoutRight>
 class Sharded : public AnySharded {
+  static constexpr bool left = std::is_same_v<Order, Kokkos::LayoutLeft>;
+
  public:
-  /// The View of a rank's elements, without gaps; the last dimension is the fastest.
-  using View = Kokkos::View<Data, Kokkos::LayoutRight, typename Space::memory_space>;
+  /// The View of a rank's elements, without gaps.
+  using View = Kokkos::View<Data, Order, typename Space::memory_space>;
   /// The type of the elements.
   using Element = typename View::value_type;
   /// The number of dimensions.
@@ -92,6 +104,8 @@ class Sharded : public AnySharded {
   static_assert(dims >= 1 && View::rank_dynamic == dims,
                 "heddle::Sharded: the sizes are known when it is made: Sharded<double**> for two "
                 "dimensions");
+  static_assert(left || std::is_same_v<Order, Kokkos::LayoutRight>,
+                "heddle::Sharded: the View is LayoutRight or LayoutLeft");
   static_assert(std::is_trivially_copyable_v<Element> && !std::is_const_v<Element>,
                 "heddle::Sharded: elements travel as bytes, and are written where they arrive");
 
@@ -112,8 +126,8 @@ class Sharded : public AnySharded {
   ///         of the layout, or if an axis is Partial and the elements cannot be merged as it says,
   ///         because they cannot be added or multiplied, or have no order.
   Sharded(const Communicator& comm, Layout layout)
-      : AnySharded(comm, std::move(layout), dims, &impl::can_merge<Element>) {
-    Kokkos::LayoutRight extents;
+      : AnySharded(comm, std::move(layout), dims, &impl::can_merge<Element>, left) {
+    Order extents;
     const auto here = extents_here();
     for (std::size_t dim = 0; dim < dims; ++dim) extents.dimension[dim] = here[dim];
     m_view = View("heddle::tensor::sharded", extents);
@@ -123,7 +137,7 @@ class Sharded : public AnySharded {
   /// @throws contract_error in the same cases, and on a rank whose View has other extents or has
   ///         gaps, for example a subview.
   Sharded(const Communicator& comm, Layout layout, View mine)
-      : AnySharded(comm, std::move(layout), dims, &impl::can_merge<Element>),
+      : AnySharded(comm, std::move(layout), dims, &impl::can_merge<Element>, left),
         m_view(std::move(mine)) {
     std::array<std::size_t, 8> extents = {};
     for (std::size_t dim = 0; dim < dims; ++dim) extents[dim] = m_view.extent(dim);

@@ -27,12 +27,13 @@
 namespace heddle::inline v0 {
 
 HEDDLE_FULL_INLINE AnySharded::AnySharded(const Communicator& comm, Layout layout, std::size_t dims,
-                                          bool (*can_merge)(Merge))
+                                          bool (*can_merge)(Merge), bool left)
     : m_comm(&comm),
       m_layout(std::move(layout)),
       m_here(m_layout.rank_here(comm.rank())),
       m_identity(std::make_shared<const std::byte>()) {
   constexpr const char* where = "heddle::Sharded";
+  if (left) m_reversed = m_layout.reversed();
   expects(m_layout.dims() == dims, [&] {
     return ErrorInfo{where, "the layout has another number of dimensions",
                      text(m_layout, ", expected ", dims),

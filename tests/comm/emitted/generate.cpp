@@ -43,7 +43,7 @@ class Generator {
 
   void add(const Schedule& schedule) {
     const std::string name = text("program_", m_cases.size());
-    m_source << emit_mpi(schedule, {.name = name}) << '\n';
+    m_source << systems::emit_mpi(schedule, {.name = name}) << '\n';
     m_cases.push_back({schedule.name(), schedule.ranks()});
 
     test::Storage before(schedule, std::byte{0x5a}), after(schedule, std::byte{0x5a}),

@@ -151,7 +151,7 @@ const std::map<std::string_view, std::function<void(heddle::MpiTransport&, heddl
         {"mailbox",
          [](auto& transport, auto&) {
            const heddle::Rank peers[] = {heddle::Rank{transport.size() - 1}};
-           heddle::Mailbox letters(transport, peers, {.watchdog = watchdog});
+           heddle::Mailbox letters(transport, peers, {.wait = {.watchdog = watchdog}});
            (void)letters.receive();
          }},
         {"library",

@@ -50,7 +50,7 @@ hd::FarmReport farm(const failing::Run& run, hd::MpiTransport& inner, failing::D
       {.ordered = run.number % 2 == 0,
        .prefetch = 1 + static_cast<int>(run.number / 2 % 2),
        .journal = run.journal,
-       .watchdog = run.watchdog},
+       .wait = {.idle = hd::Idle::nap, .watchdog = run.watchdog}},
       [&] { return next < count ? std::optional<int>(next++) : std::nullopt; },
       [&](int item) {
         std::this_thread::sleep_for(std::chrono::microseconds(500));

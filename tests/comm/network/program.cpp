@@ -171,7 +171,7 @@ void casts(double rate, hd::Bytes elements, hd::Seconds forward) {
                                       {.batch = 32,
                                        .microbatches = {16},
                                        .codecs = {hd::Codec{.type = hd::Scalar::i8, .block = 64}}});
-  const hd::plan::FoundPlan found = hd::plan::HGTrainer{}.search(problem);
+  const hd::plan::FoundPlan found = hd::systems::HGTrainer{}.search(problem);
   if (!found.plan) throw std::runtime_error(found.infeasible);
   hd::Plan wide = *found.plan;
   for (auto& cast : wide.casts)

@@ -181,7 +181,7 @@ TEST_CASE("strategies and stage cuts are as good with either solver") {
     if (found.strategies) REQUIRE(found.cost == Approx(least).epsilon(1e-6));
     solved += found.programs > 0;
 
-    heddle::plan::OperationGraph chain;
+    heddle::systems::OperationGraph chain;
     for (std::size_t v = 0; v < 4 + i % 4; ++v) {
       chain.work.push_back(static_cast<double>(1 + random() % 3));
       for (std::size_t u = 0; u < v; ++u)

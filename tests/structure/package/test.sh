@@ -38,6 +38,7 @@ has() { grep -qxF "./usr/$2" "$work/$1.files" || fail "heddle-$1 lacks $2"; }
 lacks() { ! grep -qE "^\./usr/$2" "$work/$1.files" || fail "heddle-$1 has $2"; }
 for file in include/heddle/schedule.hpp include/heddle/core/version.hpp lib/libheddle_core_compiled.a \
   lib/libheddle_malloc.so bin/heddle-schedule lib/pkgconfig/heddle-core.pc share/licenses/heddle/LICENSE \
+  share/doc/heddle-core/copyright \
   share/cmake/heddle/heddle-config.cmake share/cmake/heddle/heddle-core.cmake; do
   has core $file
 done
@@ -49,7 +50,7 @@ if [[ " $components " == *" full "* ]]; then
   whole=TRUE
   grep -qE 'heddle-core \(= [0-9.]+\)' "$work/full.depends" || fail "heddle-full depends on no heddle-core"
   for file in include/heddle/pipeline.hpp lib/libheddle_compiled.a lib/libheddle_mpi.so bin/heddle-measure \
-    share/cmake/heddle/heddle-heddle.cmake; do
+    share/doc/heddle-full/copyright share/cmake/heddle/heddle-heddle.cmake; do
     has full $file
   done
   both=$(comm -12 "$work/core.files" "$work/full.files")

@@ -65,7 +65,7 @@ TEST_CASE("a search makes the trials of a serial one for any number of workers")
         serial(search, 120, static_cast<std::size_t>(lag),
                [&](std::size_t, const TunePoint& point) { return search.loss(point); });
     for (const int workers : {1, 2, 3, 8}) {
-      const auto trials = farm_search<TuneTrial>(
+      const auto trials = systems::farm_search<TuneTrial>(
           {.workers = workers, .lag = lag}, 120,
           [&](std::uint64_t number, std::span<const TuneTrial> history) {
             return search.propose(number, history);
@@ -88,7 +88,7 @@ TEST_CASE("failed, infeasible and slow evaluations leave the other trials as the
   };
   const auto expected = serial(search, 60, 6, outcome);
   std::atomic<int> slow{0};
-  const auto trials = farm_search<TuneTrial>(
+  const auto trials = systems::farm_search<TuneTrial>(
       {.workers = 3, .attempts = 2, .backoff = 1e-5, .lag = 6, .lease = 0.02}, 60,
       [&](std::uint64_t number, std::span<const TuneTrial> history) {
         return search.propose(number, history);
@@ -146,7 +146,7 @@ TEST_CASE("searches of 1 to 64 workers keep them busy in virtual time") {
 
 TEST_CASE("a search without a lag is rejected, and an error of a proposal ends it") {
   const auto search = [](const FarmOptions& options, std::int64_t trials) {
-    return farm_search<TuneTrial>(
+    return systems::farm_search<TuneTrial>(
         options, trials,
         [](std::uint64_t number, std::span<const TuneTrial>) {
           if (number == 3) throw std::runtime_error("no proposal");

@@ -35,56 +35,58 @@ using heddle::test::count_layer;
 using heddle::test::message_of;
 
 TEST_CASE("analytic counts equal the operations of numbers that count") {
-  for (const plan::OperationWeights& weights :
-       {plan::OperationWeights{}, plan::OperationWeights{3, 5, 7, 11, 13}})
+  for (const heddle::systems::OperationWeights& weights :
+       {heddle::systems::OperationWeights{}, heddle::systems::OperationWeights{3, 5, 7, 11, 13}})
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
       const Random random(seed, "layers");
       const auto draw = [&](std::uint64_t index, std::uint64_t most) {
         return 1 + static_cast<std::int64_t>(random.below(index, most));
       };
-      const plan::ConvolutionLayer convolution{.inputs = draw(0, 4),
-                                               .outputs = draw(1, 4),
-                                               .kernel = draw(2, 4),
-                                               .height = draw(3, 6),
-                                               .width = draw(4, 6),
-                                               .first = seed % 2 == 0};
-      REQUIRE(plan::operations(convolution, weights) == count_layer(convolution, weights));
-      const plan::DenseLayer dense{draw(5, 30), draw(6, 30)};
-      REQUIRE(plan::operations(dense, weights) == count_layer(dense, weights));
-      const plan::ElementLayer elements{static_cast<plan::ElementLayer::Kind>(seed % 5),
-                                        draw(7, 30), draw(8, 4)};
-      REQUIRE(plan::operations(elements, weights) == count_layer(elements, weights));
-      plan::OperationCount sum = plan::operations(convolution, weights);
-      sum += plan::operations(dense, weights);
-      sum += plan::operations(elements, weights);
-      const std::vector<plan::CountedLayer> layers{convolution, dense, elements};
-      REQUIRE(plan::operations(layers, weights) == sum);
+      const heddle::systems::ConvolutionLayer convolution{.inputs = draw(0, 4),
+                                                          .outputs = draw(1, 4),
+                                                          .kernel = draw(2, 4),
+                                                          .height = draw(3, 6),
+                                                          .width = draw(4, 6),
+                                                          .first = seed % 2 == 0};
+      REQUIRE(heddle::systems::operations(convolution, weights) ==
+              count_layer(convolution, weights));
+      const heddle::systems::DenseLayer dense{draw(5, 30), draw(6, 30)};
+      REQUIRE(heddle::systems::operations(dense, weights) == count_layer(dense, weights));
+      const heddle::systems::ElementLayer elements{
+          static_cast<heddle::systems::ElementLayer::Kind>(seed % 5), draw(7, 30), draw(8, 4)};
+      REQUIRE(heddle::systems::operations(elements, weights) == count_layer(elements, weights));
+      heddle::systems::OperationCount sum = heddle::systems::operations(convolution, weights);
+      sum += heddle::systems::operations(dense, weights);
+      sum += heddle::systems::operations(elements, weights);
+      const std::vector<heddle::systems::CountedLayer> layers{convolution, dense, elements};
+      REQUIRE(heddle::systems::operations(layers, weights) == sum);
     }
 }
 
 TEST_CASE("convolutions and dense layers have AIPerf's formulas") {
-  const auto conv = plan::operations(
-      plan::ConvolutionLayer{.inputs = 3, .outputs = 64, .kernel = 7, .height = 112, .width = 112});
+  const auto conv = heddle::systems::operations(heddle::systems::ConvolutionLayer{
+      .inputs = 3, .outputs = 64, .kernel = 7, .height = 112, .width = 112});
   CHECK(conv.forward == 2 * 49 * 3 * 64 * 112 * 112);
   CHECK(conv.backward == std::int64_t{49} * 3 * 64 * (4 * 112 * 112 + 2));
-  CHECK(plan::operations(plan::ConvolutionLayer{3, 64, 7, 112, 112, true}).backward ==
-        std::int64_t{49} * 3 * 64 * (2 * 112 * 112 + 2));
-  const auto dense = plan::operations(plan::DenseLayer{2048, 1000});
+  CHECK(heddle::systems::operations(heddle::systems::ConvolutionLayer{3, 64, 7, 112, 112, true})
+            .backward == std::int64_t{49} * 3 * 64 * (2 * 112 * 112 + 2));
+  const auto dense = heddle::systems::operations(heddle::systems::DenseLayer{2048, 1000});
   CHECK(dense.forward == 2 * 2048 * 1000);
   CHECK(dense.backward == 4 * 2048 * 1000 + 2 * 2049 * 1000);
 }
 
 TEST_CASE("a search counts training and evaluation, and its score follows the accuracy") {
-  const std::vector<plan::TrainedNetwork> networks{{{10, 25}, 2, 100, 30}, {{1, 2}, 1, 7, 0}};
-  CHECK(plan::search_operations(networks) == 2 * (100 * 35 + 30 * 10) + 7 * 3);
-  CHECK(plan::search_score(4e12, 2, 1 - std::exp(-1.0)) == Approx(2000));
-  CHECK(plan::search_score(4e12, 2, 0) == 0);
-  CHECK_THAT(message_of<contract_error>([] { (void)plan::search_score(1, 1, 1); }),
+  const std::vector<heddle::systems::TrainedNetwork> networks{{{10, 25}, 2, 100, 30},
+                                                              {{1, 2}, 1, 7, 0}};
+  CHECK(heddle::systems::search_operations(networks) == 2 * (100 * 35 + 30 * 10) + 7 * 3);
+  CHECK(heddle::systems::search_score(4e12, 2, 1 - std::exp(-1.0)) == Approx(2000));
+  CHECK(heddle::systems::search_score(4e12, 2, 0) == 0);
+  CHECK_THAT(message_of<contract_error>([] { (void)heddle::systems::search_score(1, 1, 1); }),
              ContainsSubstring("accuracy = 1"));
-  CHECK_THAT(message_of<contract_error>([] { (void)plan::search_score(1, 0, 0.5); }),
+  CHECK_THAT(message_of<contract_error>([] { (void)heddle::systems::search_score(1, 0, 0.5); }),
              ContainsSubstring("time = 0"));
   CHECK_THAT(message_of<contract_error>([] {
-               (void)plan::operations(plan::DenseLayer{0, 1});
+               (void)heddle::systems::operations(heddle::systems::DenseLayer{0, 1});
              }),
              ContainsSubstring("a dense layer with inputs = 0"));
 }
@@ -110,7 +112,7 @@ TEST_CASE("proposals by TPE find better points than random ones") {
       double least = std::numeric_limits<double>::infinity();
       for (std::uint64_t t = 0; t < 80; ++t) {
         const plan::TunePoint point =
-            plan::propose_by_tpe(axes, trials, t, {.startup = startup, .seed = seed});
+            heddle::systems::propose_by_tpe(axes, trials, t, {.startup = startup, .seed = seed});
         trials.push_back({point, cost(point, best)});
         least = std::min(least, *trials.back().cost);
       }
@@ -138,19 +140,19 @@ TEST_CASE("TPE prefers the value of good trials, and infeasible trials are not g
                                    : std::optional<double>(5)});
   }
   for (std::uint64_t number = 0; number < 20; ++number)
-    CHECK(plan::propose_by_tpe(axes, trials, number) == plan::TunePoint{2});
+    CHECK(heddle::systems::propose_by_tpe(axes, trials, number) == plan::TunePoint{2});
   for (plan::TuneTrial& trial : trials) trial.cost = std::nullopt;
-  CHECK(plan::propose_by_tpe(axes, trials, 3).at(0) < 4);
-  CHECK(plan::propose_by_tpe(axes, trials, 3, {.seed = 1}) ==
-        plan::propose_by_tpe(axes, trials, 3, {.seed = 1}));
+  CHECK(heddle::systems::propose_by_tpe(axes, trials, 3).at(0) < 4);
+  CHECK(heddle::systems::propose_by_tpe(axes, trials, 3, {.seed = 1}) ==
+        heddle::systems::propose_by_tpe(axes, trials, 3, {.seed = 1}));
 }
 
 TEST_CASE("TPE rejects trials of another grid") {
   const auto message = [](const std::vector<plan::TuneAxis>& axes,
                           const std::vector<plan::TuneTrial>& trials,
-                          const plan::TpeOptions& options = {}) {
+                          const heddle::systems::TpeOptions& options = {}) {
     return message_of<contract_error>(
-        [&] { (void)plan::propose_by_tpe(axes, trials, 0, options); });
+        [&] { (void)heddle::systems::propose_by_tpe(axes, trials, 0, options); });
   };
   CHECK_THAT(message({}, {}), ContainsSubstring("0 axes"));
   CHECK_THAT(message({{"a", 0}}, {}), ContainsSubstring("axis 'a'"));

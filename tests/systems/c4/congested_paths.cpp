@@ -29,8 +29,8 @@ namespace test_congested_paths {
 
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
-using plan::Flow;
-using plan::PathPlan;
+using systems::Flow;
+using systems::PathPlan;
 
 namespace {
 
@@ -144,7 +144,7 @@ TEST_CASE("flows of a card use both of its ports alike, and the ports are on two
     const std::vector<Flow> flows = random_flows(random, cards, random.below(1, 60));
     std::vector<std::array<std::uint32_t, 2>> leaves;
     for (std::uint32_t c = 0; c < cards; ++c) leaves.push_back({c / 2 * 2, c / 2 * 2 + 1});
-    const plan::PortFlows ports = plan::over_ports(flows, leaves);
+    const systems::PortFlows ports = systems::over_ports(flows, leaves);
     std::vector<std::uint32_t> load(4 * std::size_t{cards}, 0);
     std::vector<std::uint32_t> degree(2 * std::size_t{cards}, 0);
     for (std::size_t f = 0; f < flows.size(); ++f) {
@@ -159,7 +159,7 @@ TEST_CASE("flows of a card use both of its ports alike, and the ports are on two
     for (std::size_t i = 0; i < load.size(); ++i) REQUIRE(load[i] <= (degree[i / 2] + 1) / 2);
   }
   CHECK_THAT(test::message_of<contract_error>([] {
-               (void)plan::over_ports({{0, 3}}, std::vector{std::array{0u, 1u}});
+               (void)systems::over_ports({{0, 3}}, std::vector{std::array{0u, 1u}});
              }),
              ContainsSubstring("a flow names a card without leaves (card 3 of 1)"));
 }
@@ -168,7 +168,7 @@ TEST_CASE("a monitor finds the congested spine, and the plan then avoids it") {
   const Schedule exchange = schedule::collective(
       schedule::Collective::all_to_all, schedule::Algorithm::direct, {.ranks = 8, .bytes = 512});
   std::vector<Flow> flows;
-  std::vector<plan::FlowRanks> ends;
+  std::vector<systems::FlowRanks> ends;
   for (std::uint32_t from = 0; from < 8; ++from)
     for (std::uint32_t to = 0; to < 8; ++to)
       if (from != to) {
@@ -186,7 +186,7 @@ TEST_CASE("a monitor finds the congested spine, and the plan then avoids it") {
       monitor.observe(simulate(exchange, seen),
                       simulate(exchange, SpineCosts{nullptr, 0, Random(0, "")}));
     }
-    const std::vector<double> shares = plan::spine_shares(plan, monitor, ends);
+    const std::vector<double> shares = systems::spine_shares(plan, monitor, ends);
     bool right = true;
     for (std::uint32_t s = 0; s < 4; ++s)
       right = right && (s == slow ? std::abs(shares[s] - 0.5) < 0.1 : shares[s] == 1);
@@ -205,7 +205,7 @@ TEST_CASE("a message that does not arrive names its dead spine, and the plan the
   const Schedule exchange = schedule::collective(
       schedule::Collective::all_to_all, schedule::Algorithm::direct, {.ranks = 8, .bytes = 512});
   std::vector<Flow> flows;
-  std::vector<plan::FlowRanks> ends;
+  std::vector<systems::FlowRanks> ends;
   for (std::uint32_t from = 0; from < 8; ++from)
     for (std::uint32_t to = 0; to < 8; ++to)
       if (from != to) {
@@ -228,13 +228,13 @@ TEST_CASE("a message that does not arrive names its dead spine, and the plan the
     REQUIRE(hangs.size() == 1);
     std::vector<double> expected(4, 1);
     expected[dead] = 0;
-    REQUIRE(plan::spine_shares(plan, Monitor(8), ends, hangs) == expected);
+    REQUIRE(systems::spine_shares(plan, Monitor(8), ends, hangs) == expected);
     (void)plan.lose(dead);
     REQUIRE(std::ranges::count(plan.spines(), dead) == 0);
     REQUIRE(plan.max_load() == least);
     // A rank that is silent says nothing about paths.
     places[3].answered = false;
-    REQUIRE(plan::spine_shares(plan, Monitor(8), ends, find_hang(exchange, places)) ==
+    REQUIRE(systems::spine_shares(plan, Monitor(8), ends, find_hang(exchange, places)) ==
             std::vector<double>(4, 1));
   }
 }
@@ -250,7 +250,7 @@ TEST_CASE("spines that cannot be congested or restored are refused") {
   CHECK_THAT(test::message_of<contract_error>([&] { (void)plan.restore(2); }),
              ContainsSubstring("no such spine (spine 2 of 2)"));
   CHECK_THAT(
-      test::message_of<contract_error>([&] { (void)plan::spine_shares(plan, Monitor(2), {}); }),
+      test::message_of<contract_error>([&] { (void)systems::spine_shares(plan, Monitor(2), {}); }),
       ContainsSubstring("the flows with ranks are not those of the plan"));
   CHECK(plan.max_time() == 1);
 }

@@ -21,8 +21,8 @@ namespace test_path_plan {
 
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
-using plan::Flow;
-using plan::PathPlan;
+using systems::Flow;
+using systems::PathPlan;
 
 namespace {
 
@@ -147,7 +147,8 @@ TEST_CASE(
     double squares = 0;
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {
       std::vector<int> load(16, 0);
-      for (const std::uint32_t spine : plan::hash_paths(static_cast<std::size_t>(flows), 16, seed))
+      for (const std::uint32_t spine :
+           systems::hash_paths(static_cast<std::size_t>(flows), 16, seed))
         ++load[spine];
       const double fullest = *std::ranges::max_element(load) / ideal;
       sum += fullest;
@@ -162,20 +163,19 @@ TEST_CASE(
 }
 
 TEST_CASE("plans without spines are refused") {
-  CHECK_THAT(
-      test::message_of<contract_error>([] {
-        (void)PathPlan({{0, 1}}, 0);
-      }),
-      ContainsSubstring(
-          "heddle::plan::PathPlan: flows between leaf switches need from 1 to 2^20 spine switches "
-          "(0 spines)"));
-  CHECK_THAT(
-      test::message_of<contract_error>([] { (void)plan::hash_paths(1, 0, 1); }),
-      ContainsSubstring(
-          "heddle::plan::hash_paths: flows between leaf switches need at least one spine switch"));
+  CHECK_THAT(test::message_of<contract_error>([] {
+               (void)PathPlan({{0, 1}}, 0);
+             }),
+             ContainsSubstring("heddle::systems::PathPlan: flows between leaf switches need from 1 "
+                               "to 2^20 spine switches "
+                               "(0 spines)"));
+  CHECK_THAT(test::message_of<contract_error>([] { (void)systems::hash_paths(1, 0, 1); }),
+             ContainsSubstring("heddle::systems::hash_paths: flows between leaf switches need at "
+                               "least one spine switch"));
   PathPlan plan({{0, 1}}, 2);
-  CHECK_THAT(test::message_of<contract_error>([&] { (void)plan.lose(2); }),
-             ContainsSubstring("heddle::plan::PathPlan::lose: no such live spine (spine 2 of 2)"));
+  CHECK_THAT(
+      test::message_of<contract_error>([&] { (void)plan.lose(2); }),
+      ContainsSubstring("heddle::systems::PathPlan::lose: no such live spine (spine 2 of 2)"));
   (void)plan.lose(0);
   CHECK_THAT(test::message_of<contract_error>([&] { (void)plan.lose(0); }),
              ContainsSubstring("no such live spine (spine 0 of 2)"));

@@ -20,7 +20,7 @@ namespace test_choose_chimera {
 
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
-using plan::choose_chimera;
+using systems::choose_chimera;
 using test::Rational;
 
 namespace {
@@ -99,7 +99,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a half microbatch has half the work and the bytes, but all of the latency") {
-  const plan::ChimeraCase two{.stages = 2, .microbatches = 1, .sizes = {.activation = 10}};
+  const systems::ChimeraCase two{.stages = 2, .microbatches = 1, .sizes = {.activation = 10}};
   // Down and up at once: F and B of half, a message of half, and the latency each way.
   const ExactCosts costs{.forward = 8, .backward = 16, .latency = 1, .per_byte = Rational(1, 10)};
   const auto chosen = choose_chimera(two, costs);
@@ -118,7 +118,7 @@ TEST_CASE("no memory for any candidate, and an odd number of stages, are infeasi
   CHECK_THAT(test::message_of<infeasible>([&] {
                (void)choose_chimera({.stages = 4, .microbatches = 3, .most_live = 2}, costs);
              }),
-             ContainsSubstring("heddle::plan::choose_chimera") &&
+             ContainsSubstring("heddle::systems::choose_chimera") &&
                  ContainsSubstring("no candidate fits in memory") &&
                  ContainsSubstring("most live = 2") && ContainsSubstring("1F1B needs 3"));
   CHECK_THAT(test::message_of<infeasible>(

@@ -31,7 +31,7 @@ namespace {
 constexpr Bytes block = 16;
 
 /// The time of `rounds` rounds: a local step takes c, the all-reduce A, an update u.
-Rational time_of(const schedule::LocalStepsOptions& options, Rational c, Rational a, Rational u) {
+Rational time_of(const systems::LocalStepsOptions& options, Rational c, Rational a, Rational u) {
   // A ring of P blocks makes 2 (P - 1) hops of one block each.
   const std::int64_t hops = 2 * (options.ranks - 1);
   BasicStageCosts<Rational> costs;
@@ -39,7 +39,7 @@ Rational time_of(const schedule::LocalStepsOptions& options, Rational c, Rationa
   costs.user = c;
   costs.latency = hops == 0 ? Rational(0) : a / Rational(2 * hops);
   costs.per_byte = hops == 0 ? Rational(0) : a / Rational(2 * hops * std::int64_t{block});
-  return simulate(schedule::local_steps(options), costs).makespan();
+  return simulate(systems::local_steps(options), costs).makespan();
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ TEST_CASE("a late average takes max(steps c, A) + u a round, one in time steps c
     for (const int steps : {1, 2, 4, 12, 48})
       for (const int rounds : {1, 3})
         for (const Rational a : {Rational(0), Rational(1, 2), Rational(4), Rational(957, 100)}) {
-          schedule::LocalStepsOptions options{.ranks = ranks, .steps = steps, .rounds = rounds};
+          systems::LocalStepsOptions options{.ranks = ranks, .steps = steps, .rounds = rounds};
           options.bytes = block * static_cast<Bytes>(ranks);
           const Rational sum = ranks == 1 ? Rational(0) : a;
           const Rational work(steps);
@@ -64,7 +64,7 @@ TEST_CASE("a late average takes max(steps c, A) + u a round, one in time steps c
 
 TEST_CASE("the rounds of the sum stand evenly between the local steps") {
   // 2 (P - 1) = 6 rounds over 12 steps: two steps behind every round.
-  const Schedule list = schedule::local_steps({.ranks = 4, .steps = 12, .bytes = 4 * block});
+  const Schedule list = systems::local_steps({.ranks = 4, .steps = 12, .bytes = 4 * block});
   std::size_t steps = 0;
   std::size_t moves = 0;
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -85,16 +85,16 @@ TEST_CASE("every algorithm overlaps, and wrong options are named") {
   for (const Algorithm algorithm : {Algorithm::direct, Algorithm::recursive_doubling,
                                     Algorithm::bidirectional_ring, Algorithm::star}) {
     const Schedule list =
-        schedule::local_steps({.ranks = 4, .steps = 8, .algorithm = algorithm, .bytes = 8 * block});
+        systems::local_steps({.ranks = 4, .steps = 8, .algorithm = algorithm, .bytes = 8 * block});
     BasicStageCosts<Rational> costs;
     costs.user = 1;
     costs.latency = Rational(1, 100);
     CHECK(simulate(list, costs).makespan() == Rational(8));
   }
   using Catch::Matchers::ContainsSubstring;
-  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::local_steps({.steps = 0}); }),
+  CHECK_THAT(test::message_of<contract_error>([] { (void)systems::local_steps({.steps = 0}); }),
              ContainsSubstring("steps = 0"));
-  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::local_steps({.delay = 2}); }),
+  CHECK_THAT(test::message_of<contract_error>([] { (void)systems::local_steps({.delay = 2}); }),
              ContainsSubstring("delay = 2"));
 }
 

@@ -27,14 +27,15 @@ using namespace heddle;
 using test::LocalProblem;
 using test::Vector;
 
-constexpr OuterUpdate unbounded{.gap_penalty = false, .clip = 1e300};
+constexpr systems::OuterUpdate unbounded{.gap_penalty = false, .clip = 1e300};
 
 TEST_CASE("ranks that run local steps end as a serial run of all of them") {
   for (const int ranks : {1, 2, 3, 4})
     for (const int steps : {1, 2, 7})
       for (const int delay : {0, 1})
-        for (const OuterUpdate& outer : {OuterUpdate{}, unbounded, plain_average,
-                                         OuterUpdate{.momentum = 0.3, .rate = 0.7, .clip = 0.01}}) {
+        for (const systems::OuterUpdate& outer :
+             {systems::OuterUpdate{}, unbounded, systems::plain_average,
+              systems::OuterUpdate{.momentum = 0.3, .rate = 0.7, .clip = 0.01}}) {
           const LocalProblem problem(ranks, ranks == 2 ? 3 : 0, 0.05, 7);
           const Vector expected = problem.serial(steps, delay, 5, outer);
           CAPTURE(ranks, steps, delay, outer.momentum);
@@ -54,7 +55,7 @@ TEST_CASE("ranks that run local steps end as a serial run of all of them") {
 TEST_CASE("one local step, averaged in time, is data parallelism") {
   for (const std::size_t hidden : {0, 3}) {
     const LocalProblem problem(3, hidden, 0.05);
-    CHECK(test::largest_difference(problem.run_on_threads(1, 0, 20, plain_average)[0],
+    CHECK(test::largest_difference(problem.run_on_threads(1, 0, 20, systems::plain_average)[0],
                                    problem.data_parallel(20)) < 1e-13);
   }
 }
@@ -74,7 +75,7 @@ TEST_CASE("with a late average the loss is within 3% of data parallelism") {
 TEST_CASE("gap penalty and clip keep an outer update from diverging") {
   const LocalProblem problem(4, 4, 0.1);
   const double start = problem.loss(problem.start());
-  OuterUpdate outer = unbounded;
+  systems::OuterUpdate outer = unbounded;
   outer.rate = 2;
   CHECK_FALSE(problem.loss(problem.run_on_threads(12, 1, 60, outer)[0]) < 1e6 * start);
   CHECK(problem.loss(problem.run_on_threads(12, 1, 60, {.rate = 2})[0]) < 0.2 * start);
@@ -93,13 +94,13 @@ TEST_CASE("wrong outer updates and schedules for other parameters are named") {
   using Catch::Matchers::ContainsSubstring;
   const auto step = [](std::span<double>, std::int64_t) {};
   CHECK_THAT(test::message_of<contract_error>([&] {
-               const LocalUpdates<double> model({1, 2}, step, {.momentum = 1});
+               const systems::LocalUpdates<double> model({1, 2}, step, {.momentum = 1});
              }),
              ContainsSubstring("momentum = 1"));
   CHECK_THAT(test::message_of<contract_error>([&] {
                run_threads(1, [&](ThreadTransport& transport) {
-                 LocalUpdates<double> model({1, 2}, step);
-                 const Runner train(model, schedule::local_steps({.bytes = 24}), transport);
+                 systems::LocalUpdates<double> model({1, 2}, step);
+                 const Runner train(model, systems::local_steps({.bytes = 24}), transport);
                });
              }),
              ContainsSubstring("24 bytes") && ContainsSubstring("LocalStepsOptions::bytes"));

@@ -90,7 +90,7 @@ std::optional<Seconds> least(const plan::PlanProblem& problem) {
         const auto extend = [&](const auto& self, int first, const std::set<Rank>& used) -> void {
           const std::size_t s = plan.stages.size();
           if (s == sizes.size()) {
-            const Seconds price = plan::Dapple{}.formula(plan, problem);
+            const Seconds price = systems::Dapple{}.formula(plan, problem);
             if ((!best || price < *best) && !plan::memory_shortage(plan, problem)) best = price;
             return;
           }
@@ -118,7 +118,7 @@ std::optional<Seconds> least(const plan::PlanProblem& problem) {
 
 TEST_CASE("DAPPLE's planner finds the best of its plans") {
   // Beyond these cases there are some in which the formula itself is slower: see the next test.
-  test::planner_battery(plan::Dapple{}, least,
+  test::planner_battery(systems::Dapple{}, least,
                         {.cases = test::cases(200, 20'000), .bandwidth_cases = 200});
 }
 
@@ -127,8 +127,8 @@ TEST_CASE("the pivot formula may be slower for a faster network") {
   // its formula forgets that the last stage is behind it. A faster transfer makes the last stage
   // the pivot, and the formula has all stages again.
   const auto latency = [](Seconds transfer) {
-    return plan::pivot_latency(
-        std::vector<plan::LatencyStage>{{4, 4, 0}, {transfer, transfer, 0}, {4, 4, 0}}, 2);
+    return systems::pivot_latency(
+        std::vector<systems::LatencyStage>{{4, 4, 0}, {transfer, transfer, 0}, {4, 4, 0}}, 2);
   };
   CHECK(latency(4.25) == 4 + 4.25 + 8.5 + 8.25);
   CHECK(latency(4) == 12 + 8 + 12);
@@ -136,38 +136,40 @@ TEST_CASE("the pivot formula may be slower for a faster network") {
 }
 
 TEST_CASE("the pivot is the last stage, unless an earlier one outlasts what is between") {
-  using Stages = std::vector<plan::LatencyStage>;
+  using Stages = std::vector<systems::LatencyStage>;
   // Keys (M - 1)(F + B) with M = 11: 10 times 3, 4, 3 and 2 of both.
   const Stages stages{{1, 2, 0}, {2, 2, 0}, {1, 2, 0}, {1, 1, 0}};
-  CHECK(plan::pivot_stage(stages, 11) == 1);
-  CHECK(plan::pivot_stage(stages, 1) == 3);
-  CHECK(plan::pivot_stage(Stages{{1, 1, 0}}, 5) == 0);
+  CHECK(systems::pivot_stage(stages, 11) == 1);
+  CHECK(systems::pivot_stage(stages, 1) == 3);
+  CHECK(systems::pivot_stage(Stages{{1, 1, 0}}, 5) == 0);
   // With M = 2 stage 1 has 4 and stage 3 has 2. The 3 of stage 2 between them exceed the
   // difference, but stage 2 itself has 3 and nothing between.
-  CHECK(plan::pivot_stage(stages, 2) == 1);
-  CHECK(plan::pivot_stage(Stages{{2, 2, 0}, {1, 1, 0}, {1, 1, 0}, {1, 1, 0}}, 2) == 3);
+  CHECK(systems::pivot_stage(stages, 2) == 1);
+  CHECK(systems::pivot_stage(Stages{{2, 2, 0}, {1, 1, 0}, {1, 1, 0}, {1, 1, 0}}, 2) == 3);
   // L = 1 + 2 + 10 * 4 + max(0 + 2 + 2).
-  CHECK(plan::pivot_latency(stages, 11) == 3 + 40 + 4);
+  CHECK(systems::pivot_latency(stages, 11) == 3 + 40 + 4);
   // A sum of gradients of 9 behind the first stage, one of 50 behind the last.
-  CHECK(plan::pivot_latency(Stages{{1, 2, 9}, {2, 2, 0}, {1, 2, 0}, {1, 1, 0}}, 11) == 3 + 40 + 13);
-  CHECK(plan::pivot_latency(Stages{{1, 2, 9}, {2, 2, 0}, {1, 2, 0}, {1, 1, 50}}, 11) ==
+  CHECK(systems::pivot_latency(Stages{{1, 2, 9}, {2, 2, 0}, {1, 2, 0}, {1, 1, 0}}, 11) ==
+        3 + 40 + 13);
+  CHECK(systems::pivot_latency(Stages{{1, 2, 9}, {2, 2, 0}, {1, 2, 0}, {1, 1, 50}}, 11) ==
         3 + 40 + (50 - 2 - 2 - 1));
   for (const auto& run : {std::pair{Stages{}, 1}, {Stages{{1, 1, 0}}, 0}})
     CHECK_THAT(
-        test::message_of<contract_error>([&] { (void)plan::pivot_latency(run.first, run.second); }),
-        ContainsSubstring("heddle::plan::pivot_latency") && ContainsSubstring("at least one"));
+        test::message_of<contract_error>(
+            [&] { (void)systems::pivot_latency(run.first, run.second); }),
+        ContainsSubstring("heddle::systems::pivot_latency") && ContainsSubstring("at least one"));
 }
 
 TEST_CASE("the pivot formula is exact if the last stage is the pivot and nothing waits for it") {
   // Equal stages without transfers: the step of 1F1B is (M + S - 1)(F + B).
   for (int stages = 1; stages <= 6; ++stages)
     for (const int microbatches : {1, 2, 7, 30}) {
-      const std::vector<plan::LatencyStage> equal(static_cast<std::size_t>(stages), {1, 2, 0});
+      const std::vector<systems::LatencyStage> equal(static_cast<std::size_t>(stages), {1, 2, 0});
       const auto simulated =
           simulate(schedule::one_f_one_b({.stages = stages, .microbatches = microbatches}),
                    {.forward = 1, .backward = 2})
               .makespan();
-      CHECK(plan::pivot_latency(equal, microbatches) == Approx(simulated));
+      CHECK(systems::pivot_latency(equal, microbatches) == Approx(simulated));
     }
 }
 
@@ -175,7 +177,7 @@ TEST_CASE("a planner of whole layers says that it needs tensor degree 1") {
   Profile profile{.model = "split", .layers = {{.name = "one"}}};
   profile.layers[0].measured = {{.device = "gpu", .tensor = 2, .times = {.forward = 1}}};
   const Machine machine = Machine::uniform(2, {.name = "gpu"}, {});
-  const auto found = plan::Dapple{}.search({profile, machine, {.batch = 2}});
+  const auto found = systems::Dapple{}.search({profile, machine, {.batch = 2}});
   CHECK_FALSE(found.plan);
   CHECK_THAT(found.infeasible, ContainsSubstring("tensor degree 1"));
 }

@@ -25,9 +25,9 @@ namespace test_switches {
 
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
-using plan::plan_switches;
-using plan::SwitchOptions;
-using plan::SwitchPlan;
+using systems::plan_switches;
+using systems::SwitchOptions;
+using systems::SwitchPlan;
 
 namespace {
 
@@ -81,7 +81,7 @@ bool is_valid(std::size_t dims, const Dims& mixed, const SwitchOptions& options,
   if (options.cyclic) layouts.push_back(layouts.front());
   if (options.last) layouts.push_back(*options.last);
   double sum = 0;
-  std::vector<plan::DimensionSwitch> switches;
+  std::vector<systems::DimensionSwitch> switches;
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     if (layouts[i] == now) continue;
     switches.push_back({i, now, layouts[i]});

@@ -20,10 +20,10 @@
 namespace test_expert_placement {
 
 using namespace heddle;
-using plan::ExpertAffinity;
-using plan::ExpertPlacement;
-using plan::place_experts;
-using plan::rank_changes;
+using systems::ExpertAffinity;
+using systems::ExpertPlacement;
+using systems::place_experts;
+using systems::rank_changes;
 using test::planted_routes;
 
 namespace {
@@ -68,7 +68,7 @@ TEST_CASE("local search finds planted groups, and is close to the optimum withou
     check_balance(placement);
     CHECK(rank_changes(counts, placement) <=
           1.05 * static_cast<double>(rank_changes(counts, planted)));
-    CHECK(rank_changes(counts, plan::contiguous_experts(8, 16, 4)) > counts.steps() / 2);
+    CHECK(rank_changes(counts, systems::contiguous_experts(8, 16, 4)) > counts.steps() / 2);
     const auto [random, none] = planted_routes(300, 5, 8, 2, 0, seed);
     const ExpertAffinity noise(random);
     found += rank_changes(noise, place_experts(noise, {.levels = {2}, .exact = 0}));
@@ -109,10 +109,10 @@ TEST_CASE("wrong traces and placements are named") {
   CHECK_THAT(message_of<contract_error>([&] { (void)place_experts(counts, {.levels = {}}); }),
              ContainsSubstring("0 levels"));
   CHECK_THAT(message_of<contract_error>(
-                 [&] { (void)rank_changes(counts, plan::contiguous_experts(3, 4, 2)); }),
+                 [&] { (void)rank_changes(counts, systems::contiguous_experts(3, 4, 2)); }),
              ContainsSubstring("3 x 4 experts, traced 2 x 4"));
   CHECK_THAT(
-      message_of<contract_error>([] { (void)plan::contiguous_experts(3, 4, 4).of_nodes(3); }),
+      message_of<contract_error>([] { (void)systems::contiguous_experts(3, 4, 4).of_nodes(3); }),
       ContainsSubstring("4 ranks, nodes of 3"));
 }
 

@@ -32,13 +32,14 @@ namespace {
 void check_both_ways(const ExpertCase& tokens) {
   const ExpertCase::Expected expected = tokens.serial();
   const int layers = static_cast<int>(tokens.placement.layers);
-  for (const AfterExpert after : {AfterExpert::comes_home, AfterExpert::stays}) {
-    const bool stays = after == AfterExpert::stays;
+  for (const systems::AfterExpert after :
+       {systems::AfterExpert::comes_home, systems::AfterExpert::stays}) {
+    const bool stays = after == systems::AfterExpert::stays;
     const ExpertCase::Walked walked = tokens.on_threads(expected, after);
     CAPTURE(tokens.placement.ranks, stays);
     CHECK(walked.right);
     CHECK(walked.rows(tokens.width) == (stays ? expected.stays : expected.comes_home));
-    for (const ExpertTraffic& rank : walked.traffic) {
+    for (const systems::ExpertTraffic& rank : walked.traffic) {
       CHECK(rank.exchanges == (stays ? layers - 1 : 2 * layers));
       CHECK(rank.gathers == (stays ? 1 : 0));
       CHECK(rank.numbers * tokens.width == rank.rows);  // both have eight bytes
@@ -51,13 +52,13 @@ void check_both_ways(const ExpertCase& tokens) {
 TEST_CASE("tokens that stay with their experts compute the bits of tokens that come home") {
   for (const int ranks : {1, 2, 3, 4, 8}) {
     const auto [trace, planted] = test::planted_routes(61, 5, 24, ranks, 0.7, 4);
-    const plan::ExpertAffinity counts(trace);
+    const systems::ExpertAffinity counts(trace);
     check_both_ways({planted, trace, 61});
-    check_both_ways({plan::place_experts(counts, {.levels = {ranks}}), trace, 61});
+    check_both_ways({systems::place_experts(counts, {.levels = {ranks}}), trace, 61});
     // Routes that depend on what the experts computed, so that an error takes another way.
-    check_both_ways({plan::contiguous_experts(5, 24, ranks), {}, 61});
+    check_both_ways({systems::contiguous_experts(5, 24, ranks), {}, 61});
   }
-  check_both_ways({plan::contiguous_experts(1, 4, 2), {}, 1});  // a rank without tokens
+  check_both_ways({systems::contiguous_experts(1, 4, 2), {}, 1});  // a rank without tokens
 }
 
 TEST_CASE("wrong placements and routes are named, and a failing rank ends the others") {
@@ -66,8 +67,8 @@ TEST_CASE("wrong placements and routes are named, and a failing rank ends the ot
     return test::message_of<error>([&] {
       run_threads(2, [&](ThreadTransport& transport) {
         std::vector<double> rows(8, 1);
-        walk_experts(
-            transport, plan::contiguous_experts(3, 4, ranks), std::span(rows), {.width = 2},
+        systems::walk_experts(
+            transport, systems::contiguous_experts(3, 4, ranks), std::span(rows), {.width = 2},
             [&](std::uint64_t, std::size_t, std::span<const double>) { return chosen; }, expert);
       });
     });

@@ -103,7 +103,7 @@ TEST_CASE(
   // F and B of both branches together are 1 and 2; Chimera's bubble is (D - 2) B.
   const Exact costs{.forward = {1, 2}, .backward = 1};
   for (const int d : {2, 4, 6, 8, 16}) {
-    const auto found = plan::flexpipe({.ranks = d, .microbatches = d}, costs, 2 * d);
+    const auto found = systems::flexpipe({.ranks = d, .microbatches = d}, costs, 2 * d);
     INFO(d << " ranks, " << found.rule);
     CHECK(found.makespan == Rational(3 * d) + Rational(3 * (d - 2), 4));
     CHECK(found.makespan == simulate(weave(found.orders), costs).makespan());
@@ -115,8 +115,8 @@ TEST_CASE(
 TEST_CASE("an interaction costs what the branches wait for: 30 at stage 2, 29 at stage 4") {
   for (const auto& [stage, expected] : {std::pair{2, 30}, {4, 29}}) {
     const auto found =
-        plan::flexpipe({.ranks = 8, .microbatches = 8, .interactions = {{0, stage, 1, stage}}},
-                       Exact{.forward = {1, 2}, .backward = 1}, 16);
+        systems::flexpipe({.ranks = 8, .microbatches = 8, .interactions = {{0, stage, 1, stage}}},
+                          Exact{.forward = {1, 2}, .backward = 1}, 16);
     CHECK(found.makespan == Rational(expected));
     CHECK(found.dead_ends == 0);  // half the cap is enough for any rule that looks ahead
     CHECK(found.tried > 0);
@@ -126,10 +126,10 @@ TEST_CASE("an interaction costs what the branches wait for: 30 at stage 2, 29 at
 TEST_CASE("a cap that no order keeps is raised, and the extra memory reported") {
   const schedule::FlexpipeOptions options{
       .ranks = 4, .microbatches = 8, .interactions = {{0, 2, 1, 2}}};
-  const auto free = plan::flexpipe(options, {.forward = 0.5, .backward = 1});
+  const auto free = systems::flexpipe(options, {.forward = 0.5, .backward = 1});
   CHECK(free.extra == 0);
   // A microbatch keeps two activations on every rank.
-  const auto tight = plan::flexpipe(options, {.forward = 0.5, .backward = 1}, 1);
+  const auto tight = systems::flexpipe(options, {.forward = 0.5, .backward = 1}, 1);
   CHECK(tight.dead_ends > 0);
   CHECK(tight.extra == 1);
   CHECK(tight.extra == tight.live - 1);
@@ -141,8 +141,9 @@ TEST_CASE("a cap that no order keeps is raised, and the extra memory reported") 
 }
 
 TEST_CASE("unequal branches, counted by what they keep") {
-  const auto found = plan::flexpipe({.ranks = 4, .microbatches = 5},
-                                    {.forward = 0.5, .backward = 1}, 40, {7, 7, 7, 7, 3, 3, 3, 3});
+  const auto found =
+      systems::flexpipe({.ranks = 4, .microbatches = 5}, {.forward = 0.5, .backward = 1}, 40,
+                        {7, 7, 7, 7, 3, 3, 3, 3});
   const auto live = live_activations(found.orders, {7, 7, 7, 7, 3, 3, 3, 3});
   CHECK(found.live == *std::max_element(live.begin(), live.end()));
   CHECK(found.live <= 40);

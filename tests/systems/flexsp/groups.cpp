@@ -53,8 +53,8 @@ using hd::test::world_size;
 namespace {
 
 /// Costs of all degrees for this many ranks.
-hd::plan::SequenceCosts costs_of(const hd::Random& random) {
-  hd::plan::SequenceCosts costs{world_size(), 200, {}};
+hd::systems::SequenceCosts costs_of(const hd::Random& random) {
+  hd::systems::SequenceCosts costs{world_size(), 200, {}};
   double slower = 1;
   for (int degree = 1; degree <= world_size(); degree *= 2) {
     costs.degrees.push_back({degree, 0.1 * random.uniform(1), 1e-3 * slower / degree, 0});
@@ -64,13 +64,13 @@ hd::plan::SequenceCosts costs_of(const hd::Random& random) {
 }
 
 /// A plan for a random batch.
-hd::plan::SequencePlan plan_of(std::uint64_t seed) {
+hd::systems::SequencePlan plan_of(std::uint64_t seed) {
   const hd::Random random(seed, "sequence groups");
   std::vector<std::int64_t> lengths;
   const std::size_t count = 1 + random.below(3, 12);
   for (std::size_t i = 0; i < count; ++i)
     lengths.push_back(1 + static_cast<std::int64_t>(random.below(10 + i, i % 4 == 0 ? 200 : 60)));
-  return hd::plan::plan_sequence_groups(lengths, costs_of(random));
+  return hd::systems::plan_sequence_groups(lengths, costs_of(random));
 }
 
 std::size_t own() { return static_cast<std::size_t>(world_rank()); }
@@ -80,16 +80,16 @@ std::size_t own() { return static_cast<std::size_t>(world_rank()); }
 TEST_CASE("sequence groups: communicators of all levels, made once, serve every plan") {
   const hd::Communicator world(MPI_COMM_WORLD);
   made_communicators = 0;
-  const hd::SequenceGroups groups(world);
+  const hd::systems::SequenceGroups groups(world);
   int levels = 0;
   for (int size = 1; size <= world_size(); size *= 2) ++levels;
   CHECK(groups.levels() == levels);
   CHECK(made_communicators == levels);
   std::vector<int> used(static_cast<std::size_t>(levels), 0);
   for (std::uint64_t seed = 0; seed < hd::test::cases(50, 2000); ++seed) {
-    const hd::plan::SequencePlan plan = plan_of(seed);
-    for (const hd::plan::SequenceMicrobatch& microbatch : plan.microbatches) {
-      const hd::plan::SequenceGroup& group = microbatch.groups[groups.number_of(microbatch)];
+    const hd::systems::SequencePlan plan = plan_of(seed);
+    for (const hd::systems::SequenceMicrobatch& microbatch : plan.microbatches) {
+      const hd::systems::SequenceGroup& group = microbatch.groups[groups.number_of(microbatch)];
       const hd::Communicator& comm = groups.group(microbatch);
       REQUIRE(comm.size() == group.degree);
       REQUIRE(+comm.rank() == own() - +group.first);
@@ -131,10 +131,10 @@ TEST_CASE("sequence groups: gradients weighted by tokens equal those of one rank
         gradient[r * columns + c] += weight * error[r] * x[c];
   };
   const hd::Communicator world(MPI_COMM_WORLD);
-  const hd::SequenceGroups groups(world);
+  const hd::systems::SequenceGroups groups(world);
   bool weights_matter = false;
   for (std::uint64_t seed = 0; seed < hd::test::cases(20, 500); ++seed) {
-    const hd::plan::SequencePlan plan = plan_of(seed);
+    const hd::systems::SequencePlan plan = plan_of(seed);
     const hd::Random random(seed, "tokens");
     Gradient serial(rows * columns, 0), weighted = serial, unweighted = serial;
     for (std::size_t s = 0; s < plan.lengths.size(); ++s)
@@ -142,8 +142,8 @@ TEST_CASE("sequence groups: gradients weighted by tokens equal those of one rank
         add_token(random, s, static_cast<std::uint64_t>(token),
                   1 / static_cast<double>(plan.tokens()), serial);
     double parts = 0;  // means that are not empty
-    for (const hd::plan::SequenceMicrobatch& microbatch : plan.microbatches) {
-      const hd::plan::SequenceGroup& group = microbatch.groups[groups.number_of(microbatch)];
+    for (const hd::systems::SequenceMicrobatch& microbatch : plan.microbatches) {
+      const hd::systems::SequenceGroup& group = microbatch.groups[groups.number_of(microbatch)];
       const hd::Communicator& comm = groups.group(microbatch);
       const auto share = [&](std::size_t sequence) {
         return hd::even_share(static_cast<std::size_t>(plan.lengths[sequence]),
@@ -158,7 +158,7 @@ TEST_CASE("sequence groups: gradients weighted by tokens equal those of one rank
         for (std::size_t token = share(s).first; token < share(s).end(); ++token)
           add_token(random, s, token, 1 / static_cast<double>(tokens), mean);
       const double weight =
-          hd::plan::token_weight(static_cast<std::int64_t>(tokens), plan.tokens());
+          hd::systems::token_weight(static_cast<std::int64_t>(tokens), plan.tokens());
       parts += 1;
       for (std::size_t i = 0; i < mean.size(); ++i) {
         weighted[i] += weight * mean[i];
@@ -184,10 +184,10 @@ TEST_CASE("sequence groups: gradients weighted by tokens equal those of one rank
 
 TEST_CASE("sequence groups: what does not fit the ranks is rejected") {
   const hd::Communicator world(MPI_COMM_WORLD);
-  const hd::SequenceGroups groups(world);
+  const hd::systems::SequenceGroups groups(world);
   const auto complaint = [](auto&& call) { return hd::test::message_of<hd::contract_error>(call); };
   CHECK_THAT(complaint([&] { (void)groups.level(9); }), ContainsSubstring("level 9"));
-  hd::plan::SequenceMicrobatch wide;
+  hd::systems::SequenceMicrobatch wide;
   wide.groups.emplace_back().degree = 8;
   CHECK_THAT(
       complaint([&] { (void)groups.group(wide); }),
@@ -200,12 +200,12 @@ TEST_CASE("sequence groups: what does not fit the ranks is rejected") {
   }
   hd::Communicator moved(MPI_COMM_WORLD);
   const hd::Communicator there(std::move(moved));
-  CHECK_THAT(complaint([&] { const hd::SequenceGroups of_none(moved); }),  // NOLINT
-             ContainsSubstring("heddle::SequenceGroups: the communicator is empty"));
-  CHECK_THAT(complaint([&] { (void)hd::plan::token_weight(5, 4); }),
+  CHECK_THAT(complaint([&] { const hd::systems::SequenceGroups of_none(moved); }),  // NOLINT
+             ContainsSubstring("heddle::systems::SequenceGroups: the communicator is empty"));
+  CHECK_THAT(complaint([&] { (void)hd::systems::token_weight(5, 4); }),
              ContainsSubstring("5 of 4 tokens"));
-  CHECK(hd::plan::token_weight(0, 0) == 0);
-  CHECK(hd::plan::token_weight(1, 4) == 0.25);
+  CHECK(hd::systems::token_weight(0, 0) == 0);
+  CHECK(hd::systems::token_weight(1, 4) == 0.25);
 }
 
 }  // namespace test_groups

@@ -27,7 +27,7 @@
 namespace test_sequence_groups_executed {
 
 using namespace heddle;
-using plan::SequencePlan;
+using systems::SequencePlan;
 
 namespace {
 
@@ -38,7 +38,7 @@ constexpr std::uint32_t nothing = 0xffffff;
 constexpr std::uint32_t wide = 8;
 
 /// 2 ranks are near each other, 4 are not: a token costs nearly twice as much rank time there.
-plan::SequenceCosts costs() {
+systems::SequenceCosts costs() {
   return {ranks,
           1000,
           {{1, 2e-3, 4e-5, 2e-9}, {2, 2e-3, 1.05 * 4e-5 / 2, 1e-9}, {4, 2e-3, 4e-5 / 2, 5e-10}}};
@@ -59,7 +59,7 @@ Schedule to_schedule(const SequencePlan& plan) {
                 {schedule::write(begin[rank])});
   }
   for (std::size_t m = 0; m < plan.microbatches.size(); ++m) {
-    for (const plan::SequenceGroup& group : plan.microbatches[m].groups)
+    for (const systems::SequenceGroup& group : plan.microbatches[m].groups)
       for (std::size_t rank = +group.first;
            rank < +group.first + static_cast<std::size_t>(group.degree); ++rank)
         for (const std::size_t sequence : group.sequences)
@@ -89,7 +89,7 @@ Schedule to_schedule(const SequencePlan& plan) {
 /// The time of one batch on 4 threads, by the waits of the formula.
 Seconds executed(const SequencePlan& plan) {
   const Schedule schedule = to_schedule(plan);
-  const plan::SequenceCosts of = costs();
+  const systems::SequenceCosts of = costs();
   std::vector<Seconds> took(ranks);
   run_threads(ranks, [&](ThreadTransport& transport) {
     std::vector<std::uint64_t> memory(schedule.buffers().size());
@@ -101,7 +101,7 @@ Seconds executed(const SequencePlan& plan) {
     std::uint32_t microbatch = nothing;
     const auto handler = [&](const Task& task) {
       if (task.item() == Item{nothing}) return;
-      const plan::DegreeCost& cost = of.of(static_cast<int>(task.stage().value % wide));
+      const systems::DegreeCost& cost = of.of(static_cast<int>(task.stage().value % wide));
       if (std::exchange(microbatch, task.stage().value / wide) != task.stage().value / wide)
         due = steady_seconds() + cost.fixed;
       due += test::group_time({cost.degree, 0, cost.per_token, cost.per_square},

@@ -32,16 +32,16 @@ namespace test_sequence_groups {
 
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
-using plan::plan_sequence_groups;
-using plan::SequenceCosts;
-using plan::SequencePlan;
+using systems::plan_sequence_groups;
+using systems::SequenceCosts;
+using systems::SequencePlan;
 
 namespace {
 
 using Lengths = std::vector<std::int64_t>;
 
 /// The costs of the release on 76 GB devices.
-SequenceCosts release(int ranks) { return plan::flexsp_costs(plan::flexsp_7b, ranks, 76); }
+SequenceCosts release(int ranks) { return systems::flexsp_costs(systems::flexsp_7b, ranks, 76); }
 
 /// Random costs of 8 ranks in which wider groups are slower a rank, with little or much memory.
 SequenceCosts random_costs(const Random& random) {
@@ -104,7 +104,7 @@ TEST_CASE("there are 202 compositions of 64 ranks, and as many as the recurrence
     for (int ranks = least; ranks <= 64; ++ranks) {
       std::vector<int> degrees;
       for (int degree = least; degree <= ranks; degree *= 2) degrees.push_back(degree);
-      const auto all = plan::group_compositions(ranks, degrees);
+      const auto all = systems::group_compositions(ranks, degrees);
       const auto wanted =
           binary_partitions(static_cast<std::uint64_t>(ranks), static_cast<std::uint64_t>(least));
       bool good = all.size() == wanted;
@@ -116,7 +116,7 @@ TEST_CASE("there are 202 compositions of 64 ranks, and as many as the recurrence
       good = good && std::ranges::adjacent_find(sorted) == sorted.end();
       if (!good) FAIL_CHECK("ranks " << ranks << ", from " << least);
     }
-  CHECK(plan::group_compositions(64, std::vector<int>{2, 4, 8, 16, 32, 64}).size() == 202);
+  CHECK(systems::group_compositions(64, std::vector<int>{2, 4, 8, 16, 32, 64}).size() == 202);
 }
 
 TEST_CASE("consecutive ranges have the least largest sum") {
@@ -128,7 +128,7 @@ TEST_CASE("consecutive ranges have the least largest sum") {
       lengths[i] = 1 + static_cast<std::int64_t>(random.below(2 + i, 50));
     std::ranges::sort(lengths, std::greater<>());
     const std::size_t count = 1 + random.below(1, 6);
-    const std::vector<std::size_t> ends = plan::divide_evenly(lengths, count);
+    const std::vector<std::size_t> ends = systems::divide_evenly(lengths, count);
     std::int64_t largest = 0;
     std::size_t begin = 0;
     bool good =
@@ -171,9 +171,9 @@ struct Gaps {
       const SequencePlan plan = plan_sequence_groups(lengths, costs, {.counts = 1, .nodes = nodes});
       if (test::fault_of(plan, costs)) ++bad;
       several += plan.microbatches.size() > 1 ? 1u : 0u;
-      for (const plan::SequenceMicrobatch& microbatch : plan.microbatches) {
+      for (const systems::SequenceMicrobatch& microbatch : plan.microbatches) {
         Lengths own;
-        for (const plan::SequenceGroup& group : microbatch.groups)
+        for (const systems::SequenceGroup& group : microbatch.groups)
           for (const std::size_t sequence : group.sequences) own.push_back(lengths[sequence]);
         const double gap = microbatch.time / test::ExactAssignment(own, costs).time() - 1;
         ++compared;
@@ -195,7 +195,7 @@ struct Gaps {
 
 TEST_CASE("plans are near the exact assignment: within 5% in all cases, 2% in 95%") {
   const std::uint64_t count = test::cases(150, 1000);
-  const Gaps searched(count, plan::SequenceGroupOptions{}.nodes), greedy(count, 0);
+  const Gaps searched(count, systems::SequenceGroupOptions{}.nodes), greedy(count, 0);
   INFO("with search: " << searched.to_text());
   INFO("without: " << greedy.to_text());
   for (const Gaps& gaps : {searched, greedy}) {
@@ -257,22 +257,22 @@ TEST_CASE("a plan prints") {
 }
 
 TEST_CASE("measured times give the costs that they follow") {
-  const plan::DegreeCost truth{8, 0.6, 2e-5, 3e-10};
-  std::vector<plan::DegreeSample> samples;
+  const systems::DegreeCost truth{8, 0.6, 2e-5, 3e-10};
+  std::vector<systems::DegreeSample> samples;
   for (const std::int64_t length : {1000, 5000, 20000, 100000})
     for (const std::size_t count : {1u, 3u}) {
       const Lengths lengths(count, length);
       samples.push_back({lengths, test::group_time(truth, lengths)});
     }
-  const plan::DegreeCost found = plan::fit_degree_cost(8, samples);
+  const systems::DegreeCost found = systems::fit_degree_cost(8, samples);
   CHECK(std::abs(found.fixed / truth.fixed - 1) < 1e-6);
   CHECK(std::abs(found.per_token / truth.per_token - 1) < 1e-6);
   CHECK(std::abs(found.per_square / truth.per_square - 1) < 1e-6);
   // A time that falls with the tokens has no negative coefficient.
-  const plan::DegreeCost odd =
-      plan::fit_degree_cost(2, std::vector<plan::DegreeSample>{{{10}, 3}, {{20}, 2}, {{30}, 1}});
+  const systems::DegreeCost odd = systems::fit_degree_cost(
+      2, std::vector<systems::DegreeSample>{{{10}, 3}, {{20}, 2}, {{30}, 1}});
   CHECK((odd.fixed >= 0 && odd.per_token >= 0 && odd.per_square >= 0));
-  CHECK_THAT(test::message_of<contract_error>([&] { (void)plan::fit_degree_cost(3, samples); }),
+  CHECK_THAT(test::message_of<contract_error>([&] { (void)systems::fit_degree_cost(3, samples); }),
              ContainsSubstring("degree 3"));
 }
 
@@ -298,7 +298,7 @@ TEST_CASE("a sequence that no group holds is named with the degree that it needs
 
 TEST_CASE("what plan_sequence_groups() rejects") {
   const auto rejects = [](const Lengths& lengths, const SequenceCosts& costs,
-                          const plan::SequenceGroupOptions& options = {}) {
+                          const systems::SequenceGroupOptions& options = {}) {
     return test::message_of<contract_error>(
         [&] { (void)plan_sequence_groups(lengths, costs, options); });
   };

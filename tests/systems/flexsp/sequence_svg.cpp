@@ -30,15 +30,15 @@ std::size_t count(std::string_view text, std::string_view what) {
 }
 
 /// 4 ranks, 100 tokens each; group times 75 and 50 s.
-plan::SequencePlan small() {
-  return plan::plan_sequence_groups({50, 150, 50},
-                                    {4, 100, {{1, 0, 1, 0}, {2, 0, 0.5, 0}, {4, 0, 0.4, 0}}});
+systems::SequencePlan small() {
+  return systems::plan_sequence_groups({50, 150, 50},
+                                       {4, 100, {{1, 0, 1, 0}, {2, 0, 0.5, 0}, {4, 0, 0.4, 0}}});
 }
 
 }  // namespace
 
 TEST_CASE("a plan of sequence groups is drawn to scale") {
-  const std::string svg = trace::to_svg(small(), {.width = 484, .title = "a < b"});
+  const std::string svg = to_svg(small(), {.width = 484, .title = "a < b"});
   // 380 pixels for 75 s, from 84 on; ranks are 32 pixels high, from 68 on.
   CHECK_THAT(svg, ContainsSubstring("<rect x=\"84\" y=\"68.5\" width=\"380\" height=\"63\" "));
   CHECK_THAT(svg, ContainsSubstring("<title>ranks 0 to 1, 75 s: 150</title>"));
@@ -54,9 +54,9 @@ TEST_CASE("a plan of sequence groups is drawn to scale") {
 }
 
 TEST_CASE("a plan without sequences is a picture, too") {
-  const plan::SequencePlan none = plan::plan_sequence_groups({}, {4, 100, {{4, 0, 1, 0}}});
-  CHECK_THAT(trace::to_svg(none), ContainsSubstring("0 sequences"));
-  CHECK_THAT(test::message_of<contract_error>([&] { (void)trace::to_svg(none, {.width = 100}); }),
+  const systems::SequencePlan none = systems::plan_sequence_groups({}, {4, 100, {{4, 0, 1, 0}}});
+  CHECK_THAT(to_svg(none), ContainsSubstring("0 sequences"));
+  CHECK_THAT(test::message_of<contract_error>([&] { (void)to_svg(none, {.width = 100}); }),
              ContainsSubstring("width = 100"));
 }
 

@@ -24,22 +24,23 @@ namespace test_flow_splitting {
 
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
-using plan::SplitRule;
+using systems::SplitRule;
 using test::Rational;
 
 namespace {
 
-constexpr SplitRule rules[] = {SplitRule::equal_pieces, SplitRule::whole_flows_first,
-                               SplitRule::fill_in_turn};
+constexpr SplitRule rules[] = {systems::SplitRule::equal_pieces,
+                               systems::SplitRule::whole_flows_first,
+                               systems::SplitRule::fill_in_turn};
 
 /// The formulas of the sheet.
 std::size_t pieces_expected(std::size_t r, std::size_t s, SplitRule rule) {
   const std::size_t rest = r % s;
   switch (rule) {
-    case SplitRule::equal_pieces: return r * s / std::gcd(r, s);
-    case SplitRule::whole_flows_first:
+    case systems::SplitRule::equal_pieces: return r * s / std::gcd(r, s);
+    case systems::SplitRule::whole_flows_first:
       return r - rest + (rest == 0 ? 0 : rest * s / std::gcd(rest, s));
-    case SplitRule::fill_in_turn: return r + s - std::gcd(r, s);
+    case systems::SplitRule::fill_in_turn: return r + s - std::gcd(r, s);
   }
   return 0;
 }
@@ -50,13 +51,13 @@ TEST_CASE("for all r, s up to 64: every link carries r f / s, every flow is cove
   for (int r = 0; r <= 64; ++r)
     for (int s = 1; s <= 64; ++s)
       for (const SplitRule rule : rules) {
-        const auto pieces = plan::split_flows(r, s, rule);
+        const auto pieces = systems::split_flows(r, s, rule);
         const auto links = static_cast<std::size_t>(s);
         std::vector<Rational> load(links);
         std::vector<std::uint32_t> covered(static_cast<std::size_t>(r), 0);
         bool good = pieces.size() ==
                     (r == 0 ? 0 : pieces_expected(static_cast<std::size_t>(r), links, rule));
-        for (const plan::FlowPiece& piece : pieces) {
+        for (const systems::FlowPiece& piece : pieces) {
           good = good && piece.count >= 1 && covered[piece.flow] == piece.first;
           covered[piece.flow] += piece.count;
           load[piece.link] = load[piece.link] + Rational(piece.count, s);  // of f = 1
@@ -70,21 +71,24 @@ TEST_CASE("for all r, s up to 64: every link carries r f / s, every flow is cove
 TEST_CASE("the examples of the sheet: 12, 8 and 8 pieces for 6 over 4; 80, 80, 24 for 10 over 16") {
   for (const auto& [r, s, equal, whole, fill] :
        {std::tuple{6, 4, 12, 8, 8}, {10, 16, 80, 80, 24}}) {
-    CHECK(plan::split_flows(r, s, SplitRule::equal_pieces).size() == std::size_t(equal));
-    CHECK(plan::split_flows(r, s, SplitRule::whole_flows_first).size() == std::size_t(whole));
-    CHECK(plan::split_flows(r, s, SplitRule::fill_in_turn).size() == std::size_t(fill));
+    CHECK(systems::split_flows(r, s, systems::SplitRule::equal_pieces).size() ==
+          std::size_t(equal));
+    CHECK(systems::split_flows(r, s, systems::SplitRule::whole_flows_first).size() ==
+          std::size_t(whole));
+    CHECK(systems::split_flows(r, s, systems::SplitRule::fill_in_turn).size() == std::size_t(fill));
   }
-  CHECK(plan::split_flows(3, 2, SplitRule::fill_in_turn) ==
-        std::vector<plan::FlowPiece>{{0, 0, 0, 2}, {1, 0, 0, 1}, {1, 1, 1, 1}, {2, 1, 0, 2}});
+  CHECK(systems::split_flows(3, 2, systems::SplitRule::fill_in_turn) ==
+        std::vector<systems::FlowPiece>{{0, 0, 0, 2}, {1, 0, 0, 1}, {1, 1, 1, 1}, {2, 1, 0, 2}});
 }
 
 TEST_CASE("no links, and fewer than no flows, are refused") {
   const auto refusal = [](int flows, int links) {
     return test::message_of<contract_error>(
-        [&] { (void)plan::split_flows(flows, links, SplitRule::equal_pieces); });
+        [&] { (void)systems::split_flows(flows, links, systems::SplitRule::equal_pieces); });
   };
-  CHECK_THAT(refusal(1, 0), ContainsSubstring("heddle::plan::split_flows: flows must be at least 0 "
-                                              "and links at least 1 (1 flows over 0 links)"));
+  CHECK_THAT(refusal(1, 0),
+             ContainsSubstring("heddle::systems::split_flows: flows must be at least 0 "
+                               "and links at least 1 (1 flows over 0 links)"));
   CHECK_THAT(refusal(1, -3), ContainsSubstring("1 flows over -3 links"));
   CHECK_THAT(refusal(-1, 1), ContainsSubstring("-1 flows over 1 links"));
 }
@@ -114,7 +118,7 @@ TEST_CASE("an all-to-all over divided uplinks takes the time of ideal spraying")
         const Bytes block = 8 * 12;
         const Schedule whole = all_to_all(ranks, block * static_cast<Bytes>(ranks));
         const Schedule split =
-            plan::over_uplinks(whole, {.ranks = hosts, .links = links, .rule = rule});
+            systems::over_uplinks(whole, {.ranks = hosts, .links = links, .rule = rule});
         const Timeline t = simulate(split, {}, leaves(ranks, hosts, links));
         const double leave = static_cast<double>(block) * hosts * (ranks - hosts);
         CHECK(t.makespan() == leave / links);
@@ -123,7 +127,7 @@ TEST_CASE("an all-to-all over divided uplinks takes the time of ideal spraying")
 
 TEST_CASE("pieces of a message carry all of it, and what stays in a leaf is not cut") {
   const Schedule whole = all_to_all(6, 6 * 40);
-  const Schedule split = plan::over_uplinks(whole, {.ranks = 2, .links = 3});
+  const Schedule split = systems::over_uplinks(whole, {.ranks = 2, .links = 3});
   std::vector<Bytes> before(36, 0);
   std::vector<Bytes> after(36, 0);
   std::size_t inside = 0;
@@ -150,9 +154,9 @@ TEST_CASE("flows of unequal size, groups without ranks or links are refused") {
   const Schedule unequal = std::move(builder).build();
   const auto refusal = [&](int ranks, int links) {
     return test::message_of<contract_error>(
-        [&] { (void)plan::over_uplinks(unequal, {.ranks = ranks, .links = links}); });
+        [&] { (void)systems::over_uplinks(unequal, {.ranks = ranks, .links = links}); });
   };
-  CHECK_THAT(refusal(1, 2), ContainsSubstring("heddle::plan::over_uplinks: the flows of a group "
+  CHECK_THAT(refusal(1, 2), ContainsSubstring("heddle::systems::over_uplinks: the flows of a group "
                                               "must have equal sizes (16 and 8 bytes)"));
   CHECK_THAT(refusal(0, 2), ContainsSubstring("a group needs at least one rank and one link (0 "
                                               "ranks, 2 links)"));

@@ -26,8 +26,8 @@ namespace test_frontier {
 
 using namespace heddle;
 using namespace heddle::test;
-using plan::Frontier3D;
 using plan::PlanProblem;
+using systems::Frontier3D;
 
 TEST_CASE("tensor groups of the best plans for 22B, 175B and 1T stay within a node") {
   for (const FrontierModel& model : frontier_models) {

@@ -26,7 +26,7 @@
 namespace test_gradient_signs {
 
 namespace hd = heddle;
-using hd::plan::GradientSigns;
+using hd::systems::GradientSigns;
 using Vector = std::vector<double>;
 
 namespace {

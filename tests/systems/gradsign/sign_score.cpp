@@ -30,8 +30,8 @@ TEST_CASE("the score over ranks is the serial one, for any division of samples")
     for (const std::size_t samples : {1u, 2u, 37u})
       for (const auto algorithm : {std::optional<hd::schedule::Algorithm>{},
                                    std::optional{hd::schedule::Algorithm::ring}}) {
-        hd::plan::GradientSigns all(parameters);
-        hd::plan::GradientSigns own(parameters);
+        hd::systems::GradientSigns all(parameters);
+        hd::systems::GradientSigns own(parameters);
         const hd::Random random(7, "gradients");
         std::vector<float> gradient(parameters);
         for (std::size_t s = 0; s < samples; ++s) {
@@ -42,9 +42,10 @@ TEST_CASE("the score over ranks is the serial one, for any division of samples")
           const std::size_t owner = s % 3 == 2 ? s % ranks : 0;
           if (owner == +comm.rank()) own.add(std::span<const float>(gradient));
         }
-        const hd::SignScore score = hd::sign_score(own, comm, {.algorithm = algorithm});
+        const hd::systems::SignScore score =
+            hd::systems::sign_score(own, comm, {.algorithm = algorithm});
         CAPTURE(parameters, samples, ranks);
-        CHECK(score == hd::SignScore{all.score(), static_cast<std::int64_t>(samples)});
+        CHECK(score == hd::systems::SignScore{all.score(), static_cast<std::int64_t>(samples)});
       }
 }
 

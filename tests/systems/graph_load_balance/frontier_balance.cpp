@@ -58,14 +58,14 @@ std::vector<std::int64_t> dealt(std::int64_t edges, std::int64_t workers) {
 
 void check_graph(const EdgeList& list, std::int32_t most, std::int64_t workers) {
   const auto degree = list.degrees();
-  const Graph graph = list.graph();
+  const systems::Graph graph = list.graph();
   check(graph);
   REQUIRE(graph.nodes() == list.nodes);
   REQUIRE(graph.max_degree() == largest_degree(list));
 
   // Every edge, in its place.
   std::vector<std::int32_t> next(graph.offsets.begin(), graph.offsets.end() - 1);
-  for (const GraphEdge& edge : list.edges) {
+  for (const systems::GraphEdge& edge : list.edges) {
     const auto at = static_cast<std::size_t>(next[static_cast<std::size_t>(edge.from)]++);
     REQUIRE(graph.ends[at] == edge.to);
     REQUIRE(graph.weights[at] == edge.weight);
@@ -74,18 +74,18 @@ void check_graph(const EdgeList& list, std::int32_t most, std::int64_t workers) 
 
   // Words.
   const auto edges = static_cast<std::int64_t>(list.edges.size());
-  REQUIRE(csr_words(graph) == list.nodes + 1 + 2 * edges);
-  REQUIRE(coo_words(graph) == 3 * edges);
-  REQUIRE(csr_words(list.unweighted()) == list.nodes + 1 + edges);
-  REQUIRE(coo_words(list.unweighted()) == 2 * edges);
+  REQUIRE(systems::csr_words(graph) == list.nodes + 1 + 2 * edges);
+  REQUIRE(systems::coo_words(graph) == 3 * edges);
+  REQUIRE(systems::csr_words(list.unweighted()) == list.nodes + 1 + edges);
+  REQUIRE(systems::coo_words(list.unweighted()) == 2 * edges);
 
   // Parts: sum of ceil(degree / most) - 1 more than nodes, each with 1 to `most` edges.
   std::int64_t extra = 0;
   for (const std::int64_t d : degree) extra += d > 0 ? rounded_up(d, most) - 1 : 0;
-  const NodeParts split = split_nodes(graph, most);
+  const systems::NodeParts split = systems::split_nodes(graph, most);
   REQUIRE(split.extra() == extra);
   REQUIRE(split.parts() == list.nodes + extra);
-  REQUIRE(graph_words(graph, {FrontierBalance::splitting, most}) ==
+  REQUIRE(systems::graph_words(graph, {systems::FrontierBalance::splitting, most}) ==
           static_cast<std::int64_t>(split.first.size() + split.offsets.size() + graph.ends.size() +
                                     graph.weights.size()));
   for (std::size_t n = 0; n < degree.size(); ++n) {
@@ -109,20 +109,20 @@ void check_graph(const EdgeList& list, std::int32_t most, std::int64_t workers) 
       active += degree[static_cast<std::size_t>(node)];
       largest = std::max(largest, degree[static_cast<std::size_t>(node)]);
     }
-    for (const FrontierBalance balance : all_balances) {
+    for (const systems::FrontierBalance balance : all_balances) {
       std::int64_t sum = 0;
-      const Loads loads = frontier_loads(graph, frontier, {balance, most, workers});
+      const Loads loads = systems::frontier_loads(graph, frontier, {balance, most, workers});
       for (const auto& load : loads) sum += std::accumulate(load.begin(), load.end(), 0L);
       REQUIRE(sum == active);
-      if (balance == FrontierBalance::hierarchy) {
+      if (balance == systems::FrontierBalance::hierarchy) {
         REQUIRE(static_cast<std::int64_t>(loads.size()) == rounded_up(largest, most));
-        for (const auto& load : loads) REQUIRE(summed_load(load).most <= most);
+        for (const auto& load : loads) REQUIRE(systems::summed_load(load).most <= most);
       }
-      if (balance == FrontierBalance::decomposition && active > 0)
+      if (balance == systems::FrontierBalance::decomposition && active > 0)
         REQUIRE(loads == Loads{dealt(active, workers)});
-      if (balance == FrontierBalance::edges && edges > 0) {
+      if (balance == systems::FrontierBalance::edges && edges > 0) {
         REQUIRE(static_cast<std::int64_t>(loads.at(0).size()) == edges);
-        REQUIRE(summed_load(loads.at(0)).most <= 1);
+        REQUIRE(systems::summed_load(loads.at(0)).most <= 1);
       }
     }
     std::reverse(frontier.begin(), frontier.end());
@@ -158,11 +158,11 @@ TEST_CASE("a share begins where an enumeration of the edges finds it", "[graph]"
     const auto workers = static_cast<std::int64_t>(1 + random.below(20, 9));
     std::size_t at = 0;
     for (std::int64_t w = 0; w < workers; ++w) {
-      const EdgeShare share = decomposed_share(sums, w, workers);
+      const systems::EdgeShare share = systems::decomposed_share(sums, w, workers);
       if (share.count > 0)
         REQUIRE(std::pair(share.position, share.offset) == edges.at(at));
       else
-        REQUIRE(share == EdgeShare{});
+        REQUIRE(share == systems::EdgeShare{});
       at += static_cast<std::size_t>(share.count);
     }
     REQUIRE(at == edges.size());
@@ -171,12 +171,14 @@ TEST_CASE("a share begins where an enumeration of the edges finds it", "[graph]"
 
 TEST_CASE("a worker for each node is far less balanced than equal shares", "[graph]") {
   const EdgeList list = r_mat(12, 16, 1);
-  const Graph graph = list.graph();
+  const systems::Graph graph = list.graph();
   const auto frontier = all_nodes(list);
-  const FrontierLoad nodes =
-      summed_load(frontier_loads(graph, frontier, {FrontierBalance::nodes}).at(0));
-  const FrontierLoad shares = summed_load(
-      frontier_loads(graph, frontier, {FrontierBalance::decomposition, {}, list.nodes}).at(0));
+  const systems::FrontierLoad nodes = systems::summed_load(
+      systems::frontier_loads(graph, frontier, {systems::FrontierBalance::nodes}).at(0));
+  const systems::FrontierLoad shares = systems::summed_load(
+      systems::frontier_loads(graph, frontier,
+                              {systems::FrontierBalance::decomposition, {}, list.nodes})
+          .at(0));
   REQUIRE(shares.most - shares.least <= 1);
   REQUIRE(nodes.workers == shares.workers);
   REQUIRE(nodes.imbalance() >= 5 * shares.imbalance());
@@ -191,72 +193,83 @@ TEST_CASE("the histogram of degrees gives the limit", "[graph]") {
   for (std::int32_t n = 0; n < 9; ++n) give(n, 11 + n);
   for (std::int32_t n = 9; n < 17; ++n) give(n, n - 8);
   give(17, 100);
-  const Graph graph = list.graph();
-  REQUIRE(degree_limit(graph) == 20);
-  REQUIRE(degree_limit(graph, 1) == 100);
-  REQUIRE(degree_limit(graph, 5) == 20);
-  REQUIRE(split_nodes(graph, degree_limit(graph)).extra() == 4);
-  REQUIRE(degree_limit(star(30).graph()) == 3);  // 29 nodes of degree 1, one of 29: ceil(2.9)
-  REQUIRE(degree_limit(road_grid(1, 2).graph()) == 1);
-  REQUIRE(degree_limit(Graph{}) == 1);
+  const systems::Graph graph = list.graph();
+  REQUIRE(systems::degree_limit(graph) == 20);
+  REQUIRE(systems::degree_limit(graph, 1) == 100);
+  REQUIRE(systems::degree_limit(graph, 5) == 20);
+  REQUIRE(systems::split_nodes(graph, systems::degree_limit(graph)).extra() == 4);
+  REQUIRE(systems::degree_limit(star(30).graph()) ==
+          3);  // 29 nodes of degree 1, one of 29: ceil(2.9)
+  REQUIRE(systems::degree_limit(road_grid(1, 2).graph()) == 1);
+  REQUIRE(systems::degree_limit(systems::Graph{}) == 1);
 }
 
 TEST_CASE("the summary of a run", "[graph]") {
-  const FrontierRun run{2, {{2, 6, 2, 4}, {1, 4, 4, 4}}};
+  const systems::FrontierRun run{2, {{2, 6, 2, 4}, {1, 4, 4, 4}}};
   REQUIRE(run.edges() == 10);
   REQUIRE(run.critical_edges() == 8);
   REQUIRE(run.imbalance() == 1.2);  // (2 * 4 + 1 * 4) / 10
-  REQUIRE(FrontierRun{}.imbalance() == 1);
-  REQUIRE(FrontierLoad{}.imbalance() == 1);
+  REQUIRE(systems::FrontierRun{}.imbalance() == 1);
+  REQUIRE(systems::FrontierLoad{}.imbalance() == 1);
   const std::vector<std::int64_t> loads{3, 0, 6};
-  REQUIRE(summed_load(loads) == FrontierLoad{3, 9, 0, 6});
-  REQUIRE(summed_load(loads).imbalance() == 2);
-  REQUIRE(summed_load({}) == FrontierLoad{});
+  REQUIRE(systems::summed_load(loads) == systems::FrontierLoad{3, 9, 0, 6});
+  REQUIRE(systems::summed_load(loads).imbalance() == 2);
+  REQUIRE(systems::summed_load({}) == systems::FrontierLoad{});
 }
 
 TEST_CASE("wrong graphs and options are rejected by name", "[graph]") {
   const auto message = [](auto call) { return message_of<contract_error>(call); };
-  using Edges = std::vector<GraphEdge>;
-  const auto made = [&](std::int32_t nodes, const Edges& edges, EdgeWeights weights) {
-    return message([&] { (void)make_graph(nodes, edges, weights); });
+  using Edges = std::vector<systems::GraphEdge>;
+  const auto made = [&](std::int32_t nodes, const Edges& edges, systems::EdgeWeights weights) {
+    return message([&] { (void)systems::make_graph(nodes, edges, weights); });
   };
-  const auto stored = EdgeWeights::stored;
+  const auto stored = systems::EdgeWeights::stored;
   REQUIRE_THAT(made(2, {{0, 1}, {1, 2}}, stored), ContainsSubstring("edge 1 ends at node 2"));
   REQUIRE_THAT(made(2, {{-1, 1}}, stored), ContainsSubstring("edge 0 begins at node -1"));
   REQUIRE_THAT(made(2, {{0, 1, -3}}, stored), ContainsSubstring("edge 0 has the weight -3"));
   REQUIRE_THAT(made(-1, {}, stored), ContainsSubstring("nodes = -1"));
   REQUIRE_THAT(made(0, {{0, 0}}, stored), ContainsSubstring("0 nodes"));
-  REQUIRE_NOTHROW(make_graph(2, Edges{{0, 1, -3}}));  // weights are left out
+  REQUIRE_NOTHROW(systems::make_graph(2, Edges{{0, 1, -3}}));  // weights are left out
 
-  const Graph good = road_grid(2, 2).graph();
+  const systems::Graph good = road_grid(2, 2).graph();
   const auto broken = [&](auto change) {
-    Graph graph = good;
+    systems::Graph graph = good;
     change(graph);
     return message([&] { check(graph); });
   };
-  REQUIRE_THAT(broken([](Graph& g) { g.offsets.clear(); }), ContainsSubstring("0 offsets"));
-  REQUIRE_THAT(broken([](Graph& g) { g.offsets.back() = 7; }), ContainsSubstring("8 edges"));
-  REQUIRE_THAT(broken([](Graph& g) { g.offsets[1] = 5; }),
+  REQUIRE_THAT(broken([](systems::Graph& g) { g.offsets.clear(); }),
+               ContainsSubstring("0 offsets"));
+  REQUIRE_THAT(broken([](systems::Graph& g) { g.offsets.back() = 7; }),
+               ContainsSubstring("8 edges"));
+  REQUIRE_THAT(broken([](systems::Graph& g) { g.offsets[1] = 5; }),
                ContainsSubstring("descend behind node 1"));
-  REQUIRE_THAT(broken([](Graph& g) { g.ends[3] = 4; }), ContainsSubstring("edge 3 ends at node 4"));
-  REQUIRE_THAT(broken([](Graph& g) { g.weights.pop_back(); }), ContainsSubstring("7 weights"));
-  REQUIRE_THAT(broken([](Graph& g) { g.weights[5] = -1; }),
+  REQUIRE_THAT(broken([](systems::Graph& g) { g.ends[3] = 4; }),
+               ContainsSubstring("edge 3 ends at node 4"));
+  REQUIRE_THAT(broken([](systems::Graph& g) { g.weights.pop_back(); }),
+               ContainsSubstring("7 weights"));
+  REQUIRE_THAT(broken([](systems::Graph& g) { g.weights[5] = -1; }),
                ContainsSubstring("edge 5 has the weight -1"));
 
-  REQUIRE_THAT(message([&] { (void)split_nodes(good, 0); }), ContainsSubstring("max_degree = 0"));
-  REQUIRE_THAT(message([&] { (void)degree_limit(good, 0); }), ContainsSubstring("bins = 0"));
-  const auto loads = [&](std::vector<std::int32_t> frontier, const FrontierOptions& options) {
-    return message([&] { (void)frontier_loads(good, frontier, options); });
+  REQUIRE_THAT(message([&] { (void)systems::split_nodes(good, 0); }),
+               ContainsSubstring("max_degree = 0"));
+  REQUIRE_THAT(message([&] { (void)systems::degree_limit(good, 0); }),
+               ContainsSubstring("bins = 0"));
+  const auto loads = [&](std::vector<std::int32_t> frontier,
+                         const systems::FrontierOptions& options) {
+    return message([&] { (void)systems::frontier_loads(good, frontier, options); });
   };
-  REQUIRE_THAT(loads({4}, {FrontierBalance::nodes}), ContainsSubstring("node 4"));
-  REQUIRE_THAT(loads({0}, {FrontierBalance::splitting, 0}), ContainsSubstring("max_degree = 0"));
-  REQUIRE_THAT(loads({0}, {FrontierBalance::decomposition, {}, 0}),
+  REQUIRE_THAT(loads({4}, {systems::FrontierBalance::nodes}), ContainsSubstring("node 4"));
+  REQUIRE_THAT(loads({0}, {systems::FrontierBalance::splitting, 0}),
+               ContainsSubstring("max_degree = 0"));
+  REQUIRE_THAT(loads({0}, {systems::FrontierBalance::decomposition, {}, 0}),
                ContainsSubstring("workers = 0"));
-  REQUIRE_THAT(loads({0}, {FrontierBalance::decomposition}), ContainsSubstring("workers is empty"));
-  REQUIRE_THAT(message([] { (void)decomposed_share({}, 0, 1); }), ContainsSubstring("sums"));
+  REQUIRE_THAT(loads({0}, {systems::FrontierBalance::decomposition}),
+               ContainsSubstring("workers is empty"));
+  REQUIRE_THAT(message([] { (void)systems::decomposed_share({}, 0, 1); }),
+               ContainsSubstring("sums"));
   REQUIRE_THAT(message([] {
                  const std::vector<std::int64_t> sums{0, 4};
-                 (void)decomposed_share(sums, 2, 2);
+                 (void)systems::decomposed_share(sums, 2, 2);
                }),
                ContainsSubstring("worker = 2, workers = 2"));
 }

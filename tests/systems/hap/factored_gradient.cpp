@@ -12,7 +12,7 @@
 namespace test_sufficient_factors {
 
 using namespace heddle;
-using plan::FactoredGradient;
+using systems::FactoredGradient;
 
 namespace {
 
@@ -32,7 +32,7 @@ TEST_CASE("the bytes of a gradient and of its factors are those of the schedules
     for (const std::uint64_t rows : {0, 1, 5, 64}) {
       const FactoredGradient gradient{
           .inputs = 13, .outputs = 7, .rows = rows, .ranks = p, .type = Scalar::f64};
-      CHECK(plan::bytes_of_sum(gradient) ==
+      CHECK(systems::bytes_of_sum(gradient) ==
             bytes_sent(collective(Collective::all_reduce, Algorithm::ring,
                                   {.ranks = p, .bytes = 13 * 7 * 8, .type = Scalar::f64})));
       const auto gathered = [&](std::uint64_t columns) {
@@ -40,7 +40,7 @@ TEST_CASE("the bytes of a gradient and of its factors are those of the schedules
             collective(Collective::all_gather, Algorithm::ring,
                        {.ranks = p, .bytes = rows * columns * 8, .element = columns * 8}));
       };
-      CHECK(plan::bytes_of_factors(gradient) == gathered(13) + gathered(7));
+      CHECK(systems::bytes_of_factors(gradient) == gathered(13) + gathered(7));
     }
   }
 }
@@ -48,8 +48,8 @@ TEST_CASE("the bytes of a gradient and of its factors are those of the schedules
 TEST_CASE("factors are preferred while they are smaller, and their product is cheap enough") {
   // 2 x 60 x 30 / (60 + 30) = 40 rows are as many bytes as the gradient.
   const auto prefers = [](std::uint64_t rows, Seconds per_flop) {
-    return plan::prefers_factors({.inputs = 60, .outputs = 30, .rows = rows, .ranks = 4}, 1,
-                                 per_flop);
+    return systems::prefers_factors({.inputs = 60, .outputs = 30, .rows = rows, .ranks = 4}, 1,
+                                    per_flop);
   };
   CHECK(prefers(39, 0));
   CHECK_FALSE(prefers(40, 0));
@@ -61,17 +61,17 @@ TEST_CASE("factors are preferred while they are smaller, and their product is ch
   CHECK_FALSE(prefers(20, 1.01 * even));
   // Alone nothing is sent, and nothing computed besides.
   const FactoredGradient alone{.inputs = 60, .outputs = 30, .rows = 8};
-  CHECK(plan::extra_flops(alone) == 0);
-  CHECK_FALSE(plan::prefers_factors(alone, 1, 0));
+  CHECK(systems::extra_flops(alone) == 0);
+  CHECK_FALSE(systems::prefers_factors(alone, 1, 0));
 }
 
 TEST_CASE("of a wide layer the factors travel in a fraction of the time") {
   // The first fully connected layer of VGG, on 8 ranks of 32 samples: 411 MB of gradient.
   constexpr FactoredGradient layer{.inputs = 25088, .outputs = 4096, .rows = 256, .ranks = 8};
-  static_assert(plan::bytes_of_sum(layer) == Bytes{14} * 25088 * 4096 * 4);
-  static_assert(plan::bytes_of_sum(layer) > 27 * plan::bytes_of_factors(layer));
-  CHECK(plan::prefers_factors(layer, 1 / 1.3e9, 1 / 1e13));
-  CHECK_FALSE(plan::prefers_factors(layer, 1 / 1.3e9, 1 / 5e10));
+  static_assert(systems::bytes_of_sum(layer) == Bytes{14} * 25088 * 4096 * 4);
+  static_assert(systems::bytes_of_sum(layer) > 27 * systems::bytes_of_factors(layer));
+  CHECK(systems::prefers_factors(layer, 1 / 1.3e9, 1 / 1e13));
+  CHECK_FALSE(systems::prefers_factors(layer, 1 / 1.3e9, 1 / 5e10));
 }
 
 }  // namespace test_sufficient_factors

@@ -40,15 +40,15 @@ using heddle::contract_error;
 using heddle::Device;
 using heddle::Machine;
 using heddle::Rank;
-using heddle::plan::HapOptions;
-using heddle::plan::HapResult;
-using heddle::plan::OperationKind;
-using heddle::plan::ProgramTensor;
-using heddle::plan::ShardGroups;
-using heddle::plan::ShardRule;
-using heddle::plan::TensorForm;
-using heddle::plan::TensorProgram;
-using heddle::plan::TensorRole;
+using heddle::systems::HapOptions;
+using heddle::systems::HapResult;
+using heddle::systems::OperationKind;
+using heddle::systems::ProgramTensor;
+using heddle::systems::ShardGroups;
+using heddle::systems::ShardRule;
+using heddle::systems::TensorForm;
+using heddle::systems::TensorProgram;
+using heddle::systems::TensorRole;
 using heddle::test::LargeLayer;
 using heddle::test::Rational;
 
@@ -111,7 +111,7 @@ class Exhaustive {
   }
   [[nodiscard]] double step(const ProgramTensor& tensor, const TensorForm& a,
                             const TensorForm& b) const {
-    using Kind = TensorForm::Kind;
+    using Kind = heddle::systems::TensorForm::Kind;
     const double n = static_cast<double>(m_shares.size());
     const double seconds = m_program.bytes(tensor) / m_bandwidth;
     const double most = *std::ranges::max_element(m_shares);
@@ -132,7 +132,8 @@ class Exhaustive {
     };
     if (std::ranges::all_of(needed, in)) return 0;
     Forms targets = {TensorForm{}};
-    for (const std::string& dim : tensor.dims) targets.push_back(TensorForm::sharded(dim));
+    for (const std::string& dim : tensor.dims)
+      targets.push_back(heddle::systems::TensorForm::sharded(dim));
     double best = never;
     for (const TensorForm& to : targets) {
       if (in(to)) continue;
@@ -148,8 +149,8 @@ class Exhaustive {
   double price(std::size_t t) {
     const auto& dims = m_program.tensors[t].dims;
     const auto number = [&](const TensorForm& form) -> std::uint64_t {
-      if (form.kind != TensorForm::Kind::sharded)
-        return form.kind == TensorForm::Kind::partial ? 1 : 0;
+      if (form.kind != heddle::systems::TensorForm::Kind::sharded)
+        return form.kind == heddle::systems::TensorForm::Kind::partial ? 1 : 0;
       return 2 + static_cast<std::uint64_t>(std::ranges::find(dims, form.dim) - dims.begin());
     };
     std::uint64_t key = t << 32 | number(m_made[t]) << 16;
@@ -177,7 +178,7 @@ class Exhaustive {
       m_known[t] = true;
       Forms forms = {TensorForm{}};
       for (const std::string& dim : m_program.tensors[t].dims)
-        forms.push_back(TensorForm::sharded(dim));
+        forms.push_back(heddle::systems::TensorForm::sharded(dim));
       for (const TensorForm& form : forms) {
         m_made[t] = form;
         operation(k, computed);
@@ -203,9 +204,10 @@ class Exhaustive {
       return;
     }
     const ProgramTensor& tensor = m_program.tensors[t];
-    if (tensor.role != TensorRole::output) return ends(t + 1, computed);
+    if (tensor.role != heddle::systems::TensorRole::output) return ends(t + 1, computed);
     Forms forms = {TensorForm{}};
-    for (const std::string& dim : tensor.dims) forms.push_back(TensorForm::sharded(dim));
+    for (const std::string& dim : tensor.dims)
+      forms.push_back(heddle::systems::TensorForm::sharded(dim));
     if (!tensor.updates.empty() && m_known[m_program.tensor(tensor.updates)])
       forms = {m_made[m_program.tensor(tensor.updates)]};
     for (const TensorForm& form : forms) {
@@ -230,7 +232,7 @@ class Exhaustive {
 
 /// The gain over equal shares of work that computation alone takes, on exact numbers.
 Rational gain(const std::vector<Rational>& speeds) {
-  heddle::plan::RatioProblem<Rational> problem{.devices = speeds.size(), .least = {0}};
+  heddle::systems::RatioProblem<Rational> problem{.devices = speeds.size(), .least = {0}};
   problem.steps.push_back({"work", {}});
   Rational slowest;
   for (std::size_t d = 0; d < speeds.size(); ++d) {
@@ -257,8 +259,9 @@ TEST_CASE("the shares of a program that only computes are those of the speeds", 
   const TensorProgram program{
       .name = "work",
       .dimensions = {{"n", 437 * 2}},
-      .tensors = {{"x", {"n"}, TensorRole::input}, {"y", {"n"}, TensorRole::output}},
-      .operations = {{OperationKind::elementwise, {"x"}, "y", "tanh"}}};
+      .tensors = {{"x", {"n"}, heddle::systems::TensorRole::input},
+                  {"y", {"n"}, heddle::systems::TensorRole::output}},
+      .operations = {{heddle::systems::OperationKind::elementwise, {"x"}, "y", "tanh"}}};
   const Machine machine = machine_of({312, 125, 312, 125}, 1e9);
   const HapResult found = hap(program, machine, {.flops = 1});
   CHECK(found.program.blocks[0] == std::vector<std::int64_t>{312, 125, 312, 125});
@@ -345,12 +348,13 @@ TEST_CASE("a VGG-like step communicates what closed forms say, and less", "[plan
 }
 
 TEST_CASE("HAP keeps to the memory of its devices", "[plan][hap]") {
-  const TensorProgram program{.name = "layer",
-                              .dimensions = {{"b", 8}, {"i", 64}, {"o", 96}},
-                              .tensors = {{"x", {"b", "i"}, TensorRole::input},
-                                          {"w", {"i", "o"}, TensorRole::parameter},
-                                          {"y", {"b", "o"}, TensorRole::output}},
-                              .operations = {{OperationKind::matmul, {"x", "w"}, "y"}}};
+  const TensorProgram program{
+      .name = "layer",
+      .dimensions = {{"b", 8}, {"i", 64}, {"o", 96}},
+      .tensors = {{"x", {"b", "i"}, heddle::systems::TensorRole::input},
+                  {"w", {"i", "o"}, heddle::systems::TensorRole::parameter},
+                  {"y", {"b", "o"}, heddle::systems::TensorRole::output}},
+      .operations = {{heddle::systems::OperationKind::matmul, {"x", "w"}, "y"}}};
   // x has 2048 bytes, w 2 * 24576 with its state, y 3072. Undivided, a rank has 54272.
   const HapResult free = hap(program, machine_of({1, 1}, 1e3), {.flops = 1e9});
   CHECK(free.price.peak > 27000);
@@ -372,9 +376,9 @@ TEST_CASE("HAP keeps to the memory of its devices", "[plan][hap]") {
   }
   CHECK_THROWS_MATCHES(hap(program, machine_of({1, 1}, 1e3), {.shares = {1, 0}}), contract_error,
                        MessageMatches(ContainsSubstring("leave a rank nothing")));
-  CHECK_THROWS_MATCHES(
-      hap(program, machine_of({1, 1}, 1e3), {.forms = {{"w", TensorForm::sharded("b")}}}),
-      contract_error, MessageMatches(ContainsSubstring("sharded(b)")));
+  CHECK_THROWS_MATCHES(hap(program, machine_of({1, 1}, 1e3),
+                           {.forms = {{"w", heddle::systems::TensorForm::sharded("b")}}}),
+                       contract_error, MessageMatches(ContainsSubstring("sharded(b)")));
 }
 
 TEST_CASE("a linear program without an optimum is refused", "[plan][hap]") {
@@ -383,7 +387,7 @@ TEST_CASE("a linear program without an optimum is refused", "[plan][hap]") {
   CHECK_THROWS_MATCHES(
       optimum(program), contract_error,
       MessageMatches(ContainsSubstring("unbounded") && ContainsSubstring("'rent'")));
-  heddle::plan::RatioProblem<> problem{.devices = 2, .least = {0.6}};
+  heddle::systems::RatioProblem<> problem{.devices = 2, .least = {0.6}};
   CHECK_THROWS_MATCHES(solve_ratios(problem), contract_error,
                        MessageMatches(ContainsSubstring("infeasible")));
   problem.steps = {{"work", {{1, 0, 1}}}};

@@ -32,7 +32,7 @@ namespace test_program_battery {
 
 using namespace heddle;
 using Catch::Approx;
-using plan::TensorProgram;
+using systems::TensorProgram;
 
 /// A random program and the numbers of a machine for it.
 struct ProgramCase {
@@ -67,9 +67,9 @@ TEST_CASE("HAP passes the battery of the planners", "[plan][hap]") {
   const std::uint64_t count = test::cases(150, 10'000);
   for (std::uint64_t seed = 0; seed < count; ++seed) {
     const ProgramCase one = random_case(seed);
-    const plan::HapOptions options{.flops = 1};
+    const systems::HapOptions options{.flops = 1};
     INFO("case " << seed << '\n' << one.program);
-    const auto search = [&](double memory, double bandwidth) -> std::optional<plan::HapResult> {
+    const auto search = [&](double memory, double bandwidth) -> std::optional<systems::HapResult> {
       try {
         return hap(one.program, one.machine(memory, bandwidth), options);
       } catch (const contract_error& error) {
@@ -96,7 +96,7 @@ TEST_CASE("HAP passes the battery of the planners", "[plan][hap]") {
             sharded_price(one.program, found->program, one.machine(), options).time());
     if (one.memory > 0) REQUIRE(found->price.peak <= one.memory);
     // The search is exact for given shares. The turns with the linear program are not.
-    const plan::ShardGroups groups(one.program, static_cast<int>(one.devices.size()));
+    const systems::ShardGroups groups(one.program, static_cast<int>(one.devices.size()));
     const double share = 1 / static_cast<double>(one.devices.size());
     const std::vector<std::vector<double>> even(groups.size(),
                                                 std::vector<double>(one.devices.size(), share));
@@ -126,9 +126,9 @@ TEST_CASE("Rhino passes the battery of the planners", "[plan][rhino]") {
   const std::uint64_t count = test::cases(150, 10'000);
   for (std::uint64_t seed = 0; seed < count; ++seed) {
     const ProgramCase one = random_case(seed);
-    const plan::RhinoOptions options{.level = 1, .flops = 1, .start = 1e-3};
+    const systems::RhinoOptions options{.level = 1, .flops = 1, .start = 1e-3};
     INFO("case " << seed << '\n' << one.program);
-    const auto search = [&](double memory, double bandwidth) -> std::optional<plan::RhinoPlan> {
+    const auto search = [&](double memory, double bandwidth) -> std::optional<systems::RhinoPlan> {
       try {
         return rhino(one.program, one.machine(memory, bandwidth), options);
       } catch (const infeasible& error) {

@@ -38,7 +38,7 @@
 namespace test_program_waits {
 
 namespace hd = heddle;
-namespace hp = heddle::plan;
+namespace hp = heddle::systems;
 using examples::Space;
 
 namespace {
@@ -133,7 +133,7 @@ class WaitingProgram {
   const hp::TensorProgram& m_program;
   const hp::ShardedProgram& m_sharded;
   const hd::Machine& m_machine;
-  hd::ProgramRun<double, Space> m_run;
+  hd::systems::ProgramRun<double, Space> m_run;
 };
 
 }  // namespace

@@ -28,7 +28,7 @@
 
 namespace test_reverse_program {
 
-namespace hp = heddle::plan;
+namespace hp = heddle::systems;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using heddle::contract_error;

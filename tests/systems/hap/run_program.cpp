@@ -42,7 +42,7 @@
 namespace test_run_program {
 
 namespace hd = heddle;
-namespace hp = heddle::plan;
+namespace hp = heddle::systems;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using examples::Space;
@@ -155,7 +155,7 @@ TEST_CASE("a linear layer trains in HAP's program as on one core", "[tensor][hap
   std::mt19937_64 random(1);
   hd::test::ProgramValues values = hd::test::random_values(program, random);
   const hp::HapResult found = hap(program, machine_of(comm.size(), 1e5), {.flops = 1e3});
-  hd::ProgramRun<double, Space> run(comm, program, found.program);
+  hd::systems::ProgramRun<double, Space> run(comm, program, found.program);
   for (const auto& [name, of] : values) run.set(name, of);
   for (int step = 0; step < 5; ++step) {
     run.run();
@@ -174,19 +174,19 @@ TEST_CASE("the guide's program computes its product", "[tensor][hap]") {
   std::ostringstream printed;
   std::streambuf* const terminal = std::cout.rdbuf(printed.rdbuf());
 
-  hd::plan::TensorProgram layer{.name = "layer"};
+  hd::systems::TensorProgram layer{.name = "layer"};
   layer.dimensions = {{"b", 64}, {"i", 32}, {"o", 48}};
-  layer.tensors = {{"x", {"b", "i"}, hd::plan::TensorRole::input},
-                   {"w", {"i", "o"}, hd::plan::TensorRole::parameter},
-                   {"y", {"b", "o"}, hd::plan::TensorRole::output}};
-  layer.operations = {{hd::plan::OperationKind::matmul, {"x", "w"}, "y"}};
+  layer.tensors = {{"x", {"b", "i"}, hd::systems::TensorRole::input},
+                   {"w", {"i", "o"}, hd::systems::TensorRole::parameter},
+                   {"y", {"b", "o"}, hd::systems::TensorRole::output}};
+  layer.operations = {{hd::systems::OperationKind::matmul, {"x", "w"}, "y"}};
 
-  const hd::plan::HapResult found = hd::plan::hap(layer, machine, {.flops = 1e12});
+  const hd::systems::HapResult found = hd::systems::hap(layer, machine, {.flops = 1e12});
   std::cout << found;
   std::cout.rdbuf(terminal);
   CHECK_THAT(printed.str(), ContainsSubstring("compute y"));
 
-  hd::ProgramRun<double> run(comm, layer, found.program);
+  hd::systems::ProgramRun<double> run(comm, layer, found.program);
   run.set("x", x);  // all elements, on every rank
   run.set("w", w);
   run.run();
@@ -205,7 +205,7 @@ TEST_CASE("a run of a program says what it lacks", "[tensor][hap]") {
                   {"rows", {"a"}, hp::TensorRole::output}},
       .operations = {{hp::OperationKind::gather, {"table", "index"}, "rows"}}};
   const hp::HapResult found = hap(program, machine_of(comm.size(), 1e6));
-  hd::ProgramRun<float, Space> run(comm, program, found.program);
+  hd::systems::ProgramRun<float, Space> run(comm, program, found.program);
   const std::vector<float> values(8, 1);
   run.set("table", values);
   CHECK_THROWS_MATCHES(run.run(), hd::contract_error,
@@ -220,7 +220,8 @@ TEST_CASE("a run of a program says what it lacks", "[tensor][hap]") {
   ++other.ranks;
   for (auto& blocks : other.blocks)
     if (!blocks.empty()) blocks.push_back(0);
-  CHECK_THROWS_AS((hd::ProgramRun<float, Space>(comm, program, other)), hd::contract_error);
+  CHECK_THROWS_AS((hd::systems::ProgramRun<float, Space>(comm, program, other)),
+                  hd::contract_error);
 }
 
 }  // namespace test_run_program

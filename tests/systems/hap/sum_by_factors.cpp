@@ -73,7 +73,7 @@ TEMPLATE_TEST_CASE("factors gathered and multiplied are the sum of the gradients
         const Matrix<TestType> gradient("gradient", inputs, outputs);
         hd::CallOptions options{.algorithm = algorithm};
         if (!even) options.counts = counts;
-        hd::sum_by_factors(Exec{}, x, dy, gradient, comm, options);
+        hd::systems::sum_by_factors(Exec{}, x, dy, gradient, comm, options);
         Exec{}.fence();
 
         Matrix<TestType> sum("sum", inputs, outputs), bound("bound", inputs, outputs);
@@ -103,12 +103,12 @@ TEST_CASE("layers without inputs or samples have gradients, too") {
   const hd::Communicator comm(MPI_COMM_WORLD);
   const Matrix<double> none("x", 0, 3), nothing("dy", 0, 2), gradient("gradient", 3, 2);
   Kokkos::deep_copy(gradient, 1.0);
-  hd::sum_by_factors(Exec{}, none, nothing, gradient, comm);
+  hd::systems::sum_by_factors(Exec{}, none, nothing, gradient, comm);
   Exec{}.fence();
   CHECK((gradient(0, 0) == 0 && gradient(2, 1) == 0));
   const auto rows = static_cast<std::size_t>(comm.size());
   const Matrix<double> narrow("x", rows, 0), dy("dy", rows, 2), empty("gradient", 0, 2);
-  hd::sum_by_factors(Exec{}, narrow, dy, empty, comm);
+  hd::systems::sum_by_factors(Exec{}, narrow, dy, empty, comm);
 }
 
 TEST_CASE("factors that do not fit are refused") {
@@ -118,7 +118,7 @@ TEST_CASE("factors that do not fit are refused") {
                        const hd::CallOptions& options) {
     std::string message;
     try {
-      hd::sum_by_factors(Exec{}, a, b, c, comm, options);
+      hd::systems::sum_by_factors(Exec{}, a, b, c, comm, options);
     } catch (const hd::contract_error& error) {
       message = error.what();
     }

@@ -32,13 +32,13 @@ namespace test_tensor_program {
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using heddle::contract_error;
-using heddle::plan::OperationKind;
-using heddle::plan::ShardedProgram;
-using heddle::plan::ShardGroups;
-using heddle::plan::ShardInstructionKind;
-using heddle::plan::TensorForm;
-using heddle::plan::TensorProgram;
-using heddle::plan::TensorRole;
+using heddle::systems::OperationKind;
+using heddle::systems::ShardedProgram;
+using heddle::systems::ShardGroups;
+using heddle::systems::ShardInstructionKind;
+using heddle::systems::TensorForm;
+using heddle::systems::TensorProgram;
+using heddle::systems::TensorRole;
 
 namespace {
 
@@ -46,19 +46,20 @@ namespace {
 TensorProgram layer() {
   return {.name = "layer",
           .dimensions = {{"b", 6}, {"i", 4}, {"o", 8}, {"bo", 48}},
-          .tensors = {{"x", {"b", "i"}, TensorRole::input},
-                      {"w", {"i", "o"}, TensorRole::parameter},
+          .tensors = {{"x", {"b", "i"}, heddle::systems::TensorRole::input},
+                      {"w", {"i", "o"}, heddle::systems::TensorRole::parameter},
                       {"y", {"b", "o"}},
                       {"a", {"b", "o"}},
-                      {"z", {"bo"}, TensorRole::output}},
-          .operations = {{OperationKind::matmul, {"x", "w"}, "y"},
-                         {OperationKind::elementwise, {"y"}, "a", "relu"},
-                         {OperationKind::reshape, {"a"}, "z"}}};
+                      {"z", {"bo"}, heddle::systems::TensorRole::output}},
+          .operations = {{heddle::systems::OperationKind::matmul, {"x", "w"}, "y"},
+                         {heddle::systems::OperationKind::elementwise, {"y"}, "a", "relu"},
+                         {heddle::systems::OperationKind::reshape, {"a"}, "z"}}};
 }
 
 /// The layer on two ranks, divided by b, with blocks of 4 and 2.
 ShardedProgram divided() {
-  const TensorForm b = TensorForm::sharded("b"), bo = TensorForm::sharded("bo");
+  const TensorForm b = heddle::systems::TensorForm::sharded("b"),
+                   bo = heddle::systems::TensorForm::sharded("bo");
   using Kind = ShardInstructionKind;
   return {.ranks = 2,
           .instructions = {{Kind::place, "x", {}, b},
@@ -119,9 +120,10 @@ TEST_CASE("a wrong tensor program is refused by name", "[plan][program]") {
   refused([](P p) { p.operations[1].inputs[0] = "a"; }, "cycle");
   refused([](P p) { p.operations.erase(p.operations.begin()); }, "no operation computes");
   refused([](P p) { p.operations[2].output = "a"; }, "tensor 'a', operations 1 and 2");
-  refused([](P p) { p.operations[1].kind = OperationKind::gather; }, "the operands do not fit");
+  refused([](P p) { p.operations[1].kind = heddle::systems::OperationKind::gather; },
+          "the operands do not fit");
   refused([](P p) { p.operations.push_back(p.operations[1]); }, "two operations compute");
-  refused([](P p) { p.tensors[2].role = TensorRole::input; }, "computes an input");
+  refused([](P p) { p.tensors[2].role = heddle::systems::TensorRole::input; }, "computes an input");
   refused([](P p) { p.operations[1].function = "swish"; }, "'swish'");
   refused([](P p) { p.operations[0].inputs.pop_back(); }, "expected 2 inputs");
   refused([](P p) { p.dimensions[3].size = 47; }, "as many elements, 48 and not 47");
@@ -143,12 +145,15 @@ TEST_CASE("a wrong sharded program is refused by name", "[plan][program]") {
   refused([](S s) { s.instructions.erase(s.instructions.begin()); }, "an input is not available");
   refused([](S s) { s.instructions.pop_back(); }, "an operation is never computed");
   refused([](S s) { s.instructions[2].rule.divided = "i"; }, "no such rule");
-  refused([](S s) { s.instructions[0].to = TensorForm::partial(); }, "not as addends");
+  refused([](S s) { s.instructions[0].to = heddle::systems::TensorForm::partial(); },
+          "not as addends");
   refused([](S s) { s.instructions[2].operation = 1; }, "name the operation whose output");
   refused(
       [](S s) {
-        s.instructions.push_back(
-            {ShardInstructionKind::all_reduce, "z", TensorForm::sharded("bo"), {}});
+        s.instructions.push_back({heddle::systems::ShardInstructionKind::all_reduce,
+                                  "z",
+                                  heddle::systems::TensorForm::sharded("bo"),
+                                  {}});
       },
       "does not convert between these forms");
   refused([](S s) { s.blocks.pop_back(); }, "one list of blocks a dimension");
@@ -170,7 +175,7 @@ TEST_CASE("dimensions that a reshape joins are divided alike", "[plan][program]"
 }
 
 TEST_CASE("blocks are the largest remainders, at least one each", "[plan][program]") {
-  using heddle::plan::apportion;
+  using heddle::systems::apportion;
   CHECK(apportion(10, std::vector<double>{1, 1, 1}) == std::vector<std::int64_t>{4, 3, 3});
   CHECK(apportion(10, std::vector<double>{0.55, 0.45}) == std::vector<std::int64_t>{6, 4});
   CHECK(apportion(4, std::vector<double>{1, 0, 0}) == std::vector<std::int64_t>{2, 1, 1});

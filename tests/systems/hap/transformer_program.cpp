@@ -26,7 +26,7 @@
 
 namespace test_transformer_program {
 
-namespace hp = heddle::plan;
+namespace hp = heddle::systems;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using hp::TensorForm;
@@ -49,11 +49,13 @@ void check_tensor_parallel(const hp::ShardedProgram& sharded) {
   const std::string block = "block0.";
   for (const char* name : {"attention.q_product", "attention.k_product", "attention.v_product",
                            "attention.products", "attention.odds", "attention.attended"})
-    CHECK(computed(sharded, block + name) == TensorForm::sharded("head"));
-  CHECK(computed(sharded, block + "attention.project_product") == TensorForm::partial());
+    CHECK(computed(sharded, block + name) == heddle::systems::TensorForm::sharded("head"));
+  CHECK(computed(sharded, block + "attention.project_product") ==
+        heddle::systems::TensorForm::partial());
   for (const char* name : {"mlp.expand_product", "mlp.expand_result", "mlp.activated"})
-    CHECK(computed(sharded, block + name) == TensorForm::sharded("hidden"));
-  CHECK(computed(sharded, block + "mlp.contract_product") == TensorForm::partial());
+    CHECK(computed(sharded, block + name) == heddle::systems::TensorForm::sharded("hidden"));
+  CHECK(computed(sharded, block + "mlp.contract_product") ==
+        heddle::systems::TensorForm::partial());
   const auto sums = [](const hp::ShardInstruction& instruction) {
     return (instruction.kind == hp::ShardInstructionKind::all_reduce ||
             instruction.kind == hp::ShardInstructionKind::reduce_scatter) &&

@@ -41,10 +41,10 @@ namespace test_hgtrainer {
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using plan::FoundPlan;
-using plan::HGTrainer;
-using plan::Metis;
 using plan::PlanOptions;
 using plan::PlanProblem;
+using systems::HGTrainer;
+using systems::Metis;
 using test::TwoSites;
 
 namespace {

@@ -43,14 +43,14 @@ using namespace heddle;
 using namespace heddle::test;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-using plan::Holmes;
 using plan::PlanProblem;
+using systems::Holmes;
 
 TEST_CASE("clusters are what one kind of network joins") {
   using enum Card;
   const auto sizes = [](const Machine& machine) {
     std::vector<std::size_t> result;
-    for (const auto& members : plan::network_clusters(machine)) result.push_back(members.size());
+    for (const auto& members : systems::network_clusters(machine)) result.push_back(members.size());
     return result;
   };
   CHECK(sizes(cluster({infiniband, infiniband, roce, roce}, 4)) == std::vector<std::size_t>{8, 8});
@@ -59,7 +59,7 @@ TEST_CASE("clusters are what one kind of network joins") {
   CHECK(sizes(cluster({ethernet, ethernet, ethernet}, 2)) == std::vector<std::size_t>{6});
   CHECK(sizes(Machine::uniform(5, {"gpu"}, {1e-6, 1e9})) == std::vector<std::size_t>{5});
   CHECK(sizes(Machine::uniform(1, {"gpu"}, {1e-6, 1e9})) == std::vector<std::size_t>{1});
-  const auto split = plan::network_clusters(cluster({infiniband, roce, infiniband}, 1));
+  const auto split = systems::network_clusters(cluster({infiniband, roce, infiniband}, 1));
   CHECK(split == std::vector<std::vector<Rank>>{{Rank{0}, Rank{2}}, {Rank{1}}});
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("a cluster in which no kind of network joins two devices is refused") 
   CHECK(joined.link(1, 2) == Link{5e-6, 100e9});
   CHECK(joined.link(7, 4) == Link{5e-6, 50e9});
   CHECK(joined.link(3, 4) == Link{20e-6, 3.1e9});
-  CHECK(plan::network_clusters(joined) ==
+  CHECK(systems::network_clusters(joined) ==
         std::vector<std::vector<Rank>>{{0, 1, 2, 3}, {4, 5, 6, 7}});
   const Profile profile = equal_layers(4, 1e-3, 1000, 1000);
   const plan::FoundPlan found = Holmes{}.search(PlanProblem(profile, joined, {.batch = 8}));

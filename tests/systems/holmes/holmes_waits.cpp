@@ -38,7 +38,7 @@ Machine slow_links() { return two_pairs(20e6 / 8, 100e-6, false); }
 
 TEST_CASE("Holmes keeps groups within the fast pairs, and its rival does not") {
   const Machine machine = slow_links();
-  CHECK(plan::network_clusters(machine) ==
+  CHECK(systems::network_clusters(machine) ==
         std::vector<std::vector<Rank>>{{Rank{0}, Rank{1}}, {Rank{2}, Rank{3}}});
   const auto [holmes, rival] = holmes_and_rival(machine, gradient, forward);
   const auto groups = [](const Plan& plan) {
@@ -46,7 +46,7 @@ TEST_CASE("Holmes keeps groups within the fast pairs, and its rival does not") {
     for (const PlanStage& stage : plan.stages) ranks.push_back(stage.ranks);
     return ranks;
   };
-  CHECK(groups(holmes.plan) == plan::network_clusters(machine));
+  CHECK(groups(holmes.plan) == systems::network_clusters(machine));
   CHECK(groups(rival.plan) ==
         std::vector<std::vector<Rank>>{{Rank{0}, Rank{2}}, {Rank{1}, Rank{3}}});
   // The bytes between the pairs, each way: activations of 8 microbatches of two samples, or the

@@ -39,7 +39,7 @@ struct At {
   std::int64_t row, column;
 };
 
-At at(const hd::GridOrder& order, std::int64_t cell) {
+At at(const hd::systems::GridOrder& order, std::int64_t cell) {
   return {cell / order.columns, cell % order.columns};
 }
 
@@ -53,10 +53,11 @@ std::int64_t squared(At a, At b) {
 
 /// Returns true if every choice of `order` is one that the definition allows: among all cells that
 /// may be chosen, none is better.
-bool is_by_definition(const hd::GridOrder& order, const hd::LocalityOptions& options) {
+bool is_by_definition(const hd::systems::GridOrder& order,
+                      const hd::systems::LocalityOptions& options) {
   const auto cells = static_cast<std::int64_t>(order.cells.size());
   std::vector<bool> decoded(order.cells.size(), false);
-  for (const hd::GridOrder::Group& group : order.groups) {
+  for (const hd::systems::GridOrder::Group& group : order.groups) {
     std::vector<double> proximity(order.cells.size(), 0);
     for (std::int64_t c = 0; c < cells; ++c)
       for (std::int64_t d = 0; d < cells; ++d)
@@ -117,24 +118,24 @@ Sizes random_sizes(const hd::Random& random, std::int64_t cells) {
 }  // namespace
 
 TEST_CASE("the cosine sizes of 256 and 1024 cells are those of LPD's authors") {
-  CHECK(hd::cosine_group_sizes(256, 20) ==
+  CHECK(hd::systems::cosine_group_sizes(256, 20) ==
         Sizes{1, 2, 4, 5, 7, 8, 10, 11, 12, 14, 15, 16, 17, 18, 18, 19, 19, 20, 20, 20});
-  CHECK(hd::cosine_group_sizes(1024, 48) == Sizes{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,
-                                                  13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 23,
-                                                  24, 25, 26, 26, 27, 28, 28, 29, 29, 30, 30, 31,
-                                                  31, 32, 32, 32, 33, 33, 33, 33, 33, 33, 33, 34});
+  CHECK(hd::systems::cosine_group_sizes(1024, 48) ==
+        Sizes{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16,
+              17, 18, 19, 20, 21, 22, 23, 23, 24, 25, 26, 26, 27, 28, 28, 29,
+              29, 30, 30, 31, 31, 32, 32, 32, 33, 33, 33, 33, 33, 33, 33, 34});
 }
 
 TEST_CASE("cosine sizes sum to the cells and do not decrease") {
   for (int cells = 1; cells <= 40; ++cells)
     for (int steps = 1; steps <= cells; ++steps) {
-      const Sizes sizes = hd::cosine_group_sizes(cells, steps);
+      const Sizes sizes = hd::systems::cosine_group_sizes(cells, steps);
       REQUIRE(sizes.size() == static_cast<std::size_t>(steps));
       REQUIRE(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) == cells);
       REQUIRE(std::is_sorted(sizes.begin(), sizes.end()));
       REQUIRE(sizes[0] == (steps == 1 ? cells : 1));
     }
-  CHECK_THAT(message_of<hd::contract_error>([] { (void)hd::cosine_group_sizes(4, 5); }),
+  CHECK_THAT(message_of<hd::contract_error>([] { (void)hd::systems::cosine_group_sizes(4, 5); }),
              ContainsSubstring("4 cells, 5 steps"));
 }
 
@@ -145,7 +146,7 @@ TEST_CASE("every choice of an order is the best by its definition") {
     const hd::Random random(seed, "grids");
     const int rows = 1 + static_cast<int>(random.below(100, 9));
     const int columns = 1 + static_cast<int>(random.below(101, 9));
-    hd::LocalityOptions options;
+    hd::systems::LocalityOptions options;
     switch (random.below(102, 4)) {
       case 0: options.proximity = 0; break;
       case 1: options.proximity = 1; break;  // exactly that of a cell beside a decoded one
@@ -154,20 +155,20 @@ TEST_CASE("every choice of an order is the best by its definition") {
     options.repulsion = static_cast<int>(random.below(104, 4));
     options.seed = seed;
     const Sizes sizes = random_sizes(random, std::int64_t{rows} * columns);
-    const hd::GridOrder order = hd::locality_order(rows, columns, sizes, options);
+    const hd::systems::GridOrder order = hd::systems::locality_order(rows, columns, sizes, options);
     INFO("seed " << seed);
     REQUIRE(order.groups.size() == sizes.size());
     bool fills = false;
     bool mixed = false;
     for (std::size_t g = 0; g < sizes.size(); ++g) {
-      const hd::GridOrder::Group& group = order.groups[g];
+      const hd::systems::GridOrder::Group& group = order.groups[g];
       REQUIRE(group.end - group.begin == sizes[g]);
       REQUIRE(group.begin == (g == 0 ? 0 : order.groups[g - 1].end));
       fills = fills || group.near < group.end;
       mixed = mixed || (group.near > group.begin && group.near < group.end);
     }
     REQUIRE(is_by_definition(order, options));
-    REQUIRE(order == hd::locality_order(rows, columns, sizes, options));
+    REQUIRE(order == hd::systems::locality_order(rows, columns, sizes, options));
     coverage.count("without repulsion", options.repulsion == 0);
     coverage.count("threshold 0", options.proximity == 0);
     coverage.count("threshold 1", options.proximity == 1);
@@ -180,11 +181,11 @@ TEST_CASE("every choice of an order is the best by its definition") {
 }
 
 TEST_CASE("LPD's orders keep neighbours apart") {
-  const Sizes sizes = hd::cosine_group_sizes(256, 20);
+  const Sizes sizes = hd::systems::cosine_group_sizes(256, 20);
   double expected = 0;  // of a random order: each of the 930 pairs is in one group by chance
   for (const std::int64_t size : sizes) expected += static_cast<double>(size * (size - 1));
   expected *= 930.0 / (256 * 255);
-  hd::GridOrder raster{16, 16, {}, {}};
+  hd::systems::GridOrder raster{16, 16, {}, {}};
   for (std::int64_t c = 0; c < 256; ++c) raster.cells.push_back(c);
   std::int64_t begin = 0;
   for (const std::int64_t size : sizes) {
@@ -193,18 +194,19 @@ TEST_CASE("LPD's orders keep neighbours apart") {
   }
   std::int64_t pairs = 0;
   for (std::uint64_t seed = 0; seed < 50; ++seed)
-    pairs += hd::adjacent_pairs(hd::locality_order(16, 16, sizes, {.repulsion = 2, .seed = seed}));
+    pairs += hd::systems::adjacent_pairs(
+        hd::systems::locality_order(16, 16, sizes, {.repulsion = 2, .seed = seed}));
   const double mean = static_cast<double>(pairs) / 50;
   CHECK(mean <= 0.4 * expected);
-  CHECK(mean <= 0.1 * static_cast<double>(hd::adjacent_pairs(raster)));
-  CHECK(hd::locality_order(16, 16, sizes, {.seed = 1}).cells !=
-        hd::locality_order(16, 16, sizes, {.seed = 2}).cells);
+  CHECK(mean <= 0.1 * static_cast<double>(hd::systems::adjacent_pairs(raster)));
+  CHECK(hd::systems::locality_order(16, 16, sizes, {.seed = 1}).cells !=
+        hd::systems::locality_order(16, 16, sizes, {.seed = 2}).cells);
 }
 
 TEST_CASE("pairs of neighbours in a group are counted by hand") {
-  CHECK(hd::adjacent_pairs({2, 2, {0, 1, 2, 3}, {{0, 0, 4}}}) == 6);
-  CHECK(hd::adjacent_pairs({2, 2, {0, 3, 1, 2}, {{0, 0, 2}, {2, 2, 4}}}) == 2);
-  CHECK(hd::adjacent_pairs({1, 3, {0, 2, 1}, {{0, 0, 2}, {2, 2, 3}}}) == 0);
+  CHECK(hd::systems::adjacent_pairs({2, 2, {0, 1, 2, 3}, {{0, 0, 4}}}) == 6);
+  CHECK(hd::systems::adjacent_pairs({2, 2, {0, 3, 1, 2}, {{0, 0, 2}, {2, 2, 4}}}) == 2);
+  CHECK(hd::systems::adjacent_pairs({1, 3, {0, 2, 1}, {{0, 0, 2}, {2, 2, 3}}}) == 0);
 }
 
 TEST_CASE("a mask of groups is the rule of LPD's authors") {
@@ -212,7 +214,7 @@ TEST_CASE("a mask of groups is the rule of LPD's authors") {
     const hd::Random random(seed, "masks");
     const Sizes sizes = random_sizes(random, 1 + static_cast<std::int64_t>(random.below(90, 30)));
     const auto prompt = static_cast<std::int64_t>(random.below(91, 3));
-    const hd::GroupMask mask(sizes, prompt);
+    const hd::systems::GroupMask mask(sizes, prompt);
     // The prompt and the context of group g have the number 2 (g + 1); the queries of g, 2 g + 1.
     std::vector<std::int64_t> number(static_cast<std::size_t>(prompt), 0);
     for (std::size_t g = 0; g + 1 < sizes.size(); ++g)
@@ -252,7 +254,7 @@ TEST_CASE("decoding group by group with a cache computes what one pass computes"
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const hd::Random random(seed, "decoding");
     const Sizes sizes = random_sizes(random, 1 + static_cast<std::int64_t>(random.below(90, 30)));
-    const hd::GroupMask mask(sizes);
+    const hd::systems::GroupMask mask(sizes);
     using Layer = std::vector<std::uint64_t>;
     // One pass over context and queries, layer after layer, in which the mask says who sees whom.
     const auto token_value = [&](std::int64_t token) {
@@ -292,23 +294,27 @@ TEST_CASE("decoding group by group with a cache computes what one pass computes"
 }
 
 TEST_CASE("wrong grids, sizes and groups are rejected") {
-  const auto order = [](int rows, const Sizes& sizes, const hd::LocalityOptions& options = {}) {
+  const auto order = [](int rows, const Sizes& sizes,
+                        const hd::systems::LocalityOptions& options = {}) {
     return message_of<hd::contract_error>(
-        [&] { (void)hd::locality_order(rows, 2, sizes, options); });
+        [&] { (void)hd::systems::locality_order(rows, 2, sizes, options); });
   };
   CHECK_THAT(order(0, {1}), ContainsSubstring("0 rows"));
   CHECK_THAT(order(2, {1, 0, 3}), ContainsSubstring("sizes[1] = 0"));
   CHECK_THAT(order(2, {1, 2}), ContainsSubstring("the sizes sum to 3, the grid has 4 cells"));
   CHECK_THAT(order(1, {2}, {.repulsion = -1}), ContainsSubstring("repulsion = -1"));
   CHECK_THAT(order(1, {2}, {.proximity = std::nan("")}), ContainsSubstring("proximity"));
-  const hd::GroupMask mask(Sizes{1, 2});
+  const hd::systems::GroupMask mask(Sizes{1, 2});
   CHECK(mask.group_of(0) == -1);
   const auto wrong = [](auto&& call) { return message_of<hd::contract_error>(call); };
   CHECK_THAT(wrong([&] { (void)mask.visible(5); }), ContainsSubstring("token 5 of 5"));
   CHECK_THAT(wrong([&] { (void)mask.context_of(1); }), ContainsSubstring("group 1 of 2"));
   CHECK_THAT(wrong([&] { (void)mask.queries_of(-1); }), ContainsSubstring("group -1 of 2"));
-  CHECK_THAT(wrong([] { hd::GroupMask none(Sizes{}); }), ContainsSubstring("0 groups"));
-  CHECK_THAT(wrong([] { hd::GroupMask none(Sizes{2, 0}); }), ContainsSubstring("sizes[1] = 0"));
+  CHECK_THAT(wrong([] { hd::systems::GroupMask none(Sizes{}); }), ContainsSubstring("0 groups"));
+  CHECK_THAT(wrong([] {
+               hd::systems::GroupMask none(Sizes{2, 0});
+             }),
+             ContainsSubstring("sizes[1] = 0"));
 }
 
 }  // namespace test_grid_order

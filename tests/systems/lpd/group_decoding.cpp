@@ -34,8 +34,8 @@ TEST_CASE("decoding in groups takes a + b ceil(size / ranks) for every group") {
   for (const auto& [cells, steps] :
        {std::pair{256, 20}, std::pair{256, 256}, std::pair{37, 5}, std::pair{1, 1}})
     for (const int ranks : {1, 2, 3, 8, 64}) {
-      const std::vector<std::int64_t> sizes = hd::cosine_group_sizes(cells, steps);
-      const hd::Schedule schedule = hd::schedule::group_decoding(sizes, ranks);
+      const std::vector<std::int64_t> sizes = hd::systems::cosine_group_sizes(cells, steps);
+      const hd::Schedule schedule = hd::systems::group_decoding(sizes, ranks);
       Rational expected = 0;
       hd::Bytes bytes = 0;
       for (const std::int64_t size : sizes)
@@ -50,7 +50,7 @@ TEST_CASE("decoding in groups takes a + b ceil(size / ranks) for every group") {
 TEST_CASE("no part of a group begins before all parts of the group before have ended") {
   const StepCosts costs{0, 1};  // so ranks with fewer tokens end earlier
   const std::vector<std::int64_t> sizes{1, 5, 4, 2, 9};
-  const hd::Schedule schedule = hd::schedule::group_decoding(sizes, 4);
+  const hd::Schedule schedule = hd::systems::group_decoding(sizes, 4);
   const auto timeline = hd::simulate(schedule, costs);
   std::vector<Rational> begin(sizes.size(), 1000), end(sizes.size(), 0);
   for (std::size_t i = 0; i < schedule.size(); ++i) {
@@ -64,7 +64,8 @@ TEST_CASE("no part of a group begins before all parts of the group before have e
 TEST_CASE("without costs per token the speed-up is the ratio of the steps") {
   const StepCosts costs{1, 0};
   const auto time = [&](int cells, int steps) {
-    return hd::simulate(hd::schedule::group_decoding(hd::cosine_group_sizes(cells, steps)), costs)
+    return hd::simulate(hd::systems::group_decoding(hd::systems::cosine_group_sizes(cells, steps)),
+                        costs)
         .makespan();
   };
   CHECK(time(256, 256) / time(256, 20) == Rational(256, 20));
@@ -74,10 +75,10 @@ TEST_CASE("without costs per token the speed-up is the ratio of the steps") {
 TEST_CASE("decoding in groups rejects empty groups") {
   const std::vector<std::int64_t> sizes{1, 0};
   CHECK_THAT(
-      hd::test::message_of<hd::contract_error>([&] { (void)hd::schedule::group_decoding(sizes); }),
+      hd::test::message_of<hd::contract_error>([&] { (void)hd::systems::group_decoding(sizes); }),
       Catch::Matchers::ContainsSubstring("sizes[1] = 0"));
   CHECK_THAT(hd::test::message_of<hd::contract_error>(
-                 [&] { (void)hd::schedule::group_decoding(sizes, 0); }),
+                 [&] { (void)hd::systems::group_decoding(sizes, 0); }),
              Catch::Matchers::ContainsSubstring("ranks = 0"));
 }
 

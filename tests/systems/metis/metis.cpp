@@ -41,9 +41,9 @@ namespace test_metis {
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 using plan::FoundPlan;
-using plan::Metis;
 using plan::PlanOptions;
 using plan::PlanProblem;
+using systems::Metis;
 using test::TwoSpeeds;
 
 namespace {
@@ -261,17 +261,17 @@ TEST_CASE("groups of devices are all lists of sizes that the prunings leave") {
     for (int stages = 1; stages <= std::min(devices, 6); ++stages) {
       INFO(devices << " devices, " << stages << " stages");
       const int share = devices / stages;
-      CHECK(plan::device_group_lists(devices, stages) ==
+      CHECK(systems::device_group_lists(devices, stages) ==
             all_lists(devices, stages, group_sizes(devices, (share + 1) / 2)));
     }
   // 8 groups of 16 devices have at most 4 blocks; no list appears twice.
   const auto all = all_lists(16, 8, group_sizes(16, 1));
-  const auto few = plan::device_group_lists(16, 8, 4);
+  const auto few = systems::device_group_lists(16, 8, 4);
   CHECK(few.size() < all.size());
   for (const auto& list : few) CHECK(std::ranges::binary_search(all, list));
   CHECK(std::ranges::adjacent_find(few) == few.end());
-  CHECK(plan::device_group_lists(2, 3).empty());
-  CHECK(plan::device_group_lists(6, 2) == std::vector<std::vector<int>>{{2, 4}, {3, 3}, {4, 2}});
+  CHECK(systems::device_group_lists(2, 3).empty());
+  CHECK(systems::device_group_lists(6, 2) == std::vector<std::vector<int>>{{2, 4}, {3, 3}, {4, 2}});
 }
 
 TEST_CASE("Metis holds what every planner must") {

@@ -136,7 +136,7 @@ class Reader {
 };
 
 void check_text(const Schedule& schedule) {
-  const std::string file = emit_mpi(schedule);
+  const std::string file = systems::emit_mpi(schedule);
   std::size_t moves = 0;
   for (std::size_t i = 0; i < schedule.size(); ++i)
     moves +=
@@ -148,7 +148,7 @@ void check_text(const Schedule& schedule) {
 }
 
 std::string refusal(const Schedule& schedule) {
-  return message_of<contract_error>([&] { static_cast<void>(emit_mpi(schedule)); });
+  return message_of<contract_error>([&] { static_cast<void>(systems::emit_mpi(schedule)); });
 }
 
 /// One action of this kind on one rank.
@@ -183,7 +183,8 @@ TEST_CASE("emitted programs of random schedules post and await what their ranks'
 
 TEST_CASE("what plain MPI calls do not express is refused by name") {
   CHECK(refusal(single(Kind::cast)) ==
-        "heddle::emit_mpi: a cast action has no form in plain MPI (action 0 of 'single': 0CAST0); "
+        "heddle::systems::emit_mpi: a cast action has no form in plain MPI (action 0 of 'single': "
+        "0CAST0); "
         "emit the schedule without cast_at_cut()");
   CHECK(refusal(single(Kind::group))
             .find("a group action is not expanded (action 0 of 'single': 0GROUP0); call expand() "
@@ -205,11 +206,11 @@ TEST_CASE("what plain MPI calls do not express is refused by name") {
         std::string::npos);
   CHECK(refusal(large).find("0SEND_F0 -> 1RECV_F0); divide it by schedule::split_moves()") !=
         std::string::npos);
-  CHECK_NOTHROW(emit_mpi(test::with_memory(pipeline, (Bytes{1} << 31) - 1, Scalar::byte)));
+  CHECK_NOTHROW(systems::emit_mpi(test::with_memory(pipeline, (Bytes{1} << 31) - 1, Scalar::byte)));
 
   for (const char* name : {"", "1f1b", "a b", "a::b", "_a", "a__b", "a-b"})
     CHECK(message_of<contract_error>([&] {
-            static_cast<void>(emit_mpi(pipeline, {.name = name}));
+            static_cast<void>(systems::emit_mpi(pipeline, {.name = name}));
           }).find(text("the name of the namespace is not an identifier ('", name, "')")) !=
           std::string::npos);
 }
@@ -221,7 +222,7 @@ TEST_CASE("names of buffers and of the schedule are made fit for C++") {
   std::vector<Use> uses;
   for (std::uint32_t b = 0; b < 5; ++b) uses.push_back(schedule::update(BufferId{b}));
   builder.add({.kind = Kind::forward, .queue = builder.local(Rank{0})}, uses);
-  const std::string file = emit_mpi(std::move(builder).build());
+  const std::string file = systems::emit_mpi(std::move(builder).build());
   CHECK(file.find("\n// bad   name on 1 rank, in C++17 with MPI alone.") != std::string::npos);
   for (const char* line : {"unsigned char* const a_b_0 = buffers_[0].data;",
                            "unsigned char* const a_b_0_n2 = buffers_[1]",

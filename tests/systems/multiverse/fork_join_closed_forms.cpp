@@ -35,9 +35,9 @@ using test::TokenCosts;
 TEST_CASE("a forked text takes its prefix, longest path and conclusion, recursively") {
   for (std::uint64_t seed = 0; seed < test::cases(300, 5'000); ++seed) {
     const test::ForkTree tree = test::ForkTrees(seed).draw(3);
-    const ForkedText text = test::text_of(tree);
+    const systems::ForkedText text = test::text_of(tree);
     if (text.tokens() == 0) continue;
-    const Schedule schedule = schedule::fork_join(text, 24);
+    const Schedule schedule = systems::fork_join(text, 24);
     const Rational per_token(1, 3);
     const auto timeline = simulate(schedule, TokenCosts{text, per_token});
     CAPTURE(seed);
@@ -51,8 +51,9 @@ TEST_CASE("a forked text takes its prefix, longest path and conclusion, recursiv
 }
 
 TEST_CASE("a token without bytes is refused") {
-  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::fork_join(ForkedText(), 0); }),
-             Catch::Matchers::ContainsSubstring("per_token = 0"));
+  CHECK_THAT(
+      test::message_of<contract_error>([] { (void)systems::fork_join(systems::ForkedText(), 0); }),
+      Catch::Matchers::ContainsSubstring("per_token = 0"));
 }
 
 }  // namespace test_fork_join_closed_forms

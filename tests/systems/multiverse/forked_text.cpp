@@ -26,7 +26,7 @@ using Catch::Matchers::ContainsSubstring;
 TEST_CASE("masks and positions of random nested forks are those of every token's address") {
   for (std::uint64_t seed = 0; seed < test::cases(1'000, 10'000); ++seed) {
     const test::ForkTree tree = test::ForkTrees(seed).draw(3);
-    const ForkedText text = test::text_of(tree);
+    const systems::ForkedText text = test::text_of(tree);
     std::vector<test::ForkToken> tokens;
     const std::int64_t positions = test::append_tokens(tree, {}, tokens);
     CAPTURE(seed);
@@ -54,8 +54,8 @@ TEST_CASE("masks and positions of random nested forks are those of every token's
 }
 
 TEST_CASE("a goal, two paths and a conclusion have the positions of the paper") {
-  ForkedText text;
-  text.say(10).fork({ForkedText().say(5), ForkedText().say(8)}).say(3);
+  systems::ForkedText text;
+  text.say(10).fork({systems::ForkedText().say(5), systems::ForkedText().say(8)}).say(3);
   CHECK(text.tokens() == 26);
   CHECK(text.positions() == 21);
   CHECK(text.position_of(10) == 10);  // the first path begins behind the goal
@@ -67,14 +67,15 @@ TEST_CASE("a goal, two paths and a conclusion have the positions of the paper") 
 }
 
 TEST_CASE("empty texts, empty paths and wrong numbers") {
-  CHECK(ForkedText().tokens() == 0);
-  ForkedText text;
-  text.fork({ForkedText(), ForkedText()}).say(1);
+  CHECK(systems::ForkedText().tokens() == 0);
+  systems::ForkedText text;
+  text.fork({systems::ForkedText(), systems::ForkedText()}).say(1);
   CHECK(text.positions() == 1);
   CHECK(text.visible(0) == std::vector<Interval>{{0, 1}});
   const auto message = [](auto call) { return test::message_of<contract_error>(call); };
-  CHECK_THAT(message([] { ForkedText().say(-1); }), ContainsSubstring("tokens = -1"));
-  CHECK_THAT(message([] { ForkedText().fork({}); }), ContainsSubstring("at least one path"));
+  CHECK_THAT(message([] { systems::ForkedText().say(-1); }), ContainsSubstring("tokens = -1"));
+  CHECK_THAT(message([] { systems::ForkedText().fork({}); }),
+             ContainsSubstring("at least one path"));
   CHECK_THAT(message([&] { (void)text.visible(1); }), ContainsSubstring("token 1 of 1"));
   CHECK_THAT(message([&] { (void)text.position_of(-1); }), ContainsSubstring("token -1"));
 }

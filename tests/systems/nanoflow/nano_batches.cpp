@@ -32,9 +32,9 @@ namespace test_nano_batches {
 
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
-using plan::NanoLayer;
-using plan::NanoPiece;
-using plan::NanoPlan;
+using systems::NanoLayer;
+using systems::NanoPiece;
+using systems::NanoPlan;
 
 namespace {
 
@@ -73,7 +73,7 @@ Case random_case(std::uint64_t seed) {
   made.plan.pieces.samples = layer.samples;
   const std::int64_t operations = draw.from(1, 6);
   for (std::int64_t o = 0; o < operations; ++o) {
-    plan::NanoOperation operation;
+    systems::NanoOperation operation;
     operation.resource = static_cast<std::uint32_t>(draw.from(0, resources - 1));
     for (std::uint32_t input = 0; input < o; ++input)
       if (draw.from(0, 2) == 0) operation.inputs.push_back(input);
@@ -141,7 +141,7 @@ bool shares_a_part(const Schedule& schedule, ActionId reader, ActionId writer) {
 
 /// What is wrong with the dependencies of a case, or nothing.
 std::string wrong_edges(const Case& each, test::Coverage& coverage) {
-  const Schedule schedule = plan::nano_schedule(each.layer, each.plan);
+  const Schedule schedule = systems::nano_schedule(each.layer, each.plan);
   const auto& order = each.plan.order;
   if (schedule.size() != order.size()) return "a piece lacks its action";
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -188,7 +188,7 @@ int most_units(const Timeline& timeline) {
 /// The same times without a machine that counts units.
 struct UncountedCosts {
   using Time = Seconds;
-  plan::InterferenceCosts costs;
+  systems::InterferenceCosts costs;
   [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
     return costs.time(schedule, id);
   }
@@ -206,7 +206,8 @@ NanoLayer two_operations() {
 }
 
 Seconds makespan(const NanoLayer& layer, const NanoPlan& plan) {
-  return simulate(plan::nano_schedule(layer, plan), plan::InterferenceCosts(layer)).makespan();
+  return simulate(systems::nano_schedule(layer, plan), systems::InterferenceCosts(layer))
+      .makespan();
 }
 
 }  // namespace
@@ -225,12 +226,12 @@ TEST_CASE("units never sum to more than the device, and streams take the same ti
   int full = 0;
   for (std::uint64_t seed = 0; seed < test::cases(1'000, 100'000); ++seed) {
     const Case each = random_case(seed);
-    const plan::InterferenceCosts costs(each.layer);
-    const Timeline timeline = simulate(plan::nano_schedule(each.layer, each.plan), costs);
+    const systems::InterferenceCosts costs(each.layer);
+    const Timeline timeline = simulate(systems::nano_schedule(each.layer, each.plan), costs);
     const int most = most_units(timeline);
     full += most == each.layer.units;
     const Timeline streams =
-        simulate(plan::in_streams(timeline, each.layer.units), UncountedCosts{costs});
+        simulate(systems::in_streams(timeline, each.layer.units), UncountedCosts{costs});
     if (most > each.layer.units || most_units(streams) > each.layer.units ||
         streams.makespan() > timeline.makespan())
       FAIL("seed " << seed << ": " << most << " and " << most_units(streams) << " of "
@@ -242,8 +243,8 @@ TEST_CASE("units never sum to more than the device, and streams take the same ti
 
 TEST_CASE("two operations in two pieces with 6 and 4 units of 10 have the closed forms") {
   const NanoLayer layer = two_operations();
-  CHECK(makespan(layer, plan::serial_nano_plan(layer, {2})) == 2.0);
-  CHECK(makespan(layer, plan::serial_nano_plan(layer, {1, 1})) == 2.0);
+  CHECK(makespan(layer, systems::serial_nano_plan(layer, {2})) == 2.0);
+  CHECK(makespan(layer, systems::serial_nano_plan(layer, {1, 1})) == 2.0);
   const double a = 0.5 / 0.8, b = 0.5 / 0.5;
   const StageShares halves{.samples = 2, .stages = {{1, 1}, {1, 1}}};
   // a0, then a1 beside b0, then b1: alone with the units of both, or with all units.
@@ -257,60 +258,61 @@ TEST_CASE("two operations in two pieces with 6 and 4 units of 10 have the closed
   // A cost of each piece is paid as often as there are pieces.
   NanoLayer loads = layer;
   loads.operations[0].piece = 0.25;
-  CHECK(makespan(loads, plan::serial_nano_plan(layer, {2})) == 2.25);
-  CHECK(makespan(loads, plan::serial_nano_plan(layer, {1, 1})) == 2.5);
+  CHECK(makespan(loads, systems::serial_nano_plan(layer, {2})) == 2.25);
+  CHECK(makespan(loads, systems::serial_nano_plan(layer, {1, 1})) == 2.5);
 }
 
 TEST_CASE("a row of the interference table is on straight lines") {
-  const auto row = plan::performance_between(10, {{0.4, 0.8}});
+  const auto row = systems::performance_between(10, {{0.4, 0.8}});
   REQUIRE(row.size() == 10);
   CHECK(row[3] == 0.8);
   CHECK(row[9] == 1);
   for (const auto& [units, speed] : {std::pair{1u, 0.2}, {3u, 0.6}, {7u, 0.9}})
     CHECK(std::abs(row[units - 1] - speed) < 1e-15);
-  CHECK(plan::performance_between(1, {}) == std::vector<double>{1});
+  CHECK(systems::performance_between(1, {}) == std::vector<double>{1});
   CHECK_THAT(test::message_of<contract_error>([] {
-               (void)plan::performance_between(4, {{0.5, 0.9}, {0.6, 0.8}});
+               (void)systems::performance_between(4, {{0.5, 0.9}, {0.6, 0.8}});
              }),
              ContainsSubstring("(0.6, 0.8) follows (0.5, 0.9)"));
-  CHECK_THAT(test::message_of<contract_error>([] { (void)plan::performance_between(0, {}); }),
+  CHECK_THAT(test::message_of<contract_error>([] { (void)systems::performance_between(0, {}); }),
              ContainsSubstring("units = 0"));
 }
 
 TEST_CASE("a layer of the guide is faster in pieces") {
   enum : std::uint32_t { compute, memory, network };
-  plan::NanoLayer layer{.name = "layer", .samples = 2048, .units = 10};
+  systems::NanoLayer layer{.name = "layer", .samples = 2048, .units = 10};
   layer.operations = {
       {"KQV", compute, {}, 0.14e-3, 0.01e-3},  // name, resource, inputs, batch, piece
       {"attention", memory, {0}, 0.39e-3},
       {"O", compute, {1}, 0.11e-3, 0.01e-3},
       {"all-reduce", network, {2}, 0.45e-3},
       {"FFN", compute, {3}, 1.16e-3, 0.09e-3}};
-  layer.performance = {plan::performance_between(10, {{0.8, 0.85}}),  // of 0.8 of the device: 0.85
-                       plan::performance_between(10, {{0.4, 0.8}}),
-                       plan::performance_between(10, {{0.4, 0.8}})};
-  const plan::FoundNanoPlan found =
-      plan::search_nano_plan(layer, {.divisions = {{640, 1408}, {1024, 1024}}});
-  const Schedule pieces = plan::nano_schedule(layer, found.plan);
-  const Timeline timeline = simulate(pieces, plan::InterferenceCosts(layer));
-  const Schedule streams = plan::in_streams(timeline, layer.units);
+  layer.performance = {
+      systems::performance_between(10, {{0.8, 0.85}}),  // of 0.8 of the device: 0.85
+      systems::performance_between(10, {{0.4, 0.8}}),
+      systems::performance_between(10, {{0.4, 0.8}})};
+  const systems::FoundNanoPlan found =
+      systems::search_nano_plan(layer, {.divisions = {{640, 1408}, {1024, 1024}}});
+  const Schedule pieces = systems::nano_schedule(layer, found.plan);
+  const Timeline timeline = simulate(pieces, systems::InterferenceCosts(layer));
+  const Schedule streams = systems::in_streams(timeline, layer.units);
   CHECK(timeline.makespan() == found.makespan);
-  CHECK(makespan(layer, plan::serial_nano_plan(layer, {2048})) >= 1.07 * found.makespan);
+  CHECK(makespan(layer, systems::serial_nano_plan(layer, {2048})) >= 1.07 * found.makespan);
   CHECK(streams.ranks() == 3);
 }
 
 TEST_CASE("layers and plans that do not fit are rejected by name") {
   const NanoLayer good = two_operations();
-  const NanoPlan halves = plan::serial_nano_plan(good, {1, 1});
+  const NanoPlan halves = systems::serial_nano_plan(good, {1, 1});
   const auto layer_error = [&](auto&& change) {
     NanoLayer layer = good;
     change(layer);
-    return test::message_of<contract_error>([&] { (void)plan::nano_schedule(layer, halves); });
+    return test::message_of<contract_error>([&] { (void)systems::nano_schedule(layer, halves); });
   };
   const auto plan_error = [&](auto&& change) {
     NanoPlan changed = halves;
     change(changed);
-    return test::message_of<contract_error>([&] { (void)plan::nano_schedule(good, changed); });
+    return test::message_of<contract_error>([&] { (void)systems::nano_schedule(good, changed); });
   };
   CHECK_THAT(layer_error([](NanoLayer& layer) { layer.operations[0].inputs = {0}; }),
              ContainsSubstring("operation 0 'a' reads 0"));
@@ -338,15 +340,17 @@ TEST_CASE("layers and plans that do not fit are rejected by name") {
              ContainsSubstring("piece 0 of operation 0"));
   CHECK_THAT(plan_error([](NanoPlan& plan) { plan.order[2].units = 11; }),
              ContainsSubstring("piece 0 of 'b' has 11 of 10 units"));
-  const auto search_error = [&](plan::NanoSearchOptions options) {
-    return test::message_of<contract_error>([&] { (void)plan::search_nano_plan(good, options); });
+  const auto search_error = [&](systems::NanoSearchOptions options) {
+    return test::message_of<contract_error>(
+        [&] { (void)systems::search_nano_plan(good, options); });
   };
   CHECK_THAT(search_error({.divisions = {{1, 2}}}), ContainsSubstring("1 + 2 = 3"));
   CHECK_THAT(search_error({.units = {{4}}}), ContainsSubstring("1 rows for 2 resources"));
   CHECK_THAT(search_error({.units = {{4}, {11}}}), ContainsSubstring("resource 1: 11 of 10"));
   CHECK_THAT(search_error({.restarts = -1}), ContainsSubstring("-1"));
-  const Timeline wide = simulate(plan::nano_schedule(good, halves), plan::InterferenceCosts(good));
-  CHECK_THAT(test::message_of<contract_error>([&] { (void)plan::in_streams(wide, 9); }),
+  const Timeline wide =
+      simulate(systems::nano_schedule(good, halves), systems::InterferenceCosts(good));
+  CHECK_THAT(test::message_of<contract_error>([&] { (void)systems::in_streams(wide, 9); }),
              ContainsSubstring("action 0 starts with 10 units, 9 of 9 are free"));
 }
 

@@ -24,13 +24,14 @@
 namespace test_nano_search {
 
 using namespace heddle;
-using plan::NanoLayer;
-using plan::NanoPlan;
+using systems::NanoLayer;
+using systems::NanoPlan;
 
 namespace {
 
 Seconds makespan(const NanoLayer& layer, const NanoPlan& plan) {
-  return simulate(plan::nano_schedule(layer, plan), plan::InterferenceCosts(layer)).makespan();
+  return simulate(systems::nano_schedule(layer, plan), systems::InterferenceCosts(layer))
+      .makespan();
 }
 
 }  // namespace
@@ -43,7 +44,7 @@ TEST_CASE("the search is within 2% of all plans, for 2 and 3 pieces of 5 operati
         {{1024, 1024}, {{6, 8, 10}, {4, 6, 10}, {2, 4, 10}}},
         {{640, 704, 704}, {{8, 10}, {4, 10}, {2, 10}}},
         {{256, 768, 1024}, {{6, 10}, {4, 10}, {4, 10}}}}) {
-    const auto found = plan::search_nano_plan(layer, {.divisions = {division}, .units = units});
+    const auto found = systems::search_nano_plan(layer, {.divisions = {division}, .units = units});
     const test::AllNanoPlans all(layer, division, units, found.makespan);
     std::cout << division.size() << " pieces, first " << division[0] << ": all " << all.simulated
               << " plans " << all.best * 1e3 << " ms, search " << found.simulated << " plans "
@@ -56,11 +57,11 @@ TEST_CASE("the search is within 2% of all plans, for 2 and 3 pieces of 5 operati
 
 TEST_CASE("pieces of the serving layer lose alone and gain at least 1.07 overlapped") {
   const NanoLayer layer = test::serving_layer();
-  const Seconds serial = makespan(layer, plan::serial_nano_plan(layer, {2048}));
+  const Seconds serial = makespan(layer, systems::serial_nano_plan(layer, {2048}));
   for (const std::vector<std::int64_t>& division :
        {std::vector<std::int64_t>{640, 1408}, {1024, 1024}, {640, 704, 704}}) {
-    const double alone = serial / makespan(layer, plan::serial_nano_plan(layer, division));
-    const auto found = plan::search_nano_plan(layer, {.divisions = {division}});
+    const double alone = serial / makespan(layer, systems::serial_nano_plan(layer, division));
+    const auto found = systems::search_nano_plan(layer, {.divisions = {division}});
     std::cout << division.size() << " pieces, first " << division[0] << ": alone " << alone
               << ", overlapped " << serial / found.makespan << " of serial\n";
     CHECK(alone < 1);
@@ -70,12 +71,12 @@ TEST_CASE("pieces of the serving layer lose alone and gain at least 1.07 overlap
 
 TEST_CASE("the search keeps a layer whole if pieces do not help, and repeats itself") {
   NanoLayer layer = test::serving_layer();
-  for (plan::NanoOperation& operation : layer.operations) operation.resource = test::compute;
-  const auto whole = plan::search_nano_plan(layer, {.divisions = {{1024, 1024}}});
+  for (systems::NanoOperation& operation : layer.operations) operation.resource = test::compute;
+  const auto whole = systems::search_nano_plan(layer, {.divisions = {{1024, 1024}}});
   CHECK(whole.plan.pieces.stages[0].size() == 1);
   const NanoLayer mixed = test::serving_layer();
-  const auto first = plan::search_nano_plan(mixed, {.divisions = {{640, 1408}}, .seed = 3});
-  const auto again = plan::search_nano_plan(mixed, {.divisions = {{640, 1408}}, .seed = 3});
+  const auto first = systems::search_nano_plan(mixed, {.divisions = {{640, 1408}}, .seed = 3});
+  const auto again = systems::search_nano_plan(mixed, {.divisions = {{640, 1408}}, .seed = 3});
   CHECK(first.plan.order == again.plan.order);
   CHECK(first.simulated == again.simulated);
 }

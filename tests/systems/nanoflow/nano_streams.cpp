@@ -32,8 +32,8 @@
 namespace test_nano_streams {
 
 using namespace heddle;
-using plan::NanoLayer;
-using plan::NanoPlan;
+using systems::NanoLayer;
+using systems::NanoPlan;
 using Values = std::vector<std::int64_t>;
 
 namespace {
@@ -68,7 +68,7 @@ std::map<std::uint32_t, Values> reference(const NanoLayer& layer) {
       output[i] = combined(o, sum, i % width);
     }
   }
-  for (const plan::NanoOperation& operation : layer.operations)
+  for (const systems::NanoOperation& operation : layer.operations)
     for (const std::uint32_t each : operation.inputs) all.erase(each);
   return all;
 }
@@ -80,8 +80,9 @@ struct Streams {
   Seconds predicted = 0;
 
   Streams(const NanoLayer& of, const NanoPlan& plan) : layer(of) {
-    const Timeline timeline = simulate(plan::nano_schedule(of, plan), plan::InterferenceCosts(of));
-    schedule = plan::in_streams(timeline, of.units);
+    const Timeline timeline =
+        simulate(systems::nano_schedule(of, plan), systems::InterferenceCosts(of));
+    schedule = systems::in_streams(timeline, of.units);
     predicted = timeline.makespan();
   }
 
@@ -95,7 +96,7 @@ struct Streams {
       if (schedule[buffer.label] == "input")
         memory[static_cast<std::uint32_t>(b)] = first_input(layer.samples);
     }
-    const plan::InterferenceCosts costs(layer);
+    const systems::InterferenceCosts costs(layer);
     std::vector<Seconds> took(static_cast<std::size_t>(schedule.ranks()));
     run_threads(schedule.ranks(), [&](ThreadTransport& transport) {
       Seconds due = 0;
@@ -154,15 +155,15 @@ TEST_CASE("results in pieces equal those of whole operations, bit by bit") {
   const std::map<std::uint32_t, Values> expected = reference(layer);
   REQUIRE(expected.size() == 2);
   std::map<std::uint32_t, Values> results;
-  NanoPlan uneven = plan::serial_nano_plan(layer, {29});
+  NanoPlan uneven = systems::serial_nano_plan(layer, {29});
   uneven.order.clear();
   uneven.pieces.stages = {{29}, {1, 28}, {13, 3, 13}, {13, 16}, {4, 25}, {29}, {14, 15}, {28, 1}};
   for (std::uint32_t o = 0; o < layer.operations.size(); ++o)
     for (std::uint32_t p = 0; p < uneven.pieces.stages[o].size(); ++p)
       uneven.order.push_back({o, p, static_cast<std::uint16_t>(1 + (o + p) % 10)});
   for (const NanoPlan& plan :
-       {plan::serial_nano_plan(layer, {29}), uneven,
-        plan::search_nano_plan(layer, {.divisions = {{9, 20}}, .restarts = 1}).plan}) {
+       {systems::serial_nano_plan(layer, {29}), uneven,
+        systems::search_nano_plan(layer, {.divisions = {{9, 20}}, .restarts = 1}).plan}) {
     (void)Streams(layer, plan).run(0, results);
     CHECK(results == expected);
   }
@@ -171,8 +172,9 @@ TEST_CASE("results in pieces equal those of whole operations, bit by bit") {
 TEST_CASE("streams of waits take the predicted time, and overlapped pieces gain 1.07") {
   NanoLayer layer = test::serving_layer();
   layer.sample_bytes = 8 * width;
-  const Streams serial(layer, plan::serial_nano_plan(layer, {2048}));
-  const Streams overlapped(layer, plan::search_nano_plan(layer, {.divisions = {{640, 1408}}}).plan);
+  const Streams serial(layer, systems::serial_nano_plan(layer, {2048}));
+  const Streams overlapped(layer,
+                           systems::search_nano_plan(layer, {.divisions = {{640, 1408}}}).plan);
   constexpr double second = 150;  // the serial layer waits for 0.35 s
   std::map<std::uint32_t, Values> results, pieces;
   std::array forms{test::Form{"serial layer, s", [&] { return serial.run(second, results); }},

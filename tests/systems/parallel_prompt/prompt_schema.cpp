@@ -28,7 +28,7 @@ using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
 struct Case {
-  PromptSchema schema;
+  systems::PromptSchema schema;
   const char* fault;  ///< a part of the fault, or nothing
 };
 
@@ -78,23 +78,23 @@ TEST_CASE("thirty schemas are accepted or refused, each for its own reason") {
     CHECK(fault.has_value() == (cases[i].fault != nullptr));
     if (fault && cases[i].fault != nullptr) CHECK_THAT(*fault, ContainsSubstring(cases[i].fault));
     if (cases[i].fault == nullptr)
-      CHECK_NOTHROW(fill_template(cases[i].schema));
+      CHECK_NOTHROW(systems::fill_template(cases[i].schema));
     else
-      CHECK_THROWS_AS(fill_template(cases[i].schema), format_error);
+      CHECK_THROWS_AS(systems::fill_template(cases[i].schema), format_error);
   }
 }
 
 TEST_CASE("placeholders are filled in each request") {
-  CHECK(fill_template({"s", "{index}. {context}: {data}!", "say", {"yes", "{no}"}, {}}) ==
+  CHECK(systems::fill_template({"s", "{index}. {context}: {data}!", "say", {"yes", "{no}"}, {}}) ==
         std::vector<std::string>{"1. say: yes!", "2. say: {no}!"});
-  CHECK(fill_template({"s", "{{{index}}}", "", {}, 3}) ==
+  CHECK(systems::fill_template({"s", "{{{index}}}", "", {}, 3}) ==
         std::vector<std::string>{"{1}", "{2}", "{3}"});
 }
 
 TEST_CASE("answers come in the order of the requests, whatever fails at first") {
   std::vector<std::string> words;
   for (int i = 0; i < 60; ++i) words.push_back("word" + std::to_string(i));
-  const auto answers = map_prompt(
+  const auto answers = systems::map_prompt(
       {.workers = 4, .attempts = 5, .backoff = 1e-5, .seed = 3}, {"s", "{data}", "", words, {}},
       [](const std::string& request, const FarmTask& task) {
         const Random random(3, "failing answers");
@@ -112,7 +112,7 @@ TEST_CASE("equal waits take one round for each W requests") {
   constexpr int workers = 3;
   constexpr double wait = 0.02;
   const double begin = steady_seconds();
-  const auto answers = map_prompt(
+  const auto answers = systems::map_prompt(
       {.workers = workers}, {"s", "{index}", "", {}, requests}, [&](const std::string& request) {
         std::this_thread::sleep_for(std::chrono::duration<double>(wait));
         return request;

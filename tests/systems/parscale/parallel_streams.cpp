@@ -34,7 +34,8 @@ std::vector<double> normals(std::size_t count, std::uint64_t seed, const char* n
   return values;
 }
 
-StreamGate gate_of(std::size_t streams, std::size_t width, std::size_t hidden, std::uint64_t seed) {
+systems::StreamGate gate_of(std::size_t streams, std::size_t width, std::size_t hidden,
+                            std::uint64_t seed) {
   return {streams,
           width,
           hidden,
@@ -68,7 +69,7 @@ TEST_CASE("the weights of streams sum to 1, are at least e / P, and follow the f
     const std::size_t streams = 1 + seed % 9;
     const std::size_t width = 1 + seed % 5;
     const std::size_t hidden = 1 + seed % 7;
-    const StreamGate gate = gate_of(streams, width, hidden, seed);
+    const systems::StreamGate gate = gate_of(streams, width, hidden, seed);
     const std::vector<double> outputs = normals(streams * width, seed, "outputs");
     const std::vector<double> weights = gate.weights(outputs);
     std::vector<double> scores(streams, 0);
@@ -110,8 +111,8 @@ TEST_CASE("streams with prefixes are combined, and a single stream is the plain 
         std::ranges::copy(attend(inputs.subspan(p * width, width), prefixes[p]),
                           outputs.begin() + static_cast<std::ptrdiff_t>(p * width));
     };
-    const StreamGate gate = gate_of(streams, width, 3, 5);
-    const std::vector<double> found = parallel_streams(input, gate, map);
+    const systems::StreamGate gate = gate_of(streams, width, 3, 5);
+    const std::vector<double> found = systems::parallel_streams(input, gate, map);
     CHECK(calls == 1);
     std::vector<double> outputs;
     for (const auto& prefix : prefixes)
@@ -120,7 +121,7 @@ TEST_CASE("streams with prefixes are combined, and a single stream is the plain 
     if (streams == 1) CHECK(found == attend(input, prefixes[0]));
     // Equal prefixes: the weights sum to 1, so the result is that of one stream.
     for (auto& prefix : prefixes) prefix = prefixes[0];
-    const std::vector<double> equal = parallel_streams(input, gate, map);
+    const std::vector<double> equal = systems::parallel_streams(input, gate, map);
     for (std::size_t i = 0; i < width; ++i)
       CHECK(std::abs(equal[i] - attend(input, prefixes[0])[i]) < 1e-14);
   }
@@ -142,13 +143,13 @@ TEST_CASE("a matrix is read once for all streams, and every stream has its own b
           return matrix.data() + r * columns;
         };
         std::vector<T> together(streams * rows), apart(rows);
-        multiply_streams<T>(rows, columns, row, inputs, together);
+        systems::multiply_streams<T>(rows, columns, row, inputs, together);
         CHECK(reads == rows);
         bool same = true;
         double error = 0;
         for (std::size_t p = 0; p < streams; ++p) {
-          multiply_streams<T>(rows, columns, row,
-                              std::span<const T>(inputs).subspan(p * columns, columns), apart);
+          systems::multiply_streams<T>(
+              rows, columns, row, std::span<const T>(inputs).subspan(p * columns, columns), apart);
           for (std::size_t r = 0; r < rows; ++r) {
             same = same && together[p * rows + r] == apart[r];
             double sum = 0;
@@ -169,7 +170,7 @@ TEST_CASE("a matrix is read once for all streams, and every stream has its own b
 
 TEST_CASE("wrong sizes of streams are named") {
   using Catch::Matchers::ContainsSubstring;
-  StreamGate gate = gate_of(2, 3, 4, 1);
+  systems::StreamGate gate = gate_of(2, 3, 4, 1);
   const std::vector<double> outputs(6, 1);
   const auto message = [&] {
     return test::message_of<contract_error>([&] { (void)gate.weights(outputs); });
@@ -181,7 +182,7 @@ TEST_CASE("wrong sizes of streams are named") {
   CHECK_THAT(message(), ContainsSubstring("layers of 24 and 7 numbers"));
   std::vector<float> result(4);
   CHECK_THAT(test::message_of<contract_error>([&] {
-               multiply_streams<float>(
+               systems::multiply_streams<float>(
                    2, 3, [&](std::size_t) { return result.data(); }, std::vector<float>(7),
                    std::span(result));
              }),

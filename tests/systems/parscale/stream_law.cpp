@@ -20,14 +20,14 @@
 namespace test_stream_law {
 
 using namespace heddle;
-using plan::StreamLaw;
-using plan::StreamLoss;
-using plan::StreamMemory;
+using systems::StreamLaw;
+using systems::StreamLoss;
+using systems::StreamMemory;
 
 TEST_CASE("a fit finds the law of exact losses, and the gain within 5% with noise") {
   for (const double gain : {0.33, 0.39, 0.0}) {
     const StreamLaw truth{.least = 1.3, .scale = 1.2, .power = 0.2, .gain = gain};
-    const StreamLaw exact = StreamLaw::fit(test::stream_losses(truth, 0, 1));
+    const StreamLaw exact = systems::StreamLaw::fit(test::stream_losses(truth, 0, 1));
     CHECK(std::abs(exact.gain - gain) < 1e-6);
     CHECK(std::abs(exact.least - truth.least) < 1e-5);
     CHECK(std::abs(exact.scale - truth.scale) < 1e-4);
@@ -35,10 +35,10 @@ TEST_CASE("a fit finds the law of exact losses, and the gain within 5% with nois
     if (gain == 0) continue;
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
       const std::vector<StreamLoss> losses = test::stream_losses(truth, 5e-4, seed);
-      const StreamLaw law = StreamLaw::fit(losses);
+      const StreamLaw law = systems::StreamLaw::fit(losses);
       CHECK(std::abs(law.gain / gain - 1) <= 0.05);
-      CHECK(plan::explained(law, losses) >= 0.998);
-      CHECK(plan::explained(law, losses) < 1);
+      CHECK(systems::explained(law, losses) >= 0.998);
+      CHECK(systems::explained(law, losses) < 1);
     }
   }
 }
@@ -67,7 +67,7 @@ TEST_CASE("losses that determine no law are named") {
   using Catch::Matchers::ContainsSubstring;
   std::vector<StreamLoss> losses(5, {1e9, 2, 1.5});
   const auto message = [&] {
-    return test::message_of<contract_error>([&] { (void)StreamLaw::fit(losses); });
+    return test::message_of<contract_error>([&] { (void)systems::StreamLaw::fit(losses); });
   };
   losses[0].parameters = 2e9;
   CHECK_THAT(message(), ContainsSubstring("several numbers of parameters and of streams"));

@@ -45,15 +45,16 @@ TEST_CASE("islands reject options that are none") {
   const DeviceMesh mesh = world();
   std::vector<BrokenEntry> table;
   for (const bool everywhere : {true, false}) {
-    const auto add = [&](const char* name, const IslandOptions& options, const char* word) {
-      const IslandOptions given = breaks(everywhere) ? options : IslandOptions{};
-      table.push_back({name, [=, &mesh] { Island(mesh, given); }, {word}});
+    const auto add = [&](const char* name, const systems::IslandOptions& options,
+                         const char* word) {
+      const systems::IslandOptions given = breaks(everywhere) ? options : systems::IslandOptions{};
+      table.push_back({name, [=, &mesh] { systems::Island(mesh, given); }, {word}});
     };
-    add("policy", {.policy = static_cast<GangPolicy>(9)}, "policy = 9");
+    add("policy", {.policy = static_cast<systems::GangPolicy>(9)}, "policy = 9");
     add("ahead", {.ahead = 0}, "ahead = 0");
-    add("idle", {.idle = static_cast<Idle>(9)}, "idle = 9");
-    add("watchdog", {.watchdog = -1}, "watchdog = -1");
-    add("watchdog is no number", {.watchdog = nan}, "watchdog = nan");
+    add("idle", {.wait = {.idle = static_cast<Idle>(9)}}, "idle = 9");
+    add("watchdog", {.wait = {.watchdog = -1}}, "watchdog = -1");
+    add("watchdog is no number", {.wait = {.watchdog = nan}}, "watchdog = nan");
   }
   check_broken(table);
 }
@@ -62,26 +63,33 @@ TEST_CASE("islands reject clients without a function and weights out of range") 
   const DeviceMesh mesh = world();
   std::vector<BrokenEntry> table;
   for (const bool everywhere : {true, false}) {
-    const auto add = [&](const char* name, const IslandClientSpec& client, const char* word) {
-      std::vector<IslandClientSpec> clients;
+    const auto add = [&](const char* name, const systems::IslandClientSpec& client,
+                         const char* word) {
+      std::vector<systems::IslandClientSpec> clients;
       if (breaks(everywhere)) clients.push_back(client);
-      table.push_back({name, [=, &mesh] { Island(mesh).serve(clients); }, {"client 'c'", word}});
+      table.push_back(
+          {name, [=, &mesh] { systems::Island(mesh).serve(clients); }, {"client 'c'", word}});
     };
-    const auto run = [](IslandClient&) {};
+    const auto run = [](systems::IslandClient&) {};
     add("function", {.name = "c", .run = {}}, "no function");
     add("weight", {.name = "c", .weight = 0, .run = run}, "the weight 0");
     add("large weight", {.name = "c", .weight = ~0u, .run = run}, "the weight 4294967295");
   }
-  table.push_back({"no function",
-                   [&] { Island(mesh).serve(std::function<void(IslandClient&)>()); },
-                   {"client 'client'", "no function"}});
+  table.push_back(
+      {"no function",
+       [&] { systems::Island(mesh).serve(std::function<void(systems::IslandClient&)>()); },
+       {"client 'client'", "no function"}});
   check_broken(table);
 }
 
 TEST_CASE("a future that refers to nothing has no layout") {
   check_broken({
-      {"layout", [] { (void)Future<Vector>().layout(); }, {"Future::layout", "refers to nothing"}},
-      {"sized", [] { (void)Future<Vector>().sized(); }, {"Future::sized", "refers to nothing"}},
+      {"layout",
+       [] { (void)systems::Future<Vector>().layout(); },
+       {"Future::layout", "refers to nothing"}},
+      {"sized",
+       [] { (void)systems::Future<Vector>().sized(); },
+       {"Future::sized", "refers to nothing"}},
   });
 }
 

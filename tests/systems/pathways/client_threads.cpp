@@ -30,9 +30,9 @@ using hd::test::message_of;
 TEST_CASE("a client without a thread ends the island before a client of its rank begins") {
   for (const int started : {0, 1, 2}) {
     const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"all", hd::test::world_size()}});
-    hd::Island island(mesh, {.idle = hd::Idle::nap, .watchdog = 20});
+    hd::systems::Island island(mesh, {.wait = {.idle = hd::Idle::nap, .watchdog = 20}});
     std::atomic<int> begun{0};
-    const auto client = [&](hd::IslandClient&) { ++begun; };
+    const auto client = [&](hd::systems::IslandClient&) { ++begun; };
     if (hd::test::world_rank() == 0) {
       const hd::test::ThreadLimit limit(started);
       CHECK_THAT(

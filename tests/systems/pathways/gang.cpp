@@ -70,11 +70,11 @@ auto elementwise(Each each) {
   };
 }
 
-hd::IslandOptions napping() { return {.idle = hd::Idle::nap, .watchdog = 20}; }
+hd::systems::IslandOptions napping() { return {.wait = {.idle = hd::Idle::nap, .watchdog = 20}}; }
 
 TEST_CASE("functions run on their ranks, and tensors change their layouts between them") {
   const hd::DeviceMesh mesh = world();
-  hd::Island island(mesh, napping());
+  hd::systems::Island island(mesh, napping());
   const int last = world_size() - 1;
   const auto x = island.input<Vector>("x", over_all(hd::Shard{0}));
   const auto twice =
@@ -93,7 +93,7 @@ TEST_CASE("functions run on their ranks, and tensors change their layouts betwee
         for (std::size_t i = 0; i < out.parts().size(); ++i)
           out.parts()(i) = a.parts()(i) - b.parts()(i);
       });
-  const auto check = [&](hd::IslandClient& client) {
+  const auto check = [&](hd::systems::IslandClient& client) {
     const auto a = client.put(x, numbers(5));
     const auto b = client.call(next, client.call(twice, a));
     const auto c = client.call(minus, client.call(parts, b), a);
@@ -122,7 +122,7 @@ TEST_CASE("functions run on their ranks, and tensors change their layouts betwee
 
 TEST_CASE("matrices by rows become matrices by columns") {
   const hd::DeviceMesh mesh = world();
-  hd::Island island(mesh, napping());
+  hd::systems::Island island(mesh, napping());
   const auto layout = [&](int dim) {
     return hd::Layout({{"all", world_size()}}, {5, 7}, {hd::Shard{dim}});
   };
@@ -130,7 +130,7 @@ TEST_CASE("matrices by rows become matrices by columns") {
   const auto columns = island.add<Matrix(Matrix)>(
       "columns", {layout(1)}, layout(1),
       [](const Matrix& in, Matrix& out) { Kokkos::deep_copy(out.view(), in.view()); });
-  const auto client = [&](hd::IslandClient& of) {
+  const auto client = [&](hd::systems::IslandClient& of) {
     const Matrix::View all("all", 5, 7);
     for (std::size_t i = 0; i < all.size(); ++i) all.data()[i] = static_cast<double>(i) / 3;
     const auto found = of.get(of.call(columns, of.put(x, all)));
@@ -141,7 +141,7 @@ TEST_CASE("matrices by rows become matrices by columns") {
 
 TEST_CASE("an error arrives at the future of its function and of all that read it") {
   const hd::DeviceMesh mesh = world();
-  hd::Island island(mesh, napping());
+  hd::systems::Island island(mesh, napping());
   const auto all = over_all(hd::Shard{0});
   const int last = world_size() - 1;
   const auto x = island.input<Vector>("x", all);
@@ -156,7 +156,7 @@ TEST_CASE("an error arrives at the future of its function and of all that read i
                                  [&](const Vector&, Vector&) { ++runs; }, {.communicates = true});
   const auto good =
       island.add<Vector(Vector)>("good", {all}, all, elementwise([](auto v) { return -v; }));
-  const auto client = [&](hd::IslandClient& of) {
+  const auto client = [&](hd::systems::IslandClient& of) {
     const auto a = of.put(x, numbers(0));
     const auto b = of.call(fails, a);
     const auto c = of.call(counts, b);
@@ -174,7 +174,7 @@ TEST_CASE("an error arrives at the future of its function and of all that read i
 
 TEST_CASE("wrong use is an error at the call") {
   const hd::DeviceMesh mesh = world();
-  hd::Island island(mesh, napping()), other(mesh, napping());
+  hd::systems::Island island(mesh, napping()), other(mesh, napping());
   const auto all = over_all(hd::Shard{0});
   const auto same = elementwise([](auto v) { return v; });
   const auto x = island.input<Vector>("x", all);
@@ -183,9 +183,9 @@ TEST_CASE("wrong use is an error at the call") {
   const auto partial = over_all(hd::Partial{});
   const auto sums = island.add<Vector(Vector)>("sums", {partial}, partial, same);
   const auto foreign = other.add<Vector(Vector)>("copy", {all}, all, same);
-  hd::Future<Vector> kept;
-  std::optional<hd::IslandClient> gone;
-  const auto first = [&](hd::IslandClient& of) {
+  hd::systems::Future<Vector> kept;
+  std::optional<hd::systems::IslandClient> gone;
+  const auto first = [&](hd::systems::IslandClient& of) {
     const auto wrong = [&](auto&& call) { return message_of<hd::contract_error>(call); };
     const auto has = [](const std::string& text, const char* words) {
       return text.find(words) != std::string::npos;
@@ -195,7 +195,8 @@ TEST_CASE("wrong use is an error at the call") {
     CHECK(has(wrong([&] { (void)of.call(copy, of.put(longer, numbers(1, length + 1))); }),
               "argument 0 of 'copy' does not fit"));
     CHECK(has(wrong([&] { (void)of.call(sums, a); }), "cannot become Partial"));
-    CHECK(has(wrong([&] { (void)of.call(copy, hd::Future<Vector>()); }), "refers to nothing"));
+    CHECK(has(wrong([&] { (void)of.call(copy, hd::systems::Future<Vector>()); }),
+              "refers to nothing"));
     CHECK(has(wrong([&] { (void)of.put(x, numbers(1, 3)); }), "other extents"));
     CHECK(of.get(a)(0) == 1);
     CHECK(has(wrong([&] { (void)of.get(a); }), "was taken"));
@@ -212,16 +213,16 @@ TEST_CASE("wrong use is an error at the call") {
     gone->start();  // there is nothing to submit
   }
   // The client of the first service is gone, and its future belongs to nobody.
-  const auto second = [&](hd::IslandClient& of) {
+  const auto second = [&](hd::systems::IslandClient& of) {
     CHECK(message_of<hd::contract_error>([&] { (void)of.get(kept); }).find("another client") !=
           std::string::npos);
   };
   world_rank() == 0 ? island.serve(second) : island.serve();
   // A future of another island.
   const auto theirs = other.input<Vector>("x", all);
-  const auto third = [&](hd::IslandClient& of) { kept = of.put(theirs, numbers(1)); };
+  const auto third = [&](hd::systems::IslandClient& of) { kept = of.put(theirs, numbers(1)); };
   world_rank() == 0 ? other.serve(third) : other.serve();
-  const auto fourth = [&](hd::IslandClient& of) {
+  const auto fourth = [&](hd::systems::IslandClient& of) {
     for (const auto& use : std::vector<std::function<void()>>{[&] { (void)of.call(copy, kept); },
                                                               [&] { (void)of.get(kept); }})
       CHECK(message_of<hd::contract_error>(use).find("another island") != std::string::npos);
@@ -234,11 +235,11 @@ TEST_CASE("wrong use is an error at the call") {
   CHECK(message_of<hd::contract_error>([&] { (void)island.record(); }).find("record") !=
         std::string::npos);
   CHECK(message_of<hd::contract_error>([&] {
-          island.serve(std::vector<hd::IslandClientSpec>{
-              {.name = "zero", .weight = 0, .run = [](hd::IslandClient&) {}}});
+          island.serve(std::vector<hd::systems::IslandClientSpec>{
+              {.name = "zero", .weight = 0, .run = [](hd::systems::IslandClient&) {}}});
         }).find("weight") != std::string::npos);
   if (world_size() > 1) {
-    hd::Island unequal(mesh, napping());
+    hd::systems::Island unequal(mesh, napping());
     (void)unequal.input<Vector>(world_rank() == 1 ? "a" : "b", all);
     CHECK(message_of<hd::contract_error>([&] { unequal.serve(); }).find("rank 1 differs") !=
           std::string::npos);
@@ -247,7 +248,7 @@ TEST_CASE("wrong use is an error at the call") {
 
 TEST_CASE("a client that throws or drops its futures disturbs nobody") {
   const hd::DeviceMesh mesh = world();
-  hd::Island island(mesh, napping());
+  hd::systems::Island island(mesh, napping());
   const auto all = over_all(hd::Shard{0});
   const auto x = island.input<Vector>("x", all);
   std::atomic<int> runs = 0;
@@ -256,17 +257,17 @@ TEST_CASE("a client that throws or drops its futures disturbs nobody") {
         ++runs;
         Kokkos::deep_copy(out.view(), in.view());
       });
-  const hd::IslandClientSpec leaves{"leaves", 1, [&](hd::IslandClient& of) {
-                                      for (int k = 0; k < 100; ++k)
-                                        (void)of.call(counts,
-                                                      of.put(x, numbers(k)));  // all dropped
-                                      throw std::logic_error("out of ideas");
-                                    }};
-  const hd::IslandClientSpec stays{"stays", 1, [&](hd::IslandClient& of) {
-                                     auto a = of.put(x, numbers(0));
-                                     for (int k = 0; k < 100; ++k) a = of.call(counts, a);
-                                     CHECK(of.get(a)(7) == 7);
-                                   }};
+  const hd::systems::IslandClientSpec leaves{"leaves", 1, [&](hd::systems::IslandClient& of) {
+                                               for (int k = 0; k < 100; ++k)
+                                                 (void)of.call(
+                                                     counts, of.put(x, numbers(k)));  // all dropped
+                                               throw std::logic_error("out of ideas");
+                                             }};
+  const hd::systems::IslandClientSpec stays{"stays", 1, [&](hd::systems::IslandClient& of) {
+                                              auto a = of.put(x, numbers(0));
+                                              for (int k = 0; k < 100; ++k) a = of.call(counts, a);
+                                              CHECK(of.get(a)(7) == 7);
+                                            }};
   if (world_rank() == world_size() - 1)
     CHECK(message_of<std::logic_error>([&] { island.serve({leaves, stays}); }) == "out of ideas");
   else
@@ -276,7 +277,7 @@ TEST_CASE("a client that throws or drops its futures disturbs nobody") {
 
 TEST_CASE("the ranks release a tensor when its future is gone, and when it was taken") {
   const hd::DeviceMesh mesh = world();
-  hd::Island island(mesh, napping());
+  hd::systems::Island island(mesh, napping());
   const auto all = over_all(hd::Shard{0});
   Vector::View kept;
   std::vector<int> holders;  // beside `kept`
@@ -286,7 +287,7 @@ TEST_CASE("the ranks release a tensor when its future is gone, and when it was t
   const auto looks = island.add<Vector(Vector)>("looks", {all}, all, [&](const Vector&, Vector&) {
     holders.push_back(static_cast<int>(kept.use_count()) - 1);
   });
-  const auto client = [&](hd::IslandClient& of) {
+  const auto client = [&](hd::systems::IslandClient& of) {
     const auto a = of.put(x, numbers(0));
     const auto look = [&] {
       (void)of.call(looks, a);
@@ -312,19 +313,19 @@ TEST_CASE("the ranks release a tensor when its future is gone, and when it was t
 }
 
 /// A function whose result all ranks sum: every rank needs the parts of all others.
-hd::GangFunction<Vector(Vector)> exchange(hd::Island& island) {
+hd::systems::GangFunction<Vector(Vector)> exchange(hd::systems::Island& island) {
   return island.add<Vector(Vector)>("exchange", {over_all(hd::Replicate{})},
                                     over_all(hd::Partial{}), elementwise([](auto v) { return v; }));
 }
 
 TEST_CASE("two clients whose programs communicate always end in the order of the island") {
   const hd::DeviceMesh mesh = world();
-  hd::Island island(mesh, napping());
+  hd::systems::Island island(mesh, napping());
   const auto x = island.input<Vector>("x", over_all(hd::Replicate{}));
   const std::vector sums{exchange(island), exchange(island)};
   for (std::uint64_t round = 0; round < hd::test::cases(50, 200); ++round) {
     // One client calls the functions in the opposite order of the other.
-    const auto run = [&](hd::IslandClient& of, std::size_t first) {
+    const auto run = [&](hd::systems::IslandClient& of, std::size_t first) {
       auto a = of.put(x, numbers(0));
       for (const std::size_t k : {first, 1 - first}) {
         a = of.call(sums[k], a);
@@ -334,7 +335,7 @@ TEST_CASE("two clients whose programs communicate always end in the order of the
       const std::lock_guard lock(checks);
       CHECK(found == 2 * world_size() * world_size());
     };
-    std::vector<hd::IslandClientSpec> mine;
+    std::vector<hd::systems::IslandClientSpec> mine;
     if (world_rank() == 0) mine.push_back({"left", 1, [&](auto& of) { run(of, 0); }});
     if (world_rank() == world_size() - 1)
       mine.push_back({"right", 1, [&](auto& of) { run(of, 1); }});
@@ -345,7 +346,7 @@ TEST_CASE("two clients whose programs communicate always end in the order of the
 
 TEST_CASE("functions of two clients may call collectives on one communicator") {
   const hd::DeviceMesh mesh = world();
-  hd::Island island(mesh, napping());
+  hd::systems::Island island(mesh, napping());
   const auto all = over_all(hd::Shard{0});
   const auto x = island.input<Vector>("x", all);
   const auto total =
@@ -358,14 +359,14 @@ TEST_CASE("functions of two clients may call collectives on one communicator") {
                                    Kokkos::deep_copy(out.view(), sum(0));
                                  },
                                  {.communicates = true});
-  const auto body = [&](hd::IslandClient& of) {
+  const auto body = [&](hd::systems::IslandClient& of) {
     for (std::int64_t k = 0; k < 20; ++k) {
       const std::int64_t found = of.get(of.call(total, of.put(x, numbers(k))))(length - 1);
       const std::lock_guard lock(checks);
       CHECK(found == length * k + length * (length - 1) / 2);
     }
   };
-  std::vector<hd::IslandClientSpec> mine;
+  std::vector<hd::systems::IslandClientSpec> mine;
   if (world_rank() == 0) mine.push_back({"left", 1, body});
   if (world_rank() == world_size() - 1) mine.push_back({"right", 1, body});
   island.serve(std::move(mine));
@@ -375,8 +376,8 @@ TEST_CASE("without the order of the island, the watchdog names both programs") {
   if (world_size() == 1) return;
   for (std::uint64_t round = 0; round < hd::test::cases(3, 20); ++round) {
     const hd::DeviceMesh mesh = world();
-    hd::IslandOptions options = napping();
-    options.watchdog = 0.3;
+    hd::systems::IslandOptions options = napping();
+    options.wait.watchdog = 0.3;
     // Rank 0 begins with the client 0, all others with the client 1. They wait until both are
     // there.
     options.pick = [](std::span<const std::uint32_t> clients) -> std::optional<std::size_t> {
@@ -388,16 +389,16 @@ TEST_CASE("without the order of the island, the watchdog names both programs") {
       while (clients[at] != wanted) ++at;
       return at;
     };
-    hd::Island island(mesh, options);
+    hd::systems::Island island(mesh, options);
     const auto x = island.input<Vector>("x", on_rank(0));
     const auto sum = exchange(island);
-    const auto body = [&](hd::IslandClient& of) {
+    const auto body = [&](hd::systems::IslandClient& of) {
       const auto told = message_of<hd::communication_error>(
           [&] { (void)of.get(of.call(sum, of.call(sum, of.put(x, numbers(0))))); });
       const std::lock_guard lock(checks);
       CHECK(told.find("client '") != std::string::npos);
     };
-    std::vector<hd::IslandClientSpec> mine;
+    std::vector<hd::systems::IslandClientSpec> mine;
     if (world_rank() == 0) mine = {{"left", 1, body}, {"right", 1, body}};
     const std::string told =
         message_of<hd::communication_error>([&] { island.serve(std::move(mine)); });
@@ -416,20 +417,20 @@ TEST_CASE("the watchdog of an island names the ranks that a call waits for") {
   if (world_size() == 1) return;
   for (int first_silent = 1; first_silent < world_size(); ++first_silent) {
     const hd::DeviceMesh mesh = world();
-    hd::IslandOptions options = napping();
-    options.watchdog = 0.3;
+    hd::systems::IslandOptions options = napping();
+    options.wait.watchdog = 0.3;
     if (world_rank() >= first_silent)  // these ranks never begin a program
       options.pick = [](std::span<const std::uint32_t>) { return std::nullopt; };
-    hd::Island island(mesh, options);
+    hd::systems::Island island(mesh, options);
     const std::int64_t size = 2 * world_size();
     const auto x = island.input<Vector>("x", over_all(hd::Shard{0}, size));
     const hd::Layout whole({{"one", 1}}, {size}, {hd::Replicate{}}, {hd::Rank{0}});
     const auto gather =
         island.add<Vector(Vector)>("gather", {whole}, whole, elementwise([](auto v) { return v; }));
-    const auto body = [&](hd::IslandClient& of) {
+    const auto body = [&](hd::systems::IslandClient& of) {
       (void)of.get(of.call(gather, of.put(x, numbers(0, size))));
     };
-    std::vector<hd::IslandClientSpec> mine;
+    std::vector<hd::systems::IslandClientSpec> mine;
     if (world_rank() == 0) mine = {{"client", 1, body}};
     const std::string told =
         message_of<hd::communication_error>([&] { island.serve(std::move(mine)); });
@@ -445,10 +446,10 @@ TEST_CASE("the watchdog of an island names the ranks that a call waits for") {
 
 TEST_CASE("clients of weights 1:2:4:8 get these shares of 1000 programs") {
   const hd::DeviceMesh mesh = world();
-  hd::IslandOptions options = napping();
-  options.policy = hd::GangPolicy::share;
+  hd::systems::IslandOptions options = napping();
+  options.policy = hd::systems::GangPolicy::share;
   options.ahead = 1;
-  hd::Island island(mesh, options);
+  hd::systems::Island island(mesh, options);
   const auto all = over_all(hd::Shard{0});
   std::atomic<int> submitted = 0;
   const auto x = island.input<Vector>("x", all);
@@ -459,9 +460,9 @@ TEST_CASE("clients of weights 1:2:4:8 get these shares of 1000 programs") {
   const auto same =
       island.add<Vector(Vector)>("same", {all}, all, elementwise([](auto v) { return v; }));
   constexpr int programs = 600;  // of the client of weight 8: those before it ends are compared
-  std::vector<hd::IslandClientSpec> mine;
+  std::vector<hd::systems::IslandClientSpec> mine;
   for (int c = 0; c < 4 && world_rank() == 0; ++c)
-    mine.push_back({hd::text("weight ", 1 << c), 1u << c, [&, c](hd::IslandClient& of) {
+    mine.push_back({hd::text("weight ", 1 << c), 1u << c, [&, c](hd::systems::IslandClient& of) {
                       const auto a = of.put(x, numbers(c));
                       if (c == 0) (void)of.call(waits, a);
                       of.start();

@@ -26,7 +26,7 @@ namespace test_gang_order {
 namespace hd = heddle;
 
 TEST_CASE("fifo is the order of submission") {
-  hd::GangOrder order(hd::GangPolicy::fifo, {1, 5, 2});
+  hd::systems::GangOrder order(hd::systems::GangPolicy::fifo, {1, 5, 2});
   const std::vector<std::size_t> submitted{2, 0, 0, 1, 2, 2, 1, 0};
   for (const std::size_t client : submitted) order.submit(client);
   CHECK(order.waiting() == submitted.size());
@@ -36,7 +36,7 @@ TEST_CASE("fifo is the order of submission") {
 
 TEST_CASE("weights 1:2:4:8 give these shares of 1000 programs, and of every shorter run") {
   const std::vector<std::uint32_t> weights{1, 2, 4, 8};
-  hd::GangOrder order(hd::GangPolicy::share, weights);
+  hd::systems::GangOrder order(hd::systems::GangPolicy::share, weights);
   for (std::size_t client = 0; client < 4; ++client)
     for (int k = 0; k < 1000; ++k) order.submit(client);
   std::vector<double> counts(4, 0.0);
@@ -59,7 +59,7 @@ TEST_CASE("random weights: a backlogged client is never off its share by the num
     for (std::size_t c = 0; c < clients; ++c)
       weights.push_back(static_cast<std::uint32_t>(1 + random.bits(1 + c) % 12));
     const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
-    hd::GangOrder order(hd::GangPolicy::share, weights);
+    hd::systems::GangOrder order(hd::systems::GangPolicy::share, weights);
     for (std::size_t c = 0; c < clients; ++c)
       for (int k = 0; k < 300; ++k) order.submit(c);
     std::vector<double> counts(clients, 0.0);
@@ -72,7 +72,7 @@ TEST_CASE("random weights: a backlogged client is never off its share by the num
 }
 
 TEST_CASE("a client that was idle does not catch up") {
-  hd::GangOrder order(hd::GangPolicy::share, {1, 1});
+  hd::systems::GangOrder order(hd::systems::GangPolicy::share, {1, 1});
   for (int k = 0; k < 100; ++k) order.submit(0);
   for (int k = 0; k < 50; ++k) CHECK(order.next() == std::size_t{0});
   for (int k = 0; k < 100; ++k) order.submit(1);
@@ -83,7 +83,7 @@ TEST_CASE("a client that was idle does not catch up") {
 }
 
 TEST_CASE("the share policy keeps the programs of a client and serves all of them") {
-  hd::GangOrder order(hd::GangPolicy::share, {3, 1});
+  hd::systems::GangOrder order(hd::systems::GangPolicy::share, {3, 1});
   order.submit(1);
   order.submit(1);
   CHECK(order.next() == std::size_t{1});
@@ -94,12 +94,13 @@ TEST_CASE("the share policy keeps the programs of a client and serves all of the
 TEST_CASE("weights and clients are checked") {
   using heddle::test::message_of;
   CHECK(message_of<hd::contract_error>([] {
-          hd::GangOrder(hd::GangPolicy::share, {1, 0});
+          hd::systems::GangOrder(hd::systems::GangPolicy::share, {1, 0});
         }).find("client 1") != std::string::npos);
   CHECK(message_of<hd::contract_error>([] {
-          hd::GangOrder(hd::GangPolicy::fifo, {1}).submit(1);
+          hd::systems::GangOrder(hd::systems::GangPolicy::fifo, {1}).submit(1);
         }).find("client 1 of 1") != std::string::npos);
-  CHECK(hd::text(hd::GangPolicy::share, ' ', hd::GangPolicy::fifo) == "share fifo");
+  CHECK(hd::text(hd::systems::GangPolicy::share, ' ', hd::systems::GangPolicy::fifo) ==
+        "share fifo");
 }
 
 }  // namespace test_gang_order

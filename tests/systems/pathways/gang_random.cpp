@@ -54,12 +54,13 @@ std::vector<hd::Layout> layouts() {
 
 /// The functions of an island, on every layout.
 struct Functions {
-  std::vector<hd::GangFunction<Matrix()>> input;
-  std::vector<hd::GangFunction<Matrix(Matrix)>> twice, fails, unsized;
-  std::vector<hd::GangFunction<Matrix(Matrix, Matrix)>> minus;
-  hd::GangFunction<Matrix(Matrix)> parts;  // the sum over the ranks of rank + 1 times the argument
+  std::vector<hd::systems::GangFunction<Matrix()>> input;
+  std::vector<hd::systems::GangFunction<Matrix(Matrix)>> twice, fails, unsized;
+  std::vector<hd::systems::GangFunction<Matrix(Matrix, Matrix)>> minus;
+  hd::systems::GangFunction<Matrix(Matrix)>
+      parts;  // the sum over the ranks of rank + 1 times the argument
 
-  static hd::GangFunction<Matrix(Matrix)> make_parts(hd::Island& island) {
+  static hd::systems::GangFunction<Matrix(Matrix)> make_parts(hd::systems::Island& island) {
     const auto all = layouts()[2];
     return island.add<Matrix(Matrix)>(
         "parts", {all}, all.with({hd::Partial{}}), [](const Matrix& in, Matrix& out) {
@@ -68,7 +69,7 @@ struct Functions {
                 static_cast<std::uint64_t>(world_rank() + 1) * in.parts().data()[i];
         });
   }
-  explicit Functions(hd::Island& island) : parts(make_parts(island)) {
+  explicit Functions(hd::systems::Island& island) : parts(make_parts(island)) {
     for (const hd::Layout& layout : layouts()) {
       input.push_back(island.input<Matrix>("input", layout));
       twice.push_back(
@@ -105,13 +106,13 @@ struct Functions {
 
 /// A future and what it must have; nullopt: an error.
 struct Known {
-  hd::Future<Matrix> future;
+  hd::systems::Future<Matrix> future;
   std::optional<Numbers> numbers;
 };
 
 /// Makes random calls, and compares what it gets with the same calls on plain vectors.
-std::string play(hd::IslandClient& client, const Functions& functions, const hd::Random& random,
-                 std::uint64_t calls) {
+std::string play(hd::systems::IslandClient& client, const Functions& functions,
+                 const hd::Random& random, std::uint64_t calls) {
   std::uint64_t drawn = 0;
   const auto draw = [&](std::size_t below) {
     return static_cast<std::size_t>(random.bits(drawn++) % below);
@@ -184,21 +185,21 @@ TEST_CASE("random programs of several clients compute what one thread computes")
   const hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"all", world_size()}});
   for (std::uint64_t seed = 0; seed < hd::test::cases(6, 200); ++seed) {
     const hd::Random common(seed, "clients");
-    hd::Island island(
-        mesh, {.policy = common.bits(0) % 2 == 0 ? hd::GangPolicy::fifo : hd::GangPolicy::share,
-               .ahead = 1 + common.bits(1) % 8,
-               .idle = hd::Idle::nap,
-               .watchdog = 20,
-               .record = true});
+    hd::systems::Island island(mesh,
+                               {.policy = common.bits(0) % 2 == 0 ? hd::systems::GangPolicy::fifo
+                                                                  : hd::systems::GangPolicy::share,
+                                .ahead = 1 + common.bits(1) % 8,
+                                .wait = {.idle = hd::Idle::nap, .watchdog = 20},
+                                .record = true});
     const Functions functions(island);
     const std::size_t clients = 1 + common.bits(2) % 4;
     std::vector<std::string> wrong(clients);
-    std::vector<hd::IslandClientSpec> mine;
+    std::vector<hd::systems::IslandClientSpec> mine;
     for (std::size_t c = 0; c < clients; ++c)
       if (common.bits(3 + c) % static_cast<std::uint64_t>(world_size()) ==
           static_cast<std::uint64_t>(world_rank()))
         mine.push_back({hd::text("client ", c), static_cast<std::uint32_t>(1 + c),
-                        [&, c](hd::IslandClient& client) {
+                        [&, c](hd::systems::IslandClient& client) {
                           wrong[c] = play(client, functions, hd::Random(seed, hd::text(c)), 60);
                         }});
     island.serve(std::move(mine));

@@ -86,7 +86,7 @@ struct Replay {
 
 TEST_CASE("an island records the list that it ran, and the list computes the same sums") {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"all", world_size()}});
-  hd::Island island(mesh, {.idle = hd::Idle::nap, .watchdog = 20, .record = true});
+  hd::systems::Island island(mesh, {.wait = {.idle = hd::Idle::nap, .watchdog = 20}, .record = true});
   const int last = world_size() - 1;
   const auto x = island.input<Vector>("x", over_all(hd::Shard{0}));
   const auto one = [&](std::uint32_t function) {
@@ -107,7 +107,7 @@ TEST_CASE("an island records the list that it ran, and the list computes the sam
       },
       {.communicates = true});
   std::vector<std::int64_t> found;
-  const auto client = [&](hd::IslandClient& of) {
+  const auto client = [&](hd::systems::IslandClient& of) {
     const Vector::View all("all", length);
     for (std::size_t i = 0; i < length; ++i) all(i) = static_cast<std::int64_t>(100 + i);
     auto a = of.put(x, all);
@@ -172,7 +172,7 @@ std::vector<std::int64_t> multiples(const std::int64_t* in, std::size_t count,
 
 TEST_CASE("sizes that are found while running: results, errors and the recorded list") {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"all", world_size()}});
-  hd::Island island(mesh, {.idle = hd::Idle::nap, .watchdog = 20, .record = true});
+  hd::systems::Island island(mesh, {.wait = {.idle = hd::Idle::nap, .watchdog = 20}, .record = true});
   const auto rows = over_all(hd::Shard{0});
   const auto last = on_rank(world_size() - 1);
   const auto x = island.input<Vector>("x", rows);
@@ -219,7 +219,7 @@ TEST_CASE("sizes that are found while running: results, errors and the recorded 
   };
   std::int64_t divisor = 1;
   std::vector<std::int64_t> found;
-  const auto filter = [&](hd::IslandClient& of) {
+  const auto filter = [&](hd::systems::IslandClient& of) {
     const auto kept = of.call(keep, of.put(x, numbers(divisor)));
     CHECK_FALSE(kept.sized());
     const auto values = of.get(of.call(add_one, kept));  // one program: put, keep, add_one, get
@@ -244,8 +244,8 @@ TEST_CASE("sizes that are found while running: results, errors and the recorded 
     hd::test::schedule_battery(record);
   }
 
-  const auto errors = [&](hd::IslandClient& of) {
-    const auto told = [&](const hd::Future<Vector>& future) {
+  const auto errors = [&](hd::systems::IslandClient& of) {
+    const auto told = [&](const hd::systems::Future<Vector>& future) {
       return hd::test::message_of<hd::communication_error>([&] { (void)of.get(future); });
     };
     const auto a = of.put(x, numbers(1));
@@ -273,10 +273,10 @@ double milliseconds(Clock::time_point since) {
   return std::chrono::duration<double, std::milli>(Clock::now() - since).count();
 }
 
-using Stages = std::vector<hd::GangFunction<Vector(Vector)>>;
+using Stages = std::vector<hd::systems::GangFunction<Vector(Vector)>>;
 
 /// An input, and a stage that waits on every rank.
-std::pair<hd::GangFunction<Vector()>, Stages> add_stages(hd::Island& island) {
+std::pair<hd::systems::GangFunction<Vector()>, Stages> add_stages(hd::systems::Island& island) {
   const auto x = island.input<Vector>("x", on_rank(0));
   Stages stages;
   for (int s = 0; s < world_size(); ++s)
@@ -289,12 +289,12 @@ std::pair<hd::GangFunction<Vector()>, Stages> add_stages(hd::Island& island) {
 }
 
 /// The time of a pipeline of futures with a stage on every rank, on rank 0.
-double time_of_futures(hd::Island& island, const hd::GangFunction<Vector()>& x,
+double time_of_futures(hd::systems::Island& island, const hd::systems::GangFunction<Vector()>& x,
                        const Stages& stages) {
   double time = 0;
-  const auto client = [&](hd::IslandClient& of) {
+  const auto client = [&](hd::systems::IslandClient& of) {
     const auto begin = Clock::now();
-    std::vector<hd::Future<Vector>> results;
+    std::vector<hd::systems::Future<Vector>> results;
     for (int m = 0; m < microbatches; ++m) {
       const Vector::View all("all", length);
       all(0) = m;
@@ -313,18 +313,18 @@ double time_of_futures(hd::Island& island, const hd::GangFunction<Vector()>& x,
 
 TEST_CASE("a pipeline of futures takes about as long as the Runner's, and posts receives early") {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"all", world_size()}});
-  hd::Island island(mesh, {.idle = hd::Idle::nap, .watchdog = 20});
+  hd::systems::Island island(mesh, {.wait = {.idle = hd::Idle::nap, .watchdog = 20}});
   const auto [x, stages] = add_stages(island);
   // One program at a time: nothing overlaps.
-  hd::Island in_turn(mesh, {.ahead = 1, .idle = hd::Idle::nap, .watchdog = 20});
+  hd::systems::Island in_turn(mesh, {.ahead = 1, .wait = {.idle = hd::Idle::nap, .watchdog = 20}});
   const auto [x_in_turn, stages_in_turn] = add_stages(in_turn);
   const double slowest = time_of_futures(in_turn, x_in_turn, stages_in_turn);
   if (world_rank() == 0) CHECK(slowest >= 5.0 * world_size() * microbatches);
 
   const auto schedule =
-      hd::schedule::energon({.stages = world_size(),
-                             .requests = microbatches,
-                             .sizes = {.activation = length * sizeof(std::int64_t)}});
+      hd::systems::energon({.stages = world_size(),
+                            .requests = microbatches,
+                            .sizes = {.activation = length * sizeof(std::int64_t)}});
   const auto handler = [](const hd::Task&) { std::this_thread::sleep_for(work); };
   hd::Runner runner(handler, schedule, mesh);
   const auto time_of_runner = [&] {

@@ -62,7 +62,7 @@ TEST_CASE("the owners of random keys have the least largest piece of all divisio
       while (digit < owners.size() && ++owners[digit] == pieces) owners[digit++] = 0;
       if (digit == owners.size()) break;
     }
-    const CurveCut cut = cut_curve(keys, weights, pieces);
+    const systems::CurveCut cut = systems::cut_curve(keys, weights, pieces);
     REQUIRE(cut.begins.size() == static_cast<std::size_t>(pieces));
     REQUIRE(cut.begins.front() == 0);
     REQUIRE(std::is_sorted(cut.begins.begin(), cut.begins.end()));
@@ -77,7 +77,7 @@ TEST_CASE("the owners of random keys have the least largest piece of all divisio
 
 TEST_CASE("pieces of a weighted Hilbert curve are balanced, connected and have less surface") {
   const int bits = 5;
-  const GridCurve<3> morton(CurveKind::morton, bits);
+  const systems::GridCurve<3> morton(systems::CurveKind::morton, bits);
   const Random random(3, "weights");
   for (const int centres : {0, 1, 3, 6}) {  // smooth peaks over a floor of 1
     std::vector<double> weights;
@@ -96,8 +96,8 @@ TEST_CASE("pieces of a weighted Hilbert curve are balanced, connected and have l
     }
     std::size_t hilbert_ghosts = 0, morton_ghosts = 0;
     for (const int pieces : {3, 5, 7, 12, 23}) {
-      const auto h = test::cut_grid<3>(CurveKind::hilbert, bits, weights, pieces);
-      const auto m = test::cut_grid<3>(CurveKind::morton, bits, weights, pieces);
+      const auto h = test::cut_grid<3>(systems::CurveKind::hilbert, bits, weights, pieces);
+      const auto m = test::cut_grid<3>(systems::CurveKind::morton, bits, weights, pieces);
       INFO(text(centres, " centres, ", pieces, " pieces: ghosts ", h.ghosts, " and ", m.ghosts));
       CHECK(h.imbalance <= 1.05);
       CHECK(h.components == static_cast<std::size_t>(pieces));
@@ -122,12 +122,12 @@ TEST_CASE("a tree over sorted keys divides its items by cubes") {
       key = random.below(at++, std::uint64_t{1} << (dimensions * bits)) >> shift;
     }
     std::sort(keys.begin(), keys.end());
-    const CurveTree tree(keys, dimensions, bits, leaf_size);
+    const systems::CurveTree tree(keys, dimensions, bits, leaf_size);
     REQUIRE(tree.nodes().front().first == 0);
     REQUIRE(tree.nodes().front().last == keys.size());
     std::size_t in_leaves = 0;
     for (std::size_t n = 0; n < tree.nodes().size(); ++n) {
-      const CurveNode& node = tree.nodes()[n];
+      const systems::CurveNode& node = tree.nodes()[n];
       if (node.is_leaf()) {
         in_leaves += node.size();
         const bool equal = node.size() == 0 || keys[node.first] == keys[node.last - 1];
@@ -172,30 +172,33 @@ TEST_CASE("wrong keys, weights and trees are named") {
   const auto complaint = [](const auto& call) -> std::string {
     return test::message_of<contract_error>(call);
   };
-  CHECK_THAT(complaint([&] { (void)cut_curve(keys, std::vector<double>{1}, 2); }),
+  CHECK_THAT(complaint([&] { (void)systems::cut_curve(keys, std::vector<double>{1}, 2); }),
              ContainsSubstring("2 keys, 1 weights"));
   CHECK_THAT(complaint([&] {
-               (void)cut_curve(keys, std::vector<double>{1, -2}, 2);
+               (void)systems::cut_curve(keys, std::vector<double>{1, -2}, 2);
              }),
              ContainsSubstring("weights[1] = -2"));
   CHECK_THAT(complaint([&] {
-               (void)cut_curve(keys, std::vector<double>{1, 2}, 0);
+               (void)systems::cut_curve(keys, std::vector<double>{1, 2}, 0);
              }),
              ContainsSubstring("0"));
   const std::vector<std::uint64_t> large{std::uint64_t{1} << 63};
-  CHECK_THAT(complaint([&] { (void)cut_curve(large, std::vector<double>{1}, 1); }),
+  CHECK_THAT(complaint([&] { (void)systems::cut_curve(large, std::vector<double>{1}, 1); }),
              ContainsSubstring("keys[0] = 9223372036854775808"));
-  CHECK_THAT(complaint([&] { (void)CurveTree(keys, 2, 3, 1); }),
+  CHECK_THAT(complaint([&] { (void)systems::CurveTree(keys, 2, 3, 1); }),
              ContainsSubstring("keys[0] = 4, keys[1] = 2"));
-  CHECK_THAT(complaint([&] { (void)CurveTree(std::vector<std::uint64_t>{16}, 2, 2, 1); }),
+  CHECK_THAT(complaint([&] { (void)systems::CurveTree(std::vector<std::uint64_t>{16}, 2, 2, 1); }),
              ContainsSubstring("keys[0] = 16, bits = 2"));
-  CHECK_THAT(complaint([&] { (void)CurveTree({}, 4, 2, 1); }), ContainsSubstring("dimensions = 4"));
-  CHECK_THAT(complaint([&] { (void)CurveTree({}, 3, 22, 1); }),
+  CHECK_THAT(complaint([&] { (void)systems::CurveTree({}, 4, 2, 1); }),
+             ContainsSubstring("dimensions = 4"));
+  CHECK_THAT(complaint([&] { (void)systems::CurveTree({}, 3, 22, 1); }),
              ContainsSubstring("take 1 to 21 bits"));
-  CHECK_THAT(complaint([&] { (void)CurveTree({}, 3, 2, 0); }), ContainsSubstring("leaf_size = 0"));
+  CHECK_THAT(complaint([&] { (void)systems::CurveTree({}, 3, 2, 0); }),
+             ContainsSubstring("leaf_size = 0"));
   // No items: one leaf, and all keys belong to the first or the last piece.
-  CHECK(CurveTree({}, 3, 2, 1).nodes() == std::vector<CurveNode>{CurveNode{}});
-  CHECK(cut_curve({}, {}, 3).begins == std::vector<std::uint64_t>{0, 0, 0});
+  CHECK(systems::CurveTree({}, 3, 2, 1).nodes() ==
+        std::vector<systems::CurveNode>{systems::CurveNode{}});
+  CHECK(systems::cut_curve({}, {}, 3).begins == std::vector<std::uint64_t>{0, 0, 0});
 }
 
 }  // namespace test_curve_cut

@@ -60,22 +60,22 @@ struct RandomRule {
   std::uint64_t products = 0;
   std::vector<std::pair<const Node*, const Node*>> promised{};
 
-  PairStep decide(const Node* a, const Node* b) {
+  systems::PairStep decide(const Node* a, const Node* b) {
     const auto chance = random.below(calls++, 20);
     const bool opens = !(a->children.empty() && b->children.empty());
     if (chance == 0) {
       count(a, b);
-      return PairStep::drop;
+      return systems::PairStep::drop;
     }
     if (chance < 4 || !opens) {
       promised.emplace_back(a, b);
-      return chance < 2 ? PairStep::far : PairStep::exact;
+      return chance < 2 ? systems::PairStep::far : systems::PairStep::exact;
     }
-    if (a->children.empty()) return PairStep::open_second;
-    if (b->children.empty()) return PairStep::open_first;
-    return chance < 8    ? PairStep::open_first
-           : chance < 12 ? PairStep::open_second
-                         : PairStep::open_both;
+    if (a->children.empty()) return systems::PairStep::open_second;
+    if (b->children.empty()) return systems::PairStep::open_first;
+    return chance < 8    ? systems::PairStep::open_first
+           : chance < 12 ? systems::PairStep::open_second
+                         : systems::PairStep::open_both;
   }
   [[nodiscard]] const std::vector<const Node*>& children(const Node* node) const {
     return node->children;
@@ -104,7 +104,7 @@ TEST_CASE("each pair of items of two trees is covered exactly once") {
     const std::size_t rows = shape.below(0, 30), columns = shape.below(1, 30);
     const Tree one(rows, Random(c, "one")), other(columns, Random(c, "other"));
     RandomRule rule{Random(c, "rule"), columns, std::vector<int>(rows * columns)};
-    dual_traversal(&one.nodes.front(), &other.nodes.front(), rule);
+    systems::dual_traversal(&one.nodes.front(), &other.nodes.front(), rule);
     REQUIRE(std::ranges::count(rule.times, 1) == static_cast<std::ptrdiff_t>(rows * columns));
     REQUIRE(rule.products == rows * columns);
     REQUIRE(rule.promised.empty());
@@ -118,7 +118,7 @@ TEST_CASE("each unordered pair of one tree is covered exactly once") {
     const std::size_t n = Random(c, "size").below(0, 40);
     const Tree tree(n, Random(c, "one"));
     RandomRule rule{Random(c, "rule"), n, std::vector<int>(n * n), true};
-    self_traversal(&tree.nodes.front(), rule);
+    systems::self_traversal(&tree.nodes.front(), rule);
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t j = 0; j < n; ++j) {
         const int both = rule.times[i * n + j] + rule.times[j * n + i];
@@ -126,7 +126,7 @@ TEST_CASE("each unordered pair of one tree is covered exactly once") {
       }
     // In one tree, the ordered traversal has all n^2 pairs.
     RandomRule ordered{Random(c, "rule"), n, std::vector<int>(n * n)};
-    dual_traversal(&tree.nodes.front(), &tree.nodes.front(), ordered);
+    systems::dual_traversal(&tree.nodes.front(), &tree.nodes.front(), ordered);
     REQUIRE(ordered.products == n * n);
     REQUIRE(std::ranges::count(ordered.times, 1) == static_cast<std::ptrdiff_t>(n * n));
   }
@@ -135,9 +135,9 @@ TEST_CASE("each unordered pair of one tree is covered exactly once") {
 TEST_CASE("pairs are visited depth first, in the order of the children") {
   struct Digits {  // a node is a text; it has two children up to two letters
     std::string visited;
-    PairStep decide(const std::string& a, int b) {
-      if (a.size() < 2) return PairStep::open_first;
-      return b < 2 ? PairStep::open_second : PairStep::exact;
+    systems::PairStep decide(const std::string& a, int b) {
+      if (a.size() < 2) return systems::PairStep::open_first;
+      return b < 2 ? systems::PairStep::open_second : systems::PairStep::exact;
     }
     static std::vector<std::string> children(const std::string& a) { return {a + "l", a + "r"}; }
     static std::vector<int> children(int b) { return {2 * b, 2 * b + 1}; }
@@ -145,23 +145,27 @@ TEST_CASE("pairs are visited depth first, in the order of the children") {
     void exact(const std::string& a, int b) { visited += a + std::to_string(b) + " "; }
   };
   Digits digits;
-  dual_traversal(std::string(), 1, digits);
+  systems::dual_traversal(std::string(), 1, digits);
   CHECK(digits.visited == "ll2 ll3 lr2 lr3 rl2 rl3 rr2 rr3 ");
 }
 
 TEST_CASE("a leaf that is opened is an error, not a loss") {
   struct OpensLeaves {
-    PairStep step;
-    [[nodiscard]] PairStep decide(int, int) const { return step; }
+    systems::PairStep step;
+    [[nodiscard]] systems::PairStep decide(int, int) const { return step; }
     static std::vector<int> children(int) { return {}; }
     void far(int, int) {}
     void exact(int, int) {}
   };
-  for (const PairStep step : {PairStep::open_first, PairStep::open_second, PairStep::open_both}) {
-    CHECK_THAT(test::message_of<contract_error>([&] { dual_traversal(0, 0, OpensLeaves{step}); }),
-               ContainsSubstring("opens a node that has no children"));
-    CHECK_THAT(test::message_of<contract_error>([&] { self_traversal(0, OpensLeaves{step}); }),
-               ContainsSubstring("return PairStep::exact"));
+  for (const systems::PairStep step :
+       {systems::PairStep::open_first, systems::PairStep::open_second,
+        systems::PairStep::open_both}) {
+    CHECK_THAT(
+        test::message_of<contract_error>([&] { systems::dual_traversal(0, 0, OpensLeaves{step}); }),
+        ContainsSubstring("opens a node that has no children"));
+    CHECK_THAT(
+        test::message_of<contract_error>([&] { systems::self_traversal(0, OpensLeaves{step}); }),
+        ContainsSubstring("return PairStep::exact"));
   }
 }
 

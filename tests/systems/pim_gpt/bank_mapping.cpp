@@ -28,7 +28,7 @@ namespace test_bank_mapping {
 
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
-using hd::BankLayout;
+using hd::systems::BankLayout;
 
 namespace {
 
@@ -40,10 +40,10 @@ TEST_CASE("a product bank by bank equals the serial product, and each place has 
   hd::test::Coverage coverage("products in banks");
   for (std::uint64_t seed = 0; seed < hd::test::cases(150, 5'000); ++seed) {
     hd::test::BankCase draw(seed);
-    const hd::DramGrid grid = draw.grid();
-    hd::Gemv gemv = draw.product();
+    const hd::systems::DramGrid grid = draw.grid();
+    hd::systems::Gemv gemv = draw.product();
     gemv.element = 1u << draw.below(4);
-    if (gemv.layout == BankLayout::dealt && draw.below(2) == 0)
+    if (gemv.layout == hd::systems::BankLayout::dealt && draw.below(2) == 0)
       gemv.reserved = gemv.inputs + static_cast<std::int64_t>(draw.below(20));
     const auto weight = [&](std::int64_t o, std::int64_t i) {
       return static_cast<std::int64_t>(
@@ -56,7 +56,7 @@ TEST_CASE("a product bank by bank equals the serial product, and each place has 
              1000;
     };
     struct Bank {
-      hd::BankWork work;
+      hd::systems::BankWork work;
       std::int64_t row = -1, output = -1, segment = -1;
     };
     const auto banks = static_cast<std::size_t>(grid.all_banks());
@@ -65,7 +65,7 @@ TEST_CASE("a product bank by bank equals the serial product, and each place has 
     std::map<std::pair<int, std::int64_t>, std::uint64_t> in_row;
     std::set<std::pair<std::int64_t, std::int64_t>> seen;
     const auto elements = static_cast<std::int64_t>(grid.burst / gemv.element);
-    hd::for_each_bank_read(grid, gemv, [&](const hd::BankRead& read) {
+    hd::systems::for_each_bank_read(grid, gemv, [&](const hd::systems::BankRead& read) {
       REQUIRE(read.bank >= 0);
       REQUIRE(static_cast<std::size_t>(read.bank) < banks);
       REQUIRE(read.input % elements == 0);
@@ -90,12 +90,12 @@ TEST_CASE("a product bank by bank equals the serial product, and each place has 
       for (std::int64_t i = 0; i < gemv.inputs; ++i) serial += weight(o, i) * value(i);
       REQUIRE(y[static_cast<std::size_t>(o)] == serial);
     }
-    const std::vector<hd::BankWork> work = hd::bank_work(grid, gemv);
+    const std::vector<hd::systems::BankWork> work = hd::systems::bank_work(grid, gemv);
     REQUIRE(work.size() == banks);
     for (std::size_t b = 0; b < banks; ++b) REQUIRE(work[b] == by_hand[b].work);
-    coverage.count("packed", gemv.layout == BankLayout::packed);
+    coverage.count("packed", gemv.layout == hd::systems::BankLayout::packed);
     coverage.count("dealt with room", gemv.reserved > gemv.inputs);
-    coverage.count("interleaved", gemv.layout == BankLayout::interleaved);
+    coverage.count("interleaved", gemv.layout == hd::systems::BankLayout::interleaved);
     coverage.count("idle banks", work.back().bursts == 0);
     coverage.count("several parts of the vector",
                    gemv.inputs * static_cast<std::int64_t>(gemv.element) >
@@ -106,39 +106,39 @@ TEST_CASE("a product bank by bank equals the serial product, and each place has 
 }
 
 TEST_CASE("a packed matrix loads its banks equally and opens each row once") {
-  const hd::DramGrid grid;  // 128 banks, 64 bursts of 16 elements in a row
+  const hd::systems::DramGrid grid;  // 128 banks, 64 bursts of 16 elements in a row
   for (const auto& [outputs, inputs] :
        {std::pair{1000, 1000}, std::pair{3 * 1600, 1600}, std::pair{5001, 777}, std::pair{130, 768},
         std::pair{768, 3072}, std::pair{50257, 100}}) {
-    const auto work = hd::bank_work(grid, {.outputs = outputs, .inputs = inputs});
+    const auto work = hd::systems::bank_work(grid, {.outputs = outputs, .inputs = inputs});
     const std::int64_t bursts = outputs * up(inputs, 16);
     std::int64_t sum = 0;
-    for (const hd::BankWork& own : work) {
+    for (const hd::systems::BankWork& own : work) {
       CHECK(own.bursts >= bursts / 128);
       CHECK(own.bursts <= up(bursts, 128));
       CHECK(own.activations == up(own.bursts, 64));
       sum += own.bursts;
     }
     CHECK(sum == bursts);
-    CHECK(hd::bank_imbalance(work) <= 1.05);
+    CHECK(hd::systems::bank_imbalance(work) <= 1.05);
   }
   // An output of one burst for each of 128 banks, and one more: cut by outputs, one bank has twice
   // the work of the others.
-  CHECK(hd::bank_imbalance(hd::bank_work(
-            grid, {.outputs = 129, .inputs = 16, .layout = BankLayout::dealt})) > 1.9);
+  CHECK(hd::systems::bank_imbalance(hd::systems::bank_work(
+            grid, {.outputs = 129, .inputs = 16, .layout = hd::systems::BankLayout::dealt})) > 1.9);
 }
 
 TEST_CASE("a packed matrix keeps more rows open than an interleaved one, and returns less") {
-  const hd::DramGrid grid;
+  const hd::systems::DramGrid grid;
   // An output has 512 bursts. If they are interleaved, a bank has 4 of them, in 4 parts of the
   // vector, so it opens each of its rows for 4 of the 8 parts.
-  const hd::Gemv packed{.outputs = 1024, .inputs = 8192};
-  hd::Gemv interleaved = packed;
-  interleaved.layout = BankLayout::interleaved;
-  const auto by_part = hd::bank_work(grid, packed);
-  const auto by_burst = hd::bank_work(grid, interleaved);
-  CHECK(hd::row_hit_rate(by_part) == 1 - 1.0 / 64);
-  CHECK(hd::row_hit_rate(by_burst) == 1 - 4.0 / 64);
+  const hd::systems::Gemv packed{.outputs = 1024, .inputs = 8192};
+  hd::systems::Gemv interleaved = packed;
+  interleaved.layout = hd::systems::BankLayout::interleaved;
+  const auto by_part = hd::systems::bank_work(grid, packed);
+  const auto by_burst = hd::systems::bank_work(grid, interleaved);
+  CHECK(hd::systems::row_hit_rate(by_part) == 1 - 1.0 / 64);
+  CHECK(hd::systems::row_hit_rate(by_burst) == 1 - 4.0 / 64);
   std::int64_t few = 0;
   std::int64_t many = 0;
   for (std::size_t b = 0; b < 128; ++b) {
@@ -147,17 +147,17 @@ TEST_CASE("a packed matrix keeps more rows open than an interleaved one, and ret
   }
   CHECK(few == 8 * 1024);     // one for each output and part of the vector
   CHECK(many == 512 * 1024);  // one for each burst
-  const std::vector<hd::BankWork> nothing(3);
-  CHECK(hd::row_hit_rate(nothing) == 1);
-  CHECK(hd::bank_imbalance(nothing) == 1);
+  const std::vector<hd::systems::BankWork> nothing(3);
+  CHECK(hd::systems::row_hit_rate(nothing) == 1);
+  CHECK(hd::systems::bank_imbalance(nothing) == 1);
 }
 
 TEST_CASE("keys and values stay where they are when tokens come") {
-  const hd::DramGrid grid{.channels = 2, .banks = 3, .row = 64, .burst = 8, .vector = 64};
+  const hd::systems::DramGrid grid{.channels = 2, .banks = 3, .row = 64, .burst = 8, .vector = 64};
   using Place = std::tuple<int, std::int64_t>;
-  const auto places = [&](const hd::Gemv& gemv) {
+  const auto places = [&](const hd::systems::Gemv& gemv) {
     std::map<std::pair<std::int64_t, std::int64_t>, Place> found;
-    hd::for_each_bank_read(grid, gemv, [&](const hd::BankRead& read) {
+    hd::systems::for_each_bank_read(grid, gemv, [&](const hd::systems::BankRead& read) {
       found[{read.output, read.input}] = {read.bank, read.row};
     });
     return found;
@@ -167,8 +167,10 @@ TEST_CASE("keys and values stay where they are when tokens come") {
                        [&](const auto& place) { return after.at(place.first) == place.second; });
   };
   for (std::int64_t tokens = 1; tokens < 40; ++tokens) {
-    hd::Gemv keys{.outputs = tokens, .inputs = 20, .layout = BankLayout::dealt};
-    hd::Gemv values{.outputs = 20, .inputs = tokens, .layout = BankLayout::dealt, .reserved = 40};
+    hd::systems::Gemv keys{
+        .outputs = tokens, .inputs = 20, .layout = hd::systems::BankLayout::dealt};
+    hd::systems::Gemv values{
+        .outputs = 20, .inputs = tokens, .layout = hd::systems::BankLayout::dealt, .reserved = 40};
     const auto old_keys = places(keys);
     const auto old_values = places(values);
     ++keys.outputs;
@@ -179,10 +181,11 @@ TEST_CASE("keys and values stay where they are when tokens come") {
 }
 
 TEST_CASE("wrong memories and products are rejected") {
-  const auto message = [](const hd::DramGrid& grid, const hd::Gemv& gemv) {
-    return hd::test::message_of<hd::contract_error>([&] { (void)hd::bank_work(grid, gemv); });
+  const auto message = [](const hd::systems::DramGrid& grid, const hd::systems::Gemv& gemv) {
+    return hd::test::message_of<hd::contract_error>(
+        [&] { (void)hd::systems::bank_work(grid, gemv); });
   };
-  const hd::Gemv good{.outputs = 1, .inputs = 1};
+  const hd::systems::Gemv good{.outputs = 1, .inputs = 1};
   CHECK_THAT(message({.channels = 0}, good), ContainsSubstring("channels = 0"));
   CHECK_THAT(message({.row = 40}, good), ContainsSubstring("row = 40"));
   CHECK_THAT(message({.vector = 0}, good), ContainsSubstring("vector = 0"));

@@ -64,7 +64,7 @@ std::string chain() {
 
 std::string error_of(std::string_view text) {
   return hd::test::message_of<hd::format_error>(
-      [&] { static_cast<void>(hd::plan::read_graph_profile(text, {.name = "p.txt"})); });
+      [&] { static_cast<void>(hd::systems::read_graph_profile(text, {.name = "p.txt"})); });
 }
 
 /// What the error says if `from` is replaced by `to` in the chain.
@@ -80,7 +80,7 @@ std::string error_of(std::string_view from, std::string_view to) {
 
 TEST_CASE("a text profile of a chain becomes layers") {
   const hd::Profile profile =
-      hd::plan::read_graph_profile(chain(), {.model = "m", .device = "v100", .samples = 4});
+      hd::systems::read_graph_profile(chain(), {.model = "m", .device = "v100", .samples = 4});
   CHECK(profile.model == "m");
   CHECK(profile.reference == "v100");
   CHECK(profile.input == 160);
@@ -105,7 +105,7 @@ TEST_CASE("a text profile of a chain becomes layers") {
   std::string other = chain();
   for (std::size_t at = 0; (at = other.find("00\n", at)) != std::string::npos; at += 2)
     other.replace(at + 2, 1, " -- stage_id=1\r\n\n");
-  CHECK(hd::plan::read_graph_profile(other, {.model = "m", .device = "v100", .samples = 4}) ==
+  CHECK(hd::systems::read_graph_profile(other, {.model = "m", .device = "v100", .samples = 4}) ==
         profile);
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("the values that are read behind a cut cross it") {
   // 'a' is read by 'b' and 'd', and 'b' by 'c' and 'd'. The order of the lines is not that of the
   // graph.
   const auto profile_of = [](const char* a, const char* b) {
-    return hd::plan::read_graph_profile(
+    return hd::systems::read_graph_profile(
         node("d", "1", "1", "1", "0") + node("a", "1", "1", a, "0") + node("b", "1", "1", b, "0") +
         node("c", "1", "1", "1000", "0") + "\ta -- b\n\ta -- d\n\tb -- c\n\tb -- d\n\tc -- d\n");
   };
@@ -149,7 +149,7 @@ TEST_CASE("every plan of an imported profile has a Schedule that can be simulate
       edges += hd::text('\t', i == 0 ? "in" : hd::text('n', i - 1), " -- n", i, '\n');
     }
     const std::int64_t samples = std::vector{1, 3, 32}[random() % 3];
-    const hd::Profile profile = hd::plan::read_graph_profile(text + edges, {.samples = samples});
+    const hd::Profile profile = hd::systems::read_graph_profile(text + edges, {.samples = samples});
     const bool whole = std::ranges::all_of(profile.layers, [](const hd::ProfiledLayer& layer) {
       return layer.saved % 4 == 0 && layer.output % 4 == 0 && layer.parameters % 4 == 0;
     });
@@ -206,7 +206,7 @@ TEST_CASE("random graphs keep their totals, and each cut has the bytes of its ed
       for (const hd::Bytes size : sizes[i]) saved += size;
       parameters += p;
     }
-    const hd::Profile profile = hd::plan::read_graph_profile(nodes + edges);
+    const hd::Profile profile = hd::systems::read_graph_profile(nodes + edges);
     REQUIRE(profile.layers.size() == count);
     const hd::LayerRange all{0, static_cast<int>(count)};
     CHECK(profile.parameters(all) == parameters);
@@ -281,8 +281,8 @@ TEST_CASE("a wrong text profile is rejected by line and remedy") {
              ContainsSubstring("line 4: no edges join 'node4' with 'node1'; add the edges"));
   CHECK_THAT(error_of(node("a", "0", "1", "4", "0")),
              ContainsSubstring("'p.txt': no node has a forward time; measure"));
-  CHECK_THROWS_AS(hd::plan::read_graph_profile(chain(), {.samples = 0}), hd::contract_error);
-  CHECK_THROWS_AS(hd::plan::read_graph_profile(chain(), {.device = ""}), hd::contract_error);
+  CHECK_THROWS_AS(hd::systems::read_graph_profile(chain(), {.samples = 0}), hd::contract_error);
+  CHECK_THROWS_AS(hd::systems::read_graph_profile(chain(), {.device = ""}), hd::contract_error);
 }
 
 TEST_CASE("mutated text profiles are read or rejected") {
@@ -292,7 +292,7 @@ TEST_CASE("mutated text profiles are read or rejected") {
   std::size_t read = 0, rejected = 0;
   const auto attempt = [&](const std::string& text) {
     try {
-      const hd::Profile profile = hd::plan::read_graph_profile(text);
+      const hd::Profile profile = hd::systems::read_graph_profile(text);
       check(profile);  // what is read is valid
       ++read;
     } catch (const hd::format_error&) {

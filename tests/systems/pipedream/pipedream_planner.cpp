@@ -104,7 +104,7 @@ std::optional<Seconds> least(const plan::PlanProblem& problem) {
               --sharers;
             }
           }
-          const Seconds price = plan::PipeDream{}.formula(plan, problem);
+          const Seconds price = systems::PipeDream{}.formula(plan, problem);
           if ((!best || price < *best) && !plan::memory_shortage(plan, problem)) best = price;
         });
       });
@@ -114,7 +114,7 @@ std::optional<Seconds> least(const plan::PlanProblem& problem) {
 }  // namespace
 
 TEST_CASE("PipeDream's planner finds the best of its plans") {
-  test::planner_battery(plan::PipeDream{}, least, {.cases = test::cases(200, 20'000)});
+  test::planner_battery(systems::PipeDream{}, least, {.cases = test::cases(200, 20'000)});
 }
 
 TEST_CASE("PipeDream's formula has the terms of the published optimiser") {
@@ -132,7 +132,7 @@ TEST_CASE("PipeDream's formula has the terms of the published optimiser") {
                                                  {.name = "cluster", .ranks = 4, .link = {0, 10}}});
   const plan::PlanProblem problem(profile, machine, {.batch = 32, .microbatches = {8}});
   const auto price = [&](std::vector<PlanStage> stages) {
-    return plan::PipeDream{}.formula({.stages = std::move(stages), .microbatches = 8}, problem);
+    return systems::PipeDream{}.formula({.stages = std::move(stages), .microbatches = 8}, problem);
   };
   const std::vector<Rank> all{Rank{0}, Rank{1}, Rank{2}, Rank{3}};
   const auto stage = [](LayerRange layers, std::vector<Rank> ranks) {
@@ -160,7 +160,7 @@ TEST_CASE("PipeDream's pipeline has as many microbatches as it keeps in flight")
   for (std::uint64_t seed = 0; seed < test::cases(100, 5000); ++seed) {
     const test::PlanCase random = test::random_plan_case(seed);
     const Machine machine = random.machine();
-    const auto found = plan::PipeDream{}.search({random.profile, machine, random.options});
+    const auto found = systems::PipeDream{}.search({random.profile, machine, random.options});
     if (!found.plan) continue;
     std::size_t workers = 0;
     for (const PlanStage& stage : found.plan->stages) workers += stage.ranks.size();
@@ -179,10 +179,10 @@ TEST_CASE("sites of unequal size are levels, too") {
   const test::PlanCase one = test::random_plan_case(12);
   for (const std::int64_t batch : {4, 24}) {
     const plan::PlanProblem problem(one.profile, machine, {.batch = batch});
-    const auto found = plan::PipeDream{}.search(problem);
+    const auto found = systems::PipeDream{}.search(problem);
     REQUIRE(found.plan.has_value());
     check(*found.plan, problem.layers(), 4);
-    CHECK(found.formula == plan::PipeDream{}.formula(*found.plan, problem));
+    CHECK(found.formula == systems::PipeDream{}.formula(*found.plan, problem));
     // Three ranks of the far site cannot be alike inside of the near one.
     for (const PlanStage& stage : found.plan->stages)
       CHECK((+stage.ranks.front() != 0 || stage.ranks.size() <= 2));

@@ -42,7 +42,7 @@ std::vector<double> exponential_times(double least, double mean_excess, std::uin
 
 TEST_CASE("the mean of the least of n runs is that of all groups of n") {
   const std::vector<double> times{5, 1, 4, 1, 9};
-  const EmpiricalTimes runs(times);
+  const systems::EmpiricalTimes runs(times);
   for (int walkers = 1; walkers <= 4; ++walkers) {
     double sum = 0;
     std::size_t groups = 1;
@@ -67,14 +67,15 @@ TEST_CASE("19 of 20 samples of a shifted exponential predict its speed-ups withi
   std::uint64_t far = 0;
   for (std::uint64_t seed = 0; seed < samples; ++seed) {
     bool close = true;
-    const EmpiricalTimes runs(exponential_times(least, excess, seed, 500));
-    const ShiftedExponential fitted = ShiftedExponential::fit(runs);
-    CHECK(largest_difference(runs, fitted) < 1.2 * accepted_difference(runs));
+    const systems::EmpiricalTimes runs(exponential_times(least, excess, seed, 500));
+    const systems::ShiftedExponential fitted = systems::ShiftedExponential::fit(runs);
+    CHECK(systems::largest_difference(runs, fitted) < 1.2 * systems::accepted_difference(runs));
     for (const int walkers : {2, 8, 32, 128}) {
       const double exact = (least + excess) / (least + excess / walkers);
       CAPTURE(seed, walkers, exact);
-      close = close && std::abs(race_speed_up(fitted, walkers) / exact - 1) <= 0.10;
-      if (walkers <= 32) CHECK(race_speed_up(runs, walkers) == Approx(exact).epsilon(0.20));
+      close = close && std::abs(systems::race_speed_up(fitted, walkers) / exact - 1) <= 0.10;
+      if (walkers <= 32)
+        CHECK(systems::race_speed_up(runs, walkers) == Approx(exact).epsilon(0.20));
     }
     far += close ? 0u : 1u;
   }
@@ -84,25 +85,27 @@ TEST_CASE("19 of 20 samples of a shifted exponential predict its speed-ups withi
 TEST_CASE("the quadrature for lognormal times equals known means") {
   // E[Y] = exp(mu + sigma^2 / 2), and E[least of two] = 2 E[Y] P(Z > sigma / sqrt 2).
   for (const double deviation : {0.0, 0.01, 0.5, 1.0, 2.5}) {
-    const LognormalTimes times{3, deviation};
+    const systems::LognormalTimes times{3, deviation};
     const double mean = std::exp(3 + deviation * deviation / 2);
     CHECK(times.mean_of_least(1) == Approx(mean).epsilon(1e-6));
     CHECK(times.mean_of_least(2) == Approx(mean * std::erfc(deviation / 2)).epsilon(1e-6));
   }
-  const LognormalTimes times{0, 1};
+  const systems::LognormalTimes times{0, 1};
   CHECK(times.share_within(1) == Approx(0.5));
   CHECK(times.share_within(std::exp(1.96)) == Approx(0.975).epsilon(1e-4));
   CHECK(times.share_within(0) == 0);
 }
 
 TEST_CASE("equal runs gain nothing, and fits of them are exact") {
-  const EmpiricalTimes runs({7, 7, 7});
+  const systems::EmpiricalTimes runs({7, 7, 7});
   for (const int walkers : {1, 2, 64}) {
-    CHECK(race_speed_up(runs, walkers) == Approx(1).epsilon(1e-12));
-    CHECK(race_speed_up(ShiftedExponential::fit(runs), walkers) == Approx(1).epsilon(1e-12));
-    CHECK(race_speed_up(LognormalTimes::fit(runs), walkers) == Approx(1).epsilon(1e-6));
+    CHECK(systems::race_speed_up(runs, walkers) == Approx(1).epsilon(1e-12));
+    CHECK(systems::race_speed_up(systems::ShiftedExponential::fit(runs), walkers) ==
+          Approx(1).epsilon(1e-12));
+    CHECK(systems::race_speed_up(systems::LognormalTimes::fit(runs), walkers) ==
+          Approx(1).epsilon(1e-6));
   }
-  CHECK(race_speed_up(EmpiricalTimes({0.0}), 4) == 1);
+  CHECK(systems::race_speed_up(systems::EmpiricalTimes({0.0}), 4) == 1);
 }
 
 TEST_CASE("a difference of distributions is that of the definition") {
@@ -110,9 +113,9 @@ TEST_CASE("a difference of distributions is that of the definition") {
   struct Uniform {
     static double share_within(double time) { return time; }
   };
-  CHECK(largest_difference(EmpiricalTimes({0.2, 0.4, 0.9}), Uniform{}) ==
+  CHECK(systems::largest_difference(systems::EmpiricalTimes({0.2, 0.4, 0.9}), Uniform{}) ==
         Approx(2.0 / 3 - 0.4).epsilon(1e-12));
-  CHECK(largest_difference(EmpiricalTimes({0.9}), Uniform{}) == Approx(0.9));
+  CHECK(systems::largest_difference(systems::EmpiricalTimes({0.9}), Uniform{}) == Approx(0.9));
 }
 
 TEST_CASE("500 runs of WalkSAT predict the least flips of groups of other runs") {
@@ -124,7 +127,7 @@ TEST_CASE("500 runs of WalkSAT predict the least flips of groups of other runs")
     const test::Formula formula = test::planted_formula(50, 210, seed);
     std::vector<double> first(500);
     for (std::size_t i = 0; i < first.size(); ++i) first[i] = test::flips_of_run(formula, i);
-    const EmpiricalTimes runs(first);
+    const systems::EmpiricalTimes runs(first);
     for (const int walkers : {4, 16, 64}) {
       constexpr int others = 12'800;
       double mean = 0;
@@ -147,18 +150,19 @@ TEST_CASE("500 runs of WalkSAT predict the least flips of groups of other runs")
 
 TEST_CASE("times that cannot be predicted from are refused") {
   const auto message = [](auto call) { return test::message_of<contract_error>(call); };
-  CHECK_THAT(message([] { EmpiricalTimes({}); }), ContainsSubstring("needs the times of runs"));
-  CHECK_THAT(message([] { EmpiricalTimes({1, -2}); }), ContainsSubstring("times[1] = -2"));
-  CHECK_THAT(message([] { EmpiricalTimes({std::nan("")}); }),
+  CHECK_THAT(message([] { systems::EmpiricalTimes({}); }),
+             ContainsSubstring("needs the times of runs"));
+  CHECK_THAT(message([] { systems::EmpiricalTimes({1, -2}); }), ContainsSubstring("times[1] = -2"));
+  CHECK_THAT(message([] { systems::EmpiricalTimes({std::nan("")}); }),
              ContainsSubstring("leave out runs that found no result"));
   CHECK_THAT(message([] {
-               (void)LognormalTimes::fit(EmpiricalTimes({0, 3, 0}));
+               (void)systems::LognormalTimes::fit(systems::EmpiricalTimes({0, 3, 0}));
              }),
              ContainsSubstring("2 of 3 runs took no time"));
-  CHECK_THAT(message([] { (void)EmpiricalTimes({1}).mean_of_least(0); }),
+  CHECK_THAT(message([] { (void)systems::EmpiricalTimes({1}).mean_of_least(0); }),
              ContainsSubstring("walkers = 0"));
   CHECK_THAT(message([] {
-               (void)ShiftedExponential{1, 1}.mean_of_least(-1);
+               (void)systems::ShiftedExponential{1, 1}.mean_of_least(-1);
              }),
              ContainsSubstring("walkers = -1"));
 }

@@ -33,10 +33,10 @@ namespace test_rhino {
 
 using namespace heddle;
 using Catch::Approx;
-using plan::RhinoPlan;
-using plan::TensorForm;
-using plan::TensorProgram;
-using plan::TensorRole;
+using systems::RhinoPlan;
+using systems::TensorForm;
+using systems::TensorProgram;
+using systems::TensorRole;
 
 constexpr double latency = 2e-6, bandwidth = 50e9, start = 1e-5;
 
@@ -60,15 +60,15 @@ const TensorForm& delivered(const RhinoPlan& plan, const TensorProgram& program,
 TEST_CASE("an MLP with few samples is divided by columns, then by rows") {
   const TensorProgram program = test::trained_mlp(512, 4096, 16384);
   for (const int level : {1, 2}) {
-    const RhinoPlan plan = plan::rhino(program, gpus(4), {.level = level});
+    const RhinoPlan plan = systems::rhino(program, gpus(4), {.level = level});
     INFO(plan);
     CHECK(plan.optimal);
     CHECK(plan.ways == std::vector{4});
-    CHECK(stored(plan, program, "w1") == TensorForm::sharded("h"));
-    CHECK(stored(plan, program, "w2") == TensorForm::sharded("h"));
-    CHECK(delivered(plan, program, "a") == TensorForm::sharded("h"));
-    CHECK(stored(plan, program, "y") == TensorForm::partial());
-    CHECK(delivered(plan, program, "w1_next") == TensorForm::sharded("h"));
+    CHECK(stored(plan, program, "w1") == systems::TensorForm::sharded("h"));
+    CHECK(stored(plan, program, "w2") == systems::TensorForm::sharded("h"));
+    CHECK(delivered(plan, program, "a") == systems::TensorForm::sharded("h"));
+    CHECK(stored(plan, program, "y") == systems::TensorForm::partial());
+    CHECK(delivered(plan, program, "w1_next") == systems::TensorForm::sharded("h"));
     check(program, sharded_program(program, plan));
     // One all-reduce of y; the gradient of x is a result, so a reduce-scatter is enough for it.
     const double n = 512 * 4096 * 4;
@@ -80,12 +80,12 @@ TEST_CASE("an MLP with few samples is divided by columns, then by rows") {
 TEST_CASE("a small model with many samples is data parallel") {
   const TensorProgram program = test::trained_mlp(65536, 256, 256);
   for (const int level : {1, 2}) {
-    const RhinoPlan plan = plan::rhino(program, gpus(4), {.level = level});
+    const RhinoPlan plan = systems::rhino(program, gpus(4), {.level = level});
     INFO(plan);
     for (const char* parameter : {"w1", "w2"})
       CHECK(stored(plan, program, parameter) == TensorForm{});
     for (const char* samples : {"x", "z", "a", "y", "y_gradient", "a_gradient", "x_gradient"})
-      CHECK(stored(plan, program, samples) == TensorForm::sharded("b"));
+      CHECK(stored(plan, program, samples) == systems::TensorForm::sharded("b"));
     // The all-reduces of two gradients.
     const double n = 256 * 256 * 4;
     CHECK(plan.communication == Approx(2 * (start + 2 * ring(4, n))).epsilon(1e-9));
@@ -95,11 +95,11 @@ TEST_CASE("a small model with many samples is data parallel") {
 TEST_CASE("a large embedding is divided by its vocabulary") {
   const TensorProgram program = test::tied_embedding(512, 65536, 1024);
   for (const int level : {1, 2}) {
-    const RhinoPlan plan = plan::rhino(program, gpus(8), {.level = level});
+    const RhinoPlan plan = systems::rhino(program, gpus(8), {.level = level});
     INFO(plan);
-    CHECK(stored(plan, program, "table") == TensorForm::sharded("v"));
-    CHECK(stored(plan, program, "logits") == TensorForm::sharded("v"));
-    CHECK(stored(plan, program, "rows") == TensorForm::partial());
+    CHECK(stored(plan, program, "table") == systems::TensorForm::sharded("v"));
+    CHECK(stored(plan, program, "logits") == systems::TensorForm::sharded("v"));
+    CHECK(stored(plan, program, "rows") == systems::TensorForm::partial());
     // The all-reduces of the rows and of their gradients.
     const double n = 512 * 1024 * 4;
     CHECK(plan.communication == Approx(2 * (start + 2 * ring(8, n))).epsilon(1e-9));
@@ -109,13 +109,13 @@ TEST_CASE("a large embedding is divided by its vocabulary") {
 TEST_CASE("two towers that do not fit into one node become two stages, cut at their outputs") {
   const TensorProgram program = test::two_towers(4096, 1024, 3);
   double weights = 0;
-  for (const plan::ProgramTensor& tensor : program.tensors)
-    if (tensor.role == TensorRole::parameter) weights += program.bytes(tensor);
+  for (const systems::ProgramTensor& tensor : program.tensors)
+    if (tensor.role == systems::TensorRole::parameter) weights += program.bytes(tensor);
   const Machine slow = Machine::uniform(
       2, {.name = "cpu", .memories = {{"DRAM", static_cast<Bytes>(1.4 * weights)}}}, {1e-4, 1e8});
   for (const int level : {1, 2}) {
     const RhinoPlan plan =
-        plan::rhino(program, slow, {.level = level, .batch = "b", .microbatches = {32}});
+        systems::rhino(program, slow, {.level = level, .batch = "b", .microbatches = {32}});
     INFO(plan);
     CHECK(plan.stages == 2);
     CHECK(plan.cut_bytes == 4096 * 8 * 4);  // the output of one tower
@@ -130,20 +130,20 @@ TEST_CASE("two towers that do not fit into one node become two stages, cut at th
 
 /// Returns a random program of up to `most` operations on a few dimensions.
 TensorProgram random_program(std::mt19937_64& random, std::size_t most) {
-  using enum plan::OperationKind;
+  using enum systems::OperationKind;
   TensorProgram program;
   for (const char* name : {"b", "c", "d", "e"})
     program.dimensions.push_back({name, static_cast<std::int64_t>(4 << random() % 6)});
-  program.tensors.push_back({"t0", {"b", "c"}, TensorRole::input});
+  program.tensors.push_back({"t0", {"b", "c"}, systems::TensorRole::input});
   const std::size_t count = 1 + random() % most;
   for (std::size_t o = 0; o < count; ++o) {
     // The input is a tensor that exists; weights are added where they are needed.
     std::vector<std::size_t> usable;
     for (std::size_t t = 0; t < program.tensors.size(); ++t)
-      if (program.tensors[t].role != TensorRole::parameter) usable.push_back(t);
-    const plan::ProgramTensor from = program.tensors[usable[random() % usable.size()]];
-    plan::ProgramTensor to{.name = text("t", o + 1), .dims = from.dims};
-    plan::Operation operation{.inputs = {from.name}, .output = to.name};
+      if (program.tensors[t].role != systems::TensorRole::parameter) usable.push_back(t);
+    const systems::ProgramTensor from = program.tensors[usable[random() % usable.size()]];
+    systems::ProgramTensor to{.name = text("t", o + 1), .dims = from.dims};
+    systems::Operation operation{.inputs = {from.name}, .output = to.name};
     const std::uint64_t kind = random() % 4;
     if (kind < 2) {  // a linear layer from the last dimension to another one
       operation.kind = matmul;
@@ -151,7 +151,7 @@ TensorProgram random_program(std::mt19937_64& random, std::size_t most) {
         if (std::ranges::find(from.dims, name) == from.dims.end()) to.dims.back() = name;
       const std::string weight = text("w", o);
       program.tensors.push_back(
-          {weight, {from.dims.back(), to.dims.back()}, TensorRole::parameter});
+          {weight, {from.dims.back(), to.dims.back()}, systems::TensorRole::parameter});
       operation.inputs.push_back(weight);
     } else if (kind == 2) {
       operation.kind = elementwise;
@@ -164,12 +164,12 @@ TensorProgram random_program(std::mt19937_64& random, std::size_t most) {
     program.tensors.push_back(to);
     program.operations.push_back(operation);
   }
-  for (plan::ProgramTensor& tensor : program.tensors) {
-    if (tensor.role != TensorRole::intermediate) continue;
+  for (systems::ProgramTensor& tensor : program.tensors) {
+    if (tensor.role != systems::TensorRole::intermediate) continue;
     bool read = false;
-    for (const plan::Operation& operation : program.operations)
+    for (const systems::Operation& operation : program.operations)
       read = read || std::ranges::find(operation.inputs, tensor.name) != operation.inputs.end();
-    if (!read || random() % 4 == 0) tensor.role = TensorRole::output;
+    if (!read || random() % 4 == 0) tensor.role = systems::TensorRole::output;
   }
   return program;
 }
@@ -187,7 +187,7 @@ class AllPlacements {
   static constexpr double infinity = std::numeric_limits<double>::infinity();
 
   [[nodiscard]] double change(const TensorForm& from, const TensorForm& to, double n) const {
-    using enum TensorForm::Kind;
+    using enum systems::TensorForm::Kind;
     if (from == to) return 0;
     if (to.kind == partial) return infinity;
     if (from.kind == replicated) return 0;
@@ -202,10 +202,11 @@ class AllPlacements {
       least = std::min(least, cost);
       return;
     }
-    const plan::Operation& operation = m_program.operations[o];
-    for (const plan::ShardRule& each : plan::shard_rules(m_program, operation)) {
+    const systems::Operation& operation = m_program.operations[o];
+    for (const systems::ShardRule& each : systems::shard_rules(m_program, operation)) {
       const auto is_even = [&](const TensorForm& form) {
-        return form.kind != TensorForm::Kind::sharded || m_program.size_of(form.dim) % m_p == 0;
+        return form.kind != systems::TensorForm::Kind::sharded ||
+               m_program.size_of(form.dim) % m_p == 0;
       };
       if (!is_even(each.output) || !std::ranges::all_of(each.inputs, is_even)) continue;
       m_chosen.push_back(each);
@@ -216,7 +217,7 @@ class AllPlacements {
   }
   // The operations are fixed, so each tensor's placements can be chosen alone.
   [[nodiscard]] double best_delivery(std::size_t t) const {
-    const plan::ProgramTensor& tensor = m_program.tensors[t];
+    const systems::ProgramTensor& tensor = m_program.tensors[t];
     std::vector<TensorForm> demands;
     for (std::size_t o = 0; o < m_chosen.size(); ++o)
       for (std::size_t i = 0; i < m_chosen[o].inputs.size(); ++i)
@@ -225,17 +226,18 @@ class AllPlacements {
     const double n = m_program.bytes(tensor);
     std::vector<TensorForm> whole = {TensorForm{}};
     for (const std::string& dim : tensor.dims)
-      if (m_program.size_of(dim) % m_p == 0) whole.push_back(TensorForm::sharded(dim));
-    const bool given = tensor.role == TensorRole::input || tensor.role == TensorRole::parameter;
-    const bool output = tensor.role == TensorRole::output;
+      if (m_program.size_of(dim) % m_p == 0) whole.push_back(systems::TensorForm::sharded(dim));
+    const bool given =
+        tensor.role == systems::TensorRole::input || tensor.role == systems::TensorRole::parameter;
+    const bool output = tensor.role == systems::TensorRole::output;
     const bool delivers = demands.size() > 1 || output;
     std::vector<TensorForm> before = given ? whole : std::vector{m_raw[t]};
     double best = infinity;
     for (const TensorForm& from : before) {
       std::vector<TensorForm> after = {from};
-      if (delivers && tensor.role != TensorRole::input) {
+      if (delivers && tensor.role != systems::TensorRole::input) {
         after = whole;
-        if (!output) after.push_back(TensorForm::partial());
+        if (!output) after.push_back(systems::TensorForm::partial());
       }
       for (const TensorForm& to : after) {
         double sum = change(from, to, n);
@@ -250,7 +252,7 @@ class AllPlacements {
   int m_p;
   double m_rate;
   std::vector<TensorForm> m_raw;
-  std::vector<plan::ShardRule> m_chosen;
+  std::vector<systems::ShardRule> m_chosen;
 };
 
 TEST_CASE("with one axis and every operation as a cone, no placement of small programs is better") {
@@ -264,7 +266,7 @@ TEST_CASE("with one axis and every operation as a cone, no placement of small pr
     const double rate = 1e6 * static_cast<double>(1 + i % 7);
     // The machine has one axis if it has two ranks; of four, level 1 tries one.
     const RhinoPlan plan =
-        plan::rhino(program, gpus(ranks), {.level = ranks == 2 ? 2 : 1, .flops = rate});
+        systems::rhino(program, gpus(ranks), {.level = ranks == 2 ? 2 : 1, .flops = rate});
     const AllPlacements all(program, ranks, rate);
     INFO(program << plan);
     CHECK(plan.optimal);
@@ -276,9 +278,9 @@ TEST_CASE("with one axis and every operation as a cone, no placement of small pr
     better += plan.cost > all.least * (1 + 1e-6);
     sends += plan.communication > 0;
     // No candidate of a group is better beside the strategies of the others.
-    for (const plan::RhinoGroup& group : plan.groups) {
-      const plan::RhinoCandidate& chosen = group.candidates[group.chosen];
-      for (const plan::RhinoCandidate& other : group.candidates)
+    for (const systems::RhinoGroup& group : plan.groups) {
+      const systems::RhinoCandidate& chosen = group.candidates[group.chosen];
+      for (const systems::RhinoCandidate& other : group.candidates)
         CHECK(chosen.own + chosen.changes <= (other.own + other.changes) * (1 + 1e-6));
     }
   }
@@ -298,11 +300,11 @@ TEST_CASE("level 2 costs no more than level 1, with at most ten times its evalua
     TensorProgram program = random_program(random, 8);
     if (i % 5 == 0) program = test::trained_mlp(64 << i % 4, 64 << i % 3, 512);
     if (i % 5 == 1) program = test::tied_embedding(64, 256 << i % 4, 64);
-    plan::RhinoOptions options{
+    systems::RhinoOptions options{
         .flops = 1e10, .batch = i % 2 == 0 ? "b" : "", .microbatches = {2, 4}};
-    const RhinoPlan first = plan::rhino(program, nodes, options);
+    const RhinoPlan first = systems::rhino(program, nodes, options);
     options.level = 2;
-    const RhinoPlan second = plan::rhino(program, nodes, options);
+    const RhinoPlan second = systems::rhino(program, nodes, options);
     INFO(program << first << second);
     CHECK(second.cost <= first.cost);
     CHECK(second.evaluations <= 10 * first.evaluations);
@@ -314,17 +316,17 @@ TEST_CASE("level 2 costs no more than level 1, with at most ten times its evalua
 
 TEST_CASE("parameters are divided when copies of them do not fit") {
   const TensorProgram program = test::trained_mlp(65536, 256, 256);
-  const RhinoPlan copies = plan::rhino(program, gpus(4), {.state_per_parameter = 4000});
+  const RhinoPlan copies = systems::rhino(program, gpus(4), {.state_per_parameter = 4000});
   CHECK(stored(copies, program, "w1") == TensorForm{});
   const auto capacity = static_cast<Bytes>(copies.bytes * 0.6);
   for (const int level : {1, 2}) {
     const RhinoPlan plan =
-        plan::rhino(program, gpus(4, capacity), {.level = level, .state_per_parameter = 4000});
+        systems::rhino(program, gpus(4, capacity), {.level = level, .state_per_parameter = 4000});
     INFO(plan);
     CHECK(plan.bytes <= static_cast<double>(capacity));
     CHECK(plan.cost >= copies.cost);
-    CHECK(stored(plan, program, "w1").kind == TensorForm::Kind::sharded);
-    CHECK(stored(plan, program, "w2").kind == TensorForm::Kind::sharded);
+    CHECK(stored(plan, program, "w1").kind == systems::TensorForm::Kind::sharded);
+    CHECK(stored(plan, program, "w2").kind == systems::TensorForm::Kind::sharded);
   }
 }
 
@@ -337,18 +339,18 @@ TEST_CASE("random programs of all kinds get a plan that fits, or the reason why 
     const TensorProgram program = test::random_program(random, 10);
     const int ranks = 1 + static_cast<int>(random() % 6);
     const auto capacity = static_cast<Bytes>(random() % 3 == 0 ? 0 : 400 + random() % 12'000);
-    const plan::RhinoOptions options{.level = 1 + static_cast<int>(seed % 2),
-                                     .flops = 1e6,
-                                     .batch = seed % 3 == 0 ? "a" : "",
-                                     .microbatches = {2, 3}};
+    const systems::RhinoOptions options{.level = 1 + static_cast<int>(seed % 2),
+                                        .flops = 1e6,
+                                        .batch = seed % 3 == 0 ? "a" : "",
+                                        .microbatches = {2, 3}};
     try {
-      const RhinoPlan plan = plan::rhino(program, gpus(ranks, capacity), options);
+      const RhinoPlan plan = systems::rhino(program, gpus(ranks, capacity), options);
       CHECK((capacity == 0 || plan.bytes <= static_cast<double>(capacity) * (1 + 1e-9)));
       CHECK(plan.cost >= 0);
       CHECK(plan.operations.size() == program.operations.size());
       tried += options.level == 1 && plan.attempts > 1;  // pipelines, as well
       if (plan.stages == 1 && plan.ways.size() <= 1) check(program, sharded_program(program, plan));
-      for (const plan::RhinoOperation& operation : plan.operations) {
+      for (const systems::RhinoOperation& operation : plan.operations) {
         CHECK(operation.stage >= 0);
         CHECK(operation.stage < plan.stages);
       }
@@ -367,10 +369,10 @@ TEST_CASE("the slowest device decides how long an operation takes") {
   const TensorProgram program = test::two_towers(64, 64, 1);
   std::vector<Device> devices = {{.name = "fast", .speed = 2}, {.name = "slow", .speed = 0.5}};
   const Machine machine = Machine::hierarchical(devices, {{.name = "all", .ranks = 2}});
-  const RhinoPlan plan = plan::rhino(program, machine, {.flops = 1e9, .start = 0});
+  const RhinoPlan plan = systems::rhino(program, machine, {.flops = 1e9, .start = 0});
   CHECK(plan.communication == 0);
   CHECK(plan.cost == Approx(program.flops() / 2 / 0.5e9));
-  const RhinoPlan one = plan::rhino(program, gpus(1), {.flops = 1e9});
+  const RhinoPlan one = systems::rhino(program, gpus(1), {.flops = 1e9});
   CHECK(one.ways.empty());
   CHECK(one.cost == Approx(program.flops() / 1e9));
 }
@@ -384,27 +386,27 @@ TEST_CASE("programs, options and machines that cannot be planned are rejected wi
   TensorProgram program = test::trained_mlp(8, 8, 8);
   const Machine machine = gpus(2);
   program.operations[0].inputs[1] = "w7";
-  rejected([&] { return plan::rhino(program, machine); }, "tensor 'w7' is undefined");
+  rejected([&] { return systems::rhino(program, machine); }, "tensor 'w7' is undefined");
   program.operations[0].inputs[1] = "w1";
-  rejected([&] { return plan::rhino(program, machine, {.level = 3}); }, "level = 3");
-  rejected([&] { return plan::rhino(program, machine, {.flops = 0}); }, "use finite flops > 0");
-  rejected([&] { return plan::rhino(program, machine, {.batch = "n"}); },
+  rejected([&] { return systems::rhino(program, machine, {.level = 3}); }, "level = 3");
+  rejected([&] { return systems::rhino(program, machine, {.flops = 0}); }, "use finite flops > 0");
+  rejected([&] { return systems::rhino(program, machine, {.batch = "n"}); },
            "dimension 'n' is undefined");
-  rejected([&] { return plan::rhino(program, machine, {.batch = "b", .microbatches = {3}}); },
+  rejected([&] { return systems::rhino(program, machine, {.batch = "b", .microbatches = {3}}); },
            "dimension 'b' of 8");
   program = test::trained_mlp(8, 64, 8);
   program.dimensions.push_back({"big", 1 << 20});
-  program.tensors.push_back({"table", {"big", "i"}, TensorRole::parameter});
-  program.tensors.push_back({"looked", {"big"}, TensorRole::output});
-  program.operations.push_back({plan::OperationKind::reduce, {"table"}, "looked", "sum"});
-  CHECK_THROWS_MATCHES(plan::rhino(program, gpus(2, 100'000'000)), infeasible,
+  program.tensors.push_back({"table", {"big", "i"}, systems::TensorRole::parameter});
+  program.tensors.push_back({"looked", {"big"}, systems::TensorRole::output});
+  program.operations.push_back({systems::OperationKind::reduce, {"table"}, "looked", "sum"});
+  CHECK_THROWS_MATCHES(systems::rhino(program, gpus(2, 100'000'000)), infeasible,
                        MessageMatches(ContainsSubstring("the largest tensor, 'table'") &&
                                       ContainsSubstring("use more ranks")));
-  CHECK(plan::rhino(program, gpus(2, 300'000'000)).bytes <= 300'000'000);
+  CHECK(systems::rhino(program, gpus(2, 300'000'000)).bytes <= 300'000'000);
 }
 
 TEST_CASE("a plan prints its mesh and its strategies") {
-  const RhinoPlan plan = plan::rhino(test::trained_mlp(512, 4096, 16384), gpus(4));
+  const RhinoPlan plan = systems::rhino(test::trained_mlp(512, 4096, 16384), gpus(4));
   const std::string printed = text(plan);
   CHECK(printed.starts_with("1 stage, axes of 4 ranks, 1 microbatch: "));
   CHECK(printed.find("axis 0, w1: sharded(h)") != std::string::npos);

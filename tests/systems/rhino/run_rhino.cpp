@@ -30,7 +30,7 @@
 namespace test_run_rhino {
 
 namespace hd = heddle;
-namespace hp = heddle::plan;
+namespace hp = heddle::systems;
 
 namespace {
 

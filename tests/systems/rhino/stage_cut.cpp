@@ -22,8 +22,8 @@
 namespace test_stage_cut {
 
 using namespace heddle;
-using plan::OperationGraph;
-using plan::StageCut;
+using systems::OperationGraph;
+using systems::StageCut;
 using test::AllOrders;
 
 void add_edge(OperationGraph& graph, std::size_t from, std::size_t to, double bytes) {
@@ -74,7 +74,7 @@ TEST_CASE("no linear order of a random graph has a cut with fewer bytes") {
     OperationGraph graph;
     for (std::size_t v = 0; v < n; ++v) graph.work.push_back(static_cast<double>(1 + random() % 3));
     for (std::size_t v = 1; v < n; ++v) {
-      OperationGraph::Data data{{v}, static_cast<double>(1 + random() % 9)};
+      systems::OperationGraph::Data data{{v}, static_cast<double>(1 + random() % 9)};
       for (std::size_t u = 0; u < v; ++u)
         if (random() % 3 == 0) {
           add_edge(graph, u, v, static_cast<double>(1 + random() % 9));
@@ -100,7 +100,7 @@ TEST_CASE("no linear order of a random graph has a cut with fewer bytes") {
     if (lines.stages.empty()) continue;
     CHECK(lines.bytes >= cut.bytes - 1e-9);
     CHECK(is_balanced(graph, lines, stages, tolerance));
-    for (const OperationGraph::Order& order : graph.orders)
+    for (const systems::OperationGraph::Order& order : graph.orders)
       CHECK(lines.stages[order.first] <= lines.stages[order.last]);
   }
   CHECK(cut_some > count / 2);
@@ -123,12 +123,12 @@ TEST_CASE("data without an order may go back, and costs the same") {
 }
 
 TEST_CASE("cycles and vertices that do not exist are rejected") {
-  CHECK_THROWS_AS(plan::cut_stages({.work = {1, 1}, .orders = {{0, 1}, {1, 0}}}, 2),
+  CHECK_THROWS_AS(systems::cut_stages({.work = {1, 1}, .orders = {{0, 1}, {1, 0}}}, 2),
                   contract_error);
-  CHECK_THROWS_AS(plan::cut_stages({.work = {1}, .orders = {{0, 1}}}, 2), contract_error);
-  CHECK_THROWS_AS(plan::cut_stages({.work = {1}}, 0), contract_error);
-  CHECK(plan::cut_stages({.work = {1, 2}}, 1).stages == std::vector<int>{0, 0});
-  CHECK(plan::cut_stages({.work = {0, 0}, .orders = {{0, 1}}}, 2).stages.size() == 2);
+  CHECK_THROWS_AS(systems::cut_stages({.work = {1}, .orders = {{0, 1}}}, 2), contract_error);
+  CHECK_THROWS_AS(systems::cut_stages({.work = {1}}, 0), contract_error);
+  CHECK(systems::cut_stages({.work = {1, 2}}, 1).stages == std::vector<int>{0, 0});
+  CHECK(systems::cut_stages({.work = {0, 0}, .orders = {{0, 1}}}, 2).stages.size() == 2);
 }
 
 }  // namespace test_stage_cut

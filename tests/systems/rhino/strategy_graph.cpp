@@ -28,8 +28,8 @@
 namespace test_strategy_graph {
 
 using namespace heddle;
-using plan::StrategyChoice;
-using plan::StrategyGraph;
+using systems::StrategyChoice;
+using systems::StrategyGraph;
 
 using test::brute_force;
 using test::forbidden;
@@ -88,12 +88,12 @@ TEST_CASE("chains, trees and parallel branches of any length need no linear prog
   StrategyGraph graph;
   std::vector<double> least(4);  // dynamic programming along the chain
   for (std::size_t n = 0; n < 300; ++n) {
-    StrategyGraph::Node node;
+    systems::StrategyGraph::Node node;
     for (std::size_t s = 0; s < 4; ++s) node.costs.push_back(cost(random));
     if (n == 0) {
       least = node.costs;
     } else {
-      StrategyGraph::Edge edge{n - 1, n, {}};
+      systems::StrategyGraph::Edge edge{n - 1, n, {}};
       for (std::size_t p = 0; p < 16; ++p) edge.costs.push_back(cost(random));
       std::vector<double> next(4, forbidden);
       for (std::size_t t = 0; t < 4; ++t)
@@ -133,7 +133,7 @@ TEST_CASE("windows improve a choice that is too large for one program") {
       for (std::size_t before = 0; before < (c == 0 ? 1 : 16); ++before) {
         double sum = least[before];
         for (std::size_t i = 0; i < 4; ++i) sum += graph.nodes[4 * c + i].costs[now >> i & 1];
-        for (const StrategyGraph::Edge& edge : graph.edges) {
+        for (const systems::StrategyGraph::Edge& edge : graph.edges) {
           const std::size_t a = edge.from, b = edge.to;
           if (b / 4 == c && a / 4 == c)
             sum += edge.costs[2 * (now >> a % 4 & 1) + (now >> b % 4 & 1)];
@@ -197,14 +197,14 @@ TEST_CASE("the solver of the options is asked, and no optimum is claimed if it f
     StrategyGraph graph = random_graph(random, 3 + i % 4, 0);
     if (i % 2 == 1) graph.capacity = 6e5 * static_cast<double>(graph.nodes.size());
     std::size_t asked = 0;
-    const plan::StrategyOptions good{.reduce = false, .solver = CountingSolver{&asked, 1000}};
+    const systems::StrategyOptions good{.reduce = false, .solver = CountingSolver{&asked, 1000}};
     const StrategyChoice found = choose_strategies(graph, good);
     const StrategyChoice own = choose_strategies(graph, {.reduce = false});
     CHECK(asked > 0);
     CHECK(found.strategies == own.strategies);
     CHECK(found.programs == own.programs);
     asked = 0;
-    const plan::StrategyOptions bad{.reduce = false, .solver = CountingSolver{&asked, 0}};
+    const systems::StrategyOptions bad{.reduce = false, .solver = CountingSolver{&asked, 0}};
     const StrategyChoice failing = choose_strategies(graph, bad);
     CHECK(asked > 0);
     CHECK_FALSE(failing.optimal);

@@ -10,7 +10,7 @@ const values = {  // key: [group, label, least, most, step, default]
   ranks: ['shape', 'ranks', 1, 64, 1, 4],
   microbatches: ['shape', 'microbatches', 1, 512, 1, 8],
   'stages-per-rank': ['shape', 'stages per rank', 1, 8, 1, 2],
-  group: ['shape', 'microbatches of a group', 1, 16, 1, 2],
+  group: ['shape', 'microbatches of a group (0: as usual)', 0, 16, 1, 0],
   pairs: ['shape', 'pipelines in each direction', 1, 8, 1, 1],
   'most-live': ['shape', 'microbatches that fit a rank (0: all)', 0, 64, 1, 0],
   F: ['costs', 'F: forward', 0, 4, 0.05, 1],
@@ -148,7 +148,7 @@ function showSettings() {
     choices.append(line, make('p', { className: 'about', textContent: about }));
   });
   get('add').hidden = state.schedules.length >= 4;
-  const heeded = new Set(state.schedules.map((name) => catalogue.find((entry) => entry.name === name).heeds));
+  const heeded = new Set(state.schedules.flatMap((name) => catalogue.find((entry) => entry.name === name).heeds.split(' ')));
   for (const key of ['stages-per-rank', 'group', 'pairs', 'most-live']) get(`value-${key}`).hidden = !heeded.has(key);
 }
 
@@ -230,7 +230,7 @@ function drawSchedule(card, explorer, title, asked, text) {
     card.title.textContent = `${title}: ${report.ranks} ranks, ${report.microbatches} microbatches, ${report.stages} stages`;
     showStats(card, [
       ['makespan', report.text.makespan],
-      ['bubble', `${report.text.bubble} (closed form ${percentOf(report.theory)})`],
+      ['bubble', report.theory === undefined ? report.text.bubble : `${report.text.bubble} (closed form ${percentOf(report.theory)})`],
       ['live activations', report.text.activations],
       ['messages', String(report.messages)],
       report.bytes && ['bytes sent', String(report.bytes)],
@@ -314,7 +314,7 @@ function showComparison() {
     make('thead', {}, make('tr', {}, ...head.map((name) => make('th', { textContent: name, scope: 'col' })))),
     make('tbody', {}, ...rows.map(({ report, picture }) => make('tr', {},
       make('th', { textContent: picture.title, scope: 'row' }),
-      ...[report.text.makespan, report.text.bubble, percentOf(report.theory), report.text.activations, report.messages,
+      ...[report.text.makespan, report.text.bubble, report.theory === undefined ? '' : percentOf(report.theory), report.text.activations, report.messages,
           ...(sized ? [report.bytes, report.most === undefined ? '' : report.most] : [])].map((value) => make('td', { textContent: String(value) }))))));
   const longest = Math.max(...rows.map(({ report }) => report.makespan)) || 1;
   const used = new Set();

@@ -126,7 +126,7 @@ HEDDLE_FULL_INLINE bool library_at_once(const Call& call) {
   return options.costs->machine().ranks() == call.comm().size() &&
          call.comm()
              .attached<CallLines>()
-             .choose(*options.costs, size, true, may_share(call, size.bytes))
+             .choose(options.costs, size, true, may_share(call, size.bytes))
              .library;
 }
 
@@ -139,7 +139,7 @@ inline void choose(const Call& call, PerformerKey& key, bool blocking) {
   }
   const bool library = library_can(call);
   if (options.costs != nullptr) {
-    key.choice = call.comm().attached<CallLines>().choose(*options.costs, call.size(), library,
+    key.choice = call.comm().attached<CallLines>().choose(options.costs, call.size(), library,
                                                           blocking && may_share(call, key.bytes));
     if (!key.choice.library) key.costs = options.costs;
     // Costs put actions in order: with copies among them it might not be that of other ranks.

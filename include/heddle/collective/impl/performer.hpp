@@ -47,7 +47,8 @@ struct CallSize {
 struct PerformerKey {
   schedule::Collective collective = {};
   CollectiveChoice choice = {};
-  const CostTable* costs = nullptr;  ///< the table that chose, which also names the machine
+  /// The table that chose, which also names the machine.
+  std::shared_ptr<const CostTable> costs = {};
   int chunks = 1;
   bool usual = false;     ///< nobody has chosen the algorithm
   bool in_place = false;  ///< in a SharedView
@@ -168,8 +169,8 @@ class CallLines {
   ~CallLines();
 
   /// Returns the choice of `costs`, which is looked up once for every size that recurs.
-  [[nodiscard]] const CollectiveChoice& choose(const CostTable& costs, const CallSize& size,
-                                               bool library, bool shared);
+  [[nodiscard]] const CollectiveChoice& choose(const std::shared_ptr<const CostTable>& costs,
+                                               const CallSize& size, bool library, bool shared);
 
   /// Returns true if operations that the caller's thread furthers are under way.
   [[nodiscard]] bool under_way() const noexcept {
@@ -191,7 +192,7 @@ class CallLines {
   static constexpr std::size_t concurrent = 256;
 
   struct Chosen {
-    const CostTable* costs = nullptr;
+    std::shared_ptr<const CostTable> costs = {};
     schedule::Collective collective = {};
     Bytes bytes = 0;
     bool library = true;

@@ -136,16 +136,16 @@ HEDDLE_FULL_INLINE CallLines::CallLines(MPI_Comm comm) : m_comm(comm) {}
 
 HEDDLE_FULL_INLINE CallLines::~CallLines() = default;
 
-HEDDLE_FULL_INLINE const CollectiveChoice& CallLines::choose(const CostTable& costs,
-                                                             const CallSize& size, bool library,
-                                                             bool shared) {
+HEDDLE_FULL_INLINE const CollectiveChoice& CallLines::choose(
+    const std::shared_ptr<const CostTable>& costs, const CallSize& size, bool library,
+    bool shared) {
   const auto [collective, bytes] = size;
   Chosen& chosen =
       m_chosen[(bytes / 8 + 7 * static_cast<std::size_t>(collective)) % m_chosen.size()];
-  if (chosen.costs != &costs || chosen.collective != collective || chosen.bytes != bytes ||
+  if (chosen.costs != costs || chosen.collective != collective || chosen.bytes != bytes ||
       chosen.library != library || chosen.shared != shared)
-    chosen = {&costs,  collective, bytes,
-              library, shared,     costs.choose(collective, bytes, library, shared)};
+    chosen = {costs,   collective, bytes,
+              library, shared,     costs->choose(collective, bytes, library, shared)};
   return chosen.choice;
 }
 

@@ -32,6 +32,7 @@
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/internal/quantile.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
@@ -42,12 +43,12 @@ namespace heddle::inline v0::impl {
 
 HEDDLE_FULL_INLINE TimedCalls::TimedCalls(const TimedInstances& by, schedule::Collective collective,
                                           Bytes bytes, const Communicator& comm,
-                                          const CostTable& costs, Seconds watchdog)
+                                          std::shared_ptr<const CostTable> costs, Seconds watchdog)
     : m_by(by),
       m_collective(collective),
       m_blocks(bytes / sizeof(float), static_cast<std::size_t>(comm.size())),
       m_comm(&comm),
-      m_costs(&costs) {
+      m_costs(std::move(costs)) {
   m_options.execute.watchdog = watchdog;
   m_counted = m_options;
   for (std::size_t r = 0; r < m_blocks.ranks() && !m_blocks.even(); ++r)
@@ -106,9 +107,7 @@ HEDDLE_FULL_INLINE std::unique_ptr<Call> TimedCalls::call() const {
 }
 
 HEDDLE_FULL_INLINE double nine_tenths(std::vector<double> sample) {
-  const auto last = sample.begin() + static_cast<std::ptrdiff_t>((9 * sample.size() + 9) / 10 - 1);
-  std::nth_element(sample.begin(), last, sample.end());
-  return *last;
+  return value_at(sample, (9 * sample.size() + 9) / 10 - 1);
 }
 
 HEDDLE_FULL_INLINE std::vector<Seconds> time_in_turns(
@@ -145,10 +144,8 @@ HEDDLE_FULL_INLINE std::vector<Seconds> time_in_turns(
     for (std::size_t i = 0; i < each.size(); ++i) ratios.push_back(each[i] / times.front()[i]);
     found.push_back(nine_tenths(std::move(ratios)));
   }
-  std::vector<Seconds>& first = times.front();
-  const auto middle = first.begin() + static_cast<std::ptrdiff_t>(first.size() / 2);
-  std::nth_element(first.begin(), middle, first.end());
-  for (Seconds& ratio : found) ratio *= *middle;
+  const Seconds middle = median(times.front());
+  for (Seconds& ratio : found) ratio *= middle;
   return found;
 }
 

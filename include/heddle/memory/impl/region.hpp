@@ -7,12 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
-#include <ostream>
+#include <iosfwd>
 #include <utility>
 
-#include <heddle/core/error.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/memory/impl/mutex.hpp>
 #include <heddle/memory/source/free_ranges.hpp>
 
@@ -32,40 +30,17 @@ class Region {
         m_bytes(std::exchange(other.m_bytes, 0)),
         m_ranges(std::move(other.m_ranges)) {}
 
-  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
-    if (bytes == 0) return nullptr;
-    const std::lock_guard lock(m_mutex);
-    const auto block = m_ranges.take(bytes, alignment);
-    if (!block)
-      throw out_of_memory(
-          {m_where, text("cannot allocate ", bytes, " B aligned to ", alignment, " B"),
-           text(m_ranges.free_bytes(), " B of ", m_bytes,
-                " B are free, the largest free piece has ", m_ranges.largest(), " B")});
-    return m_begin + (*block - address(m_begin));
-  }
-  void deallocate(void* block, std::size_t bytes) noexcept {
-    if (block == nullptr) return;
-    const std::lock_guard lock(m_mutex);
-    m_ranges.give_back(address(block), bytes);
-  }
+  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment);
+  void deallocate(void* block, std::size_t bytes) noexcept;
 
   [[nodiscard]] bool owns(const void* pointer) const noexcept {
     return address(pointer) - address(m_begin) < m_bytes;
   }
   [[nodiscard]] std::byte* begin() const noexcept { return m_begin; }
   [[nodiscard]] std::size_t bytes() const noexcept { return m_bytes; }
-  [[nodiscard]] std::size_t used() const {
-    const std::lock_guard lock(m_mutex);
-    return m_bytes - m_ranges.free_bytes();
-  }
-  [[nodiscard]] std::size_t largest() const {
-    const std::lock_guard lock(m_mutex);
-    return m_ranges.largest();
-  }
-  friend std::ostream& operator<<(std::ostream& out, const Region& region) {
-    return out << region.used() << " B of " << region.bytes() << " B used, the largest free piece "
-               << region.largest() << " B";
-  }
+  [[nodiscard]] std::size_t used() const;
+  [[nodiscard]] std::size_t largest() const;
+  friend std::ostream& operator<<(std::ostream& out, const Region& region);
 
  private:
   [[nodiscard]] static std::uintptr_t address(const void* pointer) noexcept {
@@ -80,3 +55,7 @@ class Region {
 };
 
 }  // namespace heddle::inline v0::memory::impl
+
+#if HEDDLE_DEFINES_MEMORY
+#include <heddle/memory/impl/region.ipp>
+#endif

@@ -16,7 +16,6 @@
 #include <heddle/execute/sendable.hpp>
 #include <heddle/pattern/farm_options.hpp>
 #include <heddle/pattern/impl/farm_part.hpp>
-#include <heddle/pattern/rank_farm_options.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -31,11 +30,11 @@ class FarmCall {
 };
 
 /// Returns the options that all ranks must give alike, one a line.
-[[nodiscard]] std::string farm_terms(const RankFarmOptions& options);
+[[nodiscard]] std::string farm_terms(const FarmOptions& options);
 
 /// Returns the options of the decider of a farm with so many worker ranks.
-/// @throws contract_error if `prefetch` is below 1 or too large.
-[[nodiscard]] FarmOptions decider_options(const RankFarmOptions& options, int workers);
+/// @throws contract_error if `prefetch` is below 1 or too large, or if `workers` is not 1.
+[[nodiscard]] FarmOptions decider_options(const FarmOptions& options, int workers);
 
 /// Returns what the outcomes of a farm depend on, for its journal. The last two are the
 /// type_words() of items and results.

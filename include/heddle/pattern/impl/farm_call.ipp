@@ -43,7 +43,7 @@ HEDDLE_INLINE FarmCall::FarmCall(const void* transport) {
 
 HEDDLE_INLINE FarmCall::~FarmCall() { farm_transports().pop_back(); }
 
-HEDDLE_INLINE std::string farm_terms(const RankFarmOptions& options) {
+HEDDLE_INLINE std::string farm_terms(const FarmOptions& options) {
   return text("attempts = ", options.attempts, "\nbackoff = ", exact_text(options.backoff),
               "\nlongest_backoff = ", exact_text(options.longest_backoff),
               "\nseed = ", options.seed, "\nin_flight = ", options.in_flight,
@@ -58,24 +58,19 @@ HEDDLE_INLINE std::string farm_identity(int attempts, std::uint64_t seed, int la
               ", results = ", results);
 }
 
-HEDDLE_INLINE FarmOptions decider_options(const RankFarmOptions& options, int workers) {
+HEDDLE_INLINE FarmOptions decider_options(const FarmOptions& options, int workers) {
+  expects(options.workers == 1, [&] {
+    return ErrorInfo{"heddle::farm", "each rank but rank 0 is one worker",
+                     text("workers = ", options.workers), "leave workers at 1"};
+  });
   expects(options.prefetch >= 1 && options.prefetch <= most_workers / workers, [&] {
     return ErrorInfo{"heddle::farm",
                      options.prefetch < 1 ? "prefetch must be at least 1" : "prefetch is too large",
                      text("prefetch = ", options.prefetch, " for ", workers, " working ranks"),
                      text("use 1 to ", most_workers / workers)};
   });
-  FarmOptions made;
+  FarmOptions made = options;
   made.workers = workers * options.prefetch;
-  made.attempts = options.attempts;
-  made.backoff = options.backoff;
-  made.longest_backoff = options.longest_backoff;
-  made.seed = options.seed;
-  made.in_flight = options.in_flight;
-  made.ordered = options.ordered;
-  made.lag = options.lag;
-  made.lease = options.lease;
-  made.journal = options.journal;
   return made;
 }
 

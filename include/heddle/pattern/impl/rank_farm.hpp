@@ -28,13 +28,13 @@
 #include <heddle/execute/trail.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/pattern/farm_decider.hpp>
+#include <heddle/pattern/farm_options.hpp>
 #include <heddle/pattern/farm_outcome.hpp>
 #include <heddle/pattern/impl/equal_terms.hpp>
 #include <heddle/pattern/impl/farm_call.hpp>
 #include <heddle/pattern/impl/farm_holders.hpp>
 #include <heddle/pattern/impl/farm_part.hpp>
 #include <heddle/pattern/impl/farm_slots.hpp>
-#include <heddle/pattern/rank_farm_options.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -42,7 +42,7 @@ namespace heddle::inline v0::impl {
 template <Transport T>
 class RankFarm {
  public:
-  RankFarm(T& transport, const RankFarmOptions& options, FarmPart& part)
+  RankFarm(T& transport, const FarmOptions& options, FarmPart& part)
       : m_transport(transport),
         m_options(options),
         m_part(part),
@@ -54,7 +54,7 @@ class RankFarm {
         m_item(part.new_item()),
         m_outcome(part.new_outcome()),
         m_holders(m_workers, options.prefetch) {
-    if (options.trail != nullptr) m_clock_offset = clock_offset(transport, waits());
+    if (options.trail != nullptr) m_clock_offset = clock_offset(transport, m_options.wait);
   }
 
   FarmReport run() { return m_transport.rank() == Rank{0} ? lead() : serve(); }
@@ -64,19 +64,12 @@ class RankFarm {
   [[nodiscard]] FarmOptions agreed() const {
     const std::string mine = farm_terms(m_options);
     const auto bytes = std::as_bytes(std::span(mine.data(), mine.size()));
-    check_equal_terms("heddle::farm", all_gather(m_transport, bytes, waits()));
+    check_equal_terms("heddle::farm", all_gather(m_transport, bytes, m_options.wait));
     return decider_options(m_options, static_cast<int>(m_workers));
   }
 
-  [[nodiscard]] ExecuteOptions waits() const {
-    ExecuteOptions wait;
-    wait.idle = m_options.idle;
-    wait.watchdog = m_options.watchdog;
-    return wait;
-  }
-
   [[nodiscard]] MailboxOptions mailbox_options() const {
-    return {.doing = "its farm", .idle = m_options.idle, .watchdog = m_options.watchdog};
+    return {.doing = "its farm", .wait = m_options.wait};
   }
 
   // The part of every worker.
@@ -226,7 +219,7 @@ class RankFarm {
   }
 
   T& m_transport;
-  const RankFarmOptions& m_options;
+  const FarmOptions& m_options;
   FarmPart& m_part;
   FarmCall m_call;
   std::size_t m_workers;

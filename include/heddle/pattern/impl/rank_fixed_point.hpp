@@ -41,16 +41,14 @@ class RankFixedPoint : protected FixedPointSolver<System> {
                 "the values of heddle::fixed_point() over ranks are trivially copyable");
 
  public:
-  RankFixedPoint(T& transport, const System& system, const FixedPointOptions& options,
-                 const RankFixedPointOptions& given)
+  RankFixedPoint(T& transport, const System& system, const FixedPointOptions& options)
       : Solver(system, options),
         m_transport(transport),
+        m_wait(options.wait),
         m_ended(static_cast<std::size_t>(transport.size())),
         m_self(+transport.rank()),
         m_owner(static_cast<std::size_t>(system.size()), 0) {
-    this->m_reach = given.reach;
-    m_wait.idle = given.idle;
-    m_wait.watchdog = given.watchdog;
+    this->m_reach = options.reach;
     if (options.trail != nullptr) m_clock_offset = clock_offset(transport, m_wait);
   }
 
@@ -185,9 +183,9 @@ class RankFixedPoint : protected FixedPointSolver<System> {
   }
 
   void receive(std::size_t rank, void* data, std::size_t bytes) {
-    m_open.push_back({Rank{rank}, m_transport.receive(Rank{rank}, control_lane,
-                                                      static_cast<std::byte*>(data),
-                                                      Bytes{bytes})});
+    m_open.push_back(
+        {Rank{rank}, m_transport.receive(Rank{rank}, control_lane, static_cast<std::byte*>(data),
+                                         Bytes{bytes})});
   }
   void send(std::size_t rank, const void* data, std::size_t bytes) {
     m_open.push_back(

@@ -15,6 +15,7 @@
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/transport.hpp>
+#include <heddle/pattern/race_options.hpp>
 #include <heddle/pattern/walker.hpp>
 
 namespace heddle::inline v0::impl {

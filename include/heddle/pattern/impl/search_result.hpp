@@ -12,13 +12,19 @@
 
 namespace heddle::inline v0::impl {
 
-/// The type of a search: it returns an optional result, nothing if it gives up.
-template <class Search>
-using Found = std::invoke_result_t<Search&, Walker&>;
-
 template <class T>
 inline constexpr bool is_optional = false;
 template <class T>
 inline constexpr bool is_optional<std::optional<T>> = true;
+
+/// The type of what a search finds. It returns it as an optional, which is empty if it gives up.
+template <class Search>
+struct FoundBy {
+  using Returned = std::invoke_result_t<Search&, Walker&>;
+  static_assert(is_optional<Returned>, "a search of heddle::race() returns a std::optional");
+  using type = typename Returned::value_type;
+};
+template <class Search>
+using Found = typename FoundBy<Search>::type;
 
 }  // namespace heddle::inline v0::impl

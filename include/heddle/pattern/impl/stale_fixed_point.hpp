@@ -34,9 +34,8 @@ class StaleFixedPoint : private RankFixedPoint<T, System> {
   using Message = typename Base::Message;
 
  public:
-  StaleFixedPoint(T& transport, const System& system, const FixedPointOptions& options,
-                  const RankFixedPointOptions& given)
-      : Base(transport, system, options, given), m_freshness(given.freshness) {
+  StaleFixedPoint(T& transport, const System& system, const FixedPointOptions& options)
+      : Base(transport, system, options), m_freshness(options.freshness) {
     this->m_fixed = true;
   }
 

@@ -19,9 +19,11 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/internal/threads.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/trail.hpp>
@@ -294,6 +296,10 @@ class ThreadFarm {
 };
 
 HEDDLE_INLINE FarmReport thread_farm(const FarmOptions& options, FarmPart& part) {
+  expects(options.prefetch == 1, [&] {
+    return ErrorInfo{"heddle::farm", "only ranks hold several items at a time",
+                     text("prefetch = ", options.prefetch), "pass a transport, or leave it at 1"};
+  });
   ThreadFarm farm(options, part);
   {
     Threads others(options.workers - 1, [&farm](int w) { farm.serve(Worker{w}); });

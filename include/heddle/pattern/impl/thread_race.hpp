@@ -5,15 +5,15 @@
 /// @file
 /// The race of threads, compiled once for all searches.
 
+#include <cstdint>
+#include <vector>
+
 #include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/pattern/race_options.hpp>
 #include <heddle/pattern/walker.hpp>
 
-namespace heddle::inline v0 {
-
-struct RaceOptions;
-
-namespace impl {
+namespace heddle::inline v0::impl {
 
 /// The state that the threads of a race share.
 class ThreadRace;
@@ -21,9 +21,9 @@ class ThreadRace;
 /// Calls keep() if the result of `walker` is the best one so far. One thread at a time keeps one.
 void keep_best(ThreadRace& race, const Walker& walker, FunctionRef<void()> keep);
 
-/// Runs `search` for each walker. It calls keep_best() if it finds a result.
-/// @throws as race() does.
-void thread_race(const RaceOptions& options, FunctionRef<void(Walker&, ThreadRace&)> search);
+/// Runs `search` for each walker, which calls keep_best() if it finds a result. Returns the winner,
+/// or -1, and sets the work of each walker. @throws as race() does.
+[[nodiscard]] int thread_race(const RaceOptions& options, std::vector<std::uint64_t>& work,
+                              FunctionRef<void(Walker&, ThreadRace&)> search);
 
-}  // namespace impl
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

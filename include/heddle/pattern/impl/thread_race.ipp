@@ -11,7 +11,6 @@
 #include <exception>
 #include <limits>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
@@ -25,7 +24,7 @@
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/trail.hpp>
 #include <heddle/pattern/impl/thread_race.hpp>
-#include <heddle/pattern/race.hpp>
+#include <heddle/pattern/race_options.hpp>
 #include <heddle/pattern/walker.hpp>
 
 namespace heddle::inline v0::impl {
@@ -71,8 +70,8 @@ HEDDLE_INLINE void keep_best(ThreadRace& race, const Walker& walker, FunctionRef
   race.finish({walker.work_done(), static_cast<std::uint32_t>(walker.number())}, keep);
 }
 
-HEDDLE_INLINE void thread_race(const RaceOptions& options,
-                               FunctionRef<void(Walker&, ThreadRace&)> search) {
+HEDDLE_INLINE int thread_race(const RaceOptions& options, std::vector<std::uint64_t>& work,
+                              FunctionRef<void(Walker&, ThreadRace&)> search) {
   expects(options.walkers >= 1 && options.walkers <= most_threads && options.threads >= 0, [&] {
     return ErrorInfo{"heddle::race", "a race needs at least one walker and one thread",
                      text("walkers = ", options.walkers, ", threads = ", options.threads),
@@ -84,7 +83,7 @@ HEDDLE_INLINE void thread_race(const RaceOptions& options,
       options.threads == 0 ? walkers
                            : std::min(walkers, static_cast<std::uint32_t>(options.threads));
   ThreadRace shared(options.order);
-  std::vector<std::uint64_t> work(walkers, 0);
+  work.assign(walkers, 0);
   std::vector<std::exception_ptr> errors(walkers);
   std::vector<TrailEvent> events(options.trail != nullptr ? walkers : 0);
   std::vector<char> began(walkers, 0);
@@ -114,12 +113,12 @@ HEDDLE_INLINE void thread_race(const RaceOptions& options,
   }
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
-  if (options.report != nullptr) *options.report = {std::move(work), shared.winner()};
   if (options.trail != nullptr) {
     options.trail->expect_workers(static_cast<int>(threads));
     for (std::uint32_t w = 0; w < walkers; ++w)
       if (began[w] != 0) options.trail->add(events[w]);
   }
+  return shared.winner();
 }
 
 }  // namespace heddle::inline v0::impl

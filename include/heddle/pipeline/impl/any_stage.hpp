@@ -22,6 +22,7 @@
 #include <heddle/pipeline/stage.hpp>
 #include <heddle/pipeline/stage_place.hpp>
 #include <heddle/pipeline/state.hpp>
+#include <heddle/pipeline/tied_parameter.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0 {
@@ -68,6 +69,11 @@ concept UsesParameters = requires(S& stage, typename S::scalar_type* parameters)
 template <class S>
 concept UpdatesParts = requires(S& stage, std::size_t first, std::size_t count) {
   stage.update(first, count);
+};
+/// A stage with parameters that another layer of the model has, too.
+template <class S>
+concept TiesParameters = requires(S& stage) {
+  stage.tied_parameters();
 };
 /// A stage whose backward passes add to other memory than gradients().
 template <class S>
@@ -122,6 +128,7 @@ class AnyStage {
   virtual void fence() = 0;
   [[nodiscard]] virtual double loss(Item item) const = 0;
   [[nodiscard]] virtual std::optional<std::size_t> microbatches() const = 0;
+  [[nodiscard]] virtual std::vector<TiedParameter> tied_parameters() = 0;
   [[nodiscard]] virtual std::vector<HeldArray> arrays() = 0;
   virtual void state_written() = 0;
 };
@@ -198,6 +205,10 @@ class StageOf final : public AnyStage {
   std::optional<std::size_t> microbatches() const override {
     if constexpr (CountsMicrobatches<S>) return stage.microbatches();
     return std::nullopt;
+  }
+  std::vector<TiedParameter> tied_parameters() override {
+    if constexpr (TiesParameters<S>) return stage.tied_parameters();
+    return {};
   }
   std::vector<HeldArray> arrays() override {
     if constexpr (HasState<S>) return held_arrays(stage);

@@ -45,6 +45,9 @@ struct HeldArray {
   void write(const std::byte* host) const { space->copy_from_host(host, data, info.bytes()); }
 };
 
+/// Adds an array to those of this rank.
+void hold(std::vector<HeldArray>& held, ArrayInfo info, std::byte* data, const StageSpace& space);
+
 /// Throws unless the arrays of a rank can be the state of a model: their elements are in the
 /// arrays, and no two arrays of a layer have one name, of which one would be lost.
 void check_arrays(const std::vector<HeldArray>& held, const char* where);
@@ -58,9 +61,8 @@ template <HasState M>
     constexpr Scalar type = scalar_of<typename Array::value_type>;
     static_assert(type != Scalar::byte,
                   "heddle: a StateArray has elements that a Checkpoint takes");
-    held.push_back({{array.layer, array.name, type, array.whole, array.elements},
-                    reinterpret_cast<std::byte*>(array.data),
-                    &stage_space<typename Array::memory_space>()});
+    hold(held, {array.layer, array.name, type, array.whole, array.elements},
+         reinterpret_cast<std::byte*>(array.data), stage_space<typename Array::memory_space>());
   });
   return held;
 }

@@ -107,6 +107,17 @@ void append(std::vector<std::byte>& out, N number) {
   return infos;
 }
 
+/// Returns the indices that are in one of the sets, or in both.
+[[nodiscard]] inline IndexSet in_either(const IndexSet& a, const IndexSet& b) {
+  const IndexSet more = difference(b, a);
+  std::vector<Interval> all(a.intervals().begin(), a.intervals().end());
+  all.insert(all.end(), more.intervals().begin(), more.intervals().end());
+  std::ranges::sort(all, {}, &Interval::begin);
+  IndexSet either;
+  for (const Interval& each : all) either.add(each);
+  return either;
+}
+
 /// The arrays of all ranks under common numbers. All ranks make the same calls.
 class ArrayNumbers {
  public:
@@ -118,8 +129,16 @@ class ArrayNumbers {
       const std::vector<std::vector<std::byte>>& by_rank) {
     std::vector<std::vector<plan::HeldElements>> all(by_rank.size());
     for (std::size_t r = 0; r < by_rank.size(); ++r) {
-      for (const ArrayInfo& info : unpacked(by_rank[r]))
-        all[r].push_back({number(info, r), info.elements});
+      for (const ArrayInfo& info : unpacked(by_rank[r])) {
+        const std::size_t array = number(info, r);
+        const auto known = info.layer == whole_model  // both copies on this rank
+                               ? std::ranges::find(all[r], array, &plan::HeldElements::array)
+                               : all[r].end();
+        if (known == all[r].end())
+          all[r].push_back({array, info.elements});
+        else
+          known->elements = in_either(known->elements, info.elements);
+      }
     }
     return all;
   }

@@ -25,6 +25,7 @@ namespace heddle::inline v0::impl {
   stage.fence();
   std::vector<HeldArray> held = stage.arrays();
   for (HeldArray& each : held) {
+    if (each.info.layer == whole_model) continue;
     expects(each.info.layer >= 0 && each.info.layer < layers.size(), [&] {
       return ErrorInfo{"heddle::Stages", "visit_state() names a layer that the stage does not have",
                        text(each.info.called(), "; the stage has ", layers.size(), " layers"),

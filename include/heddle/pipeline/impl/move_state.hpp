@@ -20,31 +20,51 @@
 #include <heddle/execute/slice.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/execute/transport_ref.hpp>
+#include <heddle/layout/index_set.hpp>
 #include <heddle/pipeline/impl/held_state.hpp>
 #include <heddle/plan/migration.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::impl {
 
-/// Host copies of the arrays of this rank, made when they are first read.
+/// Host copies of the arrays of this rank, made when they are first read. Several copies of an
+/// array of the whole model count as one, which has the elements of all of them.
 class HostCopies {
  public:
   explicit HostCopies(const std::vector<HeldArray>& held, const ArrayNumbers& numbers) {
-    for (const HeldArray& each : held) m_held.try_emplace(numbers.of(each.info), &each);
+    for (const HeldArray& each : held) {
+      Held& array = m_held[numbers.of(each.info)];
+      array.elements = in_either(array.elements, each.info.elements);
+      array.copies.push_back(&each);
+    }
   }
-  /// Returns the array, or null if this rank does not hold it.
-  [[nodiscard]] const HeldArray* find(std::size_t array) const {
+  /// Returns the elements of the array on this rank, or null if it holds none.
+  [[nodiscard]] const IndexSet* find(std::size_t array) const {
     const auto found = m_held.find(array);
-    return found == m_held.end() ? nullptr : found->second;
+    return found == m_held.end() ? nullptr : &found->second.elements;
   }
   [[nodiscard]] const std::byte* data(std::size_t array) {
-    const auto [at, added] = m_copies.try_emplace(array, HostElements(find(array)->info.bytes()));
-    if (added) find(array)->read(at->second.data());
+    const Held& held = m_held.at(array);
+    const Bytes element = size_of(held.copies[0]->info.type);
+    const auto [at, added] = m_copies.try_emplace(
+        array, HostElements(static_cast<Bytes>(held.elements.size()) * element));
+    if (!added) return at->second.data();
+    for (const HeldArray* const each : held.copies) {
+      HostElements values(each->info.bytes());
+      each->read(values.data());
+      copy_elements(each->info.elements, each->info.elements, values.data(), held.elements,
+                    at->second.data(), element);
+    }
     return at->second.data();
   }
 
  private:
-  std::map<std::size_t, const HeldArray*> m_held;
+  struct Held {
+    IndexSet elements;
+    std::vector<const HeldArray*> copies;
+  };
+
+  std::map<std::size_t, Held> m_held;
   std::map<std::size_t, HostElements> m_copies;
 };
 
@@ -68,7 +88,7 @@ inline plan::Moved move_state(
   Bytes at = 0;
   for (const plan::StatePiece& piece : pieces) {
     if (piece.from != self) continue;
-    copy_elements(piece.elements, copies.find(piece.array)->info.elements, copies.data(piece.array),
+    copy_elements(piece.elements, *copies.find(piece.array), copies.data(piece.array),
                   piece.elements, leaving.data() + at, bytes[piece.array]);
     at += size_of_piece(piece);
   }
@@ -105,12 +125,12 @@ inline plan::Moved carry_state(const TransportRef& transport, const ExecuteOptio
     const std::size_t array = numbers.of(each.info);
     const auto at =
         filled.try_emplace(array, std::pair(&each, HostElements(each.info.bytes()))).first;
-    const HeldArray* const own = copies.find(array);
+    const IndexSet* const own = copies.find(array);
     if (own == nullptr) continue;
-    const IndexSet here = intersection(each.info.elements, own->info.elements);
+    const IndexSet here = intersection(each.info.elements, *own);
     if (here.size() > 0)
-      copy_elements(here, own->info.elements, copies.data(array), each.info.elements,
-                    at->second.second.data(), bytes[array]);
+      copy_elements(here, *own, copies.data(array), each.info.elements, at->second.second.data(),
+                    bytes[array]);
   }
   const plan::Moved moved =
       move_state(transport, options, pieces, bytes, copies,

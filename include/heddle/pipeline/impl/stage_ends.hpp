@@ -41,6 +41,40 @@ struct StageEnds {
   return ends;
 }
 
+/// Returns the first use of action `id`, an F, I, W or B, that does not come in the order that
+/// weave() states, or null if all do.
+[[nodiscard]] inline const Use* misplaced_use(const Schedule& schedule, ActionId id) {
+  int last = 0;
+  bool saves = false;
+  for (const Use& use : schedule.uses(id)) {
+    const std::string& label = schedule[schedule[use.buffer].label];
+    const bool output = label == role::output, gradient = label == role::input_grad;
+    int place = last;
+    if (label == role::input || (output && !saves && !use.writes()))
+      place = 1;
+    else if (output && use.writes())
+      place = 2;
+    else if (label == role::saved)
+      place = 3;
+    else if (label == role::output_grad || (gradient && !use.writes()))
+      place = 4;
+    else if (label == role::exchanged || output)
+      place = 5;
+    else if (label == role::weights)
+      place = 6;
+    else if (gradient)
+      place = 7;
+    else if (label == role::delta)
+      place = 8;
+    else if (label == role::gradients)
+      place = 9;
+    if (place < last) return &use;
+    last = place;
+    saves = saves || place == 3;
+  }
+  return nullptr;
+}
+
 /// The buffer in which each buffer's value was made as the output of a stage, where it is one or a
 /// message that carries it; 0xffffffff where it holds something else.
 [[nodiscard]] inline std::vector<std::uint32_t> outputs_of_values(const Schedule& schedule) {

@@ -61,9 +61,9 @@ class SizesOfRanks {
           std::move(fix)};
 }
 
-/// Refuses schedules in which a stage has other inputs and outputs than its sizes say, or does not
-/// keep what its backward calls need. Without backward passes it keeps nothing, and where it hands
-/// on to nobody its output is the result.
+/// Refuses schedules in which a stage has other inputs and outputs than its sizes say, has its uses
+/// in another order than weave() states, or does not keep what its backward calls need. Without
+/// backward passes it keeps nothing, and where it hands on to nobody its output is the result.
 inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
   const bool trains = std::ranges::any_of(schedule.actions(), [](const Action& action) {
     return action.kind == Kind::backward_input || action.kind == Kind::backward;
@@ -71,6 +71,12 @@ inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const Action& action = schedule[ActionId{i}];
     if (action.kind > Kind::backward) continue;
+    if (const Use* const use = misplaced_use(schedule, ActionId{i}))
+      throw contract_error(complaint_of_stage(
+          schedule, ActionId{i},
+          text("the use of '", schedule[schedule[use->buffer].label],
+               "' of an action comes after another use that it must precede"),
+          "keep the order of uses that weave() states, by which stages find their memory"));
     const StageElements& stage = sizes.of(schedule[action.queue].from, action.stage);
     const StageEnds ends = stage_ends(schedule, ActionId{i});
     const bool forward = action.kind == Kind::forward;

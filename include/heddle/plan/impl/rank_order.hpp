@@ -27,6 +27,7 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/impl/ring_exchange.hpp>
+#include <heddle/plan/internal/search_watch.hpp>
 #include <heddle/plan/internal/sites.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
@@ -276,13 +277,27 @@ class SortedSearch {
       m_sorted.push_back(std::make_unique<Sorted>(problem, machine, std::move(order)));
   }
 
-  /// Returns the plan of a planner, with the numbers of the problem.
+  /// Returns the plan of a planner, with the numbers of the problem. The budget is that of each of
+  /// its searches, but for the seconds, which are those of all of them.
   template <class Planner>
-  [[nodiscard]] FoundPlan ask(const Planner& planner) const {
+  [[nodiscard]] FoundPlan ask(const Planner& planner, const PlanBudget& budget) const {
+    const Seconds begin = steady_now();
+    bool cut_off = false;
+    const auto left = [&] {
+      PlanBudget rest = budget;
+      rest.seconds = std::max(0.0, budget.seconds - (steady_now() - begin));
+      return rest;
+    };
+    // If a search was cut off before one that finds a plan, a better one may exist.
+    const auto noted = [&](FoundPlan found) {
+      cut_off = cut_off || found.end == SearchEnd::cut_off;
+      if (cut_off) found.end = SearchEnd::cut_off;
+      return found;
+    };
     for (const std::unique_ptr<Sorted>& sorted : m_sorted)
-      if (FoundPlan found = sorted->ask(planner); found.plan) return found;
+      if (FoundPlan found = noted(sorted->ask(planner, left())); found.plan) return found;
     // Without a plan, the reason names the ranks of the problem.
-    FoundPlan unsorted = planner.search(m_problem);
+    FoundPlan unsorted = noted(planner.search(m_problem.with(left())));
     if (m_first == nullptr || (m_sorted.empty() && unsorted.plan)) return unsorted;
     std::vector<Rank> places;
     for (std::size_t r = 0; r < m_first->order.size(); ++r) places.emplace_back(r);
@@ -290,8 +305,8 @@ class SortedSearch {
       if (!keeps_groups(m_first->machine, places)) continue;
       std::vector<Rank> order;
       for (const Rank place : places) order.push_back(m_first->order[+place]);
-      if (FoundPlan found =
-              Sorted(m_problem, m_first->machine, places, std::move(order)).ask(planner);
+      if (FoundPlan found = noted(
+              Sorted(m_problem, m_first->machine, places, std::move(order)).ask(planner, left()));
           found.plan)
         return found;
     }
@@ -317,8 +332,8 @@ class SortedSearch {
           problem(from.profile(), machine, from.options()) {}
 
     template <class Planner>
-    [[nodiscard]] FoundPlan ask(const Planner& planner) const {
-      FoundPlan found = planner.search(problem);
+    [[nodiscard]] FoundPlan ask(const Planner& planner, const PlanBudget& budget) const {
+      FoundPlan found = planner.search(problem.with(budget));
       if (found.plan)
         for (PlanStage& stage : found.plan->stages)
           for (Rank& rank : stage.ranks) rank = order[+rank];

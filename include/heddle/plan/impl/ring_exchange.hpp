@@ -6,8 +6,10 @@
 /// ring_exchange(): the times in which blocks of keys and values travel around a ring of ranks.
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
@@ -27,14 +29,27 @@ struct RingLink {
   [[nodiscard]] double slowest() const noexcept { return std::min(bandwidth, shared); }
 };
 
+/// Returns the limits of a ring of ranks.
 [[nodiscard]] inline RingLink ring_link(const Machine& machine, std::span<const Rank> ranks) {
   RingLink slowest;
+  const auto note = [&](Rank from, Rank to) {
+    const Link& link = machine.link(from, to);
+    slowest.bandwidth = std::min(slowest.bandwidth, link.bandwidth);
+    slowest.latency = std::max(slowest.latency, link.latency);
+  };
+  // If levels give the links, two ranks that are far apart have the link of some neighbours between
+  // them, so the neighbours have all links.
+  if (machine.links().empty() && machine.shared().empty()) {
+    std::vector<Rank> sorted(ranks.begin(), ranks.end());
+    std::ranges::sort(sorted);
+    for (std::size_t i = 1; i < sorted.size(); ++i)
+      if (sorted[i - 1] != sorted[i]) note(sorted[i - 1], sorted[i]);
+    return slowest;
+  }
   for (const Rank from : ranks)
     for (const Rank to : ranks) {
       if (from == to) continue;
-      const Link& link = machine.link(from, to);
-      slowest.bandwidth = std::min(slowest.bandwidth, link.bandwidth);
-      slowest.latency = std::max(slowest.latency, link.latency);
+      note(from, to);
       if (machine.shared().empty()) continue;
       const Route route = machine.route(from, to, Lane{0});
       for (const auto* way : {&route.out, &route.in})

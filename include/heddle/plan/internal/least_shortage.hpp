@@ -46,6 +46,8 @@ class LeastShortage {
   /// Returns whether a plan was noted that does not fit.
   [[nodiscard]] bool any() const noexcept { return m_worst.has_value(); }
 
+  /// Returns the rank that lacks most in the plan that needs least, or nothing.
+  [[nodiscard]] const std::optional<MemoryShortage>& worst() const noexcept { return m_worst; }
   /// Returns the reason why there is no plan.
   [[nodiscard]] std::string reason() const {
     const MemoryShortage& worst = *m_worst;

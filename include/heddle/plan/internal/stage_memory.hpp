@@ -42,6 +42,17 @@ struct KeptMicrobatches {
   return std::max(live_before + 1, live + 2);
 }
 
+/// The numbers that the stages of a schedule keep: microbatches between F and B, and between I and
+/// W, by stage.
+struct KeptByStage {
+  std::vector<std::int64_t> live, split;
+
+  /// Returns what stage `s` keeps.
+  [[nodiscard]] KeptMicrobatches at(std::size_t s) const {
+    return {live[s], split[s], arrived_inputs(s == 0 ? 0 : live[s - 1], live[s])};
+  }
+};
+
 /// The slots of the message buffers of a rank in all, of the size of the stage's input and of its
 /// output. They equal those of fold_to_min_slots() with a slack of one if backwards are whole, and
 /// are at most one output above them if backwards are split.

@@ -96,17 +96,6 @@ class LayerTable {
   std::map<std::size_t, std::vector<int>> m_degrees;  ///< by kind
 };
 
-/// The numbers that the stages of a schedule keep: microbatches between F and B, and between I and
-/// W, by stage.
-struct KeptByStage {
-  std::vector<std::int64_t> live, split;
-
-  /// Returns what stage `s` keeps.
-  [[nodiscard]] KeptMicrobatches at(std::size_t s) const {
-    return {live[s], split[s], arrived_inputs(s == 0 ? 0 : live[s - 1], live[s])};
-  }
-};
-
 /// Returns what the stages of the schedule called `name` keep, or nothing if it does not have one
 /// stage on each of `stages` ranks for so many microbatches.
 [[nodiscard]] inline std::optional<KeptByStage> kept_by_stage(const std::string& name, int stages,
@@ -124,13 +113,9 @@ struct KeptByStage {
   if (orders.ranks.size() != static_cast<std::size_t>(stages)) return {};
   KeptByStage kept{live_activations(orders), {}};
   for (std::size_t s = 0; s < orders.ranks.size(); ++s) {
-    std::int64_t now = 0, most = 0;
-    for (const Order& order : orders.ranks[s]) {
+    for (const Order& order : orders.ranks[s])
       if (+order.stage != s) return {};
-      if (order.kind == Kind::backward_input) most = std::max(most, ++now);
-      if (order.kind == Kind::backward_weight) --now;
-    }
-    kept.split.push_back(most);
+    kept.split.push_back(most_split(orders.ranks[s]));
   }
   return kept;
 }
@@ -151,6 +136,9 @@ class StageShape {
     for (std::size_t i = 0; i < m_ranks.size(); ++i) {
       const LayerTimeSums* const sums = &table.sums(m_ranks[i], tensor, m_samples[group_of(i)]);
       if (std::ranges::find(m_sums, sums) == m_sums.end()) m_sums.push_back(sums);
+      const std::pair memory(capacity_of(m_problem->machine().device(m_ranks[i])),
+                             m_samples[group_of(i)]);
+      if (std::ranges::find(m_memories, memory) == m_memories.end()) m_memories.push_back(memory);
     }
   }
 
@@ -194,23 +182,30 @@ class StageShape {
   [[nodiscard]] Bytes lacking(LayerRange range, const KeptMicrobatches& held,
                               bool recompute = false) const {
     Bytes most = 0;
-    for (std::size_t i = 0; i < m_ranks.size(); ++i) {
-      const Bytes capacity = capacity_of(m_problem->machine().device(m_ranks[i]));
+    for (const auto& [capacity, samples] : m_memories) {
       if (capacity == 0) continue;
-      const Bytes needed = bytes(range, m_samples[group_of(i)], held, recompute);
+      const Bytes needed = bytes(range, samples, held, recompute);
       if (needed > capacity) most = std::max(most, needed);
     }
     return most;
+  }
+
+  /// Returns an upper bound of the state of weights that the stage can have, in bytes of all of its
+  /// tensor ranks together.
+  [[nodiscard]] double room() const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [capacity, samples] : m_memories)
+      if (capacity != 0) least = std::min(least, static_cast<double>(capacity) * m_tensor);
+    return least;
   }
 
   /// Returns the least bytes that a rank has left; ranks of unknown capacity have none to begin
   /// with.
   [[nodiscard]] double headroom(LayerRange range, const KeptMicrobatches& held) const {
     double least = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < m_ranks.size(); ++i)
-      least = std::min(least,
-                       static_cast<double>(capacity_of(m_problem->machine().device(m_ranks[i]))) -
-                           static_cast<double>(bytes(range, m_samples[group_of(i)], held, false)));
+    for (const auto& [capacity, samples] : m_memories)
+      least = std::min(least, static_cast<double>(capacity) -
+                                  static_cast<double>(bytes(range, samples, held, false)));
     return least;
   }
 
@@ -246,7 +241,8 @@ class StageShape {
   std::vector<std::int64_t> m_samples;
   int m_tensor;
   std::int64_t m_microbatches = 1;
-  std::vector<const LayerTimeSums*> m_sums;  ///< the different ones of the ranks
+  std::vector<const LayerTimeSums*> m_sums;                ///< the different ones of the ranks
+  std::vector<std::pair<Bytes, std::int64_t>> m_memories;  ///< the different capacities and samples
 };
 
 /// Returns the samples of the groups of a stage, or nothing if there are fewer samples than groups.

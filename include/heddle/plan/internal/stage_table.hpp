@@ -22,6 +22,8 @@
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/impl/layer_time_sums.hpp>
+#include <heddle/plan/internal/plan_bytes.hpp>
+#include <heddle/plan/internal/search_watch.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/schedule/plan.hpp>
 
@@ -88,8 +90,16 @@ class StageTable {
 /// The best plan so far, and the one that lacks least memory if none fits.
 class PlanTracker {
  public:
-  explicit PlanTracker(const PlanProblem& problem)
-      : m_problem(&problem), m_memory(memory_matters(problem)) {}
+  /// `planner` is the name of the planner.
+  PlanTracker(const PlanProblem& problem, std::string_view planner)
+      : m_problem(&problem),
+        m_planner(planner),
+        m_watch(problem, planner),
+        m_bytes(problem),
+        m_memory(memory_matters(problem)) {}
+
+  /// Returns what the planner has spent.
+  [[nodiscard]] SearchWatch& watch() noexcept { return m_watch; }
 
   /// Returns true if a plan of this price would be the best.
   [[nodiscard]] bool improves(Seconds price) const { return !m_plan || price < m_price; }
@@ -98,35 +108,40 @@ class PlanTracker {
   /// Takes a plan if it fits in memory and is better than all before.
   void consider(Plan plan, Seconds price);
   /// Counts plans and parts of plans.
-  void count() noexcept { ++m_candidates; }
+  void count(std::size_t more = 1) noexcept { m_watch.note(m_candidates += more, price()); }
   [[nodiscard]] std::size_t candidates() const noexcept { return m_candidates; }
   [[nodiscard]] bool found() const noexcept { return m_plan.has_value(); }
 
-  /// Returns the result of a planner. `price` is its formula.
+  /// Returns the result of the planner. `formula` is its formula.
   template <class Formula>
-  [[nodiscard]] FoundPlan result(std::string_view planner, const Formula& formula) const {
-    FoundPlan found{.planner = std::string(planner), .plan = m_plan, .candidates = m_candidates};
-    if (m_plan)
+  [[nodiscard]] FoundPlan result(const Formula& formula) const {
+    FoundPlan found{.planner = std::string(m_planner),
+                    .plan = m_plan,
+                    .candidates = m_candidates,
+                    .end = m_watch.result()};
+    if (m_plan) {
       found.formula = formula(*m_plan);
-    else
+    } else {
       found.infeasible = why_not();
+      found.shortage = m_least;
+    }
     return found;
   }
 
  private:
   [[nodiscard]] std::string why_not() const;
-  /// Returns a lower bound of the bytes that a rank lacks. It is cheaper than memory_shortage(),
-  /// which makes the orders of the schedule for each plan.
+  /// Returns a lower bound of the bytes that a rank lacks. It is cheaper than memory_shortage().
   [[nodiscard]] double least_lack(const Plan& plan);
 
   const PlanProblem* m_problem;
+  std::string_view m_planner;
+  SearchWatch m_watch;
+  PlanBytes m_bytes;
   bool m_memory;
   std::optional<Plan> m_plan;
   Seconds m_price = 0;
   std::optional<MemoryShortage> m_least;  ///< that of the plan that lacks least
   std::size_t m_candidates = 0;
-  /// By number of stages and of microbatches: the live activations of each stage.
-  std::map<std::pair<std::size_t, int>, std::vector<std::int64_t>> m_live;
 };
 
 }  // namespace heddle::inline v0::plan::impl

@@ -17,8 +17,6 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/plan/internal/stage_table.hpp>
-#include <heddle/schedule/generator/catalogue.hpp>
-#include <heddle/schedule/order/live_activations.hpp>
 
 namespace heddle::inline v0::plan::impl {
 
@@ -130,9 +128,12 @@ HEDDLE_INLINE Seconds PlanTracker::price() const {
 HEDDLE_INLINE void PlanTracker::consider(Plan plan, Seconds price) {
   if (!improves(price)) return;
   if (m_memory) {
+    m_watch.spend(
+        200 + 20 * plan.stages.size() +
+        5 * static_cast<std::uint64_t>(m_problem->layers() + m_problem->machine().ranks()));
     const auto lack = [](const MemoryShortage& s) { return s.needed - s.capacity; };
     if (m_least && least_lack(plan) > static_cast<double>(lack(*m_least)) + 1) return;
-    const std::optional<MemoryShortage> shortage = memory_shortage(plan, *m_problem);
+    const std::optional<MemoryShortage> shortage = m_bytes.shortage(plan);
     if (shortage) {
       if (!m_least || lack(*shortage) < lack(*m_least)) m_least = shortage;
       return;
@@ -143,12 +144,7 @@ HEDDLE_INLINE void PlanTracker::consider(Plan plan, Seconds price) {
 }
 
 HEDDLE_INLINE double PlanTracker::least_lack(const Plan& plan) {
-  const auto [at, is_new] = m_live.try_emplace({plan.stages.size(), plan.microbatches});
-  if (is_new)
-    at->second = live_activations(schedule::find_schedule(plan.schedule)
-                                      .orders({.ranks = static_cast<int>(plan.stages.size()),
-                                               .microbatches = plan.microbatches,
-                                               .stages_per_rank = 1}));
+  const std::vector<std::int64_t>& live = m_bytes.kept_of(plan).live;
   double most = 0;
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const PlanStage& stage = plan.stages[s];
@@ -156,7 +152,7 @@ HEDDLE_INLINE double PlanTracker::least_lack(const Plan& plan) {
     const double state = m_problem->options().state_per_parameter *
                          static_cast<double>(profile.parameters(stage.layers));
     const double saved =
-        static_cast<double>(at->second[s]) * static_cast<double>(profile.saved(stage.layers));
+        static_cast<double>(live[s]) * static_cast<double>(profile.saved(stage.layers));
     for (std::size_t r = 0; r < stage.ranks.size(); ++r) {
       const Bytes capacity = capacity_of(*m_problem, stage.ranks[r]);
       const double needed = state + saved * static_cast<double>(stage.samples[r]);
@@ -167,6 +163,7 @@ HEDDLE_INLINE double PlanTracker::least_lack(const Plan& plan) {
 }
 
 HEDDLE_INLINE std::string PlanTracker::why_not() const {
+  if (!m_least && m_watch.result() == SearchEnd::cut_off) return "cut off before it found a plan";
   if (!m_least) return "the search ended before it found a plan that fits";
   return text("rank ", m_least->rank, " lacks ", m_least->needed - m_least->capacity,
               " bytes: the plan that lacks least needs ", m_least->needed, ", and it has ",

@@ -4,7 +4,7 @@
 
 /// @file
 /// PlanChoice: decides between two steps of a run whether another Plan pays, by measured steps.
-/// Replanner (execute/) runs its choice.
+/// AdaptiveRunner (execute/) runs its choice.
 
 #include <cstddef>
 #include <cstdint>

@@ -28,7 +28,6 @@
 #include <heddle/machine/link.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/found_plan.hpp>
-#include <heddle/plan/impl/rank_order.hpp>
 #include <heddle/plan/migration.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/plan_schedule.hpp>
@@ -164,10 +163,8 @@ HEDDLE_INLINE std::vector<Plan> searched_plans(const PlanProblem& problem, const
     if (std::ranges::find(plans, plan) == plans.end()) plans.push_back(plan);
   };
   if (!present.stages.empty()) add(rebalanced(present, problem));
-  const impl::SortedSearch sorted(problem);
-  for (const NamedPlanner& planner : planners)
-    if (const PricedPlan priced = priced_plan(sorted.ask(planner), problem); priced.found.plan)
-      add(*priced.found.plan);
+  for (const PricedPlan& priced : impl::ask_planners(problem, planners))
+    if (priced.found.plan) add(*priced.found.plan);
   return plans;
 }
 
@@ -221,6 +218,11 @@ HEDDLE_INLINE void PlanChoice::check_options() const {
   expects(heddle::impl::is_time(m_options.gain) && heddle::impl::is_time(m_options.pause), [&] {
     return ErrorInfo{where, "an option is negative, infinite or not a number",
                      text("gain = ", m_options.gain, ", pause = ", m_options.pause)};
+  });
+  expects(!std::isfinite(m_options.search.budget.seconds), [&] {
+    return ErrorInfo{where, "plans that depend on time could differ between ranks",
+                     text("search.budget.seconds = ", m_options.search.budget.seconds),
+                     "set search.budget.steps instead"};
   });
   expects(m_options.candidates || !m_options.planners.empty(), [&] {
     return ErrorInfo{where,

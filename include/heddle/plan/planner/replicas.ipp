@@ -44,7 +44,7 @@ class ReplicaSearch {
   explicit ReplicaSearch(const PlanProblem& problem)
       : m_problem(problem),
         m_table(problem),
-        m_best(problem),
+        m_best(problem, plan::Replicas::name),
         m_bytes(static_cast<double>(problem.profile().parameters({0, problem.layers()}))) {}
 
   [[nodiscard]] const PlanTracker& run() {
@@ -54,7 +54,7 @@ class ReplicaSearch {
     const double state = m_problem.options().state_per_parameter * m_bytes;
     const auto most = std::ranges::max(ranks, {}, [&](Rank rank) { return room(rank); });
     drop_below(ranks, std::min(state, room(most)));
-    while (!ranks.empty()) {
+    while (!ranks.empty() && !m_best.watch().ended()) {
       m_needed = std::numeric_limits<double>::infinity();
       find_orders(ranks);
       for (const int microbatches : m_problem.options().microbatches)
@@ -110,6 +110,7 @@ class ReplicaSearch {
     ReplicaOrder order;
     std::vector<RingLink> rings(left.size());  // of the chosen ranks and each other one
     while (true) {
+      m_best.watch().spend(10 * left.size());
       const Rank chosen = left[first];
       order.ranks.push_back(chosen);
       order.sums.push_back(sum_time(order.ranks.size(), rings[first]));
@@ -138,7 +139,7 @@ class ReplicaSearch {
   void try_all(int microbatches) {
     const std::int64_t samples = m_problem.options().batch / microbatches;
     for (std::size_t k = 1; k <= m_orders[0].ranks.size(); ++k) {
-      if (std::cmp_greater(k, samples)) return;
+      if (std::cmp_greater(k, samples) || m_best.watch().spend(200 + 10 * k)) return;
       const auto& order = *std::ranges::min_element(
           m_orders, {}, [&](const ReplicaOrder& each) { return each.sums[k - 1]; });
       std::vector<Rank> ranks(order.ranks.begin(),
@@ -202,7 +203,7 @@ HEDDLE_INLINE FoundPlan Replicas::search(const PlanProblem& problem) const {
             .plan = std::nullopt,
             .infeasible =
                 text("the schedule '", problem.options().schedule, "' has no plan of one stage")};
-  return best.result(name, [&](const Plan& plan) { return formula(plan, problem); });
+  return best.result([&](const Plan& plan) { return formula(plan, problem); });
 }
 
 HEDDLE_INLINE Seconds Replicas::formula(const Plan& plan, const PlanProblem& problem) const {

@@ -60,23 +60,35 @@ struct PricedPlan {
 /// does not fit in memory is dropped; then FoundPlan::infeasible names the rank and its bytes.
 [[nodiscard]] PricedPlan priced_plan(FoundPlan found, const PlanProblem& problem);
 
+/// Returns a lower bound of the time of a step, of every plan whose ranks do not divide sequences:
+/// the least device time of all layers and samples, over the speeds of all ranks. It counts no
+/// messages. 0 if there are sequence degrees above 1.
+[[nodiscard]] Seconds least_step(const PlanProblem& problem);
+
 /// The result of search(). Prints a line for each planner: its own formula, the simulated time,
-/// the memory of the fullest rank, and the number of candidates.
+/// the memory of the fullest rank, and the number of candidates. If planners were cut off, it also
+/// prints their names and the lower bound.
 class PlanSearch {
  public:
-  /// Constructs the result from what each planner found.
-  explicit PlanSearch(std::vector<PricedPlan> plans) : m_plans(std::move(plans)) {}
+  /// Constructs the result from what each planner found, and from least_step() or 0.
+  explicit PlanSearch(std::vector<PricedPlan> plans, Seconds bound = 0)
+      : m_plans(std::move(plans)), m_bound(bound) {}
 
   /// Returns the results, one for each planner, in the order of the planners.
   [[nodiscard]] const std::vector<PricedPlan>& plans() const noexcept { return m_plans; }
   /// Returns the plan of the least simulated time; of equal ones the first.
   /// @throws infeasible if no planner found one. The error gives the reason of every planner.
-  [[nodiscard]] const Plan& best() const;
+  [[nodiscard]] const Plan& best() const { return *best_priced().found.plan; }
+  /// Returns the line of best(). @throws infeasible as best().
+  [[nodiscard]] const PricedPlan& best_priced() const;
+  /// Returns a lower bound of the simulated time of every plan, see least_step(). 0: unknown.
+  [[nodiscard]] Seconds bound() const noexcept { return m_bound; }
 
   friend std::ostream& operator<<(std::ostream& out, const PlanSearch& search);
 
  private:
   std::vector<PricedPlan> m_plans;
+  Seconds m_bound;
 };
 
 /// Asks `planners` for plans of a batch, for example systems::planners().
@@ -93,11 +105,25 @@ class PlanSearch {
 /// pairs and shared lines do not count in the order of more than 512 ranks. Ranks that no class of
 /// links distinguishes keep their order, also if they cannot change places.
 ///
+/// PlanOptions::budget limits the search. Its seconds are divided equally among the planners that
+/// are left, and its steps and bytes are those of each planner. A planner that throws an exception
+/// does not end the search; FoundPlan::end says so, and FoundPlan::infeasible has the message.
+/// Planners that were not asked because PlanOptions::progress returned false are cut off.
+///
 /// The best plan is never slower than the k fastest ranks as replicas, for any k, if Replicas is
-/// among the planners and tensor degree 1 is among the degrees.
-/// @throws contract_error as PlanProblem(), and if there are no planners.
+/// among the planners, was not cut off, and tensor degree 1 is among the degrees.
+/// @throws contract_error as PlanProblem(), and if there are no planners. If all planners fail, it
+///         throws the exception of the first one.
 [[nodiscard]] PlanSearch search(const Profile& profile, const Machine& machine,
                                 const PlanOptions& options, std::span<const NamedPlanner> planners);
+
+namespace impl {
+
+/// Returns what the planners find, in their order, as search().
+[[nodiscard]] std::vector<PricedPlan> ask_planners(const PlanProblem& problem,
+                                                   std::span<const NamedPlanner> planners);
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0::plan
 

@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
+#include <new>
+#include <optional>
 #include <ostream>
 #include <span>
 #include <string>
@@ -22,6 +25,9 @@
 #include <heddle/core/units.hpp>
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/impl/rank_order.hpp>
+#include <heddle/plan/internal/device_work.hpp>
+#include <heddle/plan/internal/search_watch.hpp>
+#include <heddle/plan/internal/stage_shape.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/planner/search.hpp>
 #include <heddle/schedule/plan.hpp>
@@ -35,6 +41,7 @@ HEDDLE_INLINE PricedPlan priced_plan(FoundPlan found, const PlanProblem& problem
     priced.found.infeasible = text("rank ", shortage->rank, " needs ", shortage->needed,
                                    " bytes and has ", shortage->capacity);
     priced.found.plan.reset();
+    priced.found.shortage = shortage;
     return priced;
   }
   const PlanPrediction prediction = predict(*priced.found.plan, problem);
@@ -71,18 +78,27 @@ HEDDLE_INLINE std::vector<NamedPlanner> select_planners(std::span<const NamedPla
   return selected;
 }
 
-HEDDLE_INLINE const Plan& PlanSearch::best() const {
+HEDDLE_INLINE const PricedPlan& PlanSearch::best_priced() const {
   const PricedPlan* best = nullptr;
+  const FoundPlan* nearest = nullptr;  // that lacks least
   std::string reasons;
+  const auto lack = [](const FoundPlan& found) {
+    return found.shortage->needed - found.shortage->capacity;
+  };
   for (const PricedPlan& priced : m_plans) {
-    if (!priced.found.plan) {
-      reasons +=
-          text(reasons.empty() ? "" : "; ", priced.found.planner, ": ", priced.found.infeasible);
+    const FoundPlan& found = priced.found;
+    if (!found.plan) {
+      reasons += text(reasons.empty() ? "" : "; ", found.planner, ": ", found.infeasible);
+      if (found.shortage && (nearest == nullptr || lack(found) < lack(*nearest))) nearest = &found;
     } else if (best == nullptr || priced.simulated < best->simulated) {
       best = &priced;
     }
   }
-  if (best != nullptr) return *best->found.plan;
+  if (best != nullptr) return *best;
+  if (nearest != nullptr && m_plans.size() > 1)
+    reasons += text("; the least shortage is that of ", nearest->planner, ": rank ",
+                    nearest->shortage->rank, " lacks ", lack(*nearest), " of ",
+                    nearest->shortage->needed, " bytes");
   throw infeasible({"heddle::plan::PlanSearch::best", "no planner found a plan",
                     reasons.empty() ? "no planner was asked" : reasons,
                     "use more ranks, ranks with more memory, or smaller microbatches"});
@@ -95,7 +111,8 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const PlanSearch& sear
     std::vector<std::string>& row = rows.emplace_back();
     row.push_back(priced.found.planner);
     if (!priced.found.plan) {
-      row.push_back(text("infeasible: ", priced.found.infeasible));
+      const bool all_seen = priced.found.end == SearchEnd::complete;
+      row.push_back(text(all_seen ? "infeasible: " : "", priced.found.infeasible));
       continue;
     }
     const Bytes most = priced.memory.empty() ? 0 : std::ranges::max(priced.memory);
@@ -103,7 +120,15 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const PlanSearch& sear
                {text(priced.found.formula, " s"), text(priced.simulated, " s"),
                 text(static_cast<double>(most) / 1e9, " GB"), text(priced.found.candidates)});
   }
-  return out << heddle::impl::in_columns(rows);
+  out << heddle::impl::in_columns(rows);
+  std::string cut_off;
+  for (const PricedPlan& priced : search.plans())
+    if (priced.found.end == SearchEnd::cut_off)
+      cut_off += text(cut_off.empty() ? "" : ", ", priced.found.planner);
+  if (cut_off.empty()) return out;
+  out << "\ncut off: " << cut_off << "; better plans of these planners may exist";
+  if (search.bound() > 0) out << "\nno plan is faster than " << search.bound() << " s";
+  return out;
 }
 
 HEDDLE_INLINE PlanSearch search(const Profile& profile, const Machine& machine,
@@ -116,11 +141,71 @@ HEDDLE_INLINE PlanSearch search(const Profile& profile, const Machine& machine,
                      "give systems::planners(), or named_planner<P>() of a planner of your own"};
   });
   const PlanProblem problem(profile, machine, options);
-  const impl::SortedSearch sorted(problem);
-  std::vector<PricedPlan> plans;
-  for (const NamedPlanner& planner : planners)
-    plans.push_back(priced_plan(sorted.ask(planner), problem));
-  return PlanSearch(std::move(plans));
+  return PlanSearch(impl::ask_planners(problem, planners), least_step(problem));
 }
+
+HEDDLE_INLINE Seconds least_step(const PlanProblem& problem) {
+  const PlanOptions& options = problem.options();
+  if (std::ranges::any_of(options.sequence_degrees, [](int degree) { return degree > 1; }))
+    return 0;
+  impl::LayerTable table(problem);
+  const impl::DeviceWork work(table);
+  double speed = 0;
+  for (const double each : work.speed) speed += each;
+  constexpr double rounding = 1 - 1e-12;
+  return static_cast<double>(options.batch) * work.first.back() / speed * rounding;
+}
+
+namespace impl {
+
+HEDDLE_INLINE std::vector<PricedPlan> ask_planners(const PlanProblem& problem,
+                                                   std::span<const NamedPlanner> planners) {
+  const Seconds begin = steady_now();
+  const PlanOptions& options = problem.options();
+  bool stopped = false;
+  std::optional<PlanProblem> watched;
+  if (options.progress) {
+    PlanOptions same = options;
+    same.progress = [&](const PlanProgress& progress) {
+      stopped = stopped || !options.progress(progress);
+      return !stopped;
+    };
+    watched.emplace(problem.profile(), problem.machine(), std::move(same));
+  }
+  const SortedSearch sorted(watched ? *watched : problem);
+  std::exception_ptr failure;
+  std::size_t failed = 0;
+  std::vector<PricedPlan> plans;
+  for (std::size_t p = 0; p < planners.size(); ++p) {
+    PricedPlan& priced = plans.emplace_back();
+    const auto fail = [&](std::string why, SearchEnd end) {
+      priced = {.found = {.planner = std::string(planners[p].name),
+                          .infeasible = std::move(why),
+                          .end = end}};
+    };
+    if (stopped) {
+      fail("not asked, because the search was stopped", SearchEnd::cut_off);
+      continue;
+    }
+    PlanBudget budget = options.budget;
+    budget.seconds = std::max(0.0, budget.seconds - (steady_now() - begin)) /
+                     static_cast<double>(planners.size() - p);
+    try {
+      priced = priced_plan(sorted.ask(planners[p], budget), problem);
+      continue;
+    } catch (const std::bad_alloc&) {
+      fail("failed: there is no memory left", SearchEnd::failed);
+      if (!failure) failure = std::current_exception();
+    } catch (const std::exception& error) {
+      fail(text("failed: ", error.what()), SearchEnd::failed);
+      if (!failure) failure = std::current_exception();
+    }
+    ++failed;
+  }
+  if (failed == planners.size() && failure) std::rethrow_exception(failure);
+  return plans;
+}
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0::plan

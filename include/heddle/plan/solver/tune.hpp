@@ -58,7 +58,7 @@ struct Tuned {
 /// logarithms of the costs that were tried, weighted by the inverse fourth power of their distance
 /// (Shepard, "A two-dimensional interpolation function for irregularly-spaced data", 1968), less a
 /// bonus for the distance to the nearest trial. An infeasible point counts as worse than the worst
-/// cost. If the grid has more than 4096 points, 4096 random ones stand for it in each step.
+/// cost. If the grid has more than 32768 points, 4096 random ones stand for it in each step.
 /// Equal arguments give equal results.
 ///
 /// @throws contract_error if there are no axes, an axis has no values, no evaluation is allowed, or

@@ -38,7 +38,7 @@ class Tuner {
       const bool fits = m_size <= std::numeric_limits<std::size_t>::max() / axis.values;
       m_size = fits ? m_size * axis.values : std::numeric_limits<std::size_t>::max();
     }
-    if (m_size <= most_candidates)
+    if (m_size <= most_in_grid)
       for (std::size_t i = 0; i < m_size; ++i) m_grid.push_back({point(i), {}});
   }
 
@@ -61,7 +61,8 @@ class Tuner {
 
  private:
   static constexpr double exploration = 0.5;
-  static constexpr std::size_t most_candidates = 4096;
+  static constexpr std::size_t most_candidates = 4096;  // that are drawn
+  static constexpr std::size_t most_in_grid = 32768;    // of which each is kept
 
   [[nodiscard]] TunePoint point(std::size_t number) const {
     TunePoint result(m_axes.size());

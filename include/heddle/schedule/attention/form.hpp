@@ -168,6 +168,6 @@ void expect_made_of(const char* where, const Schedule& schedule, BufferId id,
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_ATTENTION
 #include <heddle/schedule/attention/form.ipp>
 #endif

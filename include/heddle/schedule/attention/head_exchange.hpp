@@ -56,6 +56,6 @@ struct HeadExchange {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_ATTENTION
 #include <heddle/schedule/attention/head_exchange.ipp>
 #endif

@@ -42,6 +42,6 @@ namespace heddle::inline v0::schedule {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_ATTENTION
 #include <heddle/schedule/attention/rsa.ipp>
 #endif

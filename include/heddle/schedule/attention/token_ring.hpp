@@ -36,6 +36,6 @@ namespace heddle::inline v0::schedule {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_ATTENTION
 #include <heddle/schedule/attention/token_ring.ipp>
 #endif

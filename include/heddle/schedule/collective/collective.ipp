@@ -14,6 +14,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/layout/share.hpp>
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/collective/collective.hpp>
 #include <heddle/schedule/internal/cut_in_parts.hpp>
@@ -57,7 +58,7 @@ class BlockCut {
     const Bytes elements = bytes / m_element;
     std::vector<Bytes> blocks;
     for (std::size_t b = 0; b < count; ++b)
-      blocks.push_back((elements / count + (b < elements % count ? 1 : 0)) * m_element);
+      blocks.push_back(even_count(elements, count, b) * m_element);
     return blocks;
   }
 

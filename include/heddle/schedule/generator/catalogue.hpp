@@ -20,14 +20,27 @@ struct PipelineShape {
   int ranks = 4;            ///< ranks of the pipeline
   int microbatches = 8;     ///< in a step
   int stages_per_rank = 2;  ///< used by the schedules with ShapeOption::stages_per_rank
-  int group = 2;            ///< microbatches of a group; used with ShapeOption::group
+  int group = 0;            ///< microbatches of a group, 0 for the usual number of the schedule;
+                            ///< used with ShapeOption::group
   int pairs = 1;            ///< pipelines in each direction; used with ShapeOption::pairs
   int most_live = 0;        ///< microbatches that a rank has memory for, 0 for all of them; used
                             ///< with ShapeOption::most_live
 };
 
-/// The member of PipelineShape that a schedule uses besides the ranks and microbatches.
-enum class ShapeOption : std::uint8_t { none, stages_per_rank, group, pairs, most_live };
+/// The members of PipelineShape that a schedule uses besides the ranks and microbatches: a set of
+/// bits.
+enum class ShapeOption : std::uint8_t {
+  none = 0,
+  stages_per_rank = 1,
+  group = 2,
+  pairs = 4,
+  most_live = 8
+};
+
+/// Returns the options of both sets.
+[[nodiscard]] constexpr ShapeOption operator|(ShapeOption a, ShapeOption b) {
+  return static_cast<ShapeOption>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
 
 /// A schedule of the catalogue.
 struct NamedSchedule {
@@ -38,7 +51,12 @@ struct NamedSchedule {
   bool synchronous = true;  ///< one update per stage, at the end of the step: its gradients
                             ///< equal the gradients of the serial model
   bool branches = false;    ///< for a model of two branches with a joint loss, not for a chain
-  ShapeOption heeds = ShapeOption::none;  ///< the further option of the shape that it uses
+  ShapeOption heeds = ShapeOption::none;  ///< the further options of the shape that it uses
+
+  /// Returns true if the schedule uses any of `options`.
+  [[nodiscard]] constexpr bool uses(ShapeOption options) const {
+    return (static_cast<unsigned>(heeds) & static_cast<unsigned>(options)) != 0;
+  }
 };
 
 /// Returns all schedules of the catalogue, in the order in which they are listed to users.

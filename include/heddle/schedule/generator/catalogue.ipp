@@ -21,10 +21,14 @@
 #include <heddle/schedule/generator/dapple.hpp>
 #include <heddle/schedule/generator/dualpipe.hpp>
 #include <heddle/schedule/generator/flexpipe.hpp>
+#include <heddle/schedule/generator/gis.hpp>
+#include <heddle/schedule/generator/interleaved_groups.hpp>
 #include <heddle/schedule/generator/kfkb.hpp>
 #include <heddle/schedule/generator/looped_bfs.hpp>
+#include <heddle/schedule/generator/one_f_one_b_v.hpp>
 #include <heddle/schedule/generator/pipedream.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
+#include <heddle/schedule/generator/seq_1f1b.hpp>
 #include <heddle/schedule/generator/v_shape.hpp>
 #include <heddle/schedule/generator/zero_bubble.hpp>
 #include <heddle/schedule/pass/two_bp.hpp>
@@ -44,14 +48,40 @@ HEDDLE_INLINE std::span<const NamedSchedule> catalogue() {
          return interleaved_orders(s.ranks, s.stages_per_rank, s.microbatches);
        },
        true, false, stages_per_rank},
+      {"grouped-interleaved", "grouped_interleaved()",
+       "interleaved 1F1B for any number of microbatches, in groups of which the last may be "
+       "shorter",
+       [](const Shape& s) {
+         return grouped_interleaved_orders(s.ranks, s.stages_per_rank, s.microbatches, s.group);
+       },
+       true, false, stages_per_rank | group},
+      {"combined-1f1b", "combined_1f1b()",
+       "interleaved 1F1B with one more forward ahead, so that each forward is fused with a "
+       "backward "
+       "that does not wait for it",
+       [](const Shape& s) {
+         return combined_1f1b_orders(s.ranks, s.stages_per_rank, s.microbatches, s.group);
+       },
+       true, false, stages_per_rank | group},
+      {"gis", "gis()", "interleaved 1F1B in small groups, for about half the memory",
+       [](const Shape& s) { return gis_orders(s.ranks, s.stages_per_rank, s.microbatches); }, true,
+       false, stages_per_rank},
       {"looped-bfs", "looped_bfs()",
        "several stages on every rank, each with all microbatches in a row",
        [](const Shape& s) { return looped_bfs_orders(s.ranks, s.stages_per_rank, s.microbatches); },
        true, false, stages_per_rank},
       {"kfkb", "kfkb()",
        "1F1B in groups: the transfers of a microbatch hide behind the others of its group",
-       [](const Shape& s) { return kfkb_orders(s.ranks, s.microbatches, s.group); }, true, false,
-       group},
+       [](const Shape& s) {
+         return kfkb_orders(s.ranks, s.microbatches, s.group == 0 ? 2 : s.group);
+       },
+       true, false, group},
+      {"seq-1f1b", "seq_1f1b()",
+       "1F1B over slices of sequences, whose backwards run from the last slice to the first",
+       [](const Shape& s) {
+         return seq_1f1b_orders(s.ranks, s.microbatches, s.group == 0 ? 2 : s.group);
+       },
+       true, false, group},
       {"dapple", "dapple({.warm_up = WarmUp::policy_b})",
        "early backward after the warm-up of policy B, for transfers that take as long as a stage; "
        "policy A is 1F1B's",
@@ -78,6 +108,9 @@ HEDDLE_INLINE std::span<const NamedSchedule> catalogue() {
        true, false, stages_per_rank},
       {"zb-v", "zb_v()", "a pipeline folded to a V: next to no bubble for the memory of 1F1B",
        [](const Shape& s) { return zb_v_orders(s.ranks, s.microbatches); }},
+      {"1f1b-v", "one_f_one_b_v()",
+       "folded to a V: whole backwards and about two thirds of the memory of 1F1B",
+       [](const Shape& s) { return one_f_one_b_v_orders(s.ranks, s.microbatches); }},
       {"v-half", "v_half()", "folded to a V: half the bubble and about half the memory of 1F1B",
        [](const Shape& s) { return v_half_orders(s.ranks, s.microbatches); }},
       {"v-min", "v_min()", "folded to a V: about a third of the memory of 1F1B",

@@ -5,29 +5,42 @@
 /// @file
 /// Definitions of microbatch_size.hpp.
 
-#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/layout/share.hpp>
 #include <heddle/schedule/order/microbatch_size.hpp>
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE std::int64_t microbatch_size(std::int64_t samples, int microbatches) {
-  constexpr const char* where = "heddle::schedule::microbatch_size";
-  const auto numbers = [&] {
-    return text("samples = ", samples, ", microbatches = ", microbatches);
-  };
+namespace impl {
+
+[[nodiscard]] inline std::string sample_numbers(std::int64_t samples, int microbatches) {
+  return text("samples = ", samples, ", microbatches = ", microbatches);
+}
+
+/// Checks that each microbatch can have a sample, on behalf of the function `where`.
+inline void expect_samples(const char* where, std::int64_t samples, int microbatches) {
   expects(samples >= 1 && microbatches >= 1, [&] {
-    return ErrorInfo{where, "a step needs at least one sample and one microbatch", numbers()};
+    return ErrorInfo{where, "a step needs at least one sample and one microbatch",
+                     sample_numbers(samples, microbatches)};
   });
   if (samples < microbatches)
-    throw infeasible({where, "there are fewer samples than microbatches", numbers(),
+    throw infeasible({where, "there are fewer samples than microbatches",
+                      sample_numbers(samples, microbatches),
                       text("use ", microbatches, " samples, or as many microbatches as samples")});
+}
+
+}  // namespace impl
+
+HEDDLE_INLINE std::int64_t microbatch_size(std::int64_t samples, int microbatches) {
+  constexpr const char* where = "heddle::schedule::microbatch_size";
+  impl::expect_samples(where, samples, microbatches);
   const std::int64_t rest = samples % microbatches;
   if (rest != 0) {
     std::int64_t fewer = microbatches, more = microbatches;
@@ -43,18 +56,9 @@ HEDDLE_INLINE std::int64_t microbatch_size(std::int64_t samples, int microbatche
 }
 
 HEDDLE_INLINE std::vector<std::int64_t> microbatch_sizes(std::int64_t samples, int microbatches) {
-  constexpr const char* where = "heddle::schedule::microbatch_sizes";
-  const auto numbers = [&] {
-    return text("samples = ", samples, ", microbatches = ", microbatches);
-  };
-  expects(samples >= 1 && microbatches >= 1, [&] {
-    return ErrorInfo{where, "a step has at least one sample and one microbatch", numbers()};
-  });
-  if (samples < microbatches)
-    throw infeasible({where, "there are fewer samples than microbatches", numbers(),
-                      text("use ", samples, " microbatches")});
-  std::vector<std::int64_t> sizes(static_cast<std::size_t>(microbatches), samples / microbatches);
-  for (int m = 0; m < samples % microbatches; ++m) ++sizes[static_cast<std::size_t>(m)];
+  impl::expect_samples("heddle::schedule::microbatch_sizes", samples, microbatches);
+  std::vector<std::int64_t> sizes;
+  for (int m = 0; m < microbatches; ++m) sizes.push_back(even_count(samples, microbatches, m));
   return sizes;
 }
 

@@ -91,17 +91,29 @@ enum class CsvContents : std::uint8_t {
   transfers  ///< these, and all that torch's lowering adds to them: torch's format "compute_comms"
 };
 
+/// The place of a receive in a schedule file with transfers.
+enum class Receives : std::uint8_t {
+  /// At the point that the receiving rank has reached when the value is sent, as in torch's own
+  /// lowering. For this the ranks take turns: each runs the head of its list, a step or an action,
+  /// if
+  /// it can.
+  as_torch,
+  /// Directly before the action that needs the value. Such a receive does not keep a rank from work
+  /// that does not need it. A receive stands earlier, if possible before a send, if the ranks would
+  /// otherwise wait for each other with sends and receives that block and have no buffers.
+  late
+};
+
 /// Returns orders and their parameter steps as a schedule file with transfers, which torch loads
-/// with the format "compute_comms". A value is sent directly after the action that makes it. Its
-/// receive stands at the point that the receiving rank has reached by then, as in torch's own
-/// lowering. For this the ranks take turns: each runs the head of its list, a step or an action, if
-/// it can.
+/// with the format "compute_comms". A value is sent directly after the action that makes it.
+/// `receives` says where it is received.
 ///
 /// torch adds nothing to such a file. Without parameter steps it does not scale gradients, and does
 /// not sum them over ranks that share a stage. If there are no steps, pass lower(orders). torch
 /// cannot run all orders; why_not_torch() says why.
 /// @throws infeasible for orders or steps with a fault that read_lowered() would find.
-[[nodiscard]] std::string to_csv(const LoweredOrders& lowered);
+[[nodiscard]] std::string to_csv(const LoweredOrders& lowered,
+                                 Receives receives = Receives::as_torch);
 
 /// Returns the orders as a schedule file in the current dialect. With transfers it returns
 /// to_csv(lower(orders)). torch cannot load the files of all orders; why_not_torch() says why.

@@ -137,13 +137,14 @@ HEDDLE_INLINE Orders read_orders(std::string_view csv, const CsvOptions& options
   return read_lowered(csv, options).orders;
 }
 
-HEDDLE_INLINE std::string to_csv(const LoweredOrders& lowered) {
+HEDDLE_INLINE std::string to_csv(const LoweredOrders& lowered, Receives receives) {
   const std::string where = text("heddle::schedule::to_csv(", lowered.orders.name, ")");
   if (const auto fault = first_fault(lowered.orders))
     throw infeasible({where, fault->what, fault->why});
   if (const auto fault = impl::StepChecker(lowered).find())
     throw infeasible({where, fault->what, fault->why});
-  return impl::CsvWriter(lowered).write();
+  impl::CsvWriter writer(lowered);
+  return receives == Receives::late ? std::move(writer).write_late() : std::move(writer).write();
 }
 
 HEDDLE_INLINE std::string to_csv(const Orders& orders, CsvContents contents) {

@@ -86,6 +86,6 @@ void check(const BlockExchange& exchange);
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_REDISTRIBUTION
 #include <heddle/schedule/redistribution/block_exchange.ipp>
 #endif

@@ -28,6 +28,6 @@ namespace heddle::inline v0::schedule {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_REDISTRIBUTION
 #include <heddle/schedule/redistribution/exchange_schedule.ipp>
 #endif

@@ -34,6 +34,6 @@ void expect_valid(const Freshness& freshness, const char* where);
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_REDISTRIBUTION
 #include <heddle/schedule/redistribution/freshness.ipp>
 #endif

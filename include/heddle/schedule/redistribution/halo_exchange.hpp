@@ -41,6 +41,6 @@ struct HaloOptions {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_REDISTRIBUTION
 #include <heddle/schedule/redistribution/halo_exchange.ipp>
 #endif

@@ -61,6 +61,6 @@ struct Redistribution {
 
 }  // namespace heddle::inline v0::schedule
 
-#if HEDDLE_DEFINES_SCHEDULE
+#if HEDDLE_DEFINES_SCHEDULE_REDISTRIBUTION
 #include <heddle/schedule/redistribution/redistribution.ipp>
 #endif

@@ -31,7 +31,7 @@
 #include <heddle/kernel/block_attention.hpp>
 #include <heddle/kernel/view.hpp>
 #include <heddle/layout/placement.hpp>
-#include <heddle/memory/message_memory.hpp>
+#include <heddle/memory/internal/message_room.hpp>
 #include <heddle/schedule/attention/form.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/sequence_method.hpp>
@@ -116,7 +116,7 @@ class AttentionPerformer {
   [[nodiscard]] const Schedule& schedule() const noexcept { return m_schedule; }
   /// Returns the begin of the buffer `label`, which is allocated here.
   [[nodiscard]] Real* buffer(const std::string& label) const {
-    return reinterpret_cast<Real*>(m_buffers.find(label)->second.data());
+    return reinterpret_cast<Real*>(m_buffers.find(label)->second.data);
   }
   /// Bytes of all buffers that are allocated here.
   [[nodiscard]] Bytes allocated() const noexcept { return m_allocated; }
@@ -135,8 +135,9 @@ class AttentionPerformer {
     if (buffer.bytes == 0) return nullptr;
     m_allocated += buffer.bytes;
     return m_buffers
-        .emplace(label, memory::message_buffer<MemorySpace>("heddle::sequence::ring", buffer.bytes))
-        ->second.data();
+        .emplace(label,
+                 memory::impl::message_room<MemorySpace>("heddle::sequence::ring", buffer.bytes))
+        ->second.data;
   }
 
   Carrier m_carrier;
@@ -144,7 +145,7 @@ class AttentionPerformer {
   Real* m_kept;
   std::vector<std::pair<BufferId, std::size_t>> m_bound;  // and the elements in front of it
   // By role. Roles of a collective have several buffers.
-  std::multimap<std::string, Kokkos::View<std::byte*, MemorySpace>> m_buffers;
+  std::multimap<std::string, memory::impl::Room> m_buffers;
   Bytes m_allocated = 0;
   Schedule m_schedule;
   Executor<Carrier> m_executor;  // refers to those above

@@ -18,7 +18,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/pattern/farm.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// A trial of a search: an aggregate of a `point` and its `cost`, a std::optional<double>, such as
 /// plan::TuneTrial. The cost is nothing if the evaluation failed.
@@ -45,7 +45,8 @@ template <SearchTrial Trial, class Propose, class Evaluate>
 [[nodiscard]] std::vector<Trial> farm_search(const FarmOptions& options, std::int64_t trials,
                                              Propose&& propose, Evaluate&& evaluate) {
   expects(options.lag >= 1 && trials >= 0, [&] {
-    return ErrorInfo{"heddle::farm_search", "a proposal sees the results of earlier trials",
+    return ErrorInfo{"heddle::systems::farm_search",
+                     "a proposal sees the results of earlier trials",
                      text("lag = ", options.lag, ", trials = ", trials),
                      "set lag to about twice the number of workers"};
   });
@@ -63,7 +64,7 @@ template <SearchTrial Trial, class Propose, class Evaluate>
         return made.back().point;
       },
       [&](const Point& point, const FarmTask& task) -> Cost {
-        return impl::farm_work(evaluate, point, task);
+        return heddle::impl::farm_work(evaluate, point, task);
       },
       [&](std::int64_t number, FarmOutcome<Cost>&& outcome) {
         if (outcome.value) made[static_cast<std::size_t>(number)].cost = *outcome.value;
@@ -71,4 +72,4 @@ template <SearchTrial Trial, class Propose, class Evaluate>
   return made;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

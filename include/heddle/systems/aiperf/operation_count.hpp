@@ -14,7 +14,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The weight of each kind of operation. The defaults are those of AIPerf.
 struct OperationWeights {
@@ -122,7 +122,7 @@ struct TrainedNetwork {
 ///         above 0, or if `accuracy` is not in [0, 1).
 [[nodiscard]] double search_score(double operations, Seconds time, double accuracy);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/aiperf/operation_count.ipp>

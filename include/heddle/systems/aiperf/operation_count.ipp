@@ -21,7 +21,7 @@
 #include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/aiperf/operation_count.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -31,7 +31,7 @@ using NamedSize = std::pair<const char*, std::int64_t>;
 /// weight.
 inline void expect_sizes(const char* layer, std::initializer_list<NamedSize> sizes,
                          const OperationWeights& weights) {
-  constexpr const char* where = "heddle::plan::operations";
+  constexpr const char* where = "heddle::systems::operations";
   double product = 1;
   for (const auto& [name, size] : sizes) {
     expects(size >= 1, [&, name = name, size = size] {
@@ -88,7 +88,7 @@ HEDDLE_INLINE OperationCount operations(const DenseLayer& layer, const Operation
 
 HEDDLE_INLINE OperationCount operations(const ElementLayer& layer,
                                         const OperationWeights& weights) {
-  heddle::impl::expect_enumerator("heddle::plan::operations", "ElementLayer::kind", layer.kind,
+  heddle::impl::expect_enumerator("heddle::systems::operations", "ElementLayer::kind", layer.kind,
                                   ElementLayer::Kind::softmax);
   impl::expect_sizes(
       "layer of elements",
@@ -124,7 +124,7 @@ HEDDLE_INLINE double search_operations(std::span<const TrainedNetwork> networks)
                                        {"training_images", network.training_images},
                                        {"evaluated_images", network.evaluated_images}})
       expects(number >= 0, [&, name = name, number = number] {
-        return ErrorInfo{"heddle::plan::search_operations", "a number is below 0",
+        return ErrorInfo{"heddle::systems::search_operations", "a number is below 0",
                          text("networks[", n, "].", name, " = ", number)};
       });
     sum +=
@@ -142,7 +142,7 @@ HEDDLE_INLINE double search_score(double operations, Seconds time, double accura
               accuracy < 1,
           [&] {
             return ErrorInfo{
-                "heddle::plan::search_score",
+                "heddle::systems::search_score",
                 "operations are at least 0, a time is above 0, both are finite, and an accuracy is "
                 "in [0, 1)",
                 text("operations = ", operations, ", time = ", time, ", accuracy = ", accuracy)};
@@ -150,4 +150,4 @@ HEDDLE_INLINE double search_score(double operations, Seconds time, double accura
   return operations / time * std::abs(std::log(1 - accuracy)) / 1e9;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

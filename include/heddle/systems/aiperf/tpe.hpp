@@ -15,7 +15,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/plan/solver/tune.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The options of propose_by_tpe().
 struct TpeOptions {
@@ -34,11 +34,11 @@ struct TpeOptions {
 /// @throws contract_error if there are no axes, an axis has no values, a trial has another number
 /// of
 ///         axes or a value that its axis does not have, or an option is out of range.
-[[nodiscard]] TunePoint propose_by_tpe(const std::vector<TuneAxis>& axes,
-                                       std::span<const TuneTrial> trials, std::uint64_t number,
-                                       const TpeOptions& options = {});
+[[nodiscard]] plan::TunePoint propose_by_tpe(const std::vector<plan::TuneAxis>& axes,
+                                             std::span<const plan::TuneTrial> trials,
+                                             std::uint64_t number, const TpeOptions& options = {});
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/aiperf/tpe.ipp>

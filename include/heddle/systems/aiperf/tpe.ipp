@@ -18,27 +18,27 @@
 #include <heddle/core/text.hpp>
 #include <heddle/systems/aiperf/tpe.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
 /// The counts of the values of an axis among some trials, one more for each value.
-inline std::vector<double> tpe_counts(const TuneAxis& axis, std::size_t number,
-                                      std::span<const TuneTrial* const> trials) {
+inline std::vector<double> tpe_counts(const plan::TuneAxis& axis, std::size_t number,
+                                      std::span<const plan::TuneTrial* const> trials) {
   std::vector<double> counts(axis.values, 1);
-  for (const TuneTrial* trial : trials) ++counts[trial->point[number]];
+  for (const plan::TuneTrial* trial : trials) ++counts[trial->point[number]];
   return counts;
 }
 
-inline void check_tpe(const std::vector<TuneAxis>& axes, std::span<const TuneTrial> trials,
-                      const TpeOptions& options) {
-  constexpr const char* where = "heddle::plan::propose_by_tpe";
+inline void check_tpe(const std::vector<plan::TuneAxis>& axes,
+                      std::span<const plan::TuneTrial> trials, const TpeOptions& options) {
+  constexpr const char* where = "heddle::systems::propose_by_tpe";
   expects(!axes.empty() && options.good > 0 && options.good < 1 && options.candidates >= 1, [&] {
     return ErrorInfo{
         where, "there is an axis and a candidate, and a part of the trials is good",
         text(axes.size(), " axes, candidates = ", options.candidates, ", good = ", options.good)};
   });
-  for (const TuneAxis& axis : axes)
+  for (const plan::TuneAxis& axis : axes)
     expects(axis.values >= 1, [&] {
       return ErrorInfo{where, "an axis has no values", text("axis '", axis.name, "'")};
     });
@@ -59,35 +59,37 @@ inline void check_tpe(const std::vector<TuneAxis>& axes, std::span<const TuneTri
 
 }  // namespace impl
 
-HEDDLE_INLINE TunePoint propose_by_tpe(const std::vector<TuneAxis>& axes,
-                                       std::span<const TuneTrial> trials, std::uint64_t number,
-                                       const TpeOptions& options) {
+HEDDLE_INLINE plan::TunePoint propose_by_tpe(const std::vector<plan::TuneAxis>& axes,
+                                             std::span<const plan::TuneTrial> trials,
+                                             std::uint64_t number, const TpeOptions& options) {
   impl::check_tpe(axes, trials, options);
   const Random random(options.seed, text("tpe ", number));
   std::uint64_t drawn = 0;
-  TunePoint point(axes.size());
+  plan::TunePoint point(axes.size());
   if (trials.size() < options.startup || trials.empty()) {
     for (std::size_t a = 0; a < axes.size(); ++a) point[a] = random.below(drawn++, axes[a].values);
     return point;
   }
-  std::vector<const TuneTrial*> ranked;
-  for (const TuneTrial& trial : trials) ranked.push_back(&trial);
-  const auto feasible = std::stable_partition(
-      ranked.begin(), ranked.end(),
-      [](const TuneTrial* trial) { return trial->cost.has_value() && !std::isnan(*trial->cost); });
-  std::stable_sort(ranked.begin(), feasible,
-                   [](const TuneTrial* a, const TuneTrial* b) { return *a->cost < *b->cost; });
+  std::vector<const plan::TuneTrial*> ranked;
+  for (const plan::TuneTrial& trial : trials) ranked.push_back(&trial);
+  const auto feasible =
+      std::stable_partition(ranked.begin(), ranked.end(), [](const plan::TuneTrial* trial) {
+        return trial->cost.has_value() && !std::isnan(*trial->cost);
+      });
+  std::stable_sort(
+      ranked.begin(), feasible,
+      [](const plan::TuneTrial* a, const plan::TuneTrial* b) { return *a->cost < *b->cost; });
   const auto wanted =
       static_cast<std::size_t>(std::ceil(options.good * static_cast<double>(ranked.size())));
   const std::size_t cut = std::min(wanted, static_cast<std::size_t>(feasible - ranked.begin()));
-  const std::span<const TuneTrial* const> all(ranked);
+  const std::span<const plan::TuneTrial* const> all(ranked);
   double best = -1;
   std::vector<std::pair<std::vector<double>, std::vector<double>>> counts;
   for (std::size_t a = 0; a < axes.size(); ++a)
     counts.emplace_back(impl::tpe_counts(axes[a], a, all.first(cut)),
                         impl::tpe_counts(axes[a], a, all.subspan(cut)));
   for (std::size_t c = 0; c < options.candidates; ++c) {
-    TunePoint candidate(axes.size());
+    plan::TunePoint candidate(axes.size());
     double ratio = 1;  // of probabilities, up to a factor that all candidates share
     for (std::size_t a = 0; a < axes.size(); ++a) {
       const auto& [good, other] = counts[a];
@@ -105,4 +107,4 @@ HEDDLE_INLINE TunePoint propose_by_tpe(const std::vector<TuneAxis>& axes,
   return point;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

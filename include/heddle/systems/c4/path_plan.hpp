@@ -19,7 +19,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/monitor.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// A flow from one leaf switch to another. All flows have one size.
 struct Flow {
@@ -171,7 +171,7 @@ struct FlowRanks {
 [[nodiscard]] std::vector<std::uint32_t> hash_paths(std::size_t flows, int spines,
                                                     std::uint64_t seed);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/c4/path_plan.ipp>

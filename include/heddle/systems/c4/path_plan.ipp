@@ -22,7 +22,7 @@
 #include <heddle/schedule/monitor.hpp>
 #include <heddle/systems/c4/path_plan.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -120,13 +120,13 @@ class Slots {
 
 HEDDLE_INLINE PathPlan::PathPlan(std::vector<Flow> flows, int spines) : m_flows(std::move(flows)) {
   expects(spines >= 1 && spines <= 1 << 20, [&] {
-    return ErrorInfo{"heddle::plan::PathPlan",
+    return ErrorInfo{"heddle::systems::PathPlan",
                      "flows between leaf switches need from 1 to 2^20 spine switches",
                      text(spines, " spines")};
   });
   for (std::size_t f = 0; f < m_flows.size(); ++f)
     expects(std::max(m_flows[f].from, m_flows[f].to) < most_leaves, [&] {
-      return ErrorInfo{"heddle::plan::PathPlan", "a leaf has too large a number",
+      return ErrorInfo{"heddle::systems::PathPlan", "a leaf has too large a number",
                        text("flow ", f, " from leaf ", m_flows[f].from, " to leaf ", m_flows[f].to),
                        text("number the leaves from 0 to ", most_leaves - 1)};
     });
@@ -152,7 +152,7 @@ HEDDLE_INLINE double PathPlan::max_time() const noexcept {
 }
 
 HEDDLE_INLINE std::vector<std::uint32_t> PathPlan::lose(std::uint32_t spine) {
-  constexpr const char* where = "heddle::plan::PathPlan::lose";
+  constexpr const char* where = "heddle::systems::PathPlan::lose";
   expects(spine < m_share.size() && m_share[spine] > 0, [&] {
     return ErrorInfo{where, "no such live spine", text("spine ", spine, " of ", m_share.size())};
   });
@@ -163,7 +163,7 @@ HEDDLE_INLINE std::vector<std::uint32_t> PathPlan::lose(std::uint32_t spine) {
 }
 
 HEDDLE_INLINE std::vector<std::uint32_t> PathPlan::congested(std::uint32_t spine, double share) {
-  constexpr const char* where = "heddle::plan::PathPlan::congested";
+  constexpr const char* where = "heddle::systems::PathPlan::congested";
   expects(spine < m_share.size() && m_share[spine] > 0, [&] {
     return ErrorInfo{where, "no such live spine", text("spine ", spine, " of ", m_share.size())};
   });
@@ -177,7 +177,7 @@ HEDDLE_INLINE std::vector<std::uint32_t> PathPlan::congested(std::uint32_t spine
 
 HEDDLE_INLINE std::vector<std::uint32_t> PathPlan::restore(std::uint32_t spine) {
   expects(spine < m_share.size(), [&] {
-    return ErrorInfo{"heddle::plan::PathPlan::restore", "no such spine",
+    return ErrorInfo{"heddle::systems::PathPlan::restore", "no such spine",
                      text("spine ", spine, " of ", m_share.size())};
   });
   m_share[spine] = 1;
@@ -320,7 +320,7 @@ HEDDLE_INLINE PortFlows over_ports(const std::vector<Flow>& cards,
   PortFlows result;
   for (const Flow& flow : cards)
     expects(flow.from < leaves.size() && flow.to < leaves.size(), [&] {
-      return ErrorInfo{"heddle::plan::over_ports", "a flow names a card without leaves",
+      return ErrorInfo{"heddle::systems::over_ports", "a flow names a card without leaves",
                        text("card ", std::max(flow.from, flow.to), " of ", leaves.size())};
     });
   // Ports are to cards what spines are to leaves.
@@ -337,7 +337,8 @@ HEDDLE_INLINE std::vector<double> spine_shares(const PathPlan& plan, const Monit
                                                std::span<const FlowRanks> ends,
                                                std::span<const Finding> hangs) {
   expects(ends.size() == plan.spines().size(), [&] {
-    return ErrorInfo{"heddle::plan::spine_shares", "the flows with ranks are not those of the plan",
+    return ErrorInfo{"heddle::systems::spine_shares",
+                     "the flows with ranks are not those of the plan",
                      text("ranks of ", ends.size(), " flows, a plan of ", plan.spines().size()),
                      "give the two ranks of every flow, in the order of the plan"};
   });
@@ -373,11 +374,11 @@ HEDDLE_INLINE std::vector<double> spine_shares(const PathPlan& plan, const Monit
 HEDDLE_INLINE std::vector<std::uint32_t> hash_paths(std::size_t flows, int spines,
                                                     std::uint64_t seed) {
   expects(spines >= 1, [&] {
-    return ErrorInfo{"heddle::plan::hash_paths",
+    return ErrorInfo{"heddle::systems::hash_paths",
                      "flows between leaf switches need at least one spine switch",
                      text(spines, " spines")};
   });
-  const Random random(seed, "heddle::plan::hash_paths");
+  const Random random(seed, "heddle::systems::hash_paths");
   std::vector<std::uint32_t> paths(flows);
   for (std::size_t flow = 0; flow < flows; ++flow)
     paths[flow] =
@@ -385,4 +386,4 @@ HEDDLE_INLINE std::vector<std::uint32_t> hash_paths(std::size_t flows, int spine
   return paths;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

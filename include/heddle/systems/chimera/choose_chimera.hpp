@@ -19,7 +19,7 @@
 #include <heddle/schedule/order/weave.hpp>
 #include <heddle/simulate/simulate.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The input of choose_chimera().
 struct ChimeraCase {
@@ -71,7 +71,7 @@ template <Costs C>
   using Time = typename C::Time;
   static_assert(!std::integral<Time>, "halves of microbatches need a Time that can be halved");
   expects(wanted.most_live >= 0, [&] {
-    return ErrorInfo{"heddle::plan::choose_chimera", "most_live must be at least 1 microbatch",
+    return ErrorInfo{"heddle::systems::choose_chimera", "most_live must be at least 1 microbatch",
                      text("most live = ", wanted.most_live)};
   });
   ChimeraChoice<Time> best;
@@ -96,11 +96,11 @@ template <Costs C>
     consider(schedule::chimera_orders(wanted.stages, 2 * wanted.microbatches, 1, true), true);
   if (best.orders.ranks.empty())
     throw infeasible(
-        {"heddle::plan::choose_chimera", "no candidate fits in memory",
+        {"heddle::systems::choose_chimera", "no candidate fits in memory",
          text("stages = ", wanted.stages, ", microbatches = ", wanted.microbatches,
               ", most live = ", wanted.most_live),
          text("1F1B needs ", std::min(wanted.stages, wanted.microbatches), " live activations")});
   return best;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

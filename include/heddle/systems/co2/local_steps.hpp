@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// schedule::local_steps(): the Schedule of data-parallel training in which the ranks take several
+/// systems::local_steps(): the Schedule of data-parallel training in which the ranks take several
 /// local steps between two averages, and an average may arrive one round late.
 
 #include <heddle/core/linkage.hpp>
@@ -11,18 +11,18 @@
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::systems {
 
 /// The options of local_steps().
 struct LocalStepsOptions {
-  int ranks = 1;                          ///< number of ranks
-  int steps = 1;                          ///< local steps of a round, tau in the paper
-  int delay = 1;                          ///< rounds by which an average is late: 0 or 1
-  int rounds = 1;                         ///< rounds that the list contains
-  Algorithm algorithm = Algorithm::ring;  ///< the algorithm of the all-reduce
-  int chunks = 1;                         ///< consecutive messages that carry a block
-  Bytes bytes = 0;                        ///< the bytes of a rank's parameters
-  Scalar type = Scalar::f64;              ///< the type of the parameters
+  int ranks = 1;   ///< number of ranks
+  int steps = 1;   ///< local steps of a round, tau in the paper
+  int delay = 1;   ///< rounds by which an average is late: 0 or 1
+  int rounds = 1;  ///< rounds that the list contains
+  schedule::Algorithm algorithm = schedule::Algorithm::ring;  ///< the algorithm of the all-reduce
+  int chunks = 1;             ///< consecutive messages that carry a block
+  Bytes bytes = 0;            ///< the bytes of a rank's parameters
+  Scalar type = Scalar::f64;  ///< the type of the parameters
 };
 
 /// Returns the Schedule of rounds of local steps. In a round every rank takes `steps` local steps,
@@ -47,7 +47,7 @@ struct LocalStepsOptions {
 ///         errors of schedule::collective().
 [[nodiscard]] Schedule local_steps(const LocalStepsOptions& options);
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/co2/local_steps.ipp>

@@ -17,7 +17,7 @@
 #include <heddle/schedule/collective/collective.hpp>
 #include <heddle/systems/co2/local_steps.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -67,7 +67,7 @@ class LocalStepsWriter {
       if (m_options.delay == 0) {
         for (int k = 0; k < m_options.steps; ++k) step(round, k);
         on_ranks(Kind::update, item, [&](std::size_t r, std::vector<Use>& uses) {
-          uses = {read(m_parameters[r]), data(r, Access::write)};
+          uses = {schedule::read(m_parameters[r]), data(r, Access::write)};
         });
         for (std::size_t j = 0; j < m_sum_rounds.size(); ++j) sum_round(j);
       } else {
@@ -80,7 +80,8 @@ class LocalStepsWriter {
       }
       const Access data_access = m_options.delay == 0 ? Access::read : Access::update;
       on_ranks(Kind::update, item, [&](std::size_t r, std::vector<Use>& uses) {
-        uses = {data(r, data_access), update(m_outer[r]), update(m_parameters[r])};
+        uses = {data(r, data_access), schedule::update(m_outer[r]),
+                schedule::update(m_parameters[r])};
       });
     }
     return std::move(m_builder).build();
@@ -110,7 +111,7 @@ class LocalStepsWriter {
   }
   [[nodiscard]] Use data(std::size_t rank, Access access) const {
     const BufferId id{rank};
-    return use(access, id, 0, m_sum[id].parts);
+    return schedule::use(access, id, 0, m_sum[id].parts);
   }
   template <class Uses>
   void on_ranks(Kind kind, Item item, Uses&& uses_of) {
@@ -126,8 +127,9 @@ class LocalStepsWriter {
   }
   void step(int round, int k) {
     const Item item{static_cast<std::size_t>(round * m_options.steps + k)};
-    on_ranks(Kind::user, item,
-             [&](std::size_t r, std::vector<Use>& uses) { uses = {update(m_parameters[r])}; });
+    on_ranks(Kind::user, item, [&](std::size_t r, std::vector<Use>& uses) {
+      uses = {schedule::update(m_parameters[r])};
+    });
   }
   void sum_round(std::size_t j) {
     for (const ActionId id : m_sum_rounds[j]) m_builder.add(m_sum, id, m_sum.uses(id));
@@ -144,19 +146,19 @@ class LocalStepsWriter {
 }  // namespace impl
 
 HEDDLE_INLINE Schedule local_steps(const LocalStepsOptions& options) {
-  expects(
-      options.steps >= 1 && options.rounds >= 1 && (options.delay == 0 || options.delay == 1), [&] {
-        return ErrorInfo{"heddle::schedule::local_steps", "the options of a round are not valid",
-                         text("steps = ", options.steps, ", delay = ", options.delay,
-                              ", rounds = ", options.rounds),
-                         "use at least one step and one round, and a delay of 0 or 1"};
-      });
-  const Schedule sum = collective(Collective::all_reduce, options.algorithm,
-                                  {.ranks = options.ranks,
-                                   .bytes = options.bytes,
-                                   .type = options.type,
-                                   .chunks = options.chunks});
+  expects(options.steps >= 1 && options.rounds >= 1 && (options.delay == 0 || options.delay == 1),
+          [&] {
+            return ErrorInfo{"heddle::systems::local_steps", "the options of a round are not valid",
+                             text("steps = ", options.steps, ", delay = ", options.delay,
+                                  ", rounds = ", options.rounds),
+                             "use at least one step and one round, and a delay of 0 or 1"};
+          });
+  const Schedule sum = schedule::collective(schedule::Collective::all_reduce, options.algorithm,
+                                            {.ranks = options.ranks,
+                                             .bytes = options.bytes,
+                                             .type = options.type,
+                                             .chunks = options.chunks});
   return impl::LocalStepsWriter(sum, options).write();
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::systems

@@ -4,7 +4,7 @@
 
 /// @file
 /// LocalUpdates: trains by local steps and an outer update whose average may be one round late. It
-/// is the model that runs schedule::local_steps().
+/// is the model that runs systems::local_steps().
 
 #include <algorithm>
 #include <cmath>
@@ -25,7 +25,7 @@
 #include <heddle/execute/task.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// The outer update of LocalUpdates, with the defaults of CO2 (Sun et al., ICLR 2024).
 struct OuterUpdate {
@@ -45,10 +45,11 @@ inline constexpr OuterUpdate plain_average{.momentum = 0,
 /// parameters. At the end of a round all ranks move the shared parameters x towards the average of
 /// the ranks' parameters, and continue from x. There is one object per rank:
 ///
-///     hd::LocalUpdates<double> model(start, [&](std::span<double> parameters, std::int64_t step) {
+///     hd::systems::LocalUpdates<double> model(start, [&](std::span<double> parameters,
+///     std::int64_t step) {
 ///       ...  // one step of an optimiser on the data of this rank
 ///     });
-///     const auto round = hd::schedule::local_steps({.ranks = 4, .steps = 12, .bytes = n * 8});
+///     const auto round = hd::systems::local_steps({.ranks = 4, .steps = 12, .bytes = n * 8});
 ///     hd::Runner train(model, round, transport);
 ///     for (int i = 0; i < 100; ++i) train.step();
 ///     use(model.shared());
@@ -96,7 +97,7 @@ class LocalUpdates {
     std::copy(m_parameters.begin(), m_parameters.end(), m_shared.begin());
   }
 
-  /// Performs one action of schedule::local_steps().
+  /// Performs one action of systems::local_steps().
   void operator()(const Task& task) {
     switch (task.kind()) {
       case Kind::user: m_step(m_parameters, m_steps++); return;
@@ -147,7 +148,7 @@ class LocalUpdates {
   [[nodiscard]] double gap() const noexcept { return m_gap; }
 
  private:
-  static constexpr const char* where = "heddle::LocalUpdates";
+  static constexpr const char* where = "heddle::systems::LocalUpdates";
 
   /// Stores the parameters for the next sum.
   void store() { std::copy(m_parameters.begin(), m_parameters.end(), m_data.begin()); }
@@ -194,4 +195,4 @@ class LocalUpdates {
   double m_gap = 1;
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

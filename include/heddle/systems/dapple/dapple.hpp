@@ -15,7 +15,7 @@
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/schedule/plan.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// A stage of pivot_latency(). A transfer between two stages is a stage of its own.
 struct LatencyStage {
@@ -53,9 +53,11 @@ struct LatencyStage {
 /// The price of a plan is pivot_latency() of its stages and transfers, by stage_prices(). A dynamic
 /// programme over layers and used ranks gives the least largest stage of what remains, as in the
 /// released planner. The released planner ranks the plans of this programme. Heddle bounds with it
-/// a search through all plans, which is exact unless it exceeds `most_candidates`. In this case the
-/// result is the best plan that was seen. All plans of one and two stages are seen, and min-max
-/// partitions of the layers for each division of the ranks over up to three stages.
+/// a search through all plans, which is exact unless it exceeds `most_candidates` or the budget. In
+/// this case the result is the best plan that was seen. Within the budget, all plans of one and two
+/// stages are seen, and min-max partitions of the layers for equal numbers of ranks, and for each
+/// division of the ranks over up to three stages. If the table of the dynamic programme becomes too
+/// large, the work of the layers over the free ranks takes its place as a bound.
 ///
 /// The formula supposes that transfers overlap with computation as stages of their own do. The
 /// schedule "dapple" (policy B) gives that; under "1f1b" a step with long transfers takes longer
@@ -68,15 +70,15 @@ struct Dapple {
 
   /// Returns the plan of the least formula() that fits in memory. @throws nothing if there is none:
   /// the result then says why.
-  [[nodiscard]] FoundPlan search(const PlanProblem& problem) const;
+  [[nodiscard]] plan::FoundPlan search(const plan::PlanProblem& problem) const;
   /// Returns the price of a plan. The update of the weights is added to the sum of gradients.
   /// @throws contract_error for an invalid plan.
-  [[nodiscard]] Seconds formula(const Plan& plan, const PlanProblem& problem) const;
+  [[nodiscard]] Seconds formula(const Plan& plan, const plan::PlanProblem& problem) const;
 };
 
-static_assert(Planner<Dapple>);
+static_assert(plan::Planner<Dapple>);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/dapple/dapple.ipp>

@@ -13,7 +13,7 @@
 
 #include <heddle/core/linkage.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// A change of the sharded dimension by one all-to-all, which is a redistribution from
 /// `Shard{from}` to `Shard{to}`. The backward pass redistributes from `to` to `from`.
@@ -73,7 +73,7 @@ struct SwitchPlan {
                                        const std::vector<std::size_t>& mixed,
                                        const SwitchOptions& options = {});
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/dsp/switches.ipp>

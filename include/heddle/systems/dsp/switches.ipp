@@ -20,11 +20,11 @@
 #include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/dsp/switches.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
-inline constexpr const char* switches_where = "heddle::plan::plan_switches";
+inline constexpr const char* switches_where = "heddle::systems::plan_switches";
 
 /// One plan_switches() call. Dimensions are counted by their place in the list.
 class SwitchPlanner {
@@ -223,4 +223,4 @@ HEDDLE_INLINE SwitchPlan plan_switches(const std::vector<std::size_t>& dimension
   return impl::SwitchPlanner(dimensions, mixed, options).run();
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -10,7 +10,7 @@
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_storage.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::systems {
 
 /// Options of energon().
 struct EnergonOptions {
@@ -34,7 +34,7 @@ struct EnergonOptions {
 /// @throws contract_error if `depth` is below 0, or if there is no stage or no request.
 [[nodiscard]] Schedule energon(const EnergonOptions& options);
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/energonai/energon.ipp>

@@ -16,17 +16,17 @@
 #include <heddle/schedule/order/weave.hpp>
 #include <heddle/systems/energonai/energon.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE Schedule energon(const EnergonOptions& options) {
   expects(options.depth >= 0, [&] {
-    return ErrorInfo{"heddle::schedule::energon", "the depth must be at least 0",
+    return ErrorInfo{"heddle::systems::energon", "the depth must be at least 0",
                      text("depth = ", options.depth), "0 is a blocking send"};
   });
-  Orders orders = stream_orders(options.stages, options.requests);
+  Orders orders = schedule::stream_orders(options.stages, options.requests);
   orders.name =
       text("EnergonAI P=", options.stages, " M=", options.requests, " depth=", options.depth);
   return fold_to_min_slots(weave(orders, options.sizes), static_cast<std::uint32_t>(options.depth));
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::systems

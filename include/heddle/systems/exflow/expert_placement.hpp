@@ -13,7 +13,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The traced routes of tokens: which expert each token visits in each layer.
 struct ExpertTrace {
@@ -117,7 +117,7 @@ struct ExpertPlacementOptions {
 [[nodiscard]] ExpertPlacement place_experts(const ExpertAffinity& affinity,
                                             const ExpertPlacementOptions& options);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/exflow/expert_placement.ipp>

@@ -20,11 +20,11 @@
 #include <heddle/core/text.hpp>
 #include <heddle/systems/exflow/expert_placement.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE ExpertAffinity::ExpertAffinity(const ExpertTrace& trace)
     : m_layers(trace.layers), m_experts(trace.experts) {
-  constexpr const char* where = "heddle::plan::ExpertAffinity";
+  constexpr const char* where = "heddle::systems::ExpertAffinity";
   expects(m_layers >= 1 && m_experts >= 1 && trace.routes.size() % m_layers == 0, [&] {
     return ErrorInfo{where, "the trace is not complete routes",
                      text(trace.layers, " layers, ", trace.experts, " experts, ",
@@ -64,10 +64,10 @@ HEDDLE_INLINE void ExpertPlacement::expect_valid(const char* where) const {
 }
 
 HEDDLE_INLINE ExpertPlacement ExpertPlacement::of_nodes(int node) const {
-  expect_valid("heddle::plan::ExpertPlacement::of_nodes");
+  expect_valid("heddle::systems::ExpertPlacement::of_nodes");
   expects(node >= 1 && ranks % node == 0, [&] {
-    return ErrorInfo{"heddle::plan::ExpertPlacement::of_nodes", "the ranks do not fill whole nodes",
-                     text(ranks, " ranks, nodes of ", node)};
+    return ErrorInfo{"heddle::systems::ExpertPlacement::of_nodes",
+                     "the ranks do not fill whole nodes", text(ranks, " ranks, nodes of ", node)};
   });
   ExpertPlacement nodes = *this;
   nodes.ranks = ranks / node;
@@ -273,7 +273,7 @@ class PlacementLevel {
 
 HEDDLE_INLINE ExpertPlacement contiguous_experts(std::size_t layers, std::size_t experts,
                                                  int ranks) {
-  impl::expect_divisible("heddle::plan::contiguous_experts", layers, experts, ranks);
+  impl::expect_divisible("heddle::systems::contiguous_experts", layers, experts, ranks);
   ExpertPlacement placement{ranks, layers, experts, {}};
   const std::size_t each = experts / static_cast<std::size_t>(ranks);
   for (std::size_t i = 0; i < layers * experts; ++i)
@@ -283,7 +283,7 @@ HEDDLE_INLINE ExpertPlacement contiguous_experts(std::size_t layers, std::size_t
 
 HEDDLE_INLINE std::uint64_t rank_changes(const ExpertAffinity& affinity,
                                          const ExpertPlacement& placement) {
-  constexpr const char* where = "heddle::plan::rank_changes";
+  constexpr const char* where = "heddle::systems::rank_changes";
   placement.expect_valid(where);
   expects(placement.layers == affinity.layers() && placement.experts == affinity.experts(), [&] {
     return ErrorInfo{where, "the placement is for another model",
@@ -300,7 +300,7 @@ HEDDLE_INLINE std::uint64_t rank_changes(const ExpertAffinity& affinity,
 
 HEDDLE_INLINE ExpertPlacement place_experts(const ExpertAffinity& affinity,
                                             const ExpertPlacementOptions& options) {
-  constexpr const char* where = "heddle::plan::place_experts";
+  constexpr const char* where = "heddle::systems::place_experts";
   expects(!options.levels.empty() &&
               std::ranges::all_of(options.levels, [](int size) { return size >= 1; }) &&
               options.restarts >= 1,
@@ -319,4 +319,4 @@ HEDDLE_INLINE ExpertPlacement place_experts(const ExpertAffinity& affinity,
   return placement;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

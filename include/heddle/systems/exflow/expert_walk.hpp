@@ -26,7 +26,7 @@
 #include <heddle/execute/transport.hpp>
 #include <heddle/systems/exflow/expert_placement.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// The messages of a rank in walk_experts().
 struct ExpertTraffic {
@@ -136,8 +136,8 @@ class ExpertWalk {
 /// - With AfterExpert::stays a token starts where its first expert is and goes from expert to
 ///   expert; this is the context coherence of ExFlow (Yao et al., IPDPS 2024). One gather at the
 ///   end leaves all new rows on all ranks. If a share f of the steps between layers changes the
-///   rank, a token sends (L - 1) f + P - 1 rows. plan::place_experts() finds a placement with a low
-///   f.
+///   rank, a token sends (L - 1) f + P - 1 rows. systems::place_experts() finds a placement with a
+///   low f.
 ///
 /// Both compute the same rows, bit by bit. Returns the traffic of this rank. All ranks must call it
 /// with the same arguments.
@@ -149,10 +149,10 @@ template <Transport X, class T, class Route, class Expert>
 requires std::is_trivially_copyable_v<T> &&
     std::is_invocable_r_v<std::size_t, Route&, std::uint64_t, std::size_t, std::span<const T>> &&
     std::invocable<Expert&, std::size_t, std::size_t, std::uint64_t, std::span<T>>
-        ExpertTraffic walk_experts(X& transport, const plan::ExpertPlacement& placement,
+        ExpertTraffic walk_experts(X& transport, const ExpertPlacement& placement,
                                    std::span<T> rows, const ExpertWalkOptions& options,
                                    Route&& route, Expert&& expert) {
-  constexpr const char* where = "heddle::walk_experts";
+  constexpr const char* where = "heddle::systems::walk_experts";
   const std::size_t width = options.width;
   abort_on_error(transport, where, [&] {
     placement.expect_valid(where);
@@ -209,4 +209,4 @@ requires std::is_trivially_copyable_v<T> &&
   return walk.traffic();
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

@@ -16,19 +16,19 @@
 #include <heddle/schedule/generator/flexpipe.hpp>
 #include <heddle/systems/flexpipe/flexpipe.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
-HEDDLE_INLINE std::vector<Rule> branch_rules(int ranks) {
+HEDDLE_INLINE std::vector<plan::Rule> branch_rules(int ranks) {
   expects(ranks >= 1, [&] {
-    return ErrorInfo{"heddle::plan::branch_rules", "branches run on at least one rank",
+    return ErrorInfo{"heddle::systems::branch_rules", "branches run on at least one rank",
                      text("ranks = ", ranks)};
   });
-  std::vector<Rule> rules = standard_rules();
+  std::vector<plan::Rule> rules = plan::standard_rules();
   for (const int half_slots : {1, 2, 4}) {
     for (const int lead : {-2, 2}) {
-      const auto shifted = [slots = SlotFirst{half_slots}, lead,
-                            ranks](const Candidate& candidate) {
-        Urgency urgency = slots(candidate);
+      const auto shifted = [slots = plan::SlotFirst{half_slots}, lead,
+                            ranks](const plan::Candidate& candidate) {
+        plan::Urgency urgency = slots(candidate);
         if (static_cast<int>(+candidate.order.stage) / ranks % 2 == 1) urgency[0] -= lead;
         return urgency;
       };
@@ -40,10 +40,10 @@ HEDDLE_INLINE std::vector<Rule> branch_rules(int ranks) {
   return rules;
 }
 
-HEDDLE_INLINE Coordinated<Seconds> flexpipe(const schedule::FlexpipeOptions& branches,
-                                            const StageCosts& costs, std::int64_t cap,
-                                            std::vector<std::int64_t> activations) {
+HEDDLE_INLINE plan::Coordinated<Seconds> flexpipe(const schedule::FlexpipeOptions& branches,
+                                                  const StageCosts& costs, std::int64_t cap,
+                                                  std::vector<std::int64_t> activations) {
   return flexpipe<StageCosts>(branches, costs, cap, std::move(activations));
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -15,7 +15,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// A group of 2^`level` consecutive ranks that begins at a multiple of its size.
 struct AlignedGroup {
@@ -43,7 +43,7 @@ struct AlignedGroup {
 /// @throws contract_error if a size is not a power of two or is larger than the size before it.
 [[nodiscard]] std::vector<AlignedGroup> aligned_groups(std::span<const int> sizes);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/flexsp/aligned_groups.ipp>

@@ -15,11 +15,11 @@
 #include <heddle/core/text.hpp>
 #include <heddle/systems/flexsp/aligned_groups.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE int group_levels(int ranks) {
   expects(ranks >= 1, [&] {
-    return ErrorInfo{"heddle::plan::group_levels", "groups have at least one rank",
+    return ErrorInfo{"heddle::systems::group_levels", "groups have at least one rank",
                      text(ranks, " ranks")};
   });
   return static_cast<int>(std::bit_width(static_cast<unsigned>(ranks)));
@@ -32,7 +32,7 @@ HEDDLE_INLINE std::vector<AlignedGroup> aligned_groups(std::span<const int> size
     expects(size >= 1 && std::has_single_bit(static_cast<unsigned>(size)) &&
                 (g == 0 || size <= sizes[g - 1]),
             [&] {
-              return ErrorInfo{"heddle::plan::aligned_groups",
+              return ErrorInfo{"heddle::systems::aligned_groups",
                                "the sizes of groups are falling powers of two",
                                text("group ", g, " of ", size, " ranks",
                                     g == 0 ? "" : text(" behind one of ", sizes[g - 1]))};
@@ -44,4 +44,4 @@ HEDDLE_INLINE std::vector<AlignedGroup> aligned_groups(std::span<const int> size
   return of_rank;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -17,7 +17,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/systems/flexsp/sequence_costs.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// Consecutive ranks that compute some sequences. Each sequence is sharded over all of them.
 struct SequenceGroup {
@@ -106,7 +106,7 @@ struct SequenceGroupOptions {
                                                 const SequenceCosts& costs,
                                                 const SequenceGroupOptions& options = {});
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/flexsp/plan_sequence_groups.ipp>

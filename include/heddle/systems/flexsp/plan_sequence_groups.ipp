@@ -26,11 +26,11 @@
 #include <heddle/systems/flexsp/impl/sequence_packing.hpp>
 #include <heddle/systems/flexsp/plan_sequence_groups.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
-inline constexpr const char* groups_where = "heddle::plan::plan_sequence_groups";
+inline constexpr const char* groups_where = "heddle::systems::plan_sequence_groups";
 
 inline void expect_degrees(const char* where, std::span<const int> degrees) {
   for (std::size_t i = 0; i < degrees.size(); ++i)
@@ -265,7 +265,7 @@ HEDDLE_INLINE std::int64_t SequencePlan::tokens() const {
 
 HEDDLE_INLINE double token_weight(std::int64_t own, std::int64_t all) {
   expects(own >= 0 && own <= all, [&] {
-    return ErrorInfo{"heddle::plan::token_weight", "a rank has some of all tokens",
+    return ErrorInfo{"heddle::systems::token_weight", "a rank has some of all tokens",
                      text(own, " of ", all, " tokens")};
   });
   return own == 0 ? 0 : static_cast<double>(own) / static_cast<double>(all);
@@ -293,8 +293,8 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const SequencePlan& pl
 
 HEDDLE_INLINE std::vector<std::vector<int>> group_compositions(int ranks,
                                                                std::span<const int> degrees) {
-  impl::expect_degrees("heddle::plan::group_compositions", degrees);
-  impl::expect_few_compositions("heddle::plan::group_compositions", ranks, degrees);
+  impl::expect_degrees("heddle::systems::group_compositions", degrees);
+  impl::expect_few_compositions("heddle::systems::group_compositions", ranks, degrees);
   std::vector<std::vector<int>> all;
   std::vector<int> sizes;
   if (ranks >= 1) impl::add_compositions(ranks, degrees, sizes, all);
@@ -304,14 +304,14 @@ HEDDLE_INLINE std::vector<std::vector<int>> group_compositions(int ranks,
 HEDDLE_INLINE std::vector<std::size_t> divide_evenly(std::span<const std::int64_t> lengths,
                                                      std::size_t count) {
   expects(count >= 1, [] {
-    return ErrorInfo{"heddle::plan::divide_evenly",
+    return ErrorInfo{"heddle::systems::divide_evenly",
                      "lengths must be divided into at least one range", "0 ranges"};
   });
   double all = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     all += static_cast<double>(lengths[i]);
     expects(lengths[i] >= 0 && all < 0x1p62, [&] {
-      return ErrorInfo{"heddle::plan::divide_evenly",
+      return ErrorInfo{"heddle::systems::divide_evenly",
                        "lengths are at least 0, and their sum fits in 62 bits",
                        text("lengths[", i, "] = ", lengths[i], ", sum ", all)};
     });
@@ -353,4 +353,4 @@ HEDDLE_INLINE SequencePlan plan_sequence_groups(std::vector<std::int64_t> length
   return impl::SequencePlanner(std::move(lengths), costs, options).run();
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

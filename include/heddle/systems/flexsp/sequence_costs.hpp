@@ -13,7 +13,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The cost of a group of `degree` ranks. Sequences of s1, s2, ... tokens take fixed +
 /// sum(per_square * s^2 + per_token * s) seconds, including communication.
@@ -75,7 +75,7 @@ inline constexpr double flexsp_bandwidths[] = {119.5, 104.1, 96.5, 10.3, 5.94, 4
 [[nodiscard]] SequenceCosts flexsp_costs(const FlexSpModel& model, int ranks, double memory,
                                          std::span<const double> bandwidths = flexsp_bandwidths);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/flexsp/sequence_costs.ipp>

@@ -22,7 +22,7 @@
 #include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/flexsp/sequence_costs.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -60,14 +60,14 @@ inline bool solve(std::array<std::array<double, 4>, 3> system,
 HEDDLE_INLINE const DegreeCost& SequenceCosts::of(int degree) const {
   const auto found = std::ranges::find(degrees, degree, &DegreeCost::degree);
   expects(found != degrees.end(), [&] {
-    return ErrorInfo{"heddle::plan::SequenceCosts::of", "the costs have no entry for this degree",
-                     text("degree ", degree)};
+    return ErrorInfo{"heddle::systems::SequenceCosts::of",
+                     "the costs have no entry for this degree", text("degree ", degree)};
   });
   return *found;
 }
 
 HEDDLE_INLINE DegreeCost fit_degree_cost(int degree, std::span<const DegreeSample> samples) {
-  constexpr const char* where = "heddle::plan::fit_degree_cost";
+  constexpr const char* where = "heddle::systems::fit_degree_cost";
   expects(degree >= 1 && std::has_single_bit(static_cast<unsigned>(degree)) && samples.size() >= 3,
           [&] {
             return ErrorInfo{where, "a fit needs a power of two as degree and at least 3 samples",
@@ -133,7 +133,7 @@ HEDDLE_INLINE DegreeCost fit_degree_cost(int degree, std::span<const DegreeSampl
 
 HEDDLE_INLINE SequenceCosts flexsp_costs(const FlexSpModel& model, int ranks, double memory,
                                          std::span<const double> bandwidths) {
-  constexpr const char* where = "heddle::plan::flexsp_costs";
+  constexpr const char* where = "heddle::systems::flexsp_costs";
   expects(ranks >= 1 && !bandwidths.empty(), [&] {
     return ErrorInfo{where, "the costs need at least one rank and one bandwidth",
                      text(ranks, " ranks, ", bandwidths.size(), " bandwidths")};
@@ -180,4 +180,4 @@ HEDDLE_INLINE SequenceCosts flexsp_costs(const FlexSpModel& model, int ranks, do
   return costs;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

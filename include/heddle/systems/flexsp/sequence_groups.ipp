@@ -16,12 +16,12 @@
 #include <heddle/systems/flexsp/plan_sequence_groups.hpp>
 #include <heddle/systems/flexsp/sequence_groups.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 HEDDLE_FULL_INLINE SequenceGroups::SequenceGroups(const Communicator& comm)
     : m_ranks(static_cast<std::size_t>(comm.size())), m_rank(comm.rank()) {
   comm.expect_not_empty(where);
-  for (int level = 0; level < plan::group_levels(comm.size()); ++level)
+  for (int level = 0; level < group_levels(comm.size()); ++level)
     m_levels.push_back(comm.split(static_cast<int>(+m_rank >> level), static_cast<int>(+m_rank)));
 }
 
@@ -40,10 +40,10 @@ HEDDLE_FULL_INLINE const Communicator& SequenceGroups::level(int level) const {
 }
 
 HEDDLE_FULL_INLINE std::size_t SequenceGroups::number_of(
-    const plan::SequenceMicrobatch& microbatch) const {
+    const SequenceMicrobatch& microbatch) const {
   std::vector<int> sizes;
-  for (const plan::SequenceGroup& group : microbatch.groups) sizes.push_back(group.degree);
-  const auto groups = plan::aligned_groups(sizes);
+  for (const SequenceGroup& group : microbatch.groups) sizes.push_back(group.degree);
+  const auto groups = aligned_groups(sizes);
   expects(groups.size() == m_ranks, [&] {
     return ErrorInfo{
         where, "the plan of a microbatch is for another number of ranks",
@@ -51,7 +51,7 @@ HEDDLE_FULL_INLINE std::size_t SequenceGroups::number_of(
         "plan with the number of ranks of the communicator"};
   });
   for (std::size_t g = 0, begin = 0; g < sizes.size(); ++g) {
-    const plan::SequenceGroup& group = microbatch.groups[g];
+    const SequenceGroup& group = microbatch.groups[g];
     expects(group.first == begin, [&] {
       return ErrorInfo{where, "the groups of a microbatch are not those of consecutive ranks",
                        text("groups[", g, "].first is rank ", group.first, ", expected ", begin)};
@@ -67,9 +67,9 @@ HEDDLE_FULL_INLINE std::size_t SequenceGroups::number_of(
 }
 
 HEDDLE_FULL_INLINE const Communicator& SequenceGroups::group(
-    const plan::SequenceMicrobatch& microbatch) const {
+    const SequenceMicrobatch& microbatch) const {
   const int degree = microbatch.groups[number_of(microbatch)].degree;
-  return level(plan::group_levels(degree) - 1);
+  return level(group_levels(degree) - 1);
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

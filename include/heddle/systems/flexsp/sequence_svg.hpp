@@ -10,7 +10,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/systems/flexsp/plan_sequence_groups.hpp>
 
-namespace heddle::inline v0::trace {
+namespace heddle::inline v0::systems {
 
 /// The options of the picture of a SequencePlan.
 struct SequenceSvgOptions {
@@ -23,10 +23,9 @@ struct SequenceSvgOptions {
 /// its sequences. Grey areas are idle time. In a browser, the pointer shows the lengths of the
 /// sequences of a group.
 /// @throws contract_error if the width is below 240 pixels, or if the plan has no ranks.
-[[nodiscard]] std::string to_svg(const plan::SequencePlan& plan,
-                                 const SequenceSvgOptions& options = {});
+[[nodiscard]] std::string to_svg(const SequencePlan& plan, const SequenceSvgOptions& options = {});
 
-}  // namespace heddle::inline v0::trace
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/flexsp/sequence_svg.ipp>

@@ -12,7 +12,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The rule by which r flows are cut for s links. Each link then carries r / s of a flow. g is the
 /// greatest common divisor of r and s.
@@ -55,7 +55,7 @@ struct UplinkOptions {
 /// group.
 [[nodiscard]] Schedule over_uplinks(const Schedule& schedule, const UplinkOptions& options);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/flow_splitting/flow_splitting.ipp>

@@ -18,14 +18,15 @@
 #include <heddle/schedule/pass/split_moves.hpp>
 #include <heddle/systems/flow_splitting/flow_splitting.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE std::vector<FlowPiece> split_flows(int flows, int links, SplitRule rule) {
   expects(flows >= 0 && links >= 1, [&] {
-    return ErrorInfo{"heddle::plan::split_flows", "flows must be at least 0 and links at least 1",
+    return ErrorInfo{"heddle::systems::split_flows",
+                     "flows must be at least 0 and links at least 1",
                      text(flows, " flows over ", links, " links")};
   });
-  heddle::impl::expect_enumerator("heddle::plan::split_flows", "rule", rule,
+  heddle::impl::expect_enumerator("heddle::systems::split_flows", "rule", rule,
                                   SplitRule::fill_in_turn);
   const auto r = static_cast<std::uint32_t>(flows);
   const auto s = static_cast<std::uint32_t>(links);
@@ -56,7 +57,7 @@ HEDDLE_INLINE std::vector<FlowPiece> split_flows(int flows, int links, SplitRule
 }
 
 HEDDLE_INLINE Schedule over_uplinks(const Schedule& schedule, const UplinkOptions& options) {
-  constexpr const char* where = "heddle::plan::over_uplinks";
+  constexpr const char* where = "heddle::systems::over_uplinks";
   expects(options.ranks >= 1 && options.links >= 1, [&] {
     return ErrorInfo{where, "a group needs at least one rank and one link",
                      text(options.ranks, " ranks, ", options.links, " links")};
@@ -94,4 +95,4 @@ HEDDLE_INLINE Schedule over_uplinks(const Schedule& schedule, const UplinkOption
                                [&](ActionId id) { return pieces[+id]; });
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -16,7 +16,7 @@
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/schedule/plan.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The planner of "Optimizing Distributed Training on Frontier for Large Language Models" (Dash et
 /// al., 2023): all ranks in T * P * D, with equal layers for the P stages and equal samples for the
@@ -37,17 +37,17 @@ struct Frontier3D {
 
   /// Returns the best plan by formula() of those that it tried.
   /// @throws contract_error if `share` is not in [0, 1].
-  [[nodiscard]] FoundPlan search(const PlanProblem& problem) const;
+  [[nodiscard]] plan::FoundPlan search(const plan::PlanProblem& problem) const;
 
   /// Returns the time of a step: (M + P - 1) * max(forward + backward) + the greatest gradient sum
   /// + the greatest update. The bubble of a pipeline is the P - 1. Messages between stages are not
   /// counted, since they are short and overlapped; the tensor groups' sums are in the times of the
   /// profile.
-  [[nodiscard]] Seconds formula(const Plan& plan, const PlanProblem& problem) const;
+  [[nodiscard]] Seconds formula(const Plan& plan, const plan::PlanProblem& problem) const;
 };
-static_assert(Planner<Frontier3D>);
+static_assert(plan::Planner<Frontier3D>);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/frontier_3d/frontier.ipp>

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,12 +21,14 @@
 #include <heddle/core/units.hpp>
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/plan/found_plan.hpp>
+#include <heddle/plan/internal/plan_bytes.hpp>
+#include <heddle/plan/internal/search_watch.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/solver/tune.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/systems/frontier_3d/frontier.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -34,26 +37,26 @@ namespace impl {
 // sequence degree if there are several.
 class UniformPlans {
  public:
-  explicit UniformPlans(const PlanProblem& problem) : m_problem(&problem) {
+  explicit UniformPlans(const plan::PlanProblem& problem) : m_problem(&problem) {
     const int ranks = problem.machine().ranks();
     for (int p = 1; p <= std::min(ranks, problem.layers()); ++p)
       if (ranks % p == 0) m_stages.push_back(p);
   }
 
-  [[nodiscard]] std::vector<TuneAxis> axes() const {
-    std::vector<TuneAxis> all = {{"tensor", m_problem->options().tensor_degrees.size()},
-                                 {"stages", m_stages.size()},
-                                 {"microbatches", m_problem->options().microbatches.size()},
-                                 {"sharding", 2, false},
-                                 {"recompute", 2, false}};
+  [[nodiscard]] std::vector<plan::TuneAxis> axes() const {
+    std::vector<plan::TuneAxis> all = {{"tensor", m_problem->options().tensor_degrees.size()},
+                                       {"stages", m_stages.size()},
+                                       {"microbatches", m_problem->options().microbatches.size()},
+                                       {"sharding", 2, false},
+                                       {"recompute", 2, false}};
     if (const std::size_t degrees = m_problem->options().sequence_degrees.size(); degrees > 1)
       all.push_back({"sequence", degrees});
     return all;
   }
 
   // Returns the plan of a point, or nothing if ranks or samples do not divide.
-  [[nodiscard]] std::optional<Plan> plan(const TunePoint& at) const {
-    const PlanOptions& options = m_problem->options();
+  [[nodiscard]] std::optional<Plan> plan(const plan::TunePoint& at) const {
+    const plan::PlanOptions& options = m_problem->options();
     const int tensor = options.tensor_degrees[at[0]];
     const int stages = m_stages[at[1]];
     const int microbatches = options.microbatches[at[2]];
@@ -89,44 +92,56 @@ class UniformPlans {
   }
 
  private:
-  const PlanProblem* m_problem;
+  const plan::PlanProblem* m_problem;
   std::vector<int> m_stages;
 };
 
 }  // namespace impl
 
-HEDDLE_INLINE FoundPlan Frontier3D::search(const PlanProblem& problem) const {
+HEDDLE_INLINE plan::FoundPlan Frontier3D::search(const plan::PlanProblem& problem) const {
   expects(share >= 0 && share <= 1, [&] {
-    return ErrorInfo{"heddle::plan::Frontier3D", "the share of a grid is in [0, 1]",
+    return ErrorInfo{"heddle::systems::Frontier3D", "the share of a grid is in [0, 1]",
                      text("share = ", share)};
   });
   const impl::UniformPlans plans(problem);
-  const std::vector<TuneAxis> axes = plans.axes();
+  const std::vector<plan::TuneAxis> axes = plans.axes();
   std::size_t points = 1;
-  for (const TuneAxis& axis : axes) points *= axis.values;
+  for (const plan::TuneAxis& axis : axes) points *= axis.values;
   const auto tried = static_cast<std::size_t>(share * static_cast<double>(points));
   const std::size_t evaluations =
       points <= exhaustive ? points : std::max({tried, exhaustive / 4, std::size_t{1}});
-  FoundPlan found{.planner = std::string(name)};
-  std::optional<MemoryShortage> smallest;  // of the plans that do not fit
-  const Tuned tuned = tune(axes,
-                           [&](const TunePoint& at) -> std::optional<double> {
-                             const std::optional<Plan> plan = plans.plan(at);
-                             if (!plan) return {};
-                             ++found.candidates;
-                             const auto shortage = memory_shortage(*plan, problem);
-                             if (!shortage) return formula(*plan, problem);
-                             if (!smallest || shortage->needed < smallest->needed)
-                               smallest = shortage;
-                             return {};
-                           },
-                           {.evaluations = evaluations, .seed = seed});
+  plan::FoundPlan found{.planner = std::string(name)};
+  std::optional<plan::MemoryShortage> smallest;  // of the plans that do not fit
+  plan::impl::SearchWatch watch(problem, name);
+  plan::impl::PlanBytes bytes(problem);
+  const auto ranks = static_cast<std::uint64_t>(problem.machine().ranks());
+  Seconds best = std::numeric_limits<Seconds>::infinity();
+  const plan::Tuned tuned =
+      plan::tune(axes,
+                 [&](const plan::TunePoint& at) -> std::optional<double> {
+                   const std::optional<Plan> plan = plans.plan(at);
+                   if (!plan || watch.spend(1000 * plan->stages.size() + 50 * ranks)) return {};
+                   watch.note(++found.candidates, best);
+                   const auto shortage = bytes.shortage(*plan);
+                   if (!shortage) {
+                     const Seconds time = formula(*plan, problem);
+                     best = std::min(best, time);
+                     return time;
+                   }
+                   if (!smallest || shortage->needed < smallest->needed) smallest = shortage;
+                   return {};
+                 },
+                 {.evaluations = evaluations, .seed = seed});
+  found.end = watch.result();
   if (tuned.best) {
     found.plan = plans.plan(tuned.best->point);
     found.formula = *tuned.best->cost;
   } else if (smallest) {
+    found.shortage = smallest;
     found.infeasible = text("rank ", smallest->rank, " needs ", smallest->needed, " bytes and has ",
                             smallest->capacity, " in the smallest plan");
+  } else if (found.end == plan::SearchEnd::cut_off) {
+    found.infeasible = "cut off before it found a plan";
   } else {
     found.infeasible =
         text("no degrees divide ", problem.machine().ranks(), " ranks, ", problem.layers(),
@@ -135,11 +150,12 @@ HEDDLE_INLINE FoundPlan Frontier3D::search(const PlanProblem& problem) const {
   return found;
 }
 
-HEDDLE_INLINE Seconds Frontier3D::formula(const Plan& plan, const PlanProblem& problem) const {
+HEDDLE_INLINE Seconds Frontier3D::formula(const Plan& plan,
+                                          const plan::PlanProblem& problem) const {
   Seconds step = 0;
   Seconds sum = 0;
   Seconds update = 0;
-  for (const StagePrice& price : stage_prices(plan, problem)) {
+  for (const plan::StagePrice& price : plan::stage_prices(plan, problem)) {
     step = std::max(step, price.forward + price.backward);
     sum = std::max(sum, price.gradient_sum);
     update = std::max(update, price.update);
@@ -148,4 +164,4 @@ HEDDLE_INLINE Seconds Frontier3D::formula(const Plan& plan, const PlanProblem& p
          sum + update;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

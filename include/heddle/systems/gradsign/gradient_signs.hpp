@@ -16,7 +16,7 @@
 
 #include <heddle/core/linkage.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The sums of the signs of the gradients of single samples, one sum for each parameter. The sums
 /// are integers, so they do not depend on the order of the samples or on how samples are divided
@@ -70,7 +70,7 @@ class GradientSigns {
   std::int64_t m_samples = 0;
 };
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/gradsign/gradient_signs.ipp>

@@ -16,17 +16,18 @@
 #include <heddle/core/text.hpp>
 #include <heddle/systems/gradsign/gradient_signs.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE void GradientSigns::check(std::size_t parameters) const {
   expects(parameters == m_sums.size(), [&] {
-    return ErrorInfo{"heddle::plan::GradientSigns", "the number of parameters differs",
+    return ErrorInfo{"heddle::systems::GradientSigns", "the number of parameters differs",
                      text("expected ", m_sums.size(), ", got ", parameters)};
   });
 }
 
 HEDDLE_INLINE void GradientSigns::reject(std::size_t parameter) {
-  throw contract_error({"heddle::plan::GradientSigns", "an element of the gradient is not a number",
+  throw contract_error({"heddle::systems::GradientSigns",
+                        "an element of the gradient is not a number",
                         text("parameter ", parameter)});
 }
 
@@ -34,7 +35,7 @@ HEDDLE_INLINE void GradientSigns::merge(const GradientSigns& other) {
   check(other.m_sums.size());
   const std::int64_t samples = m_samples + other.m_samples;
   expects(samples <= std::numeric_limits<std::int32_t>::max(), [&] {
-    return ErrorInfo{"heddle::plan::GradientSigns", "a sum has 32 bits",
+    return ErrorInfo{"heddle::systems::GradientSigns", "a sum has 32 bits",
                      text(samples, " samples in all")};
   });
   for (std::size_t k = 0; k < m_sums.size(); ++k) m_sums[k] += other.m_sums[k];
@@ -48,4 +49,4 @@ HEDDLE_INLINE std::int64_t GradientSigns::absolute_sum(
   return score;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -4,7 +4,7 @@
 
 /// @file
 /// sign_score(): the score of a network whose samples are divided among ranks, see
-/// plan::GradientSigns.
+/// systems::GradientSigns.
 
 #include <cstdint>
 
@@ -14,7 +14,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/systems/gradsign/gradient_signs.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// The score of the samples of all ranks.
 struct SignScore {
@@ -26,7 +26,7 @@ struct SignScore {
 namespace impl {
 
 /// sign_score() of ranks that check it together at `level`.
-[[nodiscard]] SignScore sign_score(const plan::GradientSigns& signs, const Communicator& comm,
+[[nodiscard]] SignScore sign_score(const GradientSigns& signs, const Communicator& comm,
                                    const CallOptions& options, ContractLevel level);
 
 }  // namespace impl
@@ -39,13 +39,12 @@ namespace impl {
 /// about twice as much. CallOptions::counts divides the parameters.
 /// @throws contract_error if there are 2^31 samples or more in all, and the errors of
 ///         reduce_scatter() and sum_in_place().
-[[nodiscard]] inline SignScore sign_score(const plan::GradientSigns& signs,
-                                          const Communicator& comm,
+[[nodiscard]] inline SignScore sign_score(const GradientSigns& signs, const Communicator& comm,
                                           const CallOptions& options = {}) {
   return impl::sign_score(signs, comm, options, contract_level);
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_FULL_SYSTEMS
 #include <heddle/systems/gradsign/sign_score.ipp>

@@ -28,15 +28,15 @@
 #include <heddle/systems/gradsign/gradient_signs.hpp>
 #include <heddle/systems/gradsign/sign_score.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
-HEDDLE_FULL_INLINE SignScore sign_score(const plan::GradientSigns& signs, const Communicator& comm,
+HEDDLE_FULL_INLINE SignScore sign_score(const GradientSigns& signs, const Communicator& comm,
                                         const CallOptions& options, ContractLevel level) {
   using Sums =
       Kokkos::View<std::int32_t*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   std::vector<std::int32_t> sums(signs.sums().begin(), signs.sums().end());
   constexpr const char* where = "heddle::collective::sign_score";
-  BlockCounts blocks;
+  heddle::impl::BlockCounts blocks;
   check_together(
       comm, where,
       [&] {
@@ -48,10 +48,11 @@ HEDDLE_FULL_INLINE SignScore sign_score(const plan::GradientSigns& signs, const 
       level);
   std::vector<std::int32_t> own(blocks.count(+comm.rank()));
   const Kokkos::DefaultHostExecutionSpace space;
-  ReduceScatterCall({instance<Sums>(space, Sum{}), comm, options, level},
-                    Sums(sums.data(), sums.size()), Sums(own.data(), own.size()))
+  heddle::impl::ReduceScatterCall(
+      {heddle::impl::instance<Sums>(space, Sum{}), comm, options, level},
+      Sums(sums.data(), sums.size()), Sums(own.data(), own.size()))
       .perform();
-  std::int64_t both[] = {plan::GradientSigns::absolute_sum(own), signs.samples()};
+  std::int64_t both[] = {systems::GradientSigns::absolute_sum(own), signs.samples()};
   sum_in_place(both, 2, Scalar::i64, comm);
   expects(both[1] <= std::numeric_limits<std::int32_t>::max(), [&] {
     return ErrorInfo{where, "a sum has 32 bits", text(both[1], " samples in all")};
@@ -59,4 +60,4 @@ HEDDLE_FULL_INLINE SignScore sign_score(const plan::GradientSigns& signs, const 
   return {both[0], both[1]};
 }
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -4,7 +4,7 @@
 
 /// @file
 /// FrontierBalance: how the edges of a graph's active nodes are divided among workers, such as the
-/// threads of a GPU. Everything here is computed without running a kernel. kernel::GraphTraversal
+/// threads of a GPU. Everything here is computed without running a kernel. systems::GraphTraversal
 /// divides its frontiers in the same way.
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/systems/graph_load_balance/graph.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// The policy by which the edges of the active nodes are divided among workers. The policies are
 /// those of Raval et al., "Dynamic load balancing strategies for graph applications on GPUs"
@@ -114,7 +114,7 @@ struct EdgeShare {
 /// Throws contract_error if max_degree or the number of workers is below 1.
 void check(const FrontierOptions& options);
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/graph_load_balance/frontier_balance.ipp>

@@ -19,7 +19,7 @@
 #include <heddle/systems/graph_load_balance/graph.hpp>
 #include <heddle/systems/graph_load_balance/impl/checked_graph.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 namespace impl {
 
 using Loads = std::vector<std::vector<std::int64_t>>;
@@ -92,7 +92,7 @@ HEDDLE_INLINE double FrontierRun::imbalance() const noexcept {
 
 HEDDLE_INLINE EdgeShare decomposed_share(std::span<const std::int64_t> sums, std::int64_t worker,
                                          std::int64_t workers) {
-  constexpr const char* where = "heddle::decomposed_share";
+  constexpr const char* where = "heddle::systems::decomposed_share";
   expects(!sums.empty() && sums.front() == 0 && sums.back() >= 0, [&] {
     return ErrorInfo{where, "running sums begin with 0 and ascend",
                      sums.empty()
@@ -121,7 +121,7 @@ HEDDLE_INLINE EdgeShare decomposed_share(std::span<const std::int64_t> sums, std
 
 HEDDLE_INLINE std::vector<std::vector<std::int64_t>> frontier_loads(
     const Graph& graph, std::span<const std::int32_t> frontier, const FrontierOptions& options) {
-  constexpr const char* where = "heddle::frontier_loads";
+  constexpr const char* where = "heddle::systems::frontier_loads";
   check(options);
   // Other policies read only the offsets of the frontier's nodes.
   const bool reads_all = options.balance == FrontierBalance::edges ||
@@ -185,8 +185,8 @@ HEDDLE_INLINE std::int64_t graph_words(const Graph& graph, const FrontierOptions
 }
 
 HEDDLE_INLINE void check(const FrontierOptions& options) {
-  constexpr const char* where = "heddle::FrontierOptions";
-  impl::expect_enumerator(where, "balance", options.balance, FrontierBalance::hierarchy);
+  constexpr const char* where = "heddle::systems::FrontierOptions";
+  heddle::impl::expect_enumerator(where, "balance", options.balance, FrontierBalance::hierarchy);
   expects(options.max_degree.value_or(1) >= 1, [&] {
     return ErrorInfo{where, "a worker has no edges",
                      text("max_degree = ", *options.max_degree, ", expected at least 1"),
@@ -199,4 +199,4 @@ HEDDLE_INLINE void check(const FrontierOptions& options) {
   });
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

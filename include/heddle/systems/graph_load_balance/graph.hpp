@@ -14,7 +14,7 @@
 
 #include <heddle/core/linkage.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// The distance of a node that no path from the source reaches.
 inline constexpr std::int64_t unreachable = std::numeric_limits<std::int64_t>::max();
@@ -110,7 +110,7 @@ struct NodeParts {
 /// @throws contract_error if `bins` is below 1.
 [[nodiscard]] std::int32_t degree_limit(const Graph& graph, std::int32_t bins = 10);
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/graph_load_balance/graph.ipp>

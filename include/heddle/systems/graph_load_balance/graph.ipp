@@ -16,7 +16,7 @@
 #include <heddle/systems/graph_load_balance/graph.hpp>
 #include <heddle/systems/graph_load_balance/impl/checked_graph.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 namespace impl {
 
 inline void expect_node(const char* where, std::size_t edge, const char* verb, std::int32_t node,
@@ -46,7 +46,7 @@ HEDDLE_INLINE std::int32_t Graph::max_degree() const {
 
 HEDDLE_INLINE Graph make_graph(std::int32_t nodes, std::span<const GraphEdge> edges,
                                EdgeWeights weights) {
-  constexpr const char* where = "heddle::make_graph";
+  constexpr const char* where = "heddle::systems::make_graph";
   expects(nodes >= 0 && nodes < impl::most_words, [&] {
     return ErrorInfo{where, "the number of nodes is out of range",
                      text("nodes = ", nodes, ", expected 0 to ", impl::most_words - 1)};
@@ -77,7 +77,7 @@ HEDDLE_INLINE Graph make_graph(std::int32_t nodes, std::span<const GraphEdge> ed
 }
 
 HEDDLE_INLINE void check(const Graph& graph) {
-  constexpr const char* where = "heddle::Graph";
+  constexpr const char* where = "heddle::systems::Graph";
   impl::expect_sizes(graph);
   for (std::int32_t node = 0; node < graph.nodes(); ++node) impl::expect_offsets(graph, node);
   for (std::size_t e = 0; e < graph.ends.size(); ++e)
@@ -103,11 +103,11 @@ HEDDLE_INLINE NodeParts split_nodes(const Graph& graph, std::int32_t max_degree)
 
 HEDDLE_INLINE std::int32_t degree_limit(const Graph& graph, std::int32_t bins) {
   expects(bins >= 1, [&] {
-    return ErrorInfo{"heddle::degree_limit", "the histogram has no bins",
+    return ErrorInfo{"heddle::systems::degree_limit", "the histogram has no bins",
                      text("bins = ", bins, ", expected at least 1")};
   });
   check(graph);
   return impl::limit_of(graph, bins);
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

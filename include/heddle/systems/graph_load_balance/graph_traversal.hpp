@@ -23,7 +23,7 @@
 #include <heddle/systems/graph_load_balance/graph.hpp>
 #include <heddle/systems/graph_load_balance/impl/frontier_kernels.hpp>
 
-namespace heddle::inline v0::kernel {
+namespace heddle::inline v0::systems {
 
 /// A graph in the memory of `Exec`, in the form that its balance policy reads, with the arrays that
 /// a traversal needs. Each step expands a frontier: it follows all edges of the nodes whose
@@ -34,7 +34,7 @@ namespace heddle::inline v0::kernel {
 /// `decomposition` needs running sums of degrees in each step, `splitting` divides nodes once, when
 /// the traversal is made, and `hierarchy` launches several kernels for a step. With `edges`, each
 /// step looks at all edges of the graph.
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 class GraphTraversal {
  public:
   /// Copies the graph. Runs on `exec`.
@@ -54,14 +54,14 @@ class GraphTraversal {
   /// It returns when the distances are complete.
   /// @throws contract_error if the graph has no node `source`.
   FrontierRun breadth_first(std::int32_t source) {
-    return run("heddle::kernel::GraphTraversal::breadth_first", source, {});
+    return run("heddle::systems::GraphTraversal::breadth_first", source, {});
   }
 
   /// Computes for each node the least sum of weights of a path from `source`, by relaxing all edges
   /// of each frontier (Bellman and Ford). It returns when the distances are complete.
   /// @throws contract_error if the graph has no node `source`, or has edges but no weights.
   FrontierRun shortest_paths(std::int32_t source) {
-    constexpr const char* where = "heddle::kernel::GraphTraversal::shortest_paths";
+    constexpr const char* where = "heddle::systems::GraphTraversal::shortest_paths";
     expects(m_edges == 0 || m_weights.extent(0) > 0, [&] {
       return ErrorInfo{where, "the edges have no weights",
                        text("the graph has ", m_edges, " edges and 0 weights"),
@@ -109,7 +109,7 @@ class GraphTraversal {
   [[nodiscard]] std::int64_t counter(std::size_t which) const {
     std::int32_t value = 0;
     Kokkos::deep_copy(m_exec, value, Kokkos::subview(m_count, which));
-    m_exec.fence("heddle::kernel::GraphTraversal::counter");
+    m_exec.fence("heddle::systems::GraphTraversal::counter");
     return value;
   }
 
@@ -130,7 +130,7 @@ class GraphTraversal {
   Numbers m_count;              // of m_next and of m_rest
 };
 
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 GraphTraversal<Exec>::GraphTraversal(const Exec& exec, const Graph& graph,
                                      const FrontierOptions& options)
     : m_exec(exec), m_balance(options.balance), m_nodes(graph.nodes()), m_edges(graph.edges()) {
@@ -170,10 +170,10 @@ GraphTraversal<Exec>::GraphTraversal(const Exec& exec, const Graph& graph,
   if (m_balance == FrontierBalance::hierarchy)
     m_rest = allocated<Numbers>("heddle::kernel::graph_rest", m_nodes);
   clear(-1);
-  m_exec.fence("heddle::kernel::GraphTraversal::GraphTraversal");  // `from` and `graph` may go
+  m_exec.fence("heddle::systems::GraphTraversal::GraphTraversal");  // `from` and `graph` may go
 }
 
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 auto GraphTraversal<Exec>::copied(const char* label, std::span<const std::int32_t> values) const
     -> Numbers {
   const auto array = allocated<Numbers>(label, static_cast<std::int64_t>(values.size()));
@@ -181,18 +181,18 @@ auto GraphTraversal<Exec>::copied(const char* label, std::span<const std::int32_
                      Kokkos::MemoryTraits<Kokkos::Unmanaged>>
       from(values.data(), values.size());
   Kokkos::deep_copy(m_exec, array, from);
-  m_exec.fence("heddle::kernel::GraphTraversal::copied");
+  m_exec.fence("heddle::systems::GraphTraversal::copied");
   return array;
 }
 
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 void GraphTraversal<Exec>::clear(std::int32_t source) const {
   Kokkos::parallel_for(
       "heddle::kernel::graph_clear", Range(m_exec, 0, m_nodes),
       impl::ClearDistances<Exec>{m_distance, m_entered, m_active, m_frontier, source});
 }
 
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 FrontierRun GraphTraversal<Exec>::run(const char* where, std::int32_t source,
                                       const Numbers& weights) {
   expects(source >= 0 && source < m_nodes, [&] {
@@ -211,7 +211,7 @@ FrontierRun GraphTraversal<Exec>::run(const char* where, std::int32_t source,
   return run;
 }
 
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 void GraphTraversal<Exec>::expand(const impl::EdgeRelaxation<Exec>& relax, std::int64_t active,
                                   FrontierRun& run) const {
   if (m_balance == FrontierBalance::splitting) {
@@ -242,7 +242,7 @@ void GraphTraversal<Exec>::expand(const impl::EdgeRelaxation<Exec>& relax, std::
   }
 }
 
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 void GraphTraversal<Exec>::expand_pieces(const impl::EdgeRelaxation<Exec>& relax,
                                          std::int64_t active, std::int64_t largest,
                                          FrontierRun& run) const {
@@ -257,7 +257,7 @@ void GraphTraversal<Exec>::expand_pieces(const impl::EdgeRelaxation<Exec>& relax
   }
 }
 
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 std::int32_t GraphTraversal<Exec>::copy_distances(std::int64_t active, std::int32_t step) const {
   std::int32_t largest = 0;
   const Numbers offsets = m_balance == FrontierBalance::hierarchy ? m_offsets : Numbers{};
@@ -268,16 +268,16 @@ std::int32_t GraphTraversal<Exec>::copy_distances(std::int64_t active, std::int3
   return largest;
 }
 
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 std::int64_t GraphTraversal<Exec>::sum_rows(std::int64_t active, const Numbers& rows) const {
   std::int64_t sum = 0;
   Kokkos::parallel_scan("heddle::kernel::graph_sum_rows", Range(m_exec, 0, active),
                         impl::ActiveSums<Exec>{m_frontier, rows, m_sums}, sum);
-  m_exec.fence("heddle::kernel::GraphTraversal::sum_rows");
+  m_exec.fence("heddle::systems::GraphTraversal::sum_rows");
   return sum;
 }
 
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 template <class Kernel>
 void GraphTraversal<Exec>::launch(const char* label, std::int64_t workers, const Kernel& kernel,
                                   FrontierRun& run) const {
@@ -287,4 +287,4 @@ void GraphTraversal<Exec>::launch(const char* label, std::int64_t workers, const
   run.launches.push_back(load);
 }
 
-}  // namespace heddle::inline v0::kernel
+}  // namespace heddle::inline v0::systems

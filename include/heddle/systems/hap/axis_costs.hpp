@@ -13,7 +13,7 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/systems/hap/sharded_program.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The prices of collectives among p ranks, in all groups of an axis at once. A tensor has n bytes
 /// if it is whole; a time is in seconds.
@@ -62,7 +62,7 @@ struct AxisCosts {
 [[nodiscard]] AxisCosts axis_costs(const Machine& machine,
                                    const std::vector<std::vector<Rank>>& groups, Seconds start = 0);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/hap/axis_costs.ipp>

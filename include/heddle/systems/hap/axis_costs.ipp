@@ -21,7 +21,7 @@
 #include <heddle/systems/hap/internal/byte_times.hpp>
 #include <heddle/systems/hap/sharded_program.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE void AxisCosts::expect_valid(const char* where, double n) const {
   expects(ways >= 1, [&] {
@@ -37,7 +37,7 @@ HEDDLE_INLINE void AxisCosts::expect_valid(const char* where, double n) const {
 }
 
 HEDDLE_INLINE Seconds AxisCosts::all_gather(double n) const {
-  expect_valid("heddle::plan::AxisCosts::all_gather", n);
+  expect_valid("heddle::systems::AxisCosts::all_gather", n);
   if (ways < 2) return 0;
   const double p = ways;
   return start + (p - 1) * latency + (p - 1) / p * n * ring;
@@ -49,7 +49,7 @@ HEDDLE_INLINE Seconds AxisCosts::all_reduce(double n) const {
 }
 
 HEDDLE_INLINE Seconds AxisCosts::all_to_all(double n) const {
-  expect_valid("heddle::plan::AxisCosts::all_to_all", n);
+  expect_valid("heddle::systems::AxisCosts::all_to_all", n);
   if (ways < 2) return 0;
   const double p = ways;
   return start + (p - 1) * latency + n / (p * p) * pairs;
@@ -71,10 +71,10 @@ HEDDLE_INLINE AxisCosts axis_costs(const Machine& machine,
     return !group.empty() && group.size() == groups.front().size();
   };
   expects(!groups.empty() && std::ranges::all_of(groups, alike), [&] {
-    return ErrorInfo{"heddle::plan::axis_costs", "an axis needs groups of one size",
+    return ErrorInfo{"heddle::systems::axis_costs", "an axis needs groups of one size",
                      text(groups.size(), " groups")};
   });
-  heddle::impl::expect_time("heddle::plan::axis_costs", "start", start);
+  heddle::impl::expect_time("heddle::systems::axis_costs", "start", start);
   for (std::size_t g = 0; g < groups.size(); ++g)
     for (std::size_t i = 0; i < groups[g].size(); ++i) {
       const auto here = groups[g].begin() + static_cast<std::ptrdiff_t>(i);
@@ -82,7 +82,7 @@ HEDDLE_INLINE AxisCosts axis_costs(const Machine& machine,
                   std::find(groups[g].begin(), here, *here) == here,
               [&] {
                 return ErrorInfo{
-                    "heddle::plan::axis_costs",
+                    "heddle::systems::axis_costs",
                     "a group names a rank that does not exist, or one twice",
                     text("groups[", g, "][", i, "] is rank ", *here, " of ", machine.ranks())};
               });
@@ -101,10 +101,10 @@ HEDDLE_INLINE AxisCosts axis_costs(const Machine& machine,
   costs.pairs = pairs.busiest();
   for (const Seconds each : {costs.ring, costs.pairs})
     heddle::impl::expect_sum(
-        "heddle::plan::axis_costs", each,
+        "heddle::systems::axis_costs", each,
         [] { return std::string("the time of a byte on the busiest link"); },
         "correct the bandwidths of the machine");
   return costs;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -11,7 +11,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The gradient x^T dy of a linear layer y = x W. It is summed over ranks that have different rows
 /// of x and dy.
@@ -83,7 +83,7 @@ constexpr void check(const FactoredGradient& g, Seconds per_byte = 0, Seconds pe
   return saved / gradient.ranks * per_byte > extra_flops(gradient) * per_flop;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/hap/factored_gradient.ipp>

@@ -11,11 +11,11 @@
 #include <heddle/core/units.hpp>
 #include <heddle/systems/hap/factored_gradient.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 HEDDLE_INLINE void refuse(const FactoredGradient& gradient, Seconds per_byte, Seconds per_flop) {
   throw contract_error(
-      {"heddle::plan::FactoredGradient", "a number is out of range",
+      {"heddle::systems::FactoredGradient", "a number is out of range",
        text("ranks = ", gradient.ranks, ", inputs = ", gradient.inputs,
             ", outputs = ", gradient.outputs, ", rows = ", gradient.rows, ", type ", gradient.type,
             ", per_byte = ", per_byte, ", per_flop = ", per_flop),
@@ -23,4 +23,4 @@ HEDDLE_INLINE void refuse(const FactoredGradient& gradient, Seconds per_byte, Se
        "and finite prices of at least 0"});
 }
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -23,7 +23,7 @@
 #include <heddle/systems/hap/shard_ratios.hpp>
 #include <heddle/systems/hap/sharded_program.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The options of hap().
 struct HapOptions {
@@ -39,7 +39,7 @@ struct HapOptions {
   /// The most rounds of search and linear program.
   int rounds = 10;
   /// Solves the linear programs of shares.
-  AnySolver solver = {};
+  plan::AnySolver solver = {};
 };
 
 /// The prices of a ShardedProgram.
@@ -124,7 +124,7 @@ struct HapResult {
                                               const std::vector<std::vector<double>>& shares,
                                               const HapOptions& options);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/hap/hap.ipp>

@@ -26,7 +26,7 @@
 #include <heddle/systems/hap/impl/hap_search.ipp>
 #include <heddle/systems/hap/impl/shard_prices.ipp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -65,7 +65,7 @@ inline bool names(const RatioProblem<double>& problem, std::size_t group) {
 
 inline void expect_ranks(int ranks, const Machine& machine) {
   expects(ranks == machine.ranks(), [&] {
-    return ErrorInfo{"heddle::plan::sharded_price", "the machine has another number of ranks",
+    return ErrorInfo{"heddle::systems::sharded_price", "the machine has another number of ranks",
                      text(ranks, " ranks in the program, ", machine.ranks(), " in the machine")};
   });
 }
@@ -74,7 +74,7 @@ inline void expect_ranks(int ranks, const Machine& machine) {
 [[noreturn]] inline void throw_shortage(std::size_t rank, double needed, double capacity,
                                         const std::string& largest, double bytes) {
   throw contract_error(
-      ErrorInfo{"heddle::plan::hap", "the memory of a rank is too small",
+      ErrorInfo{"heddle::systems::hap", "the memory of a rank is too small",
                 text("rank ", rank, " needs ", needed, " bytes and has ", capacity,
                      "; its largest tensor is '", largest, "' with ", bytes, " bytes"),
                 "use more ranks, a smaller batch, or less state_per_parameter"});
@@ -117,7 +117,7 @@ inline void expect_ranks(int ranks, const Machine& machine) {
   }
   if (lack > 0) throw_shortage(worst, most, prices.capacity(worst), largest, bytes);
   throw contract_error(
-      ErrorInfo{"heddle::plan::hap", "no program fits",
+      ErrorInfo{"heddle::systems::hap", "no program fits",
                 text("program '", program.name, "' on ", prices.ranks(), " ranks, ",
                      options.forms.size(), " prescribed forms; the largest tensor is '", largest,
                      "' with ", bytes, " bytes on rank ", worst),
@@ -171,7 +171,7 @@ HEDDLE_INLINE std::optional<ShardedProgram> hap_search(
     const std::vector<std::vector<double>>& shares, const HapOptions& options,
     std::size_t& candidates) {
   check(program);
-  groups.expect_fit("heddle::plan::hap_search", program, machine.ranks(), shares);
+  groups.expect_fit("heddle::systems::hap_search", program, machine.ranks(), shares);
   impl::HapSearch search(program, machine, groups, shares, options);
   std::optional<ShardedProgram> found = search.run();
   candidates += search.candidates();
@@ -185,7 +185,7 @@ HEDDLE_INLINE RatioProblem<double> hap_ratios(const TensorProgram& program,
                                               const std::vector<std::vector<double>>& shares,
                                               const HapOptions& options) {
   impl::expect_ranks(sharded.ranks, machine);
-  groups.expect_fit("heddle::plan::hap_ratios", program, machine.ranks(), shares);
+  groups.expect_fit("heddle::systems::hap_ratios", program, machine.ranks(), shares);
   const impl::ShardPrices prices(program, machine, options);
   const std::size_t n = prices.ranks();
   RatioProblem<double> out{.devices = n};
@@ -234,11 +234,11 @@ HEDDLE_INLINE HapResult hap(const TensorProgram& program, const Machine& machine
   const std::size_t n = prices.ranks();
   for (const auto& [name, form] : options.forms) {
     const ProgramTensor& tensor = program.tensors[program.tensor(name)];
-    heddle::impl::expect_enumerator("heddle::plan::hap", "HapOptions::forms, kind", form.kind,
+    heddle::impl::expect_enumerator("heddle::systems::hap", "HapOptions::forms, kind", form.kind,
                                     TensorForm::Kind::sharded);
     const bool has_dim = std::ranges::find(tensor.dims, form.dim) != tensor.dims.end();
     expects(form.kind != TensorForm::Kind::sharded || has_dim, [&] {
-      return ErrorInfo{"heddle::plan::hap",
+      return ErrorInfo{"heddle::systems::hap",
                        "a prescribed form divides a dimension that is not there",
                        text("tensor '", name, "', form ", form), "name one of its dimensions"};
     });
@@ -249,7 +249,7 @@ HEDDLE_INLINE HapResult hap(const TensorProgram& program, const Machine& machine
           [&] {
             std::string given;
             for (const double share : options.shares) given += text(' ', share);
-            return ErrorInfo{"heddle::plan::hap",
+            return ErrorInfo{"heddle::systems::hap",
                              "prescribed shares leave a rank nothing where it must hold something, "
                              "or are not one for each rank",
                              text(n, " ranks, shares", given),
@@ -259,7 +259,7 @@ HEDDLE_INLINE HapResult hap(const TensorProgram& program, const Machine& machine
   for (const Operation& operation : program.operations)
     for (std::size_t r = 0; r < n; ++r) computation += program.flops(operation) / prices.speed(r);
   heddle::impl::expect_sum(
-      "heddle::plan::hap", computation,
+      "heddle::systems::hap", computation,
       [&] { return text(program.operations.size(), " operations with flops = ", options.flops); },
       "use greater flops, or correct the speeds of the devices");
   const ShardGroups groups(program, machine.ranks());
@@ -298,8 +298,8 @@ HEDDLE_INLINE HapResult hap(const TensorProgram& program, const Machine& machine
         if (turn == 1) {
           const RatioProblem<double> ratios =
               hap_ratios(program, now, machine, groups, shares, options);
-          const LinearSolution<double> solved = options.solver.solve(ratio_program(ratios));
-          if (solved.outcome != Outcome::optimal) break;
+          const plan::LinearSolution<double> solved = options.solver.solve(ratio_program(ratios));
+          if (solved.outcome != plan::Outcome::optimal) break;
           for (std::size_t g = 0; g < groups.size(); ++g)
             for (std::size_t r = 0; r < n && impl::names(ratios, g); ++r)
               shares[g][r] = std::max(0.0, solved.values[g * n + r]);
@@ -327,7 +327,7 @@ HEDDLE_INLINE HapResult hap(const TensorProgram& program, const Machine& machine
   const RatioProblem<double> ratios =
       hap_ratios(program, best.program, machine, groups, best.shares, options);
   const auto solved = options.solver.solve(ratio_program(ratios));
-  if (solved.outcome != Outcome::optimal) return best;
+  if (solved.outcome != plan::Outcome::optimal) return best;
   auto price = solved.prices.end() - static_cast<std::ptrdiff_t>(ratios.limits.size());
   for (std::size_t r = 0; r < n; ++r)
     best.memory_prices.push_back(prices.raw_capacity(r) > 0 ? *price++ : 0.0);
@@ -342,4 +342,4 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const HapResult& resul
              << result.program;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -16,7 +16,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// A dimension of the tensors of a program.
 struct Dimension {
@@ -99,7 +99,7 @@ struct Operation {
 /// A program of operations on tensors. A value type: fill in the members, then check() it. Each
 /// tensor is computed at most once, so the order of the operations does not matter.
 ///
-///     plan::TensorProgram mlp;
+///     systems::TensorProgram mlp;
 ///     mlp.dimensions = {{"b", 64}, {"i", 512}, {"o", 512}};
 ///     mlp.tensors = {{"x", {"b", "i"}, TensorRole::input},
 ///                    {"w", {"i", "o"}, TensorRole::parameter},
@@ -156,7 +156,7 @@ void check_kind(const char* where, const Operation& operation);
 ///         parameter, or a cycle of operations.
 std::vector<std::size_t> check(const TensorProgram& program);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/hap/program.ipp>

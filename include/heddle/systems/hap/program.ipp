@@ -23,7 +23,7 @@
 #include <heddle/systems/hap/impl/names.hpp>
 #include <heddle/systems/hap/program.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -112,7 +112,7 @@ inline std::string misfit(const TensorProgram& program, const Operation& operati
 }
 
 inline void check_names(const TensorProgram& program) {
-  constexpr const char* where = "heddle::plan::check(TensorProgram)";
+  constexpr const char* where = "heddle::systems::check(TensorProgram)";
   for (std::size_t d = 0; d < program.dimensions.size(); ++d) {
     const Dimension& dimension = program.dimensions[d];
     for (std::size_t e = 0; e < d; ++e)
@@ -198,7 +198,7 @@ HEDDLE_INLINE std::size_t elementwise_inputs(std::string_view name) noexcept {
 HEDDLE_INLINE std::size_t TensorProgram::tensor(std::string_view wanted) const {
   const auto found = std::ranges::find(tensors, wanted, &ProgramTensor::name);
   expects(found != tensors.end(), [&] {
-    return ErrorInfo{"heddle::plan::TensorProgram", text("tensor '", wanted, "' is undefined"),
+    return ErrorInfo{"heddle::systems::TensorProgram", text("tensor '", wanted, "' is undefined"),
                      text("program '", name, "' has ", tensors.size(), " tensors"),
                      "add it to `tensors`"};
   });
@@ -208,7 +208,8 @@ HEDDLE_INLINE std::size_t TensorProgram::tensor(std::string_view wanted) const {
 HEDDLE_INLINE std::size_t TensorProgram::dimension(std::string_view wanted) const {
   const auto found = std::ranges::find(dimensions, wanted, &Dimension::name);
   expects(found != dimensions.end(), [&] {
-    return ErrorInfo{"heddle::plan::TensorProgram", text("dimension '", wanted, "' is undefined"),
+    return ErrorInfo{"heddle::systems::TensorProgram",
+                     text("dimension '", wanted, "' is undefined"),
                      text("program '", name, "' has ", dimensions.size(), " dimensions"),
                      "add it to `dimensions`"};
   });
@@ -232,13 +233,13 @@ HEDDLE_INLINE double TensorProgram::elements(const ProgramTensor& of) const {
 }
 
 HEDDLE_INLINE double TensorProgram::bytes(const ProgramTensor& of) const {
-  heddle::impl::expect_enumerator("heddle::plan::TensorProgram::bytes", "ProgramTensor::type",
+  heddle::impl::expect_enumerator("heddle::systems::TensorProgram::bytes", "ProgramTensor::type",
                                   of.type, Scalar::i8);
   return elements(of) * static_cast<double>(heddle::size_of(of.type));
 }
 
 HEDDLE_INLINE double TensorProgram::flops(const Operation& operation) const {
-  impl::check_kind("heddle::plan::TensorProgram::flops", operation);
+  impl::check_kind("heddle::systems::TensorProgram::flops", operation);
   const ProgramTensor& out = tensors[tensor(operation.output)];
   switch (operation.kind) {
     case OperationKind::matmul: {
@@ -278,7 +279,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const TensorProgram& p
 }
 
 HEDDLE_INLINE std::vector<std::size_t> check(const TensorProgram& program) {
-  constexpr const char* where = "heddle::plan::check(TensorProgram)";
+  constexpr const char* where = "heddle::systems::check(TensorProgram)";
   impl::check_names(program);
   constexpr std::size_t none = static_cast<std::size_t>(-1);
   std::vector<std::size_t> producer(program.tensors.size(), none);
@@ -345,4 +346,4 @@ HEDDLE_INLINE std::vector<std::size_t> check(const TensorProgram& program) {
   return order;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -11,7 +11,7 @@
 
 #include <heddle/systems/hap/program.hpp>
 
-namespace heddle::inline v0::json {
+namespace heddle::inline v0::systems {
 
 /// Returns the tensor program in a file:
 ///
@@ -24,23 +24,24 @@ namespace heddle::inline v0::json {
 ///                                  "inputs": ["x"], "output": "y"}]}}
 ///
 /// "role" is "intermediate" if it is left out, and "type" is "f32". Members that have a default in
-/// plan::TensorProgram, and the checksum, may be left out. Who edits a file removes the checksum.
+/// systems::TensorProgram, and the checksum, may be left out. Who edits a file removes the
+/// checksum.
 /// @throws format_error if the file cannot be read, is not JSON, has a newer version, or does not
 ///         have its checksum; if a member is missing, unknown, given twice or wrong; if the program
-///         is invalid, see plan::check(). The error names the file, the member and a remedy.
-[[nodiscard]] plan::TensorProgram read_program(const std::string& path);
+///         is invalid, see systems::check(). The error names the file, the member and a remedy.
+[[nodiscard]] TensorProgram read_program(const std::string& path);
 
 /// Returns the program that `content` holds. Errors call it `name`. @throws as read_program() does.
-[[nodiscard]] plan::TensorProgram parse_program(std::string_view content, const std::string& name);
+[[nodiscard]] TensorProgram parse_program(std::string_view content, const std::string& name);
 
 /// Writes a program with its version and checksum, and replaces an existing file in one step; see
 /// write_file(). Reading the file gives an equal program.
 /// @throws contract_error if the program is invalid, a factor is not finite, a name is not UTF-8,
 ///         or a number is larger than a file may have.
 /// @throws format_error if the file cannot be written.
-void write_program(const std::string& path, const plan::TensorProgram& program);
+void write_program(const std::string& path, const TensorProgram& program);
 
 /// Returns the content of the file that write_program() writes. @throws contract_error as it does.
-[[nodiscard]] std::string program_text(const plan::TensorProgram& program);
+[[nodiscard]] std::string program_text(const TensorProgram& program);
 
-}  // namespace heddle::inline v0::json
+}  // namespace heddle::inline v0::systems

@@ -22,15 +22,16 @@
 #include <heddle/systems/hap/program.hpp>
 #include <heddle/systems/hap/program_file.hpp>
 
-namespace heddle::inline v0::json {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
-inline constexpr FileKind program_file{"program", "heddle::json::read_program"};
+inline constexpr json::impl::FileKind program_file{"program", "heddle::systems::read_program"};
 
 /// Returns the enumerator of these that prints as the value.
 template <class Enum, std::size_t count>
-[[nodiscard]] Enum read_name(const JsonValue& value, const std::array<Enum, count>& enumerators) {
+[[nodiscard]] Enum read_name(const json::impl::JsonValue& value,
+                             const std::array<Enum, count>& enumerators) {
   const std::string name = value.string();
   std::string all;
   for (const Enum each : enumerators) {
@@ -40,18 +41,18 @@ template <class Enum, std::size_t count>
   value.wrong("one of " + all);
 }
 
-[[nodiscard]] inline std::vector<std::string> read_names(const JsonValue& value) {
+[[nodiscard]] inline std::vector<std::string> read_names(const json::impl::JsonValue& value) {
   std::vector<std::string> names;
-  for (const JsonValue& each : value.elements()) names.push_back(each.string());
+  for (const json::impl::JsonValue& each : value.elements()) names.push_back(each.string());
   return names;
 }
 
-[[nodiscard]] inline plan::ProgramTensor read_tensor(const JsonValue& value) {
+[[nodiscard]] inline ProgramTensor read_tensor(const json::impl::JsonValue& value) {
   using enum Scalar;
-  using enum plan::TensorRole;
+  using enum TensorRole;
   value.only({"name", "dims", "role", "type", "updates"});
-  plan::ProgramTensor tensor{.name = value.member("name").string(),
-                             .dims = read_names(value.member("dims"))};
+  ProgramTensor tensor{.name = value.member("name").string(),
+                       .dims = read_names(value.member("dims"))};
   if (const auto role = value.optional("role"))
     tensor.role = read_name(*role, std::array{input, parameter, intermediate, output});
   if (const auto type = value.optional("type"))
@@ -60,10 +61,10 @@ template <class Enum, std::size_t count>
   return tensor;
 }
 
-[[nodiscard]] inline plan::Operation read_operation(const JsonValue& value) {
-  using enum plan::OperationKind;
+[[nodiscard]] inline Operation read_operation(const json::impl::JsonValue& value) {
+  using enum OperationKind;
   value.only({"kind", "inputs", "output", "function", "factor"});
-  plan::Operation operation;
+  Operation operation;
   operation.kind = read_name(value.member("kind"),
                              std::array{matmul, elementwise, reduce, reshape, gather, scatter_add});
   operation.inputs = read_names(value.member("inputs"));
@@ -75,46 +76,47 @@ template <class Enum, std::size_t count>
 
 }  // namespace impl
 
-plan::TensorProgram parse_program(std::string_view content, const std::string& name) {
-  const impl::JsonDocument document(impl::program_file, content, name);
-  const impl::JsonValue value = document.value();
+TensorProgram parse_program(std::string_view content, const std::string& name) {
+  const json::impl::JsonDocument document(impl::program_file, content, name);
+  const json::impl::JsonValue value = document.value();
   value.only({"name", "dimensions", "tensors", "operations"});
-  plan::TensorProgram program;
+  TensorProgram program;
   if (const auto called = value.optional("name")) program.name = called->string();
-  for (const impl::JsonValue& each : value.member("dimensions").elements()) {
+  for (const json::impl::JsonValue& each : value.member("dimensions").elements()) {
     each.only({"name", "size"});
     program.dimensions.push_back(
         {each.member("name").string(),
          static_cast<std::int64_t>(each.member("size").whole(1, 1'000'000'000'000))});
   }
-  for (const impl::JsonValue& each : value.member("tensors").elements())
+  for (const json::impl::JsonValue& each : value.member("tensors").elements())
     program.tensors.push_back(impl::read_tensor(each));
-  for (const impl::JsonValue& each : value.member("operations").elements())
+  for (const json::impl::JsonValue& each : value.member("operations").elements())
     program.operations.push_back(impl::read_operation(each));
   return document.checked([&] {
-    plan::check(program);
+    check(program);
     return std::move(program);
   });
 }
 
-plan::TensorProgram read_program(const std::string& path) {
-  return parse_program(impl::content_of(impl::program_file, path), path);
+TensorProgram read_program(const std::string& path) {
+  return parse_program(json::impl::content_of(impl::program_file, path), path);
 }
 
-std::string program_text(const plan::TensorProgram& program) {
-  plan::check(program);
-  impl::Json dimensions = impl::Json::array(), tensors = dimensions, operations = dimensions;
-  for (const plan::Dimension& dimension : program.dimensions)
+std::string program_text(const TensorProgram& program) {
+  check(program);
+  json::impl::Json dimensions = json::impl::Json::array(), tensors = dimensions,
+                   operations = dimensions;
+  for (const Dimension& dimension : program.dimensions)
     dimensions.push_back({{"name", dimension.name}, {"size", dimension.size}});
-  for (const plan::ProgramTensor& tensor : program.tensors)
+  for (const ProgramTensor& tensor : program.tensors)
     tensors.push_back({{"name", tensor.name},
                        {"dims", tensor.dims},
                        {"role", text(tensor.role)},
                        {"type", text(tensor.type)},
                        {"updates", tensor.updates}});
-  for (const plan::Operation& operation : program.operations) {
+  for (const Operation& operation : program.operations) {
     expects(std::isfinite(operation.factor), [&] {
-      return ErrorInfo{"heddle::json::write_program", "a factor is not finite",
+      return ErrorInfo{"heddle::systems::write_program", "a factor is not finite",
                        text("operation for '", operation.output, "', factor ", operation.factor)};
     });
     operations.push_back({{"kind", text(operation.kind)},
@@ -123,16 +125,16 @@ std::string program_text(const plan::TensorProgram& program) {
                           {"function", operation.function},
                           {"factor", operation.factor}});
   }
-  return impl::file_text(impl::program_file, "heddle::json::write_program",
-                         {{"name", program.name},
-                          {"dimensions", dimensions},
-                          {"tensors", tensors},
-                          {"operations", operations}},
-                         parse_program);
+  return json::impl::file_text(impl::program_file, "heddle::systems::write_program",
+                               {{"name", program.name},
+                                {"dimensions", dimensions},
+                                {"tensors", tensors},
+                                {"operations", operations}},
+                               parse_program);
 }
 
-void write_program(const std::string& path, const plan::TensorProgram& program) {
+void write_program(const std::string& path, const TensorProgram& program) {
   write_file(path, program_text(program));
 }
 
-}  // namespace heddle::inline v0::json
+}  // namespace heddle::inline v0::systems

@@ -13,7 +13,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/systems/hap/program.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The options of reverse().
 struct ReverseOptions {
@@ -31,7 +31,7 @@ struct ReverseOptions {
 /// with the dimensions of y. For a loss, which has no dimensions, g is 1. For a stage of a
 /// pipeline, the next stage sends g.
 ///
-///     const plan::TensorProgram step = reverse(mlp, "loss", {.step = 0.1});
+///     const systems::TensorProgram step = reverse(mlp, "loss", {.step = 0.1});
 ///
 /// The rules, where g is the gradient of the operation's output y:
 ///
@@ -68,7 +68,7 @@ struct ReverseOptions {
 [[nodiscard]] TensorProgram reverse(const TensorProgram& program, std::string_view output,
                                     const ReverseOptions& options = {});
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/hap/reverse_program.ipp>

@@ -20,7 +20,7 @@
 #include <heddle/systems/hap/program.hpp>
 #include <heddle/systems/hap/reverse_program.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -80,7 +80,7 @@ class Reverser {
   }
 
  private:
-  static constexpr const char* where = "heddle::plan::reverse";
+  static constexpr const char* where = "heddle::systems::reverse";
   using Names = std::vector<std::string>;
 
   /// Finds the tensors that depend on `wanted`, and counts for each how many of its uses lead to
@@ -301,10 +301,10 @@ class Reverser {
 HEDDLE_INLINE TensorProgram reverse(const TensorProgram& program, std::string_view output,
                                     const ReverseOptions& options) {
   expects(!options.step || std::isfinite(*options.step), [&] {
-    return ErrorInfo{"heddle::plan::reverse", "the learning rate must be finite",
+    return ErrorInfo{"heddle::systems::reverse", "the learning rate must be finite",
                      text("ReverseOptions::step = ", *options.step)};
   });
   return impl::Reverser(program, output, options).run();
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// ProgramRun: executes a plan::ShardedProgram on the ranks of a communicator.
+/// ProgramRun: executes a systems::ShardedProgram on the ranks of a communicator.
 
 #include <algorithm>
 #include <concepts>
@@ -30,13 +30,13 @@
 #include <heddle/tensor/redistribute.hpp>
 #include <heddle/tensor/sharded.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// Executes a sharded program. Each rank computes its blocks with simple loops in `Space`, so that
 /// results can be compared with those of other programs; it is not tuned. Collectives are
 /// redistribute() and all_reduce().
 ///
-///     const plan::HapResult found = plan::hap(program, machine);
+///     const systems::HapResult found = systems::hap(program, machine);
 ///     ProgramRun<double> run(comm, program, found.program);
 ///     run.set("x", x);  // all elements, on every rank
 ///     run.set("w", w);
@@ -51,9 +51,10 @@ class ProgramRun {
   using View = Kokkos::View<T*, Kokkos::LayoutRight, typename Space::memory_space>;
 
   /// Constructs a run without values. All ranks of `comm` must pass the same programs.
-  /// @throws contract_error as plan::check(), and if the communicator has another number of ranks
+  /// @throws contract_error as systems::check(), and if the communicator has another number of
+  /// ranks
   ///         than the program.
-  ProgramRun(const Communicator& comm, plan::TensorProgram program, plan::ShardedProgram sharded)
+  ProgramRun(const Communicator& comm, TensorProgram program, ShardedProgram sharded)
       : m_comm(&comm), m_program(std::move(program)), m_sharded(std::move(sharded)) {
     check(m_program, m_sharded);
     expects(m_sharded.ranks == comm.size(), [&] {
@@ -71,40 +72,40 @@ class ProgramRun {
   ///         or has an index outside of the selected dimension.
   void set(std::string_view name, std::span<const T> whole) {
     const std::size_t t = m_program.tensor(name);
-    const plan::ProgramTensor& tensor = m_program.tensors[t];
+    const ProgramTensor& tensor = m_program.tensors[t];
     const auto elements = static_cast<std::size_t>(m_program.elements(tensor));
-    expects(
-        (tensor.role == plan::TensorRole::input || tensor.role == plan::TensorRole::parameter) &&
-            whole.size() == elements,
-        [&] {
-          return ErrorInfo{where, "values are set of inputs and parameters, all elements",
-                           text("tensor '", name, "', ", tensor.role, ", ", whole.size(),
-                                " values, expected ", elements)};
-        });
+    expects((tensor.role == systems::TensorRole::input ||
+             tensor.role == systems::TensorRole::parameter) &&
+                whole.size() == elements,
+            [&] {
+              return ErrorInfo{where, "values are set of inputs and parameters, all elements",
+                               text("tensor '", name, "', ", tensor.role, ", ", whole.size(),
+                                    " values, expected ", elements)};
+            });
     check_indices(name, whole);
-    for (const plan::ShardInstruction& instruction : m_sharded.instructions)
-      if (instruction.kind == plan::ShardInstructionKind::place && instruction.tensor == name)
+    for (const ShardInstruction& instruction : m_sharded.instructions)
+      if (instruction.kind == systems::ShardInstructionKind::place && instruction.tensor == name)
         m_values[t] = {{instruction.to, part(tensor, instruction.to, whole)}};
   }
 
   /// Executes all instructions. Collective over the communicator.
   /// @throws contract_error if an input or a parameter was not set.
   void run() {
-    run([](const plan::ShardInstruction&) {});
+    run([](const ShardInstruction&) {});
   }
   /// Executes all instructions, and calls `done(instruction)` after each. When a computation is
   /// done, its result is in memory.
-  template <std::invocable<const plan::ShardInstruction&> Done>
+  template <std::invocable<const ShardInstruction&> Done>
   void run(Done&& done) {
-    for (const plan::ShardInstruction& instruction : m_sharded.instructions) {
+    for (const ShardInstruction& instruction : m_sharded.instructions) {
       const std::size_t t = m_program.tensor(instruction.tensor);
-      if (instruction.kind == plan::ShardInstructionKind::place)
+      if (instruction.kind == systems::ShardInstructionKind::place)
         expects(!m_values[t].empty(), [&] {
           return ErrorInfo{where, "a tensor has no values",
                            text("tensor '", instruction.tensor, "', ", m_program.tensors[t].role),
                            "call set() before run()"};
         });
-      else if (instruction.kind == plan::ShardInstructionKind::compute)
+      else if (instruction.kind == systems::ShardInstructionKind::compute)
         put(t, instruction.to, computed(instruction));
       else
         put(t, instruction.to, converted(t, instruction.from, instruction.to));
@@ -120,17 +121,16 @@ class ProgramRun {
       if (updated.empty()) continue;
       auto& of_parameter = m_values[m_program.tensor(updated)];
       if (of_parameter.empty()) continue;
-      const plan::TensorForm form = placed(updated);
+      const TensorForm form = placed(updated);
       of_parameter = {{form, local(m_program.tensors[t].name, form)}};
     }
   }
 
   /// Returns this rank's part of a tensor in a form.
   /// @throws contract_error if the tensor is not available in this form.
-  [[nodiscard]] const View& local(std::string_view name, const plan::TensorForm& form) const {
+  [[nodiscard]] const View& local(std::string_view name, const TensorForm& form) const {
     const std::size_t t = m_program.tensor(name);
-    const auto found =
-        std::ranges::find(m_values[t], form, &std::pair<plan::TensorForm, View>::first);
+    const auto found = std::ranges::find(m_values[t], form, &std::pair<TensorForm, View>::first);
     expects(found != m_values[t].end(), [&] {
       return ErrorInfo{where, "the tensor is not available in this form",
                        text("tensor '", name, "', ", form), "run() the program first"};
@@ -147,28 +147,28 @@ class ProgramRun {
                        "run() the program first"};
     });
     const auto& [form, view] = m_values[t].back();
-    const View all = form == plan::TensorForm{} ? view : converted(t, form, {});
+    const View all = form == TensorForm{} ? view : converted(t, form, {});
     std::vector<T> out(all.size());
     Kokkos::deep_copy(Kokkos::View<T*, Kokkos::HostSpace>(out.data(), out.size()), all);
     return out;
   }
 
  private:
-  static constexpr const char* where = "heddle::ProgramRun";
-  using Values = std::vector<std::pair<plan::TensorForm, View>>;
+  static constexpr const char* where = "heddle::systems::ProgramRun";
+  using Values = std::vector<std::pair<TensorForm, View>>;
   using Box = Sharded<T*****, Space>;
 
-  [[nodiscard]] plan::TensorForm placed(std::string_view name) const {
+  [[nodiscard]] TensorForm placed(std::string_view name) const {
     const auto found = std::ranges::find_if(m_sharded.instructions, [&](const auto& instruction) {
-      return instruction.kind == plan::ShardInstructionKind::place && instruction.tensor == name;
+      return instruction.kind == systems::ShardInstructionKind::place && instruction.tensor == name;
     });
     return found->to;
   }
 
   void check_indices(std::string_view name, std::span<const T> whole) const {
-    for (const plan::Operation& operation : m_program.operations) {
-      const bool gather = operation.kind == plan::OperationKind::gather;
-      if (!gather && operation.kind != plan::OperationKind::scatter_add) continue;
+    for (const Operation& operation : m_program.operations) {
+      const bool gather = operation.kind == systems::OperationKind::gather;
+      if (!gather && operation.kind != systems::OperationKind::scatter_add) continue;
       if (operation.inputs[1] != name) continue;
       const auto& table = gather ? operation.inputs[0] : operation.output;
       const auto& rows = gather ? operation.output : operation.inputs[0];
@@ -187,7 +187,7 @@ class ProgramRun {
   [[nodiscard]] impl::LocalBlocks blocks() const { return {m_program, m_sharded, +m_comm->rank()}; }
 
   /// This rank's part of all elements.
-  [[nodiscard]] View part(const plan::ProgramTensor& tensor, const plan::TensorForm& form,
+  [[nodiscard]] View part(const ProgramTensor& tensor, const TensorForm& form,
                           std::span<const T> whole) const {
     const impl::LocalBlocks here = blocks();
     std::int64_t before = 1, size = 1, after = 1;
@@ -211,7 +211,7 @@ class ProgramRun {
     return view;
   }
 
-  void put(std::size_t t, const plan::TensorForm& form, View view) {
+  void put(std::size_t t, const TensorForm& form, View view) {
     Values& values = m_values[t];
     const auto found = std::ranges::find(values, form, &Values::value_type::first);
     if (found != values.end())
@@ -220,8 +220,8 @@ class ProgramRun {
       values.emplace_back(form, std::move(view));
   }
 
-  [[nodiscard]] View computed(const plan::ShardInstruction& instruction) const {
-    const plan::Operation& operation = m_program.operations[instruction.operation];
+  [[nodiscard]] View computed(const ShardInstruction& instruction) const {
+    const Operation& operation = m_program.operations[instruction.operation];
     std::vector<View> inputs;
     for (std::size_t i = 0; i < operation.inputs.size(); ++i)
       inputs.push_back(local(operation.inputs[i], instruction.rule.inputs[i]));
@@ -229,13 +229,12 @@ class ProgramRun {
   }
 
   /// The tensor as five dimensions, of which the second and the fourth may be divided.
-  [[nodiscard]] View converted(std::size_t t, const plan::TensorForm& from,
-                               const plan::TensorForm& to) const {
-    const plan::ProgramTensor& tensor = m_program.tensors[t];
+  [[nodiscard]] View converted(std::size_t t, const TensorForm& from, const TensorForm& to) const {
+    const ProgramTensor& tensor = m_program.tensors[t];
     const View& source = local(tensor.name, from);
     const impl::LocalBlocks here = blocks();
-    if (from.kind == plan::TensorForm::Kind::partial &&
-        to.kind == plan::TensorForm::Kind::replicated) {
+    if (from.kind == systems::TensorForm::Kind::partial &&
+        to.kind == systems::TensorForm::Kind::replicated) {
       View sum("heddle::program", source.size());
       Kokkos::deep_copy(sum, source);
       all_reduce(typename Space::execution_space(), sum, Sum{}, *m_comm);
@@ -256,10 +255,10 @@ class ProgramRun {
           placements[side] = {Shard{static_cast<int>(at), ShardOrder::weighted(here.all(dim))}};
       ++at;
     }
-    const plan::TensorForm* const forms[] = {&from, &to};
+    const TensorForm* const forms[] = {&from, &to};
     for (int side = 0; side < 2; ++side)
       if (placements[side].empty())
-        placements[side] = {forms[side]->kind == plan::TensorForm::Kind::partial
+        placements[side] = {forms[side]->kind == systems::TensorForm::Kind::partial
                                 ? Placement(Partial{})
                                 : Placement(Replicate{})};
     const Layout layout(MeshShape{{"ranks", m_comm->size()}}, std::move(sizes), placements[0]);
@@ -275,9 +274,9 @@ class ProgramRun {
   }
 
   const Communicator* m_comm;
-  plan::TensorProgram m_program;
-  plan::ShardedProgram m_sharded;
+  TensorProgram m_program;
+  ShardedProgram m_sharded;
   std::vector<Values> m_values;  ///< by tensor: the forms that are available
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

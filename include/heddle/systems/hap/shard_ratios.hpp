@@ -15,7 +15,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/plan/solver/linear_program.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// A multiple of one device's share in one group of dimensions.
 template <class Number = double>
@@ -63,16 +63,16 @@ struct RatioSolution {
 /// et al., EuroSys 2024).
 /// @throws contract_error if a term names a group or device that does not exist.
 template <class Number>
-[[nodiscard]] LinearProgram<Number> ratio_program(const RatioProblem<Number>& problem) {
+[[nodiscard]] plan::LinearProgram<Number> ratio_program(const RatioProblem<Number>& problem) {
   using Terms = std::vector<std::pair<std::size_t, Number>>;
-  LinearProgram<Number> program;
+  plan::LinearProgram<Number> program;
   expects(problem.devices >= 1, [] {
-    return ErrorInfo{"heddle::plan::ratio_program", "there must be at least one device",
+    return ErrorInfo{"heddle::systems::ratio_program", "there must be at least one device",
                      "devices = 0"};
   });
   const auto share = [&](const ShareTerm<Number>& term) {
     expects(term.group < problem.least.size() && term.device < problem.devices, [&] {
-      return ErrorInfo{"heddle::plan::ratio_program", "a term has no such group or device",
+      return ErrorInfo{"heddle::systems::ratio_program", "a term has no such group or device",
                        text("group ", term.group, " of ", problem.least.size(), ", device ",
                             term.device, " of ", problem.devices)};
     });
@@ -86,25 +86,26 @@ template <class Number>
     Terms all;
     for (std::size_t d = 0; d < problem.devices; ++d)
       all.push_back({g * problem.devices + d, Number(1)});
-    program.add_constraint(text("shares of group ", g), std::move(all), Relation::equal, Number(1));
+    program.add_constraint(text("shares of group ", g), std::move(all), plan::Relation::equal,
+                           Number(1));
   }
   for (const RatioStep<Number>& step : problem.steps) {
     const std::size_t time = program.add_variable(step.name, Number(1));
     for (const ShareTerm<Number>& term : step.terms)
       expects(!(term.coefficient < Number{}), [&] {
-        return ErrorInfo{"heddle::plan::ratio_program", "a time is below 0",
+        return ErrorInfo{"heddle::systems::ratio_program", "a time is below 0",
                          text("step '", step.name, "', coefficient ", term.coefficient)};
       });
     for (const ShareTerm<Number>& term : step.terms)
       program.add_constraint(step.name,
                              {{time, Number(1)}, {share(term), Number{} - term.coefficient}},
-                             Relation::at_least, Number{});
+                             plan::Relation::at_least, Number{});
   }
   for (const RatioLimit<Number>& limit : problem.limits) {
     Terms sum;
     for (const ShareTerm<Number>& term : limit.terms)
       sum.push_back({share(term), term.coefficient});
-    program.add_constraint(limit.name, std::move(sum), Relation::at_most, limit.bound);
+    program.add_constraint(limit.name, std::move(sum), plan::Relation::at_most, limit.bound);
   }
   return program;
 }
@@ -113,7 +114,7 @@ template <class Number>
 /// @throws contract_error as ratio_program() and optimum(): so if no shares keep the limits.
 template <class Number>
 [[nodiscard]] RatioSolution<Number> solve_ratios(const RatioProblem<Number>& problem) {
-  const LinearSolution<Number> found = optimum(ratio_program(problem));
+  const plan::LinearSolution<Number> found = plan::optimum(ratio_program(problem));
   RatioSolution<Number> out;
   out.time = found.cost;
   for (std::size_t g = 0; g < problem.least.size(); ++g) {
@@ -125,4 +126,4 @@ template <class Number>
   return out;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

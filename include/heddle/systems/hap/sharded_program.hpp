@@ -17,7 +17,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/systems/hap/program.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// How ranks hold a tensor.
 struct TensorForm {
@@ -149,7 +149,7 @@ class ShardGroups {
 [[nodiscard]] std::vector<std::int64_t> apportion(std::int64_t units,
                                                   std::span<const double> shares);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/hap/sharded_program.ipp>

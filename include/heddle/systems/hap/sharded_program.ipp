@@ -25,7 +25,7 @@
 #include <heddle/systems/hap/program.hpp>
 #include <heddle/systems/hap/sharded_program.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -84,7 +84,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const TensorForm& form
 
 HEDDLE_INLINE std::vector<ShardRule> shard_rules(const TensorProgram& program,
                                                  const Operation& operation) {
-  impl::check_kind("heddle::plan::shard_rules", operation);
+  impl::check_kind("heddle::systems::shard_rules", operation);
   const auto dims = [&](const std::string& name) -> const impl::Dims& {
     return program.tensors[program.tensor(name)].dims;
   };
@@ -162,10 +162,11 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const ShardedProgram& 
 HEDDLE_INLINE void check(const TensorProgram& program, const ShardedProgram& sharded) {
   check(program);
   for (const ShardInstruction& each : sharded.instructions) {
-    heddle::impl::expect_enumerator("heddle::plan::check(ShardedProgram)", "ShardInstruction::kind",
-                                    each.kind, ShardInstructionKind::all_to_all);
+    heddle::impl::expect_enumerator("heddle::systems::check(ShardedProgram)",
+                                    "ShardInstruction::kind", each.kind,
+                                    ShardInstructionKind::all_to_all);
     for (const TensorForm::Kind kind : {each.from.kind, each.to.kind, each.rule.output.kind})
-      heddle::impl::expect_enumerator("heddle::plan::check(ShardedProgram)", "TensorForm::kind",
+      heddle::impl::expect_enumerator("heddle::systems::check(ShardedProgram)", "TensorForm::kind",
                                       kind, TensorForm::Kind::sharded);
   }
   impl::ShardChecker(program, sharded).run();
@@ -173,7 +174,7 @@ HEDDLE_INLINE void check(const TensorProgram& program, const ShardedProgram& sha
 
 HEDDLE_INLINE ShardGroups::ShardGroups(const TensorProgram& program, int ranks) : m_ranks(ranks) {
   expects(ranks >= 1, [&] {
-    return ErrorInfo{"heddle::plan::ShardGroups", "there must be at least one rank",
+    return ErrorInfo{"heddle::systems::ShardGroups", "there must be at least one rank",
                      text("ranks = ", ranks)};
   });
   for (std::size_t d = 0; d < program.dimensions.size(); ++d) {
@@ -232,7 +233,7 @@ HEDDLE_INLINE void ShardGroups::expect_fit(const char* where, const TensorProgra
 
 HEDDLE_INLINE std::vector<std::vector<std::int64_t>> ShardGroups::blocks(
     const TensorProgram& program, const std::vector<std::vector<double>>& shares) const {
-  expect_fit("heddle::plan::ShardGroups::blocks", program, m_ranks, shares);
+  expect_fit("heddle::systems::ShardGroups::blocks", program, m_ranks, shares);
   std::vector<std::vector<std::int64_t>> out(program.dimensions.size());
   for (std::size_t d = 0; d < out.size(); ++d) {
     const std::size_t group = m_group[d];
@@ -249,7 +250,7 @@ HEDDLE_INLINE std::vector<std::int64_t> apportion(std::int64_t units,
   expects(units >= static_cast<std::int64_t>(shares.size()) && sum > 0 && std::isfinite(sum) &&
               std::ranges::all_of(shares, [](double share) { return share >= 0; }),
           [&] {
-            return ErrorInfo{"heddle::plan::apportion",
+            return ErrorInfo{"heddle::systems::apportion",
                              "there must be a unit for each share, and finite shares of at least 0",
                              text(units, " units, ", shares.size(), " shares, sum ", sum)};
           });
@@ -276,4 +277,4 @@ HEDDLE_INLINE std::vector<std::int64_t> apportion(std::int64_t units,
   return out;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

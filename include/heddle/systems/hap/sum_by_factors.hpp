@@ -4,7 +4,7 @@
 
 /// @file
 /// sum_by_factors(): sums a gradient x^T dy over ranks by gathering its factors x and dy.
-/// plan::prefers_factors() tells if this is faster than to sum the products.
+/// systems::prefers_factors() tells if this is faster than to sum the products.
 
 #include <Kokkos_Core.hpp>
 
@@ -17,13 +17,13 @@
 #include <heddle/kernel/linalg.hpp>
 #include <heddle/kernel/view.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
 /// Gathers the rows of `x` and `dy`, which the ranks check together at `level`.
-void gather_factors(const CallArguments& with, const ViewRef& x, const ViewRef& dy,
-                    const ViewRef& gradient);
+void gather_factors(const heddle::impl::CallArguments& with, const heddle::impl::ViewRef& x,
+                    const heddle::impl::ViewRef& dy, const heddle::impl::ViewRef& gradient);
 
 }  // namespace impl
 
@@ -41,11 +41,11 @@ void gather_factors(const CallArguments& with, const ViewRef& x, const ViewRef& 
 template <kernel::ExecutionSpace Exec, kernel::MatrixOn<Exec> Factor, kernel::MatrixOn<Exec> Sum>
 void sum_by_factors(const Exec& space, const Factor& x, const Factor& dy, const Sum& gradient,
                     const Communicator& comm, const CallOptions& options = {}) {
-  impl::gather_factors({impl::instance<Factor>(space), comm, options}, x, dy, gradient);
+  impl::gather_factors({heddle::impl::instance<Factor>(space), comm, options}, x, dy, gradient);
   kernel::gemm(space, kernel::Transpose::yes, kernel::Transpose::no, 1, x, dy, 0, gradient);
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_FULL_SYSTEMS
 #include <heddle/systems/hap/sum_by_factors.ipp>

@@ -22,10 +22,10 @@
 #include <heddle/core/units.hpp>
 #include <heddle/systems/hap/sum_by_factors.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 // Refuses a matrix of another shape, as kernel::expect_shape() does.
-inline void expect_matrix(const char* where, const char* name, const ViewRef& view,
+inline void expect_matrix(const char* where, const char* name, const heddle::impl::ViewRef& view,
                           std::size_t rows, std::size_t columns) {
   expects(view.extents[0] == rows && view.extents[1] == columns, [&] {
     return ErrorInfo{where, text(name, " has the wrong shape"),
@@ -35,25 +35,29 @@ inline void expect_matrix(const char* where, const char* name, const ViewRef& vi
 }
 
 // Gathers the rows of the other ranks.
-inline void gather_rows(const CallArguments& with, const ViewRef& matrix, const BlockCounts& rows) {
+inline void gather_rows(const heddle::impl::CallArguments& with,
+                        const heddle::impl::ViewRef& matrix,
+                        const heddle::impl::BlockCounts& rows) {
   const std::size_t columns = matrix.extents[1], me = +with.comm->rank();
   CallOptions options = *with.options;
   options.counts.clear();
   for (std::size_t r = 0; r < rows.ranks(); ++r) options.counts.push_back(rows.count(r) * columns);
-  AllGatherCall({*with.by, *with.comm, options, with.level},
-                matrix.rows(rows.first(me), rows.count(me)), matrix)
+  heddle::impl::AllGatherCall({*with.by, *with.comm, options, with.level},
+                              matrix.rows(rows.first(me), rows.count(me)), matrix)
       .perform();
 }
 
-HEDDLE_FULL_INLINE void gather_factors(const CallArguments& with, const ViewRef& x,
-                                       const ViewRef& dy, const ViewRef& gradient) {
+HEDDLE_FULL_INLINE void gather_factors(const heddle::impl::CallArguments& with,
+                                       const heddle::impl::ViewRef& x,
+                                       const heddle::impl::ViewRef& dy,
+                                       const heddle::impl::ViewRef& gradient) {
   constexpr const char* where = "heddle::collective::sum_by_factors";
-  BlockCounts rows;
+  heddle::impl::BlockCounts rows;
   const auto check = [&] {
     expect_matrix(where, "dy", dy, x.extents[0], dy.extents[1]);
     expect_matrix(where, "the gradient", gradient, x.extents[1], dy.extents[1]);
-    const auto apart = [&](const ViewRef& factor) {
-      return !overlap(factor.data, factor.span(), gradient.data, gradient.span());
+    const auto apart = [&](const heddle::impl::ViewRef& factor) {
+      return !heddle::impl::overlap(factor.data, factor.span(), gradient.data, gradient.span());
     };
     expects(apart(x) && apart(dy), [&] {
       return ErrorInfo{where, "the gradient shares memory with x or dy",
@@ -75,4 +79,4 @@ HEDDLE_FULL_INLINE void gather_factors(const CallArguments& with, const ViewRef&
   gather_rows(with, dy, rows);
 }
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -12,7 +12,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/systems/hap/program.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The sizes of transformer_program().
 struct TransformerShape {
@@ -34,8 +34,8 @@ struct TransformerShape {
 /// x += mlp(norm(x)), with biases. Softmax and layer norm are programs of reduce and elementwise
 /// operations. reverse() adds the gradients.
 ///
-///     const plan::TensorProgram step = reverse(
-///         plan::transformer_program({.layers = 2, .width = 64, .vocabulary = 256}), "loss");
+///     const systems::TensorProgram step = reverse(
+///         systems::transformer_program({.layers = 2, .width = 64, .vocabulary = 256}), "loss");
 ///
 /// Dimensions: sequence, position, key (the positions of keys and values), width, head, head_width,
 /// hidden and word, and `query` if several heads share keys and values: head k of queries is query
@@ -55,7 +55,7 @@ struct TransformerShape {
 ///         heads, or if the activation is unknown.
 [[nodiscard]] TensorProgram transformer_program(const TransformerShape& shape);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/hap/transformer_program.ipp>

@@ -20,12 +20,12 @@
 #include <heddle/systems/hap/program.hpp>
 #include <heddle/systems/hap/transformer_program.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
 inline void check_shape(const TransformerShape& shape) {
-  constexpr const char* where = "heddle::plan::transformer_program";
+  constexpr const char* where = "heddle::systems::transformer_program";
   const std::pair<const char*, std::int64_t> sizes[] = {
       {"layers", shape.layers}, {"sequences", shape.sequences},  {"context", shape.context},
       {"width", shape.width},   {"heads", shape.heads},          {"kv_heads", shape.kv_heads},
@@ -254,4 +254,4 @@ HEDDLE_INLINE TensorProgram transformer_program(const TransformerShape& shape) {
   return impl::TransformerWriter(shape).run();
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -16,7 +16,7 @@
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/schedule/plan.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// Returns the ranks of each cluster of a machine: nodes that one kind of network joins. Nodes are
 /// the groups of the machine's first level if it has several levels, and single ranks otherwise.
@@ -44,7 +44,7 @@ struct Holmes {
 
   /// Returns the best plan by formula().
   /// @throws contract_error if `alpha` is not above 0 and finite, or if there is no bucket.
-  [[nodiscard]] FoundPlan search(const PlanProblem& problem) const;
+  [[nodiscard]] plan::FoundPlan search(const plan::PlanProblem& problem) const;
 
   /// Returns the time of a step: (M - 1) * max(t + x) + sum t + sum x + the greatest h - d of a
   /// stage, or 0. t is the forward and backward of a stage, x the longer of the two messages at the
@@ -52,11 +52,11 @@ struct Holmes {
   /// the stage hides. d is the time from its last backward to that of stage 0: the backwards of the
   /// stages before it and the gradients between them. With one stage, and M microbatches in one
   /// after another, this is simulated_step().
-  [[nodiscard]] Seconds formula(const Plan& plan, const PlanProblem& problem) const;
+  [[nodiscard]] Seconds formula(const Plan& plan, const plan::PlanProblem& problem) const;
 };
-static_assert(Planner<Holmes>);
+static_assert(plan::Planner<Holmes>);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/holmes/holmes.ipp>

@@ -9,10 +9,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,11 +26,13 @@
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/found_plan.hpp>
+#include <heddle/plan/internal/plan_bytes.hpp>
+#include <heddle/plan/internal/search_watch.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/systems/holmes/holmes.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -85,95 +89,112 @@ inline std::vector<int> stage_counts(const Machine& machine, const std::vector<R
 }  // namespace impl
 
 HEDDLE_INLINE std::vector<std::vector<Rank>> network_clusters(const Machine& machine) {
-  const int ranks = machine.ranks();
-  std::vector<double> best(static_cast<std::size_t>(ranks));  // by rank, of its node
-  std::vector<int> node(best.size());                         // by rank: the node's first rank
-  for (int a = 0; a < ranks; ++a) {
-    node[static_cast<std::size_t>(a)] = a;
-    for (int b = 0; b < a; ++b)
-      if (impl::same_node(machine, Rank{a}, Rank{b})) {
-        node[static_cast<std::size_t>(a)] = node[static_cast<std::size_t>(b)];
-        break;
-      }
+  // The nodes, by their first ranks. If the levels give all links, all ranks of a node have those
+  // of the first one.
+  std::vector<std::vector<Rank>> nodes;
+  for (int r = 0; r < machine.ranks(); ++r) {
+    if (nodes.empty() || !impl::same_node(machine, nodes.back().front(), Rank{r}))
+      nodes.emplace_back();
+    nodes.back().push_back(Rank{r});
   }
-  for (int a = 0; a < ranks; ++a)
-    for (int b = 0; b < ranks; ++b) {
-      if (node[static_cast<std::size_t>(a)] == node[static_cast<std::size_t>(b)]) continue;
-      double& widest = best[static_cast<std::size_t>(node[static_cast<std::size_t>(a)])];
-      widest = std::max(widest, machine.link(Rank{a}, Rank{b}).bandwidth);
-    }
-  std::vector<int> cluster(node);  // by rank: the first rank of its cluster
-  const auto join = [&](int from, int to) {
-    for (int& each : cluster)
-      if (each == std::max(from, to)) each = std::min(from, to);
+  const auto widest = [&](std::size_t a, std::size_t b) {
+    if (machine.links().empty()) return machine.link(nodes[a].front(), nodes[b].front()).bandwidth;
+    double most = 0;
+    for (const Rank from : nodes[a])
+      for (const Rank to : nodes[b]) most = std::max(most, machine.link(from, to).bandwidth);
+    return most;
   };
-  for (int a = 0; a < ranks; ++a)
-    for (int b = 0; b < ranks; ++b) {
-      const int here = node[static_cast<std::size_t>(a)];
-      const int there = node[static_cast<std::size_t>(b)];
-      const double widest =
-          std::max(best[static_cast<std::size_t>(here)], best[static_cast<std::size_t>(there)]);
-      if (here != there && machine.link(Rank{a}, Rank{b}).bandwidth >= 0.5 * widest)
-        join(cluster[static_cast<std::size_t>(a)], cluster[static_cast<std::size_t>(b)]);
-    }
+  std::vector<double> best(nodes.size());  // by node: the widest link to another node
+  for (std::size_t a = 0; a < nodes.size(); ++a)
+    for (std::size_t b = 0; b < nodes.size(); ++b)
+      if (a != b) best[a] = std::max(best[a], widest(a, b));
+  std::vector<std::size_t> cluster(nodes.size(), nodes.size());  // by node: its first node
   std::vector<std::vector<Rank>> clusters;
-  for (int first = 0; first < ranks; ++first) {
-    std::vector<Rank> members;
-    for (int r = first; r < ranks; ++r)
-      if (cluster[static_cast<std::size_t>(r)] == first) members.push_back(Rank{r});
-    if (!members.empty()) clusters.push_back(std::move(members));
+  for (std::size_t first = 0; first < nodes.size(); ++first) {
+    if (cluster[first] != nodes.size()) continue;
+    std::vector<std::size_t> reached{first};
+    cluster[first] = first;
+    for (std::size_t i = 0; i < reached.size(); ++i)
+      for (std::size_t other = 0; other < nodes.size(); ++other) {
+        if (cluster[other] != nodes.size()) continue;
+        const double most = std::max(widest(reached[i], other), widest(other, reached[i]));
+        if (most < 0.5 * std::max(best[reached[i]], best[other])) continue;
+        cluster[other] = first;
+        reached.push_back(other);
+      }
+    std::ranges::sort(reached);
+    std::vector<Rank>& members = clusters.emplace_back();
+    for (const std::size_t node : reached)
+      members.insert(members.end(), nodes[node].begin(), nodes[node].end());
   }
   return clusters;
 }
 
-HEDDLE_INLINE FoundPlan Holmes::search(const PlanProblem& problem) const {
+HEDDLE_INLINE plan::FoundPlan Holmes::search(const plan::PlanProblem& problem) const {
   expects(alpha > 0 && std::isfinite(alpha) && buckets >= 1, [&] {
-    return ErrorInfo{"heddle::plan::Holmes", "an option is out of range",
+    return ErrorInfo{"heddle::systems::Holmes", "an option is out of range",
                      text("alpha = ", alpha, ", buckets = ", buckets),
                      "use a finite alpha above 0 and at least one bucket"};
   });
   const Machine& machine = problem.machine();
   const std::vector<std::vector<Rank>> clusters = network_clusters(machine);
-  FoundPlan found{.planner = std::string(name)};
-  std::optional<MemoryShortage> smallest;
+  plan::FoundPlan found{.planner = std::string(name)};
+  std::optional<plan::MemoryShortage> smallest;
+  plan::impl::SearchWatch watch(problem, name);
+  plan::impl::PlanBytes bytes(problem);
+  const auto all_ranks = static_cast<std::uint64_t>(machine.ranks());
+  // By first rank, number of ranks, tensor degree and microbatches, which give the samples.
+  std::map<std::tuple<std::size_t, std::size_t, int, int>, double> known_speeds;
   const auto consider = [&](Plan plan) {
+    if (watch.spend(200 * plan.stages.size() + 20 * all_ranks)) return;
     plan.buckets = 1;
     // The speed of a stage follows from its time for all layers.
     std::vector<double> speeds;
     for (PlanStage& stage : plan.stages) {
       stage.layers = {0, problem.layers()};
-      const StagePrice alone =
-          stage_prices(
-              {.stages = {stage}, .microbatches = plan.microbatches, .schedule = plan.schedule},
-              problem)
-              .front();
-      speeds.push_back(1 / (alone.forward + alone.backward));
+      const auto [speed, is_new] = known_speeds.try_emplace(
+          {+stage.ranks.front(), stage.ranks.size(), stage.tensor, plan.microbatches});
+      if (is_new) {
+        watch.spend(30 * static_cast<std::uint64_t>(problem.layers()));
+        const plan::StagePrice alone =
+            plan::stage_prices(
+                {.stages = {stage}, .microbatches = plan.microbatches, .schedule = plan.schedule},
+                problem)
+                .front();
+        speed->second = 1 / (alone.forward + alone.backward);
+      }
+      speeds.push_back(speed->second);
     }
     const auto layers = impl::holmes_layers(problem.layers(), speeds, alpha, even);
     if (!layers) return;
     for (std::size_t s = 0; s < plan.stages.size(); ++s) plan.stages[s].layers = (*layers)[s];
     ++found.candidates;
-    if (const auto shortage = memory_shortage(plan, problem)) {
+    if (const auto shortage = bytes.shortage(plan)) {
       if (!smallest || shortage->needed < smallest->needed) smallest = shortage;
       return;
     }
     for (const int each : {1, buckets}) {
       plan.buckets = each;
       // Buckets need a little more memory.
-      if (each > 1 && (plan.bucket_count() == 1 || memory_shortage(plan, problem))) continue;
+      if (each > 1 && (plan.bucket_count() == 1 || bytes.shortage(plan))) continue;
+      watch.spend(static_cast<std::uint64_t>(each) * (500 * plan.stages.size() + 20 * all_ranks));
       const Seconds time = formula(plan, problem);
+      watch.note(found.candidates, found.plan ? std::min(time, found.formula) : time);
       if (found.plan && !(time < found.formula)) continue;
       found.formula = time;
       found.plan = plan;
     }
   };
-  // Chooses the stages of cluster after cluster.
-  const auto extend = [&](const auto& self, Plan& plan, std::size_t cluster, int tensor) -> void {
+  // Chooses the stages of cluster after cluster; `equal` of each, if it is not 0.
+  const auto extend = [&](const auto& self, Plan& plan, std::size_t cluster, int tensor,
+                          int equal) -> void {
+    if (watch.spend(10)) return;
     if (cluster == clusters.size()) return consider(plan);
     const std::int64_t samples = problem.options().batch / plan.microbatches;
     const std::int64_t unit = problem.options().sample_unit(tensor);
     if (samples % unit != 0) return;
     for (const int stages : impl::stage_counts(machine, clusters[cluster], tensor)) {
+      if (equal != 0 && stages != equal) continue;
       const std::size_t ranks = clusters[cluster].size() / static_cast<std::size_t>(stages);
       const auto groups = static_cast<std::int64_t>(ranks) / tensor;
       if (groups > samples / unit) continue;
@@ -187,45 +208,61 @@ HEDDLE_INLINE FoundPlan Holmes::search(const PlanProblem& problem) const {
                                .samples = impl::even_samples(samples, groups, unit),
                                .tensor = tensor});
       }
-      self(self, plan, cluster + 1, tensor);
+      self(self, plan, cluster + 1, tensor, equal);
       plan.stages.resize(plan.stages.size() - static_cast<std::size_t>(stages));
     }
   };
+  constexpr double many = 10'000;
+  std::size_t parts =
+      problem.options().tensor_degrees.size() * problem.options().microbatches.size();
   for (const int tensor : problem.options().tensor_degrees)
     for (const int microbatches : problem.options().microbatches) {
+      watch.begin_part(parts--);
       Plan plan{.stages = {},
                 .microbatches = microbatches,
                 .schedule = problem.options().schedule,
                 .sharding = "zero1"};
-      extend(extend, plan, 0, tensor);
+      // If all choices are very many, equal ones come first.
+      double choices = 1;
+      for (const std::vector<Rank>& cluster : clusters)
+        choices *= static_cast<double>(impl::stage_counts(machine, cluster, tensor).size());
+      if (choices > many)
+        for (const int stages : impl::stage_counts(machine, clusters.front(), tensor))
+          extend(extend, plan, 0, tensor, stages);
+      extend(extend, plan, 0, tensor, 0);
     }
-  if (!found.plan)
+  found.end = watch.result();
+  if (found.plan) return found;
+  found.shortage = smallest;
+  if (smallest)
+    found.infeasible = text("rank ", smallest->rank, " needs ", smallest->needed, " bytes and has ",
+                            smallest->capacity, " in the smallest plan");
+  else if (found.end == plan::SearchEnd::cut_off)
+    found.infeasible = "cut off before it found a plan";
+  else
     found.infeasible =
-        smallest ? text("rank ", smallest->rank, " needs ", smallest->needed, " bytes and has ",
-                        smallest->capacity, " in the smallest plan")
-                 : text("no division gives each of ", clusters.size(),
-                        " clusters of networks a stage and each group of ranks a sample: ",
-                        machine.ranks(), " ranks, ", problem.layers(), " layers, ",
-                        problem.options().batch, " samples");
+        text("no division gives each of ", clusters.size(),
+             " clusters of networks a stage and each group of ranks a sample: ", machine.ranks(),
+             " ranks, ", problem.layers(), " layers, ", problem.options().batch, " samples");
   return found;
 }
 
-HEDDLE_INLINE Seconds Holmes::formula(const Plan& plan, const PlanProblem& problem) const {
+HEDDLE_INLINE Seconds Holmes::formula(const Plan& plan, const plan::PlanProblem& problem) const {
   Seconds longest = 0;
   Seconds all = 0;
   Seconds drain = 0;   // from the last backward of a stage to that of stage 0
   Seconds behind = 0;  // what follows the last backward of stage 0
-  const std::vector<StagePrice> prices = stage_prices(plan, problem);
+  const std::vector<plan::StagePrice> prices = plan::stage_prices(plan, problem);
   for (std::size_t s = 0; s < prices.size(); ++s) {
-    const StagePrice& price = prices[s];
+    const plan::StagePrice& price = prices[s];
     const Seconds work = price.forward + price.backward;
     const Seconds message = std::max(price.send_forward, price.send_backward);
     longest = std::max(longest, work + message);
     all += work + message;
-    behind = std::max(behind, behind_backward(plan, plan.stages[s], problem) - drain);
+    behind = std::max(behind, plan::behind_backward(plan, plan.stages[s], problem) - drain);
     drain += price.backward + price.send_backward;
   }
   return (plan.microbatches - 1) * longest + all + behind;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

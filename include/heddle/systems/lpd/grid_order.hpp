@@ -13,7 +13,7 @@
 
 #include <heddle/core/linkage.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// An order of the cells of a grid, cut into groups. A cell has the number row * columns + column.
 struct GridOrder {
@@ -69,7 +69,7 @@ struct LocalityOptions {
 /// each other most, and a step decodes them without knowledge of each other.
 [[nodiscard]] std::int64_t adjacent_pairs(const GridOrder& order);
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/lpd/grid_order.ipp>

@@ -22,11 +22,11 @@
 #include <heddle/core/text.hpp>
 #include <heddle/systems/lpd/grid_order.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE std::vector<std::int64_t> cosine_group_sizes(std::int64_t cells, int steps) {
   expects(steps >= 1 && steps <= cells, [&] {
-    return ErrorInfo{"heddle::cosine_group_sizes", "every step decodes at least one cell",
+    return ErrorInfo{"heddle::systems::cosine_group_sizes", "every step decodes at least one cell",
                      text(cells, " cells, ", steps, " steps"), "take at most as many steps"};
   });
   const auto count = static_cast<std::size_t>(steps);
@@ -165,7 +165,7 @@ class LocalityOrder {
 
 HEDDLE_INLINE GridOrder locality_order(int rows, int columns, std::span<const std::int64_t> sizes,
                                        const LocalityOptions& options) {
-  constexpr const char* where = "heddle::locality_order";
+  constexpr const char* where = "heddle::systems::locality_order";
   expects(rows >= 1 && columns >= 1, [&] {
     return ErrorInfo{where, "the grid has no cells", text(rows, " rows, ", columns, " columns")};
   });
@@ -196,7 +196,7 @@ HEDDLE_INLINE GridOrder locality_order(int rows, int columns, std::span<const st
 namespace impl {
 
 inline void expect_valid(const GridOrder& order) {
-  constexpr const char* where = "heddle::GridOrder";
+  constexpr const char* where = "heddle::systems::GridOrder";
   const auto cells = static_cast<std::int64_t>(order.cells.size());
   expects(
       order.rows >= 1 && order.columns >= 1 && std::int64_t{order.rows} * order.columns == cells,
@@ -257,4 +257,4 @@ HEDDLE_INLINE std::int64_t adjacent_pairs(const GridOrder& order) {
   return pairs;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// schedule::group_decoding(): the Schedule of a decoder that produces tokens in groups.
+/// systems::group_decoding(): the Schedule of a decoder that produces tokens in groups.
 
 #include <cstdint>
 #include <span>
@@ -12,7 +12,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::systems {
 
 /// Returns the Schedule of a decoder whose step k produces sizes[k] tokens on `ranks` ranks that
 /// share their memory. Each rank decodes a part of every group: the parts differ by at most one
@@ -27,7 +27,7 @@ namespace heddle::inline v0::schedule {
 [[nodiscard]] Schedule group_decoding(std::span<const std::int64_t> sizes, int ranks = 1,
                                       Bytes per_token = 1);
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/lpd/group_decoding.ipp>

@@ -14,14 +14,15 @@
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/layout/share.hpp>
 #include <heddle/schedule/builder.hpp>
 #include <heddle/systems/lpd/group_decoding.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE Schedule group_decoding(std::span<const std::int64_t> sizes, int ranks,
                                       Bytes per_token) {
-  constexpr const char* where = "heddle::schedule::group_decoding";
+  constexpr const char* where = "heddle::systems::group_decoding";
   expects(ranks >= 1 && per_token >= 1, [&] {
     return ErrorInfo{where, "a decoder needs a rank, and a token at least one byte",
                      heddle::text("ranks = ", ranks, ", per_token = ", per_token)};
@@ -45,20 +46,20 @@ HEDDLE_INLINE Schedule group_decoding(std::span<const std::int64_t> sizes, int r
       Buffer buffer;
       buffer.rank = Rank{rank};
       buffer.label = label;
-      const std::int64_t tokens = sizes[g] / ranks + (rank < sizes[g] % ranks ? 1 : 0);
+      const std::int64_t tokens = even_count(sizes[g], ranks, rank);
       buffer.bytes = static_cast<Bytes>(tokens) * per_token;
       const BufferId id = builder.add_buffer(buffer);
       uses = earlier;
-      uses.push_back(write(id));
+      uses.push_back(schedule::write(id));
       ActionSpec spec;
       spec.queue = builder.local(Rank{rank});
       spec.item = Item{g};
       builder.add(spec, uses);
-      written.push_back(read(id));
+      written.push_back(schedule::read(id));
     }
     earlier.insert(earlier.end(), written.begin(), written.end());
   }
   return std::move(builder).build();
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::systems

@@ -14,7 +14,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/layout/index_set.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// The attention mask with which one pass trains a decoder that produces groups of tokens. The
 /// pass has two kinds of tokens, context first:
@@ -60,7 +60,7 @@ class GroupMask {
   std::vector<std::int64_t> m_ends;  ///< the ends of the prompt and of the tokens of each group
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/lpd/group_mask.ipp>

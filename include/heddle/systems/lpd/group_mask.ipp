@@ -15,17 +15,18 @@
 #include <heddle/core/text.hpp>
 #include <heddle/systems/lpd/group_mask.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE GroupMask::GroupMask(std::span<const std::int64_t> sizes, std::int64_t prompt) {
   expects(!sizes.empty() && prompt >= 0, [&] {
-    return ErrorInfo{"heddle::GroupMask", "a decoder needs a group, and a prompt of at least 0",
+    return ErrorInfo{"heddle::systems::GroupMask",
+                     "a decoder needs a group, and a prompt of at least 0",
                      text(sizes.size(), " groups, prompt = ", prompt)};
   });
   m_ends.push_back(prompt);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     expects(sizes[i] >= 1, [&] {
-      return ErrorInfo{"heddle::GroupMask", "a group has at least one token",
+      return ErrorInfo{"heddle::systems::GroupMask", "a group has at least one token",
                        text("sizes[", i, "] = ", sizes[i])};
     });
     m_ends.push_back(m_ends.back() + sizes[i]);
@@ -54,7 +55,7 @@ HEDDLE_INLINE Interval GroupMask::queries_of(int group) const {
 
 HEDDLE_INLINE int GroupMask::group_of(std::int64_t token) const {
   expects(token >= 0 && token < tokens(), [&] {
-    return ErrorInfo{"heddle::GroupMask", "there is no such token",
+    return ErrorInfo{"heddle::systems::GroupMask", "there is no such token",
                      text("token ", token, " of ", tokens())};
   });
   const std::int64_t at = token < context() ? token : token - context() + m_ends[0];
@@ -71,4 +72,4 @@ HEDDLE_INLINE std::vector<Interval> GroupMask::visible(std::int64_t token) const
   return {{0, known}, own};
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

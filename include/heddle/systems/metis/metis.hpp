@@ -14,7 +14,7 @@
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/schedule/plan.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The planner of Metis (Um et al., USENIX ATC'24), written from its description.
 ///
@@ -34,6 +34,8 @@ namespace heddle::inline v0::plan {
 /// numbers of samples are those of Profile, not sums over powers of two. If no plan uses all ranks,
 /// the planner tries to leave out ranks at the end of the order. Boundaries of good plans are moved
 /// by single layers while this shortens the step (`refined`). Casts and recomputation are not used.
+/// If there are too many lists of group sizes for the budget, up to 16 lists are tried for each
+/// number of stages, those of nearly equal groups first.
 struct Metis {
   static constexpr std::string_view name = "Metis";  ///< the name that users write
 
@@ -45,15 +47,15 @@ struct Metis {
   double refined = 1.1;
 
   /// Returns the best plan by formula(). @throws contract_error if an option is out of range.
-  [[nodiscard]] FoundPlan search(const PlanProblem& problem) const;
+  [[nodiscard]] plan::FoundPlan search(const plan::PlanProblem& problem) const;
 
   /// Returns the time of a step: (M - 1) * max t + sum t + max update + max gradient sum + sum x,
   /// with t the forward and backward of a stage and x the messages of a microbatch at a cut, in
   /// both directions, which are not overlapped. The tensor-parallel communication is in the times
   /// of the profile, and reading data takes no time.
-  [[nodiscard]] Seconds formula(const Plan& plan, const PlanProblem& problem) const;
+  [[nodiscard]] Seconds formula(const Plan& plan, const plan::PlanProblem& problem) const;
 };
-static_assert(Planner<Metis>);
+static_assert(plan::Planner<Metis>);
 
 /// Returns the lists of group sizes that Metis tries for `devices` devices and `stages` stages, in
 /// ascending order. Sizes are powers of two, or such multiples of the odd part of `devices`, and
@@ -65,7 +67,7 @@ static_assert(Planner<Metis>);
                                                                int longest_permutation = 6,
                                                                double variance = 0.5);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/metis/metis.ipp>

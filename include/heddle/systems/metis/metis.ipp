@@ -6,7 +6,6 @@
 /// Definitions of metis.hpp.
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -28,79 +27,101 @@
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/internal/least_shortage.hpp>
+#include <heddle/plan/internal/plan_bytes.hpp>
+#include <heddle/plan/internal/search_watch.hpp>
 #include <heddle/plan/internal/sites.hpp>
 #include <heddle/plan/internal/stage_shape.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/systems/metis/impl/group_lists.hpp>
 #include <heddle/systems/metis/impl/layer_balance.hpp>
 #include <heddle/systems/metis/metis.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
-
-/// Appends the non-descending lists of `stages` numbers of `sizes`, from place `least` on, that sum
-/// to `devices`.
-inline void add_lists(int devices, int stages, const std::vector<int>& sizes, std::size_t least,
-                      std::vector<int>& list, std::vector<std::vector<int>>& all) {
-  if (stages == 0) {
-    if (devices == 0) all.push_back(list);
-    return;
-  }
-  for (std::size_t i = least; i < sizes.size() && sizes[i] <= devices / stages; ++i) {
-    list.push_back(sizes[i]);
-    add_lists(devices - sizes[i], stages - 1, sizes, i, list, all);
-    list.pop_back();
-  }
-}
-
-/// Returns the blocks of equal groups that are permuted, in ascending order.
-[[nodiscard]] inline std::vector<std::vector<int>> permuted_blocks(const std::vector<int>& sizes,
-                                                                   std::size_t longest) {
-  std::vector<std::vector<int>> blocks;
-  for (const int size : sizes) blocks.push_back({size});
-  while (blocks.size() > longest) {
-    auto place = std::ranges::adjacent_find(blocks);  // the smallest, because blocks are sorted
-    if (place == blocks.end()) place = blocks.begin();
-    place->insert(place->end(), (place + 1)->begin(), (place + 1)->end());
-    blocks.erase(place + 1);
-    std::ranges::sort(blocks, {}, [](const std::vector<int>& block) {
-      return std::pair(std::accumulate(block.begin(), block.end(), 0), block);
-    });
-  }
-  std::ranges::sort(blocks);
-  return blocks;
-}
 
 /// One Metis::search().
 class MetisSearch {
  public:
-  MetisSearch(const Metis& metis, const PlanProblem& problem)
-      : m_metis(metis), m_problem(problem), m_table(problem) {
+  MetisSearch(const Metis& metis, const plan::PlanProblem& problem)
+      : m_metis(metis),
+        m_problem(problem),
+        m_watch(problem, Metis::name),
+        m_bytes(problem),
+        m_table(problem) {
     m_found.planner = Metis::name;
   }
 
-  [[nodiscard]] FoundPlan run() {
+  [[nodiscard]] plan::FoundPlan run() {
     const auto orders = rank_orders();
-    for (int used = m_problem.machine().ranks(); used >= 1 && !m_found.plan; --used)
-      for (const std::vector<Rank>& order : orders) {
-        m_order = order;
-        m_shapes.clear();
-        try_ranks(used);
-      }
-    if (!m_found.plan)
-      m_found.infeasible = m_shortage.any()
-                               ? m_shortage.reason()
-                               : text("the schedule '", m_problem.options().schedule,
-                                      "' has no plan for a batch of ", m_problem.options().batch,
-                                      " samples on ", m_problem.machine().ranks(), " ranks");
+    // The whole search may take half of the budget, if it is likely to end within it.
+    m_watch.begin_part(2);
+    bool whole = affordable(orders.size());
+    if (whole) {
+      search_orders(orders);
+      whole = !m_watch.ended();
+    }
+    if (!whole) {
+      m_watch.cut_off();
+      m_coarse = true;
+      search_orders(orders);
+    }
+    m_found.end = m_watch.result();
+    if (m_found.plan) return std::move(m_found);
+    m_found.shortage = m_shortage.worst();
+    if (m_shortage.any())
+      m_found.infeasible = m_shortage.reason();
+    else if (!whole)
+      m_found.infeasible = "cut off before it found a plan";
+    else
+      m_found.infeasible =
+          text("the schedule '", m_problem.options().schedule, "' has no plan for a batch of ",
+               m_problem.options().batch, " samples on ", m_problem.machine().ranks(), " ranks");
     return std::move(m_found);
   }
 
  private:
+  /// Tries all ranks in each order, and then fewer ranks until there is a plan.
+  void search_orders(const std::vector<std::vector<Rank>>& orders) {
+    const int all = m_problem.machine().ranks();
+    for (int used = all; used >= 1 && (used == all || !m_found.plan); --used)
+      for (std::size_t o = 0; o < orders.size(); ++o) {
+        m_order = orders[o];
+        m_shapes.clear();
+        m_watch.release();
+        try_ranks(used, orders.size() - o);
+        if (m_watch.ended() && used < all) return;
+      }
+  }
+  /// Returns whether the budget is likely to be enough for all lists of groups.
+  [[nodiscard]] bool affordable(std::size_t orders) const {
+    const int ranks = m_problem.machine().ranks(), layers = m_problem.layers();
+    double steps = 0;
+    for (int stages = 1; stages <= std::min(ranks, layers) && m_watch.enough(steps); ++stages) {
+      std::size_t calls = most_calls;
+      const auto lists =
+          static_cast<double>(ascending_lists(ranks, stages, m_metis.variance, calls).size());
+      if (calls == 0) return false;
+      steps += lists * static_cast<double>(orders * m_problem.options().microbatches.size()) *
+               (20.0 * layers + 20.0 * stages);
+    }
+    return m_watch.enough(steps);
+  }
+  /// Returns a few lists of groups, the most equal ones.
+  [[nodiscard]] std::vector<std::vector<int>> few_groups(int used, int stages) {
+    std::size_t calls = most_calls;
+    std::vector<std::vector<int>> lists = ascending_lists(used, stages, m_metis.variance, calls);
+    if (lists.size() > few_lists) lists.resize(few_lists);
+    m_watch.spend(most_calls - calls +
+                  10 * lists.size() * static_cast<std::uint64_t>(stages) *
+                      static_cast<std::uint64_t>(stages));
+    return permuted_lists(lists, m_metis.longest_permutation, few_lists);
+  }
+
   /// Returns the ranks by every order of kinds; by speed alone if there are very many kinds.
   [[nodiscard]] std::vector<std::vector<Rank>> rank_orders() {
-    const auto kinds = device_kinds(m_problem.machine());
+    const auto kinds = plan::impl::device_kinds(m_problem.machine());
     std::vector<std::size_t> order(kinds.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::vector<std::vector<Rank>> all;
@@ -125,11 +146,19 @@ class MetisSearch {
     return all;
   }
 
-  /// Tries all plans with the first `used` ranks of the order.
-  void try_ranks(int used) {
-    for (int stages = 1; stages <= std::min(used, m_problem.layers()); ++stages)
+  /// Tries all plans with the first `used` ranks of the order. A coarse search divides the budget
+  /// among the numbers of stages of `orders` orders, and tries few lists of groups for each.
+  void try_ranks(int used, std::size_t orders) {
+    const int most = std::min(used, m_problem.layers());
+    for (int stages = 1; stages <= most; ++stages) {
+      if (m_coarse)
+        m_watch.begin_part(1 + orders * static_cast<std::size_t>(most) -
+                           static_cast<std::size_t>(stages));
+      if (m_watch.ended()) continue;
       for (const std::vector<int>& sizes :
-           device_group_lists(used, stages, m_metis.longest_permutation, m_metis.variance)) {
+           m_coarse
+               ? few_groups(used, stages)
+               : device_group_lists(used, stages, m_metis.longest_permutation, m_metis.variance)) {
         std::vector<std::span<const Rank>> groups;
         std::size_t first = 0;
         for (const int size : sizes) {
@@ -137,40 +166,53 @@ class MetisSearch {
           first += groups.back().size();
         }
         for (const int microbatches : m_problem.options().microbatches)
-          if (const KeptByStage* kept = kept_of(stages, microbatches))
+          if (const plan::impl::KeptByStage* kept = kept_of(stages, microbatches);
+              !m_watch.ended() && kept)
             try_degrees(groups, microbatches, *kept);
       }
+    }
   }
 
-  [[nodiscard]] const KeptByStage* kept_of(int stages, int microbatches) {
+  [[nodiscard]] const plan::impl::KeptByStage* kept_of(int stages, int microbatches) {
     const auto [place, inserted] = m_kept.try_emplace({stages, microbatches});
-    if (inserted) place->second = kept_by_stage(m_problem.options().schedule, stages, microbatches);
+    if (inserted) {
+      place->second = plan::impl::kept_by_stage(m_problem.options().schedule, stages, microbatches);
+      m_watch.spend(4 * static_cast<std::uint64_t>(stages) *
+                    static_cast<std::uint64_t>(microbatches));
+    }
     return place->second ? &*place->second : nullptr;
   }
 
   /// From data parallelism to tensor parallelism, one stage after another.
   void try_degrees(const std::vector<std::span<const Rank>>& groups, int microbatches,
-                   const KeptByStage& kept) {
+                   const plan::impl::KeptByStage& kept) {
     const std::int64_t samples = m_problem.options().batch / microbatches;
     std::vector<int> degrees(groups.size(), 1);
     for (std::size_t s = 0; s < groups.size(); ++s)
       if (!allowed(groups[s], 1) && !raise(groups[s], degrees[s])) return;
-    while (true) {
-      std::vector<const StageShape*> shapes;
+    const auto layers = static_cast<std::uint64_t>(m_problem.layers());
+    while (!m_watch.spend(20 * layers + 20 * groups.size())) {
+      std::vector<const plan::impl::StageShape*> shapes;
       std::vector<double> headroom(groups.size(), -std::numeric_limits<double>::infinity());
       for (std::size_t s = 0; s < groups.size(); ++s)
-        if (const StageShape* shape = shape_of(groups[s], degrees[s], samples)) {
+        if (const plan::impl::StageShape* shape = shape_of(groups[s], degrees[s], samples)) {
           shapes.push_back(shape);
           headroom[s] = 0;
         }
-      if (shapes.size() == groups.size()) {
+      const bool all_shapes = shapes.size() == groups.size();
+      bool fits = false;
+      if (all_shapes && m_coarse && !may_hold(shapes)) {
+        for (std::size_t s = 0; s < shapes.size(); ++s) headroom[s] = shapes[s]->room();
+      } else if (all_shapes) {
         const LayerBalance balance(shapes, kept, m_problem.layers());
         const std::vector<int> ends = balance.ends();
         ++m_found.candidates;
-        if (!balance.fits(ends))
+        fits = balance.fits(ends);
+        if (!fits) m_watch.spend(layers * layers * groups.size());
+        if (!fits && !m_coarse)
           note_shortage(shapes, balance.least_memory_ends(), microbatches);
-        else if (!m_found.plan || balance.computation(ends, microbatches) <=
-                                      std::max(1.0, m_metis.refined) * m_found.formula)
+        else if (fits && (!m_found.plan || balance.computation(ends, microbatches) <=
+                                               std::max(1.0, m_metis.refined) * m_found.formula))
           consider(shapes, ends, microbatches, balance);
         for (std::size_t s = 0; s < shapes.size(); ++s) headroom[s] = balance.headroom(ends, s);
       }
@@ -178,20 +220,35 @@ class MetisSearch {
       std::iota(order.begin(), order.end(), std::size_t{0});
       std::ranges::stable_sort(order, {}, [&](std::size_t s) { return headroom[s]; });
       // A stage with fewer samples than groups must be raised; none of the others helps.
-      const auto tried = shapes.size() == groups.size() ? order.end() : order.begin() + 1;
+      const auto tried = all_shapes ? order.end() : order.begin() + 1;
       if (std::none_of(order.begin(), tried,
-                       [&](std::size_t s) { return raise(groups[s], degrees[s]); }))
+                       [&](std::size_t s) { return raise(groups[s], degrees[s]); })) {
+        // A coarse search looks at the last degrees only, which need least.
+        if (m_coarse && all_shapes && !fits && !m_found.plan)
+          note_shortage(shapes, LayerBalance(shapes, kept, m_problem.layers()).least_memory_ends(),
+                        microbatches);
         return;
+      }
     }
   }
 
+  /// Returns false if the state of the weights is more than all stages have memory for.
+  [[nodiscard]] bool may_hold(const std::vector<const plan::impl::StageShape*>& shapes) const {
+    double room = 0;
+    for (const plan::impl::StageShape* shape : shapes) room += shape->room();
+    return room >= m_problem.options().state_per_parameter *
+                       static_cast<double>(m_problem.profile().parameters({0, m_problem.layers()}));
+  }
+
   /// Returns the shape of a stage, or nullptr if it has fewer samples than groups.
-  [[nodiscard]] const StageShape* shape_of(std::span<const Rank> ranks, int degree,
-                                           std::int64_t samples) {
+  [[nodiscard]] const plan::impl::StageShape* shape_of(std::span<const Rank> ranks, int degree,
+                                                       std::int64_t samples) {
     const auto [place, inserted] =
         m_shapes.try_emplace({ranks.data() - m_order.data(), ranks.size(), degree, samples});
+    m_watch.spend(inserted ? 100 + 10 * ranks.size() : 10);
+    m_watch.hold(inserted ? sizeof(plan::impl::StageShape) + 12 * ranks.size() : 0);
     if (inserted)
-      if (auto shares = balanced_samples(m_table, ranks, degree, samples))
+      if (auto shares = plan::impl::balanced_samples(m_table, ranks, degree, samples))
         place->second.emplace(m_table, std::vector<Rank>(ranks.begin(), ranks.end()),
                               std::move(*shares), degree);
     return place->second ? &*place->second : nullptr;
@@ -215,7 +272,7 @@ class MetisSearch {
     return false;
   }
 
-  [[nodiscard]] Plan plan_of(const std::vector<const StageShape*>& shapes,
+  [[nodiscard]] Plan plan_of(const std::vector<const plan::impl::StageShape*>& shapes,
                              const std::vector<int>& ends, int microbatches) const {
     Plan plan;
     plan.microbatches = microbatches;
@@ -229,11 +286,11 @@ class MetisSearch {
   }
 
   /// Prices a plan that fits, and its neighbours while they are better.
-  void consider(const std::vector<const StageShape*>& shapes, std::vector<int> ends,
+  void consider(const std::vector<const plan::impl::StageShape*>& shapes, std::vector<int> ends,
                 int microbatches, const LayerBalance& balance) {
     Seconds time = price(shapes, ends, microbatches);
     if (!(time <= m_metis.refined * m_found.formula)) return;
-    for (bool better = true; better;) {
+    for (bool better = true; better && !m_watch.ended();) {
       better = false;
       for (std::size_t s = 0; s + 1 < ends.size(); ++s)
         for (const int step : {-1, 1}) {
@@ -251,10 +308,13 @@ class MetisSearch {
     }
   }
 
-  Seconds price(const std::vector<const StageShape*>& shapes, const std::vector<int>& ends,
-                int microbatches) {
+  Seconds price(const std::vector<const plan::impl::StageShape*>& shapes,
+                const std::vector<int>& ends, int microbatches) {
     Plan plan = plan_of(shapes, ends, microbatches);
+    const auto ranks = static_cast<std::uint64_t>(m_problem.machine().ranks());
+    m_watch.spend(100 * ends.size() + 20 * ranks);
     const Seconds time = m_metis.formula(plan, m_problem);
+    m_watch.note(m_found.candidates, m_found.plan ? std::min(time, m_found.formula) : time);
     if (!m_found.plan || time < m_found.formula) {
       m_found.plan = std::move(plan);
       m_found.formula = time;
@@ -262,31 +322,41 @@ class MetisSearch {
     return time;
   }
 
-  void note_shortage(const std::vector<const StageShape*>& shapes, const std::vector<int>& ends,
-                     int microbatches) {
-    static_cast<void>(m_shortage.note(plan_memory(plan_of(shapes, ends, microbatches), m_problem),
-                                      m_problem.machine()));
+  void note_shortage(const std::vector<const plan::impl::StageShape*>& shapes,
+                     const std::vector<int>& ends, int microbatches) {
+    m_watch.spend(ends.size() * static_cast<std::uint64_t>(m_problem.layers()) *
+                  static_cast<std::uint64_t>(m_problem.layers()));
+    m_watch.spend(50 * ends.size() + 5 * static_cast<std::uint64_t>(m_problem.machine().ranks()));
+    static_cast<void>(
+        m_shortage.note(m_bytes.memory(plan_of(shapes, ends, microbatches)), m_problem.machine()));
   }
 
+  static constexpr std::size_t most_calls = 100'000;  ///< that make the lists of a number of stages
+  static constexpr std::size_t few_lists = 16;        ///< that are tried in a coarse search
+
   const Metis& m_metis;
-  const PlanProblem& m_problem;
-  LayerTable m_table;
-  LeastShortage m_shortage;
+  const plan::PlanProblem& m_problem;
+  plan::impl::SearchWatch m_watch;
+  plan::impl::PlanBytes m_bytes;
+  bool m_coarse = false;
+  plan::impl::LayerTable m_table;
+  plan::impl::LeastShortage m_shortage;
   std::vector<Rank> m_order;  ///< all ranks, kind after kind
   /// By first rank in the order, number of ranks, tensor degree and samples.
-  std::map<std::tuple<std::ptrdiff_t, std::size_t, int, std::int64_t>, std::optional<StageShape>>
+  std::map<std::tuple<std::ptrdiff_t, std::size_t, int, std::int64_t>,
+           std::optional<plan::impl::StageShape>>
       m_shapes;
-  std::map<std::pair<int, int>, std::optional<KeptByStage>> m_kept;
-  FoundPlan m_found;
+  std::map<std::pair<int, int>, std::optional<plan::impl::KeptByStage>> m_kept;
+  plan::FoundPlan m_found;
 };
 
 }  // namespace impl
 
-HEDDLE_INLINE FoundPlan Metis::search(const PlanProblem& problem) const {
+HEDDLE_INLINE plan::FoundPlan Metis::search(const plan::PlanProblem& problem) const {
   expects(longest_permutation >= 1 && variance >= 0 && std::isfinite(variance) && refined >= 0 &&
               std::isfinite(refined),
           [&] {
-            return ErrorInfo{"heddle::plan::Metis", "an option is out of range",
+            return ErrorInfo{"heddle::systems::Metis", "an option is out of range",
                              text("longest_permutation = ", longest_permutation,
                                   ", variance = ", variance, ", refined = ", refined),
                              "use at least one block, and finite numbers of at least 0"};
@@ -294,9 +364,9 @@ HEDDLE_INLINE FoundPlan Metis::search(const PlanProblem& problem) const {
   return impl::MetisSearch(*this, problem).run();
 }
 
-HEDDLE_INLINE Seconds Metis::formula(const Plan& plan, const PlanProblem& problem) const {
+HEDDLE_INLINE Seconds Metis::formula(const Plan& plan, const plan::PlanProblem& problem) const {
   Seconds slowest = 0, sum = 0, update = 0, gradient_sum = 0, messages = 0;
-  for (const StagePrice& price : stage_prices(plan, problem)) {
+  for (const plan::StagePrice& price : plan::stage_prices(plan, problem)) {
     const Seconds time = price.forward + price.backward;
     slowest = std::max(slowest, time);
     sum += time;
@@ -311,36 +381,19 @@ HEDDLE_INLINE std::vector<std::vector<int>> device_group_lists(int devices, int 
                                                                int longest_permutation,
                                                                double variance) {
   expects(devices >= 1 && stages >= 1 && longest_permutation >= 1 && variance >= 0, [&] {
-    return ErrorInfo{"heddle::plan::device_group_lists",
+    return ErrorInfo{"heddle::systems::device_group_lists",
                      "a number is below 1, or the variance is below 0 or not a number",
                      text("devices = ", devices, ", stages = ", stages, ", longest_permutation = ",
                           longest_permutation, ", variance = ", variance)};
   });
-  const double smallest = variance * std::max(devices / stages, stages / devices);
-  int odd = devices;
-  while (odd % 2 == 0) odd /= 2;
-  std::vector<int> sizes;
-  for (int size = 1; size <= devices; ++size) {
-    const int part = size % odd == 0 ? size / odd : size;
-    if (size >= smallest && (std::has_single_bit(static_cast<unsigned>(size)) ||
-                             std::has_single_bit(static_cast<unsigned>(part))))
-      sizes.push_back(size);
-  }
-  std::vector<std::vector<int>> sorted, lists;
-  std::vector<int> list;
-  impl::add_lists(devices, stages, sizes, 0, list, sorted);
-  for (const std::vector<int>& each : sorted) {
-    auto blocks = impl::permuted_blocks(each, static_cast<std::size_t>(longest_permutation));
-    do {
-      std::vector<int>& groups = lists.emplace_back();
-      for (const std::vector<int>& block : blocks)
-        groups.insert(groups.end(), block.begin(), block.end());
-    } while (std::ranges::next_permutation(blocks).found);
-  }
+  constexpr std::size_t every = std::numeric_limits<std::size_t>::max();
+  std::size_t calls = every;
+  std::vector<std::vector<int>> lists = impl::permuted_lists(
+      impl::ascending_lists(devices, stages, variance, calls), longest_permutation, every);
   std::ranges::sort(lists);
   const auto repeated = std::ranges::unique(lists);
   lists.erase(repeated.begin(), repeated.end());
   return lists;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

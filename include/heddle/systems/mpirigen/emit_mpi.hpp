@@ -10,7 +10,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// The options of emit_mpi().
 struct EmitOptions {
@@ -38,7 +38,7 @@ struct EmitOptions {
 ///         `name` that is not an identifier.
 [[nodiscard]] std::string emit_mpi(const Schedule& schedule, const EmitOptions& options = {});
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/mpirigen/emit_mpi.ipp>

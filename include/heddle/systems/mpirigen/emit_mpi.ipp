@@ -21,7 +21,7 @@
 #include <heddle/systems/mpirigen/emit_mpi.hpp>
 #include <heddle/systems/mpirigen/impl/mpi_emitter.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -36,7 +36,7 @@ inline bool is_emitted_name(std::string_view name) {
 inline void refuse_emission(const Schedule& schedule, ActionId id, const char* what,
                             const char* fix) {
   throw contract_error(
-      {"heddle::emit_mpi", what,
+      {"heddle::systems::emit_mpi", what,
        text("action ", +id, " of '", schedule.name(), "': ", action_text(schedule, id)), fix});
 }
 
@@ -74,12 +74,13 @@ inline void check_emission(const Schedule& schedule, ActionId id) {
 
 HEDDLE_INLINE std::string emit_mpi(const Schedule& schedule, const EmitOptions& options) {
   expects(impl::is_emitted_name(options.name), [&] {
-    return ErrorInfo{"heddle::emit_mpi", "the name of the namespace is not an identifier",
+    return ErrorInfo{"heddle::systems::emit_mpi", "the name of the namespace is not an identifier",
                      text("'", options.name, "'"),
                      "begin with a letter; use letters, digits and _"};
   });
   expects(schedule.domains().empty(), [&] {
-    return ErrorInfo{"heddle::emit_mpi", "ranks that share memory do not send all messages",
+    return ErrorInfo{"heddle::systems::emit_mpi",
+                     "ranks that share memory do not send all messages",
                      text("'", schedule.name(), "' has domains of memory"),
                      "emit the schedule without share_memory()"};
   });
@@ -87,4 +88,4 @@ HEDDLE_INLINE std::string emit_mpi(const Schedule& schedule, const EmitOptions& 
   return impl::MpiEmitter(schedule, options.name).run();
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

@@ -3,14 +3,14 @@
 #pragma once
 
 /// @file
-/// schedule::fork_join(): the Schedule of a text whose paths are written side by side.
+/// systems::fork_join(): the Schedule of a text whose paths are written side by side.
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/systems/multiverse/forked_text.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::systems {
 
 /// Returns the Schedule in which each path of `text` is written by a rank of its own: rank p writes
 /// path p, so rank 0 writes what all share. Each run of tokens is one user action that writes a
@@ -23,7 +23,7 @@ namespace heddle::inline v0::schedule {
 /// @throws contract_error if `per_token` is 0.
 [[nodiscard]] Schedule fork_join(const ForkedText& text, Bytes per_token = 1);
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/multiverse/fork_join.ipp>

@@ -16,11 +16,11 @@
 #include <heddle/schedule/builder.hpp>
 #include <heddle/systems/multiverse/fork_join.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE Schedule fork_join(const ForkedText& text, Bytes per_token) {
   expects(per_token > 0, [&] {
-    return ErrorInfo{"heddle::schedule::fork_join", "a token needs at least one byte",
+    return ErrorInfo{"heddle::systems::fork_join", "a token needs at least one byte",
                      heddle::text("per_token = ", per_token)};
   });
   const std::vector<ForkedText::Segment>& segments = text.segments();
@@ -33,7 +33,7 @@ HEDDLE_INLINE Schedule fork_join(const ForkedText& text, Bytes per_token) {
   for (std::size_t s = 0; s < segments.size(); ++s) {
     expects(static_cast<Bytes>(segments[s].tokens) <= std::numeric_limits<Bytes>::max() / per_token,
             [&] {
-              return ErrorInfo{"heddle::schedule::fork_join",
+              return ErrorInfo{"heddle::systems::fork_join",
                                "the bytes of a segment do not fit in 64 bits",
                                heddle::text("segment ", s, " of ", segments[s].tokens,
                                             " tokens, per_token = ", per_token)};
@@ -46,8 +46,9 @@ HEDDLE_INLINE Schedule fork_join(const ForkedText& text, Bytes per_token) {
     buffers.push_back(builder.add_buffer(buffer));
     uses.clear();
     for (std::size_t seen = 0; seen < s; ++seen)
-      if (text.sees(segments[s].path, segments[seen].path)) uses.push_back(read(buffers[seen]));
-    uses.push_back(write(buffers[s]));
+      if (text.sees(segments[s].path, segments[seen].path))
+        uses.push_back(schedule::read(buffers[seen]));
+    uses.push_back(schedule::write(buffers[s]));
     ActionSpec spec;
     spec.queue = builder.local(rank);
     spec.item = Item{s};
@@ -56,4 +57,4 @@ HEDDLE_INLINE Schedule fork_join(const ForkedText& text, Bytes per_token) {
   return std::move(builder).build();
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::systems

@@ -13,7 +13,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/layout/index_set.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// A sequence of tokens with forks: at a fork it goes on in several paths, of which none sees the
 /// others, and behind the fork it sees all of them. Paths may fork again. Tokens are numbered in
@@ -76,7 +76,7 @@ class ForkedText {
   int m_forks = 0;
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/multiverse/forked_text.ipp>

@@ -12,7 +12,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/systems/multiverse/forked_text.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE ForkedText::ForkedText() : m_paths(1) {}
 
@@ -54,7 +54,7 @@ HEDDLE_INLINE ForkedText& ForkedText::fork(const std::vector<ForkedText>& paths)
 
 HEDDLE_INLINE const ForkedText::Segment& ForkedText::segment_of(std::int64_t token) const {
   expects(token >= 0 && token < m_tokens, [&] {
-    return ErrorInfo{"heddle::ForkedText", "there is no such token",
+    return ErrorInfo{"heddle::systems::ForkedText", "there is no such token",
                      text("token ", token, " of ", m_tokens)};
   });
   const auto behind =
@@ -102,4 +102,4 @@ HEDDLE_INLINE std::vector<Interval> ForkedText::visible(std::int64_t token) cons
   return intervals;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

@@ -21,7 +21,7 @@
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// An operation of a layer, such as a matrix product, attention or an all-reduce. Sample s of its
 /// output depends on sample s of its inputs only.
@@ -129,7 +129,7 @@ class InterferenceCosts {
 ///         occupy more than `units` units at any time.
 [[nodiscard]] Schedule in_streams(const Timeline& timeline, int units);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/nanoflow/nano_batches.ipp>

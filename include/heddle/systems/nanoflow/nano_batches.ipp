@@ -24,12 +24,12 @@
 #include <heddle/schedule/samples_of.hpp>
 #include <heddle/systems/nanoflow/nano_batches.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE void NanoLayer::check() const {
   const auto complain = [&](std::string what, std::string why, std::string fix = {}) {
-    return ErrorInfo{text("heddle::plan::NanoLayer, '", name, "'"), std::move(what), std::move(why),
-                     std::move(fix)};
+    return ErrorInfo{text("heddle::systems::NanoLayer, '", name, "'"), std::move(what),
+                     std::move(why), std::move(fix)};
   };
   expects(samples >= 1 && units >= 1 && units <= 0xffff && !operations.empty(), [&] {
     return complain(
@@ -72,7 +72,7 @@ HEDDLE_INLINE void NanoLayer::check() const {
 HEDDLE_INLINE std::vector<double> performance_between(
     int units, const std::vector<std::pair<double, double>>& points) {
   expects(units >= 1, [&] {
-    return ErrorInfo{"heddle::plan::performance_between", "a device has at least one unit",
+    return ErrorInfo{"heddle::systems::performance_between", "a device has at least one unit",
                      text("units = ", units)};
   });
   std::vector<std::pair<double, double>> line = {{0, 0}};
@@ -82,7 +82,7 @@ HEDDLE_INLINE std::vector<double> performance_between(
     expects(line[i - 1].first < line[i].first && line[i - 1].second <= line[i].second &&
                 line[i].second > 0,
             [&] {
-              return ErrorInfo{"heddle::plan::performance_between",
+              return ErrorInfo{"heddle::systems::performance_between",
                                "the points must ascend between (0, 0) and (1, 1)",
                                text("(", line[i].first, ", ", line[i].second, ") follows (",
                                     line[i - 1].first, ", ", line[i - 1].second, ")")};
@@ -111,15 +111,14 @@ HEDDLE_INLINE NanoPlan serial_nano_plan(const NanoLayer& layer, std::vector<std:
   return plan;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// A layer that is cut into pieces, and its granules.
 class CutLayer {
  public:
-  CutLayer(const plan::NanoLayer& layer, const plan::NanoPlan& plan)
-      : m_layer(layer), m_plan(plan) {
+  CutLayer(const NanoLayer& layer, const NanoPlan& plan) : m_layer(layer), m_plan(plan) {
     const StageShares& pieces = plan.pieces;
     pieces.check();
     expects(pieces.samples == layer.samples && pieces.stages.size() == layer.operations.size() &&
@@ -149,7 +148,7 @@ class CutLayer {
     return result;
   }
 
-  [[nodiscard]] Use use(Access access, BufferId buffer, const plan::NanoPiece& piece) const {
+  [[nodiscard]] Use use(Access access, BufferId buffer, const NanoPiece& piece) const {
     const SampleRange samples = range(piece);
     const auto part_of = [&](std::int64_t boundary) {
       if (boundary == 0) return std::uint32_t{0};
@@ -168,7 +167,7 @@ class CutLayer {
       done.emplace_back(shares.size(), false);
       all += shares.size();
     }
-    for (const plan::NanoPiece& piece : m_plan.order) {
+    for (const NanoPiece& piece : m_plan.order) {
       const auto [o, p, units] = piece;
       expects(o < done.size() && p < done[o].size() && !done[o][p], [&] {
         return complaint("the order has a piece that does not exist, or one twice",
@@ -192,26 +191,26 @@ class CutLayer {
   }
 
  private:
-  [[nodiscard]] SampleRange range(const plan::NanoPiece& piece) const {
+  [[nodiscard]] SampleRange range(const NanoPiece& piece) const {
     return m_plan.pieces.range(Stage{piece.operation}, piece.piece, m_plan.pieces.samples);
   }
-  [[nodiscard]] std::string name(const plan::NanoPiece& piece) const {
+  [[nodiscard]] std::string name(const NanoPiece& piece) const {
     return text("piece ", piece.piece, " of '", m_layer.operations[piece.operation].name, "'");
   }
   [[nodiscard]] ErrorInfo complaint(std::string what, std::string why, std::string fix = {}) const {
-    return {text("heddle::plan::nano_schedule, '", m_layer.name, "'"), std::move(what),
+    return {text("heddle::systems::nano_schedule, '", m_layer.name, "'"), std::move(what),
             std::move(why), std::move(fix)};
   }
 
-  const plan::NanoLayer& m_layer;
-  const plan::NanoPlan& m_plan;
+  const NanoLayer& m_layer;
+  const NanoPlan& m_plan;
   std::vector<std::int64_t> m_ends;  ///< of the granules
   std::shared_ptr<const std::vector<std::int64_t>> m_granules;
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE Schedule nano_schedule(const NanoLayer& layer, const NanoPlan& plan) {
   layer.check();
@@ -257,7 +256,7 @@ HEDDLE_INLINE Seconds InterferenceCosts::time(const Schedule& schedule, ActionId
   expects(+action.stage < m_layer.operations.size() && action.units >= 1 &&
               action.units <= m_layer.units,
           [&] {
-            return ErrorInfo{"heddle::plan::InterferenceCosts",
+            return ErrorInfo{"heddle::systems::InterferenceCosts",
                              "the schedule is not one of this layer",
                              text("action ", id, " is of operation ", action.stage, " of ",
                                   m_layer.operations.size(), " and has ", action.units, " of ",
@@ -273,7 +272,7 @@ HEDDLE_INLINE Seconds InterferenceCosts::time(const Schedule& schedule, ActionId
 HEDDLE_INLINE Schedule in_streams(const Timeline& timeline, int units) {
   const Schedule& device = timeline.schedule();
   const auto complaint = [&](std::string what, std::string why) {
-    return ErrorInfo{text("heddle::plan::in_streams, '", device.name(), "'"), std::move(what),
+    return ErrorInfo{text("heddle::systems::in_streams, '", device.name(), "'"), std::move(what),
                      std::move(why)};
   };
   expects(device.ranks() == 1 && units >= 1, [&] {
@@ -334,4 +333,4 @@ HEDDLE_INLINE Schedule in_streams(const Timeline& timeline, int units) {
   return std::move(builder).build();
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

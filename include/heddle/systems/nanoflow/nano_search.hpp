@@ -14,7 +14,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/systems/nanoflow/nano_batches.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The options of search_nano_plan().
 struct NanoSearchOptions {
@@ -49,7 +49,7 @@ struct FoundNanoPlan {
 [[nodiscard]] FoundNanoPlan search_nano_plan(const NanoLayer& layer,
                                              const NanoSearchOptions& options);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/nanoflow/nano_search.ipp>

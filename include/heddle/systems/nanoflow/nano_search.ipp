@@ -20,31 +20,31 @@
 #include <heddle/systems/nanoflow/nano_batches.hpp>
 #include <heddle/systems/nanoflow/nano_search.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// One run of search_nano_plan().
 class NanoSearch {
  public:
-  NanoSearch(const plan::NanoLayer& layer, const plan::NanoSearchOptions& options)
+  NanoSearch(const NanoLayer& layer, const NanoSearchOptions& options)
       : m_layer(layer),
         m_costs(layer),
-        m_random(options.seed, "heddle::plan::search_nano_plan"),
+        m_random(options.seed, "heddle::systems::search_nano_plan"),
         m_restarts(options.restarts) {
     choose_units(options.units);
     expects(m_restarts >= 0, [&] {
       return complaint("the number of restarts must be at least 0", text(m_restarts));
     });
-    m_best.plan = plan::serial_nano_plan(layer, {layer.samples});
+    m_best.plan = serial_nano_plan(layer, {layer.samples});
     m_best.makespan = price(m_best.plan);
     for (const std::vector<std::int64_t>& division : options.divisions) search(division);
     m_best.simulated = m_simulated;
   }
 
-  [[nodiscard]] plan::FoundNanoPlan found() && { return std::move(m_best); }
+  [[nodiscard]] FoundNanoPlan found() && { return std::move(m_best); }
 
  private:
   [[nodiscard]] ErrorInfo complaint(std::string what, std::string why) const {
-    return {text("heddle::plan::search_nano_plan, '", m_layer.name, "'"), std::move(what),
+    return {text("heddle::systems::search_nano_plan, '", m_layer.name, "'"), std::move(what),
             std::move(why)};
   }
 
@@ -71,29 +71,29 @@ class NanoSearch {
     }
   }
 
-  [[nodiscard]] Seconds price(const plan::NanoPlan& plan) {
+  [[nodiscard]] Seconds price(const NanoPlan& plan) {
     ++m_simulated;
-    simulate(plan::nano_schedule(m_layer, plan), m_costs, m_timeline);
+    simulate(nano_schedule(m_layer, plan), m_costs, m_timeline);
     return m_timeline.makespan();
   }
 
   [[nodiscard]] std::size_t draw(std::size_t bound) {
     return static_cast<std::size_t>(m_random.below(m_draws++, bound));
   }
-  [[nodiscard]] const std::vector<std::uint16_t>& units_of(const plan::NanoPiece& piece) const {
+  [[nodiscard]] const std::vector<std::uint16_t>& units_of(const NanoPiece& piece) const {
     return m_units[m_layer.operations[piece.operation].resource];
   }
 
   void search(const std::vector<std::int64_t>& division) {
-    const plan::NanoPlan by_operation = plan::serial_nano_plan(m_layer, division);
-    plan::NanoPlan by_piece = by_operation;
-    std::ranges::stable_sort(by_piece.order, {}, &plan::NanoPiece::piece);
+    const NanoPlan by_operation = serial_nano_plan(m_layer, division);
+    NanoPlan by_piece = by_operation;
+    std::ranges::stable_sort(by_piece.order, {}, &systems::NanoPiece::piece);
     descend(by_operation);
     descend(by_piece);
     for (int i = 0; i < m_restarts; ++i) {
-      plan::NanoPlan start = by_operation;
+      NanoPlan start = by_operation;
       shuffle(start);
-      for (plan::NanoPiece& piece : start.order) {
+      for (NanoPiece& piece : start.order) {
         const auto& row = units_of(piece);
         piece.units = row[draw(row.size())];
       }
@@ -103,10 +103,10 @@ class NanoSearch {
 
   /// Puts the pieces into a random order that keeps dependencies and the order of the batch. With
   /// the same division everywhere, piece p of an operation depends on piece p of its inputs.
-  void shuffle(plan::NanoPlan& start) {
+  void shuffle(NanoPlan& start) {
     std::vector<std::uint32_t> done(m_layer.operations.size(), 0);
     const auto pieces = static_cast<std::uint32_t>(start.pieces.stages.front().size());
-    for (plan::NanoPiece& next : start.order) {
+    for (NanoPiece& next : start.order) {
       std::vector<std::uint32_t> ready;
       for (std::uint32_t o = 0; o < done.size(); ++o)
         if (done[o] < pieces && std::ranges::all_of(m_layer.operations[o].inputs, [&](auto input) {
@@ -119,14 +119,14 @@ class NanoSearch {
   }
 
   /// Returns true if two neighbours in the order may change places.
-  [[nodiscard]] bool may_swap(const plan::NanoPiece& a, const plan::NanoPiece& b) const {
+  [[nodiscard]] bool may_swap(const NanoPiece& a, const NanoPiece& b) const {
     const auto& inputs = m_layer.operations[b.operation].inputs;
     return a.operation != b.operation &&
            (a.piece != b.piece || std::ranges::find(inputs, a.operation) == inputs.end());
   }
 
   /// Takes steps from `plan` while one of them helps.
-  void descend(plan::NanoPlan plan) {
+  void descend(NanoPlan plan) {
     Seconds now = price(plan);
     const auto improves = [&] {
       const Seconds then = price(plan);
@@ -157,7 +157,7 @@ class NanoSearch {
   }
 
   template <class Improves>
-  [[nodiscard]] bool change_units(plan::NanoPiece& piece, const Improves& improves) {
+  [[nodiscard]] bool change_units(NanoPiece& piece, const Improves& improves) {
     bool better = false;
     for (const std::uint16_t units : units_of(piece)) {
       const std::uint16_t before = piece.units;
@@ -173,7 +173,7 @@ class NanoSearch {
 
   /// Tries the units with which the two pieces can run together and leave as few units as possible.
   template <class Improves>
-  [[nodiscard]] bool share_units(plan::NanoPiece& a, plan::NanoPiece& b, const Improves& improves) {
+  [[nodiscard]] bool share_units(NanoPiece& a, NanoPiece& b, const Improves& improves) {
     if (m_layer.operations[a.operation].resource == m_layer.operations[b.operation].resource)
       return false;
     bool better = false;
@@ -195,24 +195,24 @@ class NanoSearch {
     return better;
   }
 
-  const plan::NanoLayer& m_layer;
-  plan::InterferenceCosts m_costs;
+  const NanoLayer& m_layer;
+  InterferenceCosts m_costs;
   Random m_random;
   int m_restarts;
   std::vector<std::vector<std::uint16_t>> m_units;  ///< to try, by resource, ascending
   Timeline m_timeline;
-  plan::FoundNanoPlan m_best;
+  FoundNanoPlan m_best;
   std::uint64_t m_draws = 0;
   std::size_t m_simulated = 0;
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE FoundNanoPlan search_nano_plan(const NanoLayer& layer,
                                              const NanoSearchOptions& options) {
   return impl::NanoSearch(layer, options).found();
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

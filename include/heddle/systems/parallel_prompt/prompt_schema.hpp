@@ -14,7 +14,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/pattern/farm.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// A request that falls into independent ones. Each is the template with its placeholders filled:
 /// `{data}` by one entry of `data`, `{context}` by the context, and `{index}` by the number of the
@@ -43,7 +43,7 @@ template <class Answer>
   return farm(options, requests, answer);
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/parallel_prompt/prompt_schema.ipp>

@@ -11,7 +11,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/systems/parallel_prompt/prompt_schema.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -75,7 +75,8 @@ HEDDLE_INLINE std::optional<std::string> first_fault(const PromptSchema& schema)
 
 HEDDLE_INLINE std::vector<std::string> fill_template(const PromptSchema& schema) {
   if (const auto fault = first_fault(schema))
-    throw format_error({"heddle::fill_template", "the schema of the request is wrong", *fault});
+    throw format_error(
+        {"heddle::systems::fill_template", "the schema of the request is wrong", *fault});
   const std::size_t requests =
       schema.count ? static_cast<std::size_t>(*schema.count) : schema.data.size();
   std::vector<std::string> filled(requests);
@@ -99,4 +100,4 @@ HEDDLE_INLINE std::vector<std::string> fill_template(const PromptSchema& schema)
   return filled;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

@@ -17,7 +17,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -57,7 +57,7 @@ void multiply_streams(std::size_t rows, std::size_t columns, Row&& row, std::spa
               outputs.size() == results_of_all,
           [&] {
             return ErrorInfo{
-                "heddle::multiply_streams", "the vectors do not fit the matrix",
+                "heddle::systems::multiply_streams", "the vectors do not fit the matrix",
                 text("a matrix of ", rows, " x ", columns, ", ", inputs.size(),
                      " numbers of input, ", outputs.size(), " of output"),
                 "give each stream one input of all columns and one output of all rows"};
@@ -121,7 +121,7 @@ requires std::invocable<Map&, std::span<const double>, std::span<double>>
   return gate.combine(outputs);
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/parscale/parallel_streams.ipp>

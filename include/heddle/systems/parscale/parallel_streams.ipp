@@ -17,7 +17,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/systems/parscale/parallel_streams.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -125,7 +125,7 @@ inline void expect_finite(const StreamGate& gate) {
   for (const auto* const layer : {&gate.first, &gate.second})
     for (std::size_t i = 0; i < layer->size(); ++i)
       expects(std::isfinite((*layer)[i]), [&] {
-        return ErrorInfo{"heddle::StreamGate", "a number of the gate is not finite",
+        return ErrorInfo{"heddle::systems::StreamGate", "a number of the gate is not finite",
                          text(layer == &gate.first ? "first[" : "second[", i, "] = ", (*layer)[i])};
       });
 }
@@ -140,7 +140,7 @@ HEDDLE_INLINE void impl::check_gate(const StreamGate& gate) {
   const bool fits = gate.streams == 1 ||
                     (gate.hidden >= 1 && gate.first.size() == into && gate.second.size() == out_of);
   expects(counted && all >= 1 && fits && gate.smoothing >= 0 && gate.smoothing <= 1, [&] {
-    return ErrorInfo{"heddle::StreamGate", "the sizes or the smoothing do not fit",
+    return ErrorInfo{"heddle::systems::StreamGate", "the sizes or the smoothing do not fit",
                      text(gate.streams, " streams of ", gate.width, ", ", gate.hidden,
                           " hidden units, layers of ", gate.first.size(), " and ",
                           gate.second.size(), " numbers, smoothing = ", gate.smoothing),
@@ -152,7 +152,7 @@ HEDDLE_INLINE std::vector<double> StreamGate::weights(std::span<const double> ou
   impl::check_gate(*this);
   const std::size_t all = streams * width;
   expects(outputs.size() == all, [&] {
-    return ErrorInfo{"heddle::StreamGate", "every stream has an output of `width` numbers",
+    return ErrorInfo{"heddle::systems::StreamGate", "every stream has an output of `width` numbers",
                      text(streams, " streams of ", width, ", ", outputs.size(), " outputs")};
   });
   if (streams == 1) return {1};
@@ -183,4 +183,4 @@ HEDDLE_INLINE std::vector<double> StreamGate::combine(std::span<const double> ou
   return sum;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

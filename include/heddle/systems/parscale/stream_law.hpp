@@ -12,7 +12,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The measured loss of a model.
 struct StreamLoss {
@@ -65,7 +65,7 @@ struct StreamMemory {
   [[nodiscard]] Bytes added(int streams) const;
 };
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/parscale/stream_law.ipp>

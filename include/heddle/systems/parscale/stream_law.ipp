@@ -15,7 +15,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/systems/parscale/stream_law.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -76,7 +76,7 @@ inline FittedLaw regress(std::span<const StreamLoss> losses, double least, doubl
 }  // namespace impl
 
 HEDDLE_INLINE double StreamLaw::factor(int streams) const {
-  constexpr const char* where = "heddle::plan::StreamLaw";
+  constexpr const char* where = "heddle::systems::StreamLaw";
   expects(streams >= 1, [&] {
     return ErrorInfo{where, "there must be at least one stream", text("streams = ", streams)};
   });
@@ -94,14 +94,14 @@ HEDDLE_INLINE double StreamLaw::factor(int streams) const {
 
 HEDDLE_INLINE double StreamLaw::loss(double parameters, int streams) const {
   expects(parameters > 0 && std::isfinite(parameters), [&] {
-    return ErrorInfo{"heddle::plan::StreamLaw", "a number of parameters is above 0 and finite",
+    return ErrorInfo{"heddle::systems::StreamLaw", "a number of parameters is above 0 and finite",
                      text("parameters = ", parameters)};
   });
   return least + std::pow(scale * 1e9 / (parameters * factor(streams)), power);
 }
 
 HEDDLE_INLINE StreamLaw StreamLaw::fit(std::span<const StreamLoss> losses) {
-  constexpr const char* where = "heddle::plan::StreamLaw::fit";
+  constexpr const char* where = "heddle::systems::StreamLaw::fit";
   impl::expect_loss(where, losses);
   const auto differ = [&](auto member) {
     return std::ranges::any_of(
@@ -139,7 +139,7 @@ HEDDLE_INLINE StreamLaw StreamLaw::fit(std::span<const StreamLoss> losses) {
 }
 
 HEDDLE_INLINE double explained(const StreamLaw& law, std::span<const StreamLoss> losses) {
-  constexpr const char* where = "heddle::plan::explained";
+  constexpr const char* where = "heddle::systems::explained";
   impl::expect_loss(where, losses);
   double mean = 0;
   for (const StreamLoss& one : losses) mean += one.loss / static_cast<double>(losses.size());
@@ -159,7 +159,7 @@ HEDDLE_INLINE double explained(const StreamLaw& law, std::span<const StreamLoss>
 
 HEDDLE_INLINE Bytes StreamMemory::added(int streams) const {
   expects(streams >= 1, [&] {
-    return ErrorInfo{"heddle::plan::StreamMemory", "there must be at least one stream",
+    return ErrorInfo{"heddle::systems::StreamMemory", "there must be at least one stream",
                      text("streams = ", streams)};
   });
   if (streams == 1) return 0;
@@ -169,7 +169,7 @@ HEDDLE_INLINE Bytes StreamMemory::added(int streams) const {
   const double all =
       d(number) * (tokens * 2 * d(layers) * d(keys) + d(hidden) * (d(p) * d(width) + d(p)));
   expects(all < 0x1p63, [&] {
-    return ErrorInfo{"heddle::plan::StreamMemory", "the bytes do not fit in 63 bits",
+    return ErrorInfo{"heddle::systems::StreamMemory", "the bytes do not fit in 63 bits",
                      text("streams = ", streams, ", layers = ", layers, ", keys = ", keys,
                           ", width = ", width, ", prefix = ", prefix, ", context = ", context,
                           ", hidden = ", hidden, ", number = ", number)};
@@ -178,4 +178,4 @@ HEDDLE_INLINE Bytes StreamMemory::added(int streams) const {
   return number * (p * prefix * token + (p - 1) * context * token + hidden * (p * width + p));
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

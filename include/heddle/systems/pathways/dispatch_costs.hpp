@@ -3,14 +3,14 @@
 #pragma once
 
 /// @file
-/// DispatchCosts: the times of the actions of schedule::gang_dispatch().
+/// DispatchCosts: the times of the actions of systems::gang_dispatch().
 
 #include <heddle/core/units.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/systems/pathways/gang_dispatch.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// The costs of a chain of functions on any time type: `{.prepare = 1, .enqueue = 0.2, .compute =
 /// 10}`. Moves are free, because the time of an enqueue contains them.
@@ -24,16 +24,14 @@ struct BasicDispatchCosts {
 
   /// Checks all costs. @throws contract_error if one is negative, infinite or not a number.
   void check() const {
-    impl::expect_time("heddle::DispatchCosts", "prepare", prepare);
-    impl::expect_time("heddle::DispatchCosts", "enqueue", enqueue);
-    impl::expect_time("heddle::DispatchCosts", "compute", compute);
+    heddle::impl::expect_time("heddle::systems::DispatchCosts", "prepare", prepare);
+    heddle::impl::expect_time("heddle::systems::DispatchCosts", "enqueue", enqueue);
+    heddle::impl::expect_time("heddle::systems::DispatchCosts", "compute", compute);
   }
   /// Returns the cost of an action that is not a move.
   [[nodiscard]] T time(const Schedule& schedule, ActionId id) const {
     const Stage stage = schedule[id].stage;
-    return stage == schedule::gang::prepare   ? prepare
-           : stage == schedule::gang::enqueue ? enqueue
-                                              : compute;
+    return stage == gang::prepare ? prepare : stage == gang::enqueue ? enqueue : compute;
   }
   /// Returns the cost of a move.
   [[nodiscard]] Transfer<T> transfer(const Schedule&, ActionId) const { return {}; }
@@ -41,4 +39,4 @@ struct BasicDispatchCosts {
 
 using DispatchCosts = BasicDispatchCosts<Seconds>;  ///< in seconds
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

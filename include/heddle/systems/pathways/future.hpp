@@ -12,7 +12,7 @@
 #include <heddle/layout/layout.hpp>
 #include <heddle/systems/pathways/impl/gang_draft.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 class IslandClient;
 
@@ -54,4 +54,4 @@ class Future {
   std::shared_ptr<impl::GangFuture> m_state;
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

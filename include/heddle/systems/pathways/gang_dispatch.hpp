@@ -12,7 +12,7 @@
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::systems {
 
 /// When the hosts of a chain prepare their functions.
 enum class Dispatch : std::uint8_t {
@@ -47,7 +47,7 @@ inline constexpr Stage compute = 2;  ///< the device runs the function
 /// @throws contract_error if there is no function or no host.
 [[nodiscard]] Schedule gang_dispatch(const GangDispatchOptions& options);
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/pathways/gang_dispatch.ipp>

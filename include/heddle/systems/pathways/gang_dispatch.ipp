@@ -15,7 +15,7 @@
 #include <heddle/schedule/builder.hpp>
 #include <heddle/systems/pathways/gang_dispatch.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -34,13 +34,13 @@ class GangDispatchBuilder {
       const Rank host{k % static_cast<std::size_t>(m_options.hosts)};
       std::vector<Use> before, enqueue, compute;
       if (k > 0) {
-        enqueue.push_back(read(arrival(m_enqueued, host, gang::enqueue)));
-        compute.push_back(read(arrival(m_result, host, gang::compute)));
+        enqueue.push_back(schedule::read(arrival(m_enqueued, host, gang::enqueue)));
+        compute.push_back(schedule::read(arrival(m_result, host, gang::compute)));
         if (m_options.dispatch == Dispatch::sequential) before = compute;
       }
-      enqueue.push_back(read(run(gang::prepare, host, k, before, "prepared")));
+      enqueue.push_back(schedule::read(run(gang::prepare, host, k, before, "prepared")));
       m_enqueued = run(gang::enqueue, host, k, enqueue, "enqueued");
-      compute.push_back(read(m_enqueued));
+      compute.push_back(schedule::read(m_enqueued));
       m_result = run(gang::compute, host, k, compute, "result");
     }
     return std::move(m_builder).build();
@@ -50,7 +50,7 @@ class GangDispatchBuilder {
   /// Appends an action that writes a new buffer of its rank, which it returns.
   BufferId run(Stage stage, Rank host, std::size_t k, std::vector<Use> uses, const char* label) {
     const BufferId made = m_builder.add_buffer({.rank = host, .label = m_builder.label(label)});
-    uses.push_back(write(made));
+    uses.push_back(schedule::write(made));
     m_builder.add({.kind = Kind::user,
                    .queue = m_builder.local(host, Lane{+stage}),
                    .stage = stage,
@@ -67,7 +67,7 @@ class GangDispatchBuilder {
     const BufferId there = m_builder.add_buffer({.rank = host, .label = m_builder[buffer].label});
     m_builder.add(
         {.kind = Kind::move, .queue = m_builder.queue(from, host, Lane{+what}), .stage = what},
-        {read(buffer), write(there)});
+        {schedule::read(buffer), schedule::write(there)});
     return there;
   }
 
@@ -81,11 +81,11 @@ class GangDispatchBuilder {
 
 HEDDLE_INLINE Schedule gang_dispatch(const GangDispatchOptions& options) {
   expects(options.functions >= 1 && options.hosts >= 1, [&] {
-    return ErrorInfo{"heddle::schedule::gang_dispatch",
+    return ErrorInfo{"heddle::systems::gang_dispatch",
                      "there must be at least one function and one host",
                      text(options.functions, " functions, ", options.hosts, " hosts")};
   });
   return impl::GangDispatchBuilder(options).build();
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::systems

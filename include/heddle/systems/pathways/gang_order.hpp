@@ -15,7 +15,7 @@
 
 #include <heddle/core/linkage.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// How a GangOrder chooses among clients that have waiting programs.
 enum class GangPolicy : std::uint8_t {
@@ -82,7 +82,7 @@ class GangOrder {
   Client m_present;                    ///< its pass is that of the program that was taken last
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/pathways/gang_order.ipp>

@@ -19,7 +19,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/systems/pathways/gang_order.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, GangPolicy policy) {
   return out << (policy == GangPolicy::fifo ? "fifo" : "share");
@@ -27,10 +27,12 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, GangPolicy policy) {
 
 HEDDLE_INLINE GangOrder::GangOrder(GangPolicy policy, std::vector<std::uint32_t> weights)
     : m_policy(policy) {
-  impl::expect_enumerator("heddle::GangOrder", "policy", policy, GangPolicy::share);
+  heddle::impl::expect_enumerator("heddle::systems::GangOrder", "policy", policy,
+                                  GangPolicy::share);
   for (const std::uint32_t weight : weights) {
     expects(weight >= 1 && weight <= most_weight, [&] {
-      return ErrorInfo{"heddle::GangOrder", text("a weight must lie in 1 .. ", most_weight),
+      return ErrorInfo{"heddle::systems::GangOrder",
+                       text("a weight must lie in 1 .. ", most_weight),
                        text("client ", m_clients.size(), " has the weight ", weight)};
     });
     m_clients.push_back({.weight = weight});
@@ -83,4 +85,4 @@ HEDDLE_INLINE std::size_t GangOrder::least() const noexcept {
   return chosen;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

@@ -25,7 +25,7 @@
 #include <heddle/systems/pathways/island_client.hpp>
 #include <heddle/systems/pathways/island_options.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// A client for Island::serve(): its function runs in a thread of its own.
 struct IslandClientSpec {
@@ -45,10 +45,11 @@ struct GangFunctionOptions {
 /// program is a graph of functions on distributed tensors. Clients get futures of results before
 /// anything has run, and rank 0 gives all ranks the programs in one order, see GangOrder.
 ///
-///     hd::Island island(mesh);                         // on every rank
+///     hd::systems::Island island(mesh);                         // on every rank
 ///     const auto layer = island.add<Tensor(Tensor)>("layer", {rows}, rows, multiply);
 ///     const auto input = island.input<Tensor>("x", rows);
-///     island.serve([&](hd::IslandClient& client) {     // on ranks with a client; else serve()
+///     island.serve([&](hd::systems::IslandClient& client) {     // on ranks with a client; else
+///     serve()
 ///       const auto x = client.put(input, elements);
 ///       const auto y = client.call(layer, x), z = client.call(layer, y);
 ///       use(client.get(z));
@@ -66,7 +67,7 @@ class Island {
  public:
   /// Constructs the island on all ranks of `mesh`, which must outlive it. Collective.
   /// @throws contract_error on every rank if IslandOptions::ahead of a rank is 0, or if its policy,
-  ///         `idle` or watchdog is invalid; also if MPI does not provide the thread level
+  ///         `wait` is invalid; also if MPI does not provide the thread level
   ///         MPI_THREAD_FUNNELED.
   explicit Island(const DeviceMesh& mesh, IslandOptions options = {});
 
@@ -152,9 +153,9 @@ class Island {
       GangFunction<Result(Arguments...)>*, std::string name, std::vector<Layout> inputs,
       Layout output, Function function, GangFunctionOptions options, Measure measure) {
     static_assert(std::is_invocable_v<Function&, const Arguments&..., Result&>,
-                  "heddle::Island: a function takes (const Argument&..., Result&)");
+                  "heddle::systems::Island: a function takes (const Argument&..., Result&)");
     static_assert(sizeof...(Arguments) >= 1 && sizeof...(Arguments) <= 4,
-                  "heddle::Island: a function has 1 to 4 arguments; use input() for none");
+                  "heddle::systems::Island: a function has 1 to 4 arguments; use input() for none");
     check_layouts(name, sizeof...(Arguments), inputs.size());
     std::size_t number = 0;
     (check<Arguments>(name, inputs[number++]), ...);
@@ -173,7 +174,7 @@ class Island {
     if constexpr (!std::is_same_v<Measure, std::nullptr_t>) {
       static_assert(
           std::is_invocable_r_v<std::vector<std::int64_t>, Measure&, const Arguments&...>,
-          "heddle::Island: sizes are a std::vector<std::int64_t> of (const Argument&...)");
+          "heddle::systems::Island: sizes are a std::vector<std::int64_t> of (const Argument&...)");
       entry.measure = [measure = std::move(measure)](std::span<const void* const> from) mutable {
         return [&]<std::size_t... at>(std::index_sequence<at...>) {
           return std::vector<std::int64_t>(measure(*static_cast<const Arguments*>(from[at])...));
@@ -196,7 +197,7 @@ class Island {
   std::unique_ptr<impl::GangIsland> m_island;
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_FULL_SYSTEMS
 #include <heddle/systems/pathways/island.ipp>

@@ -23,7 +23,7 @@
 #include <heddle/systems/pathways/island_client.hpp>
 #include <heddle/systems/pathways/island_options.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 HEDDLE_FULL_INLINE Island::Island(const DeviceMesh& mesh, IslandOptions options)
     : m_island(std::make_unique<impl::GangIsland>(mesh.all(), std::move(options))) {}
@@ -63,4 +63,4 @@ HEDDLE_FULL_INLINE void Island::check_dims(const std::string& name, const Layout
   });
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

@@ -19,7 +19,7 @@
 #include <heddle/systems/pathways/impl/gang_island.hpp>
 #include <heddle/systems/pathways/impl/gang_value.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// A function of an Island, as Island::add() returns it: `GangFunction<Result(Arguments...)>`. All
 /// of them are types of tensors. It can be copied, and is valid for its island only.
@@ -110,7 +110,7 @@ class IslandClient {
   std::shared_ptr<impl::GangDraft> m_draft;
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_FULL_SYSTEMS
 #include <heddle/systems/pathways/island_client.ipp>

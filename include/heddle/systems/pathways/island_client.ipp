@@ -18,7 +18,7 @@
 #include <heddle/systems/pathways/impl/gang_value.hpp>
 #include <heddle/systems/pathways/island_client.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -79,4 +79,4 @@ HEDDLE_FULL_INLINE std::shared_ptr<impl::GangValue> IslandClient::take(
   return value;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

@@ -12,11 +12,10 @@
 #include <span>
 #include <vector>
 
-#include <heddle/core/units.hpp>
-#include <heddle/execute/idle.hpp>
+#include <heddle/execute/execute_options.hpp>
 #include <heddle/systems/pathways/gang_order.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// Options of an Island. The policy and `ahead` of rank 0 count.
 struct IslandOptions {
@@ -24,9 +23,8 @@ struct IslandOptions {
   /// The number of programs that may be dispatched before all ranks have run them. 1: a program is
   /// dispatched when the one before it has run everywhere.
   std::size_t ahead = 16;
-  Idle idle = Idle::yield;  ///< how far a waiting rank gives up its core
-  Seconds watchdog = 120;   ///< the longest wait for a rank, in seconds; 0: no limit
-  bool record = false;      ///< keeps what record() returns
+  ExecuteOptions wait = {};  ///< how a rank waits for the others
+  bool record = false;       ///< keeps what record() returns
   /// Replaces the common order by a choice of each rank, for tests. It gets the clients of the
   /// programs that have arrived, and returns the position of the next program, or nullopt to wait.
   /// Programs that communicate can then wait for one another for ever.
@@ -46,4 +44,4 @@ struct IslandCounts {
   std::vector<std::uint32_t> order = {};
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

@@ -12,7 +12,7 @@
 
 #include <heddle/core/linkage.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// Pieces of a curve: piece p owns the keys from begins[p] up to but without begins[p + 1], and the
 /// last piece owns all keys behind. Every key has one owner, also where no item was.
@@ -41,7 +41,7 @@ struct CurveCut {
 [[nodiscard]] CurveCut cut_curve(std::span<const std::uint64_t> keys,
                                  std::span<const double> weights, int pieces);
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/photons/curve_cut.ipp>

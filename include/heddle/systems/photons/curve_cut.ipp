@@ -18,7 +18,7 @@
 #include <heddle/layout/cut.hpp>
 #include <heddle/systems/photons/curve_cut.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE int CurveCut::owner(std::uint64_t key) const noexcept {
   // Several pieces may begin at the same key; all but the last of them are empty.
@@ -29,7 +29,7 @@ HEDDLE_INLINE int CurveCut::owner(std::uint64_t key) const noexcept {
 HEDDLE_INLINE CurveCut cut_curve(std::span<const std::uint64_t> keys,
                                  std::span<const double> weights,
                                  const std::vector<double>& shares) {
-  constexpr const char* where = "heddle::cut_curve";
+  constexpr const char* where = "heddle::systems::cut_curve";
   expects(keys.size() == weights.size(), [&] {
     return ErrorInfo{where, "every item has one key and one weight",
                      text(keys.size(), " keys, ", weights.size(), " weights")};
@@ -69,7 +69,7 @@ HEDDLE_INLINE CurveCut cut_curve(std::span<const std::uint64_t> keys,
 
 HEDDLE_INLINE CurveCut cut_curve(std::span<const std::uint64_t> keys,
                                  std::span<const double> weights, int pieces) {
-  return cut_curve(keys, weights, impl::equal_shares(pieces));
+  return cut_curve(keys, weights, heddle::impl::equal_shares(pieces));
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

@@ -12,7 +12,7 @@
 
 #include <heddle/core/linkage.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// A node of a CurveTree: the items [first, last) of the sorted list.
 struct CurveNode {
@@ -47,7 +47,7 @@ class CurveTree {
   std::vector<CurveNode> m_nodes;
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/photons/curve_tree.ipp>

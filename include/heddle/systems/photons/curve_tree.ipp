@@ -17,11 +17,11 @@
 #include <heddle/systems/photons/curve_tree.hpp>
 #include <heddle/systems/photons/grid_curve.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE CurveTree::CurveTree(std::span<const std::uint64_t> keys, int dimensions, int bits,
                                    std::size_t leaf_size) {
-  constexpr const char* where = "heddle::CurveTree";
+  constexpr const char* where = "heddle::systems::CurveTree";
   expects(dimensions == 2 || dimensions == 3, [&] {
     return ErrorInfo{where, "a grid has 2 or 3 dimensions", text("dimensions = ", dimensions)};
   });
@@ -68,4 +68,4 @@ HEDDLE_INLINE CurveTree::CurveTree(std::span<const std::uint64_t> keys, int dime
   }
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

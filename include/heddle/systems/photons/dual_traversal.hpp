@@ -21,7 +21,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/internal/enumerator.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// The next step of a traversal with a pair of nodes.
 enum class PairStep : std::uint8_t {
@@ -51,7 +51,8 @@ namespace impl {
 /// @throws contract_error if a node without children was opened: its items would be lost.
 inline void expect_children(bool any) {
   expects(any, [] {
-    return ErrorInfo{"heddle::dual_traversal", "the rule opens a node that has no children",
+    return ErrorInfo{"heddle::systems::dual_traversal",
+                     "the rule opens a node that has no children",
                      "the pairs of its items would be lost",
                      "return PairStep::exact if neither node has children, and otherwise open one "
                      "that has"};
@@ -92,7 +93,8 @@ void traverse_pairs(std::pair<A, B> first, Rule& rule) {
           for (auto&& other : rule.children(b)) open.emplace_back(child, other);
         break;
       default:
-        expect_enumerator("heddle::dual_traversal", "decide(a, b)", step, PairStep::open_both);
+        heddle::impl::expect_enumerator("heddle::systems::dual_traversal", "decide(a, b)", step,
+                                        PairStep::open_both);
     }
     expect_children(open.size() > waiting);
     std::reverse(open.begin() + static_cast<std::ptrdiff_t>(waiting), open.end());
@@ -124,4 +126,4 @@ void self_traversal(A root, Rule&& rule) {
   impl::traverse_pairs<true>(std::pair<A, A>(root, root), rule);
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

@@ -13,7 +13,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// The curves of GridCurve.
 enum class CurveKind : std::uint8_t {
@@ -35,7 +35,8 @@ requires(D == 2 || D == 3) class GridCurve {
   /// @throws contract_error if `bits` is below 1 or above max_bits.
   constexpr GridCurve(CurveKind kind, int bits) : m_kind(kind), m_bits(bits) {
     expects(bits >= 1 && bits <= max_bits, [&] {
-      return ErrorInfo{"heddle::GridCurve", "keys must have at least 1 and at most 63 bits",
+      return ErrorInfo{"heddle::systems::GridCurve",
+                       "keys must have at least 1 and at most 63 bits",
                        text("bits = ", bits, " in ", D, " dimensions"),
                        text("take 1 to ", max_bits, " bits a dimension")};
     });
@@ -121,4 +122,4 @@ requires(D == 2 || D == 3) class GridCurve {
   int m_bits;
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// BankCosts: the times of the actions of schedule::bank_gemv().
+/// BankCosts: the times of the actions of systems::bank_gemv().
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@
 #include <heddle/simulate/costs.hpp>
 #include <heddle/systems/pim_gpt/bank_mapping.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// The times of a memory that computes, in any unit of time.
 template <class T>
@@ -40,7 +40,7 @@ class BasicBankCosts {
  public:
   using Time = T;  ///< the type of costs
 
-  /// Constructs the costs of schedule::bank_gemv() of the same grid and products.
+  /// Constructs the costs of systems::bank_gemv() of the same grid and products.
   /// @throws contract_error as check() does for each product.
   BasicBankCosts(const DramGrid& grid, std::span<const Gemv> products,
                  const BasicBankTimes<T>& times)
@@ -51,7 +51,7 @@ class BasicBankCosts {
   /// Checks all times. @throws contract_error if one is negative, infinite or not a number.
   void check() const {
     const auto one = [](const char* name, const T& value) {
-      impl::expect_time("heddle::BankTimes", name, value);
+      heddle::impl::expect_time("heddle::systems::BankTimes", name, value);
     };
     one("activate", m_times.activate);
     one("precharge", m_times.precharge);
@@ -78,7 +78,7 @@ class BasicBankCosts {
     const std::size_t product = +action.stage, bank = +action.item;
     expects(product < m_work.size() && bank < m_work[product].size(), [&] {
       return ErrorInfo{
-          "heddle::BankCosts", "the schedule is of other products or banks",
+          "heddle::systems::BankCosts", "the schedule is of other products or banks",
           text("bank ", bank, " in product ", product, ", the costs have ", m_work.size(),
                " products in ", m_work.empty() ? 0 : m_work[0].size(), " banks")};
     });
@@ -97,4 +97,4 @@ class BasicBankCosts {
 
 using BankCosts = BasicBankCosts<Seconds>;  ///< in seconds
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// schedule::bank_gemv(): the Schedule of products that the banks of a memory compute.
+/// systems::bank_gemv(): the Schedule of products that the banks of a memory compute.
 
 #include <span>
 
@@ -12,7 +12,7 @@
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/systems/pim_gpt/bank_mapping.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::systems {
 
 /// Returns the Schedule in which products follow each other: the vector goes to the channels, the
 /// banks multiply, their partial sums come back, and the controller adds them and makes
@@ -27,7 +27,7 @@ namespace heddle::inline v0::schedule {
 [[nodiscard]] Schedule bank_gemv(const DramGrid& grid, std::span<const Gemv> products,
                                  Bytes result = 4);
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/pim_gpt/bank_gemv.ipp>

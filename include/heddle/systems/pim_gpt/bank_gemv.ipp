@@ -17,7 +17,7 @@
 #include <heddle/schedule/builder.hpp>
 #include <heddle/systems/pim_gpt/bank_gemv.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -58,7 +58,7 @@ class BankGemvBuilder {
         m_builder.add({.queue = m_builder.local(rank, Lane{lane}),
                        .stage = stage,
                        .item = Item{first + lane}},
-                      {read(*vector), write(sum)});
+                      {schedule::read(*vector), schedule::write(sum)});
         sums.push_back(sum);
         results += own.results;
       }
@@ -69,10 +69,10 @@ class BankGemvBuilder {
       const Rank rank = there.rank;
       const BufferId here = m_builder.add_buffer(buffer(Rank{0}, there.bytes, "sums"));
       move(stage, m_builder.queue(rank, Rank{0}), sum, here);
-      uses.push_back(read(here));
+      uses.push_back(schedule::read(here));
     }
     m_vector = m_builder.add_buffer(buffer(Rank{0}, next, "vector"));
-    uses.push_back(write(*m_vector));
+    uses.push_back(schedule::write(*m_vector));
     m_builder.add({.queue = m_builder.local(Rank{0}),
                    .stage = stage,
                    .item = Item{static_cast<std::size_t>(results)}},
@@ -90,7 +90,8 @@ class BankGemvBuilder {
     return made;
   }
   void move(Stage stage, QueueId queue, BufferId from, BufferId to) {
-    m_builder.add({.kind = Kind::move, .queue = queue, .stage = stage}, {read(from), write(to)});
+    m_builder.add({.kind = Kind::move, .queue = queue, .stage = stage},
+                  {schedule::read(from), schedule::write(to)});
   }
 
   DramGrid m_grid;
@@ -104,10 +105,10 @@ class BankGemvBuilder {
 HEDDLE_INLINE Schedule bank_gemv(const DramGrid& grid, std::span<const Gemv> products,
                                  Bytes result) {
   expects(!products.empty(), [&] {
-    return ErrorInfo{"heddle::schedule::bank_gemv", "there are no products", "products is empty"};
+    return ErrorInfo{"heddle::systems::bank_gemv", "there are no products", "products is empty"};
   });
   expects(result >= 1 && result <= Bytes{1} << 16, [&] {
-    return ErrorInfo{"heddle::schedule::bank_gemv", "a partial sum has from 1 to 2^16 bytes",
+    return ErrorInfo{"heddle::systems::bank_gemv", "a partial sum has from 1 to 2^16 bytes",
                      heddle::text("result = ", result)};
   });
   for (const Gemv& product : products) check(grid, product);
@@ -120,4 +121,4 @@ HEDDLE_INLINE Schedule bank_gemv(const DramGrid& grid, std::span<const Gemv> pro
   return std::move(builder).build();
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::systems

@@ -15,8 +15,9 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/layout/share.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 /// A memory of channels with banks. Each bank has one open row, and multipliers that take one burst
 /// of the open row at a time.
@@ -117,7 +118,7 @@ void for_each_bank_read(const DramGrid& grid, const Gemv& gemv, Visit&& visit) {
         if (gemv.layout == BankLayout::packed) {
           if (number == end) {
             begin = end;
-            end += total / banks + (++bank < total % banks ? 1 : 0);
+            end += even_count(total, banks, ++bank);
           }
           read.bank = static_cast<int>(bank);
           read.row = (number - begin) / row_bursts;
@@ -146,7 +147,7 @@ void for_each_bank_read(const DramGrid& grid, const Gemv& gemv, Visit&& visit) {
 /// Returns the largest number of bursts of a bank over the mean. 1 if there are no reads.
 [[nodiscard]] double bank_imbalance(std::span<const BankWork> work);
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/pim_gpt/bank_mapping.ipp>

@@ -16,10 +16,10 @@
 #include <heddle/core/text.hpp>
 #include <heddle/systems/pim_gpt/bank_mapping.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE void check(const DramGrid& grid, const Gemv& gemv) {
-  constexpr const char* where = "heddle::DramGrid";
+  constexpr const char* where = "heddle::systems::DramGrid";
   expects(grid.channels >= 1 && grid.banks >= 1, [&] {
     return ErrorInfo{where, "the memory has no banks",
                      text("channels = ", grid.channels, ", banks = ", grid.banks)};
@@ -38,7 +38,7 @@ HEDDLE_INLINE void check(const DramGrid& grid, const Gemv& gemv) {
           });
   expects(gemv.outputs >= 1 && gemv.inputs >= 1 && gemv.heads >= 1, [&] {
     return ErrorInfo{
-        "heddle::Gemv", "the matrix has no elements, or there is no vector",
+        "heddle::systems::Gemv", "the matrix has no elements, or there is no vector",
         text("outputs = ", gemv.outputs, ", inputs = ", gemv.inputs, ", heads = ", gemv.heads)};
   });
   const std::int64_t longest = std::max(gemv.inputs, gemv.reserved);
@@ -49,17 +49,18 @@ HEDDLE_INLINE void check(const DramGrid& grid, const Gemv& gemv) {
               !__builtin_mul_overflow(vectors, gemv.outputs, &reads) &&
               !__builtin_mul_overflow(reads, std::max<Bytes>(gemv.element, 8), &bytes),
           [&] {
-            return ErrorInfo{"heddle::Gemv", "the bytes of the elements do not fit in 63 bits",
+            return ErrorInfo{"heddle::systems::Gemv",
+                             "the bytes of the elements do not fit in 63 bits",
                              text("outputs = ", gemv.outputs, ", inputs = ", gemv.inputs,
                                   ", reserved = ", gemv.reserved, ", heads = ", gemv.heads)};
           });
   expects(gemv.element >= 1 && grid.burst % gemv.element == 0, [&] {
-    return ErrorInfo{"heddle::Gemv", "a burst consists of elements",
+    return ErrorInfo{"heddle::systems::Gemv", "a burst consists of elements",
                      text("element = ", gemv.element, ", burst = ", grid.burst)};
   });
   expects(gemv.reserved == 0 || (gemv.layout == BankLayout::dealt && gemv.reserved >= gemv.inputs),
           [&] {
-            return ErrorInfo{"heddle::Gemv",
+            return ErrorInfo{"heddle::systems::Gemv",
                              "only dealt outputs have room, for at least their inputs",
                              text("reserved = ", gemv.reserved, ", inputs = ", gemv.inputs)};
           });
@@ -106,4 +107,4 @@ HEDDLE_INLINE double bank_imbalance(std::span<const BankWork> work) {
                         static_cast<double>(sum);
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::systems

@@ -12,7 +12,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/plan/profile.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The options of read_graph_profile(): what a text profile does not say.
 struct GraphProfileOptions {
@@ -58,7 +58,7 @@ struct GraphProfileOptions {
 [[nodiscard]] Profile read_graph_profile(std::string_view text,
                                          const GraphProfileOptions& options = {});
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/pipedream/graph_profile.ipp>

@@ -30,7 +30,7 @@
 #include <heddle/plan/profile.hpp>
 #include <heddle/systems/pipedream/graph_profile.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -91,7 +91,7 @@ class GraphText {
   [[noreturn]] void wrong(const std::string& what, const std::string& fix) const {
     const std::string place = m_line == 0 ? std::string(": ") : text(", line ", m_line, ": ");
     throw format_error(
-        {"heddle::plan::read_graph_profile", text('\'', m_name, '\'', place, what), "", fix});
+        {"heddle::systems::read_graph_profile", text('\'', m_name, '\'', place, what), "", fix});
   }
 
   /// Returns the nodes' indices, each behind the nodes that it reads.
@@ -282,7 +282,7 @@ class GraphText {
 
 HEDDLE_INLINE Profile read_graph_profile(std::string_view text,
                                          const GraphProfileOptions& options) {
-  constexpr const char* where = "heddle::plan::read_graph_profile";
+  constexpr const char* where = "heddle::systems::read_graph_profile";
   expects(options.samples >= 1, [&] {
     return ErrorInfo{where, "a profile is of at least one sample",
                      heddle::text("samples = ", options.samples),
@@ -341,4 +341,4 @@ HEDDLE_INLINE Profile read_graph_profile(std::string_view text,
   return profile;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -14,7 +14,7 @@
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/schedule/plan.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// PipeDream's planner (Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN
 /// training", SOSP'19), with the factors of its released optimiser.
@@ -37,7 +37,8 @@ namespace heddle::inline v0::plan {
 ///
 /// A dynamic programme finds the least time on each level, which is exact. If the plan has too few
 /// microbatches or too little memory, a search through all plans, bounded by the same tables, finds
-/// the best that has enough. It is exact unless it exceeds `most_candidates`.
+/// the best that has enough. It is exact unless it exceeds `most_candidates` or the budget. If the
+/// budget ends before the tables are complete, there is no plan.
 struct PipeDream {
   static constexpr std::string_view name = "PipeDream";  ///< for users
 
@@ -45,17 +46,17 @@ struct PipeDream {
   std::size_t most_candidates = 400'000;
 
   /// Returns the plan of the least formula() that fits in memory, or says why there is none.
-  [[nodiscard]] FoundPlan search(const PlanProblem& problem) const;
+  [[nodiscard]] plan::FoundPlan search(const plan::PlanProblem& problem) const;
   /// Returns the price of a plan. If its stages do not divide the groups of a level as described
   /// above, stages with the same groups form a part, and m is the largest number of groups that it
   /// has within a group of the level above. Casts are not counted.
   /// @throws contract_error for an invalid plan.
-  [[nodiscard]] Seconds formula(const Plan& plan, const PlanProblem& problem) const;
+  [[nodiscard]] Seconds formula(const Plan& plan, const plan::PlanProblem& problem) const;
 };
 
-static_assert(Planner<PipeDream>);
+static_assert(plan::Planner<PipeDream>);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/pipedream/pipedream.ipp>

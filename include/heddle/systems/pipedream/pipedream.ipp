@@ -23,18 +23,18 @@
 #include <heddle/systems/pipedream/impl/pipedream_levels.hpp>
 #include <heddle/systems/pipedream/pipedream.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
 /// PipeDream's formula for one plan.
 class PipeDreamPrice {
  public:
-  PipeDreamPrice(const Plan& plan, const PlanProblem& problem)
+  PipeDreamPrice(const Plan& plan, const plan::PlanProblem& problem)
       : m_plan(&plan),
         m_problem(&problem),
         m_levels(problem.machine()),
-        m_prices(stage_prices(plan, problem)) {}
+        m_prices(plan::stage_prices(plan, problem)) {}
 
   [[nodiscard]] Seconds step() const {
     return m_plan->microbatches * part(m_levels.top(), 0, m_plan->stages.size());
@@ -93,23 +93,24 @@ class PipeDreamPrice {
   }
 
   const Plan* m_plan;
-  const PlanProblem* m_problem;
+  const plan::PlanProblem* m_problem;
   PipeDreamLevels m_levels;
-  std::vector<StagePrice> m_prices;
+  std::vector<plan::StagePrice> m_prices;
 };
 
 /// PipeDream's search for one number of microbatches.
 class PipeDreamSearch {
  public:
-  PipeDreamSearch(const PlanProblem& problem, int microbatches, std::size_t most_candidates,
-                  PlanTracker& best)
+  PipeDreamSearch(const plan::PlanProblem& problem, int microbatches, std::size_t most_candidates,
+                  plan::impl::PlanTracker& best)
       : m_problem(&problem),
         m_microbatches(microbatches),
         m_levels(problem.machine()),
         m_table(problem, problem.options().batch / microbatches),
         m_layers(static_cast<std::size_t>(problem.layers())),
         m_most(most_candidates),
-        m_best(&best) {
+        m_best(&best),
+        m_watch(best.watch()) {
     for (int layer = 0; layer <= problem.layers(); ++layer) {
       m_weights.push_back(static_cast<double>(problem.profile().parameters({0, layer})));
       if (layer < problem.layers())
@@ -120,12 +121,15 @@ class PipeDreamSearch {
 
   void run() {
     const std::size_t whole = section(m_levels.top(), {0});
+    if (m_watch.ended()) return;  // without the tables nothing can be placed
     const Seconds optimum = m_sections[whole].time(0, m_layers);
     const auto pass = [&](Seconds limit, bool any, std::size_t most) {
       m_limit = limit;
       m_any = any;
       m_stop = m_best->candidates() + most;
-      place(whole, 0, m_layers, 0, 0, [this](Seconds longest) { finish(longest); });
+      if (!m_watch.ended())
+        place(whole, 0, m_layers, 0, 0, [this](Seconds longest) { finish(longest); });
+      if (m_best->candidates() >= m_stop) m_watch.cut_off();
     };
     pass(optimum * (1 + 1e-9), false, m_most / 4);
     if (m_best->price() <= m_microbatches * optimum * (1 + 1e-9)) return;
@@ -140,10 +144,10 @@ class PipeDreamSearch {
     std::vector<std::size_t> groups;
     std::size_t width = 1;  // the groups of the level below in each of them
     std::size_t layers = 0;
-    std::optional<Replicas> replicas = {};  // on level 0
-    std::vector<Seconds> times = {};        // the least, by first and last layer
-    std::vector<Seconds> behind = {};       // the least, by last and first layer, and position
-    std::vector<std::size_t> inside = {};   // sections, by position and number of groups
+    std::optional<plan::impl::Replicas> replicas = {};  // on level 0
+    std::vector<Seconds> times = {};              // the least, by first and last layer
+    std::vector<Seconds> behind = {};      // the least, by last and first layer, and position
+    std::vector<std::size_t> inside = {};  // sections, by position and number of groups
 
     [[nodiscard]] Seconds time(std::size_t first, std::size_t last) const {
       return times[first * (layers + 1) + last];
@@ -173,11 +177,13 @@ class PipeDreamSearch {
     std::vector<Rank> ranks;
     for (const std::size_t rank : section.groups) ranks.push_back(Rank{rank});
     section.times.assign((m_layers + 1) * (m_layers + 1), std::numeric_limits<Seconds>::infinity());
+    m_watch.spend(100 + 10 * ranks.size() + section.times.size());
+    m_watch.hold(section.times.size() * sizeof(Seconds));
     if (static_cast<std::int64_t>(ranks.size()) > m_table.samples()) return;
     section.replicas = m_table.replicas(std::move(ranks));
     for (std::size_t i = 0; i < m_layers; ++i)
       for (std::size_t j = i + 1; j <= m_layers; ++j) {
-        const StageTime time = m_table.time(range(i, j), *section.replicas);
+        const plan::impl::StageTime time = m_table.time(range(i, j), *section.replicas);
         section.times[i * (m_layers + 1) + j] = time.forward + time.backward;
       }
   }
@@ -214,9 +220,11 @@ class PipeDreamSearch {
         std::vector<std::size_t> parts;
         for (const std::size_t group : groups)
           for (std::size_t q = position; q < position + m; ++q) parts.push_back(below(group)[q]);
+        if (m_watch.spend(50 + 2 * parts.size()) || m_watch.hold(16 * parts.size())) return;
         inside[position * width + m - 1] = section(level - 1, parts);
       }
     m_sections[id].inside = std::move(inside);
+    if (m_watch.ended()) return;
     const auto [known, is_new] = m_patterns.try_emplace(pattern(m_sections[id]), id);
     if (is_new) {
       fill_tables(m_sections[id]);
@@ -231,19 +239,24 @@ class PipeDreamSearch {
     constexpr Seconds never = std::numeric_limits<Seconds>::infinity();
     const std::size_t width = section.width, n = m_layers;
     section.times.assign((n + 1) * (n + 1), never);
+    if (m_watch.hold((n + 1) * (n + 1) * (width + 2) * sizeof(Seconds))) return;
     section.behind.assign((n + 1) * (n + 1) * (width + 1), never);
     for (std::size_t last = 1; last <= n; ++last) {
       for (std::size_t p = 0; p <= width; ++p) section.behind[section.at(last, last, p)] = 0;
       for (std::size_t first = last; first-- > 0;) {
         const auto least = [&](std::size_t position, bool receives) {
           Seconds best = never;
-          for (std::size_t m = 1; position + m <= width; ++m)
-            for (std::size_t end = first + 1; end <= last; ++end) {
-              m_best->count();
-              const Seconds rest = section.behind[section.at(last, end, position + m)];
-              best =
-                  std::min(best, std::max(rest, own(section, position, m, first, end, receives)));
+          for (std::size_t m = 1; position + m <= width && !m_watch.ended(); ++m) {
+            m_best->count(last - first);
+            std::size_t end = first + 1;
+            for (; end <= last; ++end) {
+              const Seconds time = own(section, position, m, first, end, receives);
+              if (time >= best) break;  // and more layers take longer
+              best = std::min(best,
+                              std::max(section.behind[section.at(last, end, position + m)], time));
             }
+            m_watch.spend(1 + (end - first) / 2);
+          }
           return best;
         };
         for (std::size_t p = 0; p < width; ++p)
@@ -273,7 +286,7 @@ class PipeDreamSearch {
   /// Returns true if a part that takes at least `time` cannot be in the best plan.
   [[nodiscard]] bool too_slow(Seconds time) const {
     const Seconds limit = std::min(m_limit, m_best->price() / m_microbatches);
-    return m_best->candidates() >= m_stop || !(time < limit * (1 - 1e-13));
+    return m_best->candidates() >= m_stop || m_watch.ended() || !(time < limit * (1 - 1e-13));
   }
 
   /// Tries all ways to divide layers over a section, and calls `then` with the longest time so far.
@@ -284,10 +297,10 @@ class PipeDreamSearch {
       row(id, first, last, 0, added, longest, then);
       return;
     }
-    const Replicas& replicas = *m_sections[id].replicas;
+    const plan::impl::Replicas& replicas = *m_sections[id].replicas;
     if (!m_any && !m_table.may_fit(range(first, last), replicas)) return;
     m_best->count();
-    m_stages.push_back(StageTable::stage(range(first, last), replicas));
+    m_stages.push_back(plan::impl::StageTable::stage(range(first, last), replicas));
     then(std::max(longest, m_sections[id].time(first, last) + added));
     m_stages.pop_back();
   }
@@ -296,7 +309,8 @@ class PipeDreamSearch {
   void row(std::size_t id, std::size_t first, std::size_t last, std::size_t position, Seconds added,
            Seconds longest, const Then& then) {
     const std::size_t width = m_sections[id].width;
-    for (std::size_t m = width - position; m >= 1; --m)
+    for (std::size_t m = width - position; m >= 1; --m) {
+      if (m_watch.spend(2 * (last - first))) return;
       for (std::size_t end = last; end > first; --end) {
         const Section& section = m_sections[id];
         const Seconds time = own(section, position, m, first, end, position != 0) + added;
@@ -316,6 +330,7 @@ class PipeDreamSearch {
             row(id, end, last, position + m, added, now, then);
         });
       }
+    }
   }
 
   /// Considers the plan of m_stages.
@@ -323,6 +338,7 @@ class PipeDreamSearch {
     std::size_t workers = 0;
     for (const PlanStage& stage : m_stages) workers += stage.ranks.size();
     const std::size_t inputs = m_stages.front().ranks.size();
+    m_watch.spend(20 * m_stages.size() + workers);
     if (static_cast<std::size_t>(m_microbatches) < (workers + inputs - 1) / inputs) return;
     m_best->consider({.stages = m_stages,
                       .microbatches = m_microbatches,
@@ -334,13 +350,14 @@ class PipeDreamSearch {
     return {static_cast<int>(first), static_cast<int>(last)};
   }
 
-  const PlanProblem* m_problem;
+  const plan::PlanProblem* m_problem;
   int m_microbatches;
   PipeDreamLevels m_levels;
-  StageTable m_table;
+  plan::impl::StageTable m_table;
   std::size_t m_layers;
   std::size_t m_most;
-  PlanTracker* m_best;
+  plan::impl::PlanTracker* m_best;
+  plan::impl::SearchWatch& m_watch;
   std::vector<double> m_weights;  // by layer: the bytes of all before it
   std::vector<double> m_inputs;   // by layer: the bytes that it reads, of a microbatch
   std::vector<Section> m_sections;
@@ -354,12 +371,12 @@ class PipeDreamSearch {
 
 }  // namespace impl
 
-HEDDLE_INLINE Seconds PipeDream::formula(const Plan& plan, const PlanProblem& problem) const {
+HEDDLE_INLINE Seconds PipeDream::formula(const Plan& plan, const plan::PlanProblem& problem) const {
   return impl::PipeDreamPrice(plan, problem).step();
 }
 
-HEDDLE_INLINE FoundPlan PipeDream::search(const PlanProblem& problem) const {
-  impl::PlanTracker best(problem);
+HEDDLE_INLINE plan::FoundPlan PipeDream::search(const plan::PlanProblem& problem) const {
+  plan::impl::PlanTracker best(problem, name);
   const std::vector<int>& degrees = problem.options().tensor_degrees;
   if (std::ranges::find(degrees, 1) == degrees.end())
     return {
@@ -369,9 +386,12 @@ HEDDLE_INLINE FoundPlan PipeDream::search(const PlanProblem& problem) const {
   // Many microbatches are small and fit: their price bounds the search for those that do not.
   std::vector<int> counts = problem.options().microbatches;
   std::ranges::sort(counts, std::greater<>());
-  for (const int microbatches : counts)
-    impl::PipeDreamSearch(problem, microbatches, most_candidates, best).run();
-  return best.result(name, [&](const Plan& plan) { return formula(plan, problem); });
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    best.watch().begin_part(counts.size() - i);
+    if (best.watch().ended()) break;
+    impl::PipeDreamSearch(problem, counts[i], most_candidates, best).run();
+  }
+  return best.result([&](const Plan& plan) { return formula(plan, problem); });
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -18,7 +18,7 @@
 
 #include <heddle/core/linkage.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The measured times of a walker's runs, as a distribution of their own. It makes no assumption
 /// about the shape, but it knows nothing below the least time of its runs: predict no more walkers
@@ -116,7 +116,7 @@ template <class Times>
 /// accepted more often than that.
 [[nodiscard]] double accepted_difference(const EmpiricalTimes& runs);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/race_prediction/race_prediction.ipp>

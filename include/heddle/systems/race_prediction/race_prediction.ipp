@@ -16,7 +16,7 @@
 #include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/race_prediction/race_prediction.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -34,7 +34,7 @@ inline void expect_instant(double time) {
 }
 
 inline void check(const ShiftedExponential& times) {
-  constexpr const char* where = "heddle::plan::ShiftedExponential";
+  constexpr const char* where = "heddle::systems::ShiftedExponential";
   heddle::impl::expect_time(where, "least", times.least);
   heddle::impl::expect_time(where, "mean_excess", times.mean_excess);
 }
@@ -42,7 +42,8 @@ inline void check(const ShiftedExponential& times) {
 inline void check(const LognormalTimes& times) {
   expects(std::isfinite(times.mean_logarithm) && heddle::impl::is_time(times.deviation), [&] {
     return ErrorInfo{
-        "heddle::plan::LognormalTimes", "the members are finite, and the deviation is at least 0",
+        "heddle::systems::LognormalTimes",
+        "the members are finite, and the deviation is at least 0",
         text("mean_logarithm = ", times.mean_logarithm, ", deviation = ", times.deviation)};
   });
 }
@@ -55,12 +56,12 @@ inline double normal_above(double x) { return std::erfc(x / std::numbers::sqrt2)
 HEDDLE_INLINE EmpiricalTimes::EmpiricalTimes(std::vector<double> times)
     : m_times(std::move(times)) {
   expects(!m_times.empty(), [] {
-    return ErrorInfo{"heddle::plan::EmpiricalTimes", "a prediction needs the times of runs",
+    return ErrorInfo{"heddle::systems::EmpiricalTimes", "a prediction needs the times of runs",
                      "there are none"};
   });
   for (std::size_t i = 0; i < m_times.size(); ++i)
     expects(std::isfinite(m_times[i]) && m_times[i] >= 0, [&] {
-      return ErrorInfo{"heddle::plan::EmpiricalTimes", "a time must be finite and not negative",
+      return ErrorInfo{"heddle::systems::EmpiricalTimes", "a time must be finite and not negative",
                        text("times[", i, "] = ", m_times[i]),
                        "leave out runs that found no result"};
     });
@@ -107,7 +108,7 @@ HEDDLE_INLINE double ShiftedExponential::mean_of_least(int walkers) const {
 HEDDLE_INLINE LognormalTimes LognormalTimes::fit(const EmpiricalTimes& runs) {
   const std::span<const double> times = runs.times();
   expects(times.front() > 0, [&] {
-    return ErrorInfo{"heddle::plan::LognormalTimes::fit", "a time of 0 has no logarithm",
+    return ErrorInfo{"heddle::systems::LognormalTimes::fit", "a time of 0 has no logarithm",
                      text(std::count(times.begin(), times.end(), 0.0), " of ", times.size(),
                           " runs took no time"),
                      "count steps from 1, or use EmpiricalTimes"};
@@ -158,4 +159,4 @@ HEDDLE_INLINE double accepted_difference(const EmpiricalTimes& runs) {
   return 1.3581 / std::sqrt(static_cast<double>(runs.times().size()));
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -10,7 +10,7 @@
 #include <heddle/systems/hap/program.hpp>
 #include <heddle/systems/rhino/rhino_plan.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// Returns the plan of the planner Rhino (Zhang et al., "Auto-Parallelizing Large Models with
 /// Rhino", 2023; the open release is TePDist): the one of the least cost of those that it tries.
@@ -46,7 +46,7 @@ namespace heddle::inline v0::plan {
 [[nodiscard]] RhinoPlan rhino(const TensorProgram& program, const Machine& machine,
                               const RhinoOptions& options = {});
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/rhino/rhino.ipp>

@@ -19,12 +19,12 @@
 #include <heddle/systems/rhino/impl/rhino_search.hpp>
 #include <heddle/systems/rhino/rhino.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
 inline void check(const RhinoOptions& options, const TensorProgram& program) {
-  constexpr const char* where = "heddle::plan::rhino";
+  constexpr const char* where = "heddle::systems::rhino";
   expects(options.level == 1 || options.level == 2, [&] {
     return ErrorInfo{where, "there are the levels 1 and 2", text("level = ", options.level)};
   });
@@ -66,4 +66,4 @@ HEDDLE_INLINE RhinoPlan rhino(const TensorProgram& program, const Machine& machi
   return search.plan();
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -16,7 +16,7 @@
 #include <heddle/systems/hap/program.hpp>
 #include <heddle/systems/hap/sharded_program.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// The options of rhino().
 struct RhinoOptions {
@@ -29,7 +29,7 @@ struct RhinoOptions {
   std::string batch = {};               ///< the dimension of samples; empty: no pipeline
   std::vector<int> microbatches = {8};  ///< numbers of microbatches of a pipeline to choose from
   double tolerance = 0.2;               ///< see StageCutOptions::tolerance
-  AnySolver solver = {};                ///< solves the integer programs
+  plan::AnySolver solver = {};          ///< solves the integer programs
 };
 
 /// The forms of a tensor in a RhinoPlan, by axis.
@@ -91,7 +91,7 @@ struct RhinoPlan {
 /// @throws contract_error if the plan is not of this program, or if it has several stages or axes.
 [[nodiscard]] ShardedProgram sharded_program(const TensorProgram& program, const RhinoPlan& plan);
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/rhino/rhino_plan.ipp>

@@ -19,11 +19,11 @@
 #include <heddle/systems/hap/sharded_program.hpp>
 #include <heddle/systems/rhino/rhino_plan.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 HEDDLE_INLINE ShardedProgram sharded_program(const TensorProgram& program, const RhinoPlan& plan) {
-  constexpr const char* where = "heddle::plan::sharded_program";
-  const std::vector<std::size_t> order = plan::check(program);
+  constexpr const char* where = "heddle::systems::sharded_program";
+  const std::vector<std::size_t> order = check(program);
   expects(plan.stages == 1 && plan.ways.size() <= 1, [&] {
     return ErrorInfo{where, "instructions are for one stage and at most one axis",
                      text(plan.stages, " stages, ", plan.ways.size(), " axes"),
@@ -103,4 +103,4 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const RhinoPlan& plan)
   return out;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -12,7 +12,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/plan/solver/program_solver.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// A graph of vertices that are divided over stages.
 struct OperationGraph {
@@ -39,10 +39,10 @@ struct OperationGraph {
 
 /// How cut_stages() searches.
 struct StageCutOptions {
-  double tolerance = 0.1;      ///< a stage has at most 1 + tolerance times its share of the work
-  std::size_t binaries = 48;   ///< binaries of the integer program at most
-  std::size_t programs = 400;  ///< linear programs of its search at most
-  AnySolver solver = {};       ///< solves the integer program
+  double tolerance = 0.1;       ///< a stage has at most 1 + tolerance times its share of the work
+  std::size_t binaries = 48;    ///< binaries of the integer program at most
+  std::size_t programs = 400;   ///< linear programs of its search at most
+  plan::AnySolver solver = {};  ///< solves the integer program
 };
 
 /// A division into stages.
@@ -65,7 +65,7 @@ struct StageCut {
 [[nodiscard]] StageCut cut_stages(const OperationGraph& graph, int stages,
                                   const StageCutOptions& options = {});
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/rhino/stage_cut.ipp>

@@ -20,7 +20,7 @@
 #include <heddle/schedule/internal/is_time.hpp>
 #include <heddle/systems/rhino/stage_cut.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
@@ -101,9 +101,9 @@ inline std::vector<int> cut_order(const OperationGraph& graph,
 }
 
 /// Solves the integer program of a division. Returns how its search ended.
-inline Outcome cut_exactly(const OperationGraph& graph, int stages, double most,
-                           const StageCutOptions& options, StageCut& cut) {
-  LinearProgram<double> program;
+inline plan::Outcome cut_exactly(const OperationGraph& graph, int stages, double most,
+                                 const StageCutOptions& options, StageCut& cut) {
+  plan::LinearProgram<double> program;
   std::vector<std::size_t> whole;
   const std::size_t n = graph.work.size();
   const auto cuts = static_cast<std::size_t>(stages - 1);
@@ -116,32 +116,34 @@ inline Outcome cut_exactly(const OperationGraph& graph, int stages, double most,
       later[v].push_back(program.add_variable({}, 0, 0.0, 1.0));
       whole.push_back(later[v][k]);
       if (k > 0)
-        program.add_constraint({}, {{later[v][k], 1.0}, {later[v][k - 1], -1.0}}, Relation::at_most,
-                               0);
+        program.add_constraint({}, {{later[v][k], 1.0}, {later[v][k - 1], -1.0}},
+                               plan::Relation::at_most, 0);
     }
   for (std::size_t k = 0; k < cuts; ++k) {
     for (const OperationGraph::Order& order : graph.orders)
       program.add_constraint({}, {{later[order.first][k], 1.0}, {later[order.last][k], -1.0}},
-                             Relation::at_most, 0);
+                             plan::Relation::at_most, 0);
     for (const OperationGraph::Data& data : graph.data) {
       if (data.vertices.size() < 2 || data.bytes <= 0) continue;
       if (data.vertices.size() == 2) {  // |a - b|
         const std::size_t a = later[data.vertices[0]][k], b = later[data.vertices[1]][k];
         const std::size_t apart = program.add_variable({}, data.bytes / largest);
-        program.add_constraint({}, {{a, 1.0}, {b, -1.0}, {apart, -1.0}}, Relation::at_most, 0);
-        program.add_constraint({}, {{b, 1.0}, {a, -1.0}, {apart, -1.0}}, Relation::at_most, 0);
+        program.add_constraint({}, {{a, 1.0}, {b, -1.0}, {apart, -1.0}}, plan::Relation::at_most,
+                               0);
+        program.add_constraint({}, {{b, 1.0}, {a, -1.0}, {apart, -1.0}}, plan::Relation::at_most,
+                               0);
         continue;
       }
       const std::size_t high = program.add_variable({}, data.bytes / largest);
       const std::size_t low = program.add_variable({}, -data.bytes / largest, 0.0, 1.0);
       for (const std::size_t v : data.vertices) {
-        program.add_constraint({}, {{later[v][k], 1.0}, {high, -1.0}}, Relation::at_most, 0);
-        program.add_constraint({}, {{low, 1.0}, {later[v][k], -1.0}}, Relation::at_most, 0);
+        program.add_constraint({}, {{later[v][k], 1.0}, {high, -1.0}}, plan::Relation::at_most, 0);
+        program.add_constraint({}, {{low, 1.0}, {later[v][k], -1.0}}, plan::Relation::at_most, 0);
       }
     }
   }
   for (std::size_t k = 0; k <= cuts; ++k) {
-    std::vector<LinearProgram<double>::Term> sum;
+    std::vector<plan::LinearProgram<double>::Term> sum;
     double fixed = 0;
     for (std::size_t v = 0; v < n; ++v) {
       const double share = most > 0 ? graph.work[v] / most : 0;
@@ -152,9 +154,10 @@ inline Outcome cut_exactly(const OperationGraph& graph, int stages, double most,
         sum.emplace_back(later[v][k - 1], share);
       if (k < cuts) sum.emplace_back(later[v][k], -share);
     }
-    if (!sum.empty()) program.add_constraint({}, std::move(sum), Relation::at_most, 1 - fixed);
+    if (!sum.empty())
+      program.add_constraint({}, std::move(sum), plan::Relation::at_most, 1 - fixed);
   }
-  const IntegerSolution<double> solution =
+  const plan::IntegerSolution<double> solution =
       options.solver.solve_integer(program, whole, options.programs);
   cut.programs += solution.programs;
   if (!solution.values.empty()) {
@@ -172,7 +175,7 @@ HEDDLE_INLINE double OperationGraph::bytes(const std::vector<int>& stages) const
     for (const std::size_t v : data[d].vertices)
       expects(v < stages.size(), [&] {
         return ErrorInfo{
-            "heddle::plan::OperationGraph::bytes", "a vertex has no stage",
+            "heddle::systems::OperationGraph::bytes", "a vertex has no stage",
             text("data[", d, "] names vertex ", v, ", there are ", stages.size(), " stages")};
       });
   double sum = 0;
@@ -190,7 +193,7 @@ HEDDLE_INLINE double OperationGraph::bytes(const std::vector<int>& stages) const
 
 HEDDLE_INLINE StageCut cut_stages(const OperationGraph& graph, int stages,
                                   const StageCutOptions& options) {
-  constexpr const char* where = "heddle::plan::cut_stages";
+  constexpr const char* where = "heddle::systems::cut_stages";
   const std::size_t n = graph.work.size();
   expects(stages >= 1, [&] {
     return ErrorInfo{where, "a division needs at least one stage", text("stages = ", stages)};
@@ -240,9 +243,9 @@ HEDDLE_INLINE StageCut cut_stages(const OperationGraph& graph, int stages,
     return cut;
   }
   if (n * static_cast<std::size_t>(stages - 1) <= options.binaries) {
-    const Outcome outcome = impl::cut_exactly(graph, stages, most, options, cut);
-    cut.optimal = outcome == Outcome::optimal || outcome == Outcome::infeasible;
-    if (outcome == Outcome::infeasible) return cut;
+    const plan::Outcome outcome = impl::cut_exactly(graph, stages, most, options, cut);
+    cut.optimal = outcome == plan::Outcome::optimal || outcome == plan::Outcome::infeasible;
+    if (outcome == plan::Outcome::infeasible) return cut;
     if (!cut.stages.empty()) cut.bytes = graph.bytes(cut.stages);
     if (cut.optimal) return cut;
   }
@@ -257,4 +260,4 @@ HEDDLE_INLINE StageCut cut_stages(const OperationGraph& graph, int stages,
   return cut;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

@@ -15,7 +15,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/plan/solver/program_solver.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 /// A graph of choices. Each node takes one strategy; a choice costs the sum of its nodes' and its
 /// edges' costs. A cost of infinity forbids a strategy or a pair.
@@ -45,11 +45,11 @@ struct StrategyGraph {
 
 /// How choose_strategies() searches.
 struct StrategyOptions {
-  std::size_t nodes = 14;      ///< nodes of one integer program at most
-  std::size_t programs = 400;  ///< linear programs for one integer program at most
-  bool reduce = true;          ///< whether nodes are eliminated before the integer program
-  Seconds per_byte = 0;        ///< added to costs in the search, to prefer choices of fewer bytes
-  AnySolver solver = {};       ///< solves the integer programs
+  std::size_t nodes = 14;       ///< nodes of one integer program at most
+  std::size_t programs = 400;   ///< linear programs for one integer program at most
+  bool reduce = true;           ///< whether nodes are eliminated before the integer program
+  Seconds per_byte = 0;         ///< added to costs in the search, to prefer choices of fewer bytes
+  plan::AnySolver solver = {};  ///< solves the integer programs
 };
 
 /// A choice of strategies.
@@ -78,7 +78,7 @@ struct StrategyChoice {
 [[nodiscard]] StrategyChoice choose_strategies(const StrategyGraph& graph,
                                                const StrategyOptions& options = {});
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/rhino/strategy_graph.ipp>

@@ -23,20 +23,20 @@
 #include <heddle/systems/rhino/impl/strategy_program.hpp>
 #include <heddle/systems/rhino/strategy_graph.hpp>
 
-namespace heddle::inline v0::plan {
+namespace heddle::inline v0::systems {
 
 namespace impl {
 
 inline void check_costs(const std::vector<Seconds>& costs, std::size_t expected,
                         const std::string& whose) {
   expects(costs.size() == expected, [&] {
-    return ErrorInfo{"heddle::plan::choose_strategies",
+    return ErrorInfo{"heddle::systems::choose_strategies",
                      "a cost is needed for every strategy or pair",
                      text(whose, ": ", costs.size(), " costs for ", expected)};
   });
   for (std::size_t c = 0; c < costs.size(); ++c)
     expects(costs[c] >= 0, [&] {  // false for NaN
-      return ErrorInfo{"heddle::plan::choose_strategies", "a cost is below 0 or not a number",
+      return ErrorInfo{"heddle::systems::choose_strategies", "a cost is below 0 or not a number",
                        text(whose, ": number ", c, " is ", costs[c]),
                        "forbid a pair with a cost of infinity"};
     });
@@ -53,7 +53,7 @@ inline void check(const StrategyGraph& graph) {
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const StrategyGraph::Node& node = graph.nodes[n];
     expects(!node.costs.empty(), [&] {
-      return ErrorInfo{"heddle::plan::choose_strategies", "a node needs a strategy",
+      return ErrorInfo{"heddle::systems::choose_strategies", "a node needs a strategy",
                        text("node ", n, " '", node.name, "'")};
     });
     check_costs(node.costs, node.costs.size(), text("node ", n, " '", node.name, "'"));
@@ -64,7 +64,7 @@ inline void check(const StrategyGraph& graph) {
   for (const StrategyGraph::Edge& edge : graph.edges) {
     const std::size_t nodes = graph.nodes.size();
     expects(edge.from < nodes && edge.to < nodes && edge.from != edge.to, [&] {
-      return ErrorInfo{"heddle::plan::choose_strategies", "an edge joins two different nodes",
+      return ErrorInfo{"heddle::systems::choose_strategies", "an edge joins two different nodes",
                        text("edge ", edge.from, " - ", edge.to, " of ", nodes, " nodes")};
     });
     check_costs(edge.costs, graph.nodes[edge.from].costs.size() * graph.nodes[edge.to].costs.size(),
@@ -72,7 +72,7 @@ inline void check(const StrategyGraph& graph) {
     add_most(edge.costs);
   }
   heddle::impl::expect_sum(
-      "heddle::plan::choose_strategies", sum,
+      "heddle::systems::choose_strategies", sum,
       [&] { return text(graph.nodes.size(), " nodes, ", graph.edges.size(), " edges"); },
       "divide all costs by the same number");
 }
@@ -250,9 +250,9 @@ inline StrategyChoice choose_freely(const StrategyGraph& graph, const StrategyOp
     const auto [outcome, programs] =
         StrategyProgram(pairs, left).solve(choice, {}, options.programs, options.solver);
     found.programs += programs;
-    if (outcome == Outcome::infeasible) return found;
-    found.optimal = outcome == Outcome::optimal;
-    windows = outcome == Outcome::unbounded;  // no choice was found in time
+    if (outcome == plan::Outcome::infeasible) return found;
+    found.optimal = outcome == plan::Outcome::optimal;
+    windows = outcome == plan::Outcome::unbounded;  // no choice was found in time
   }
   if (windows) {
     found.optimal = false;
@@ -307,12 +307,12 @@ inline StrategyChoice choose_by_price(const StrategyGraph& graph, const Strategy
 /// Checks the strategy of each node.
 inline void check_choice(const StrategyGraph& graph, const std::vector<std::size_t>& choice) {
   expects(choice.size() == graph.nodes.size(), [&] {
-    return ErrorInfo{"heddle::plan::StrategyGraph", "every node needs its strategy",
+    return ErrorInfo{"heddle::systems::StrategyGraph", "every node needs its strategy",
                      text(choice.size(), " strategies for ", graph.nodes.size(), " nodes")};
   });
   for (std::size_t n = 0; n < choice.size(); ++n)
     expects(choice[n] < graph.nodes[n].costs.size(), [&] {
-      return ErrorInfo{"heddle::plan::StrategyGraph", "a node does not have a strategy",
+      return ErrorInfo{"heddle::systems::StrategyGraph", "a node does not have a strategy",
                        text("choice[", n, "] = ", choice[n], ", node '", graph.nodes[n].name,
                             "' has ", graph.nodes[n].costs.size())};
     });
@@ -342,7 +342,7 @@ HEDDLE_INLINE StrategyChoice choose_strategies(const StrategyGraph& graph,
   impl::check(graph);
   const double capacity = graph.capacity.value_or(0);
   expects(capacity >= 0 && heddle::impl::is_time(options.per_byte), [&] {
-    return ErrorInfo{"heddle::plan::choose_strategies", "a number is below 0 or not a number",
+    return ErrorInfo{"heddle::systems::choose_strategies", "a number is below 0 or not a number",
                      text("capacity = ", capacity, ", per_byte = ", options.per_byte)};
   });
   if (!graph.capacity) return impl::choose_freely(graph, options, options.per_byte);
@@ -358,9 +358,9 @@ HEDDLE_INLINE StrategyChoice choose_strategies(const StrategyGraph& graph,
         impl::StrategyProgram(pairs, all)
             .solve(choice, graph.capacity, options.programs, options.solver);
     found = {.programs = before + programs};
-    if (outcome == Outcome::optimal || outcome == Outcome::infeasible) {
+    if (outcome == plan::Outcome::optimal || outcome == plan::Outcome::infeasible) {
       found.optimal = true;
-      if (outcome == Outcome::infeasible) return found;
+      if (outcome == plan::Outcome::infeasible) return found;
       found.cost = graph.cost(choice);
       found.strategies = std::move(choice);
       return found;
@@ -371,4 +371,4 @@ HEDDLE_INLINE StrategyChoice choose_strategies(const StrategyGraph& graph,
   return priced;
 }
 
-}  // namespace heddle::inline v0::plan
+}  // namespace heddle::inline v0::systems

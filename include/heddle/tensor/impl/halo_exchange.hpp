@@ -45,6 +45,9 @@ class HaloExchange {
 
   void exchange(const Instance& by, const ShardRef& tensor, const ExecuteOptions& options,
                 ContractLevel level = contract_level);
+  void start(const Instance& by, const ShardRef& tensor, const ExecuteOptions& options,
+             ContractLevel level = contract_level);
+  void wait(const Instance& by);
   bool advance(const Instance& by);
   /// Waits for exchanges in flight. Errors are told to the other ranks but not thrown.
   void end(const Instance& by) noexcept;
@@ -69,13 +72,17 @@ class HaloExchange {
   [[nodiscard]] Slot& slot_of(std::int64_t call) {
     return m_slots[static_cast<std::size_t>(call - 1) % m_slots.size()];
   }
-  void perform(const Instance& by, const ShardRef& tensor, const ExecuteOptions& options);
+  /// Checks the call `call`, and begins the exchange.
+  void begin(const char* call, const Instance& by, const ShardRef& tensor,
+             const ExecuteOptions& options, ContractLevel level);
+  /// Completes the call that has begun: fills its halo.
+  void complete(const Instance& by);
   /// Runs `work`. If it throws, the exchanges pending in other slots cannot complete, and are not
   /// waited for.
   template <class Work>
   void guarded(Work&& work);
-  /// Calls `work` with a handler that performs the exchange of a slot but leaves the received data
-  /// packed.
+  /// Calls `work` with a handler that performs the exchange of a slot. With an age, it leaves the
+  /// received data packed.
   template <class Work>
   void keeping(const Instance& by, Slot& slot, Work&& work) const;
   void advance(const Instance& by, Slot& slot);
@@ -88,6 +95,8 @@ class HaloExchange {
   schedule::BlockExchange m_exchange;
   std::vector<Slot> m_slots;  ///< each refers to the transport
   std::int64_t m_calls = 0;
+  bool m_started = false;         ///< The last call has begun and is not completed.
+  std::byte* m_target = nullptr;  ///< the memory of its tensor
 };
 
 }  // namespace impl

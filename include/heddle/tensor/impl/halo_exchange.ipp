@@ -5,6 +5,7 @@
 /// @file
 /// Definitions of halo_exchange.hpp.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -58,6 +59,14 @@ namespace heddle::inline v0::impl {
   return comm;
 }
 
+/// Returns the options for the dimensions in the order of the memory of `tensor`.
+[[nodiscard]] HEDDLE_FULL_INLINE schedule::HaloOptions in_memory(schedule::HaloOptions options,
+                                                                 const AnySharded& tensor) {
+  if (&tensor.in_memory() != &tensor.layout())
+    std::reverse(options.periodic.begin(), options.periodic.end());
+  return options;
+}
+
 HEDDLE_FULL_INLINE HaloExchange::HaloExchange(const ShardRef& tensor,
                                               const schedule::HaloOptions& options,
                                               const schedule::Freshness& freshness,
@@ -67,7 +76,8 @@ HEDDLE_FULL_INLINE HaloExchange::HaloExchange(const ShardRef& tensor,
       m_layout(tensor.tensor->layout()),
       m_transport(m_comm->get()),
       m_freshness(freshness),
-      m_exchange(schedule::halo_exchange(m_layout, m_comm->size(), tensor.element, options)) {
+      m_exchange(schedule::halo_exchange(tensor.tensor->in_memory(), m_comm->size(), tensor.element,
+                                         in_memory(options, *tensor.tensor))) {
   const bool apart = freshness.age > 0;
   const Schedule schedule =
       schedule::to_schedule(m_exchange, text("halo of ", freshness), tensor.type, apart);
@@ -81,9 +91,37 @@ HEDDLE_FULL_INLINE HaloExchange::~HaloExchange() = default;
 
 HEDDLE_FULL_INLINE void HaloExchange::exchange(const Instance& by, const ShardRef& tensor,
                                                const ExecuteOptions& options, ContractLevel level) {
-  constexpr const char* call = "heddle::Halo::exchange";
+  begin("heddle::Halo::exchange", by, tensor, options, level);
+  complete(by);
+}
+
+HEDDLE_FULL_INLINE void HaloExchange::start(const Instance& by, const ShardRef& tensor,
+                                            const ExecuteOptions& options, ContractLevel level) {
+  begin("heddle::Halo::start", by, tensor, options, level);
+  guarded([&] { advance(by, slot_of(m_calls)); });
+}
+
+HEDDLE_FULL_INLINE void HaloExchange::wait(const Instance& by) {
+  expects(m_started, [] {
+    return ErrorInfo{"heddle::Halo::wait",
+                     "no exchange has been started",
+                     {},
+                     "call start() before each wait()"};
+  });
+  complete(by);
+}
+
+HEDDLE_FULL_INLINE void HaloExchange::begin(const char* call, const Instance& by,
+                                            const ShardRef& tensor, const ExecuteOptions& options,
+                                            ContractLevel level) {
   const AnySharded& given = *tensor.tensor;
   const auto check = [&] {
+    expects(!m_started, [&] {
+      return ErrorInfo{call,
+                       "the exchange that was started is not complete",
+                       {},
+                       "call wait() before the next call"};
+    });
     expects(given.layout() == m_layout, [&] {
       return ErrorInfo{call, "the tensor has another layout",
                        text(given.layout(), ", expected ", m_layout),
@@ -98,7 +136,14 @@ HEDDLE_FULL_INLINE void HaloExchange::exchange(const Instance& by, const ShardRe
   const auto describe = [&] { return CollectiveCall{call, {{"layout", text(given.layout())}}}; };
   agree(*m_comm, call, options.watchdog, check, describe, level);
   by.fence("heddle::tensor::halo");
-  guarded([&] { perform(by, tensor, options); });
+  guarded([&] {
+    Slot& now = slot_of(++m_calls);
+    now.performer->begin({nullptr, tensor.data}, options);
+    now.arrived.clear();
+    now.under_way = true;
+    m_started = true;
+    m_target = tensor.data;
+  });
 }
 
 HEDDLE_FULL_INLINE bool HaloExchange::advance(const Instance& by) {
@@ -127,22 +172,17 @@ HEDDLE_FULL_INLINE void HaloExchange::print(std::ostream& out) const {
   m_slots.front().performer->print(out);
 }
 
-HEDDLE_FULL_INLINE void HaloExchange::perform(const Instance& by, const ShardRef& tensor,
-                                              const ExecuteOptions& options) {
-  const std::int64_t call = ++m_calls;
-  Slot& now = slot_of(call);
-  now.performer->begin({nullptr, tensor.data}, options);
-  if (m_slots.size() == 1)
-    return now.performer->finish(ExchangeHandler(by, m_exchange, *now.performer));
-  now.arrived.clear();
-  now.under_way = true;
-  const int age = m_freshness.of_call(call);
-  if (age > 0) advance(by, now);
-  Slot& due = slot_of(call - age);
-  finish(by, due);
-  const ExchangeHandler places(by, m_exchange, *due.performer);
-  for (const Arrived& arrived : due.arrived)
-    places.unpack(arrived.piece, arrived.data, tensor.data);
+HEDDLE_FULL_INLINE void HaloExchange::complete(const Instance& by) {
+  m_started = false;
+  guarded([&] {
+    Slot& now = slot_of(m_calls);
+    const int age = m_freshness.of_call(m_calls);
+    if (age > 0 && now.under_way) advance(by, now);
+    Slot& due = slot_of(m_calls - age);
+    finish(by, due);
+    const ExchangeHandler places(by, m_exchange, *due.performer);
+    for (const Arrived& arrived : due.arrived) places.unpack(arrived.piece, arrived.data, m_target);
+  });
 }
 
 template <class Work>
@@ -153,6 +193,7 @@ void HaloExchange::guarded(Work&& work) {
     for (Slot& slot : m_slots)
       if (std::exchange(slot.under_way, false))
         slot.performer->abort("heddle::Halo::exchange", "another exchange of this halo failed");
+    m_started = false;
     throw;
   }
 }
@@ -162,7 +203,7 @@ void HaloExchange::keeping(const Instance& by, Slot& slot, Work&& work) const {
   const ExchangeHandler performs(by, m_exchange, *slot.performer);
   const auto keeps = [&](const Task& task) {
     const BoundUse& packed = task.uses()[0];
-    if (task.kind() == Kind::cast && packed.access == Access::read)
+    if (m_slots.size() > 1 && task.kind() == Kind::cast && packed.access == Access::read)
       slot.arrived.push_back({+task.item(), packed.data});
     else
       performs(task);
@@ -175,7 +216,10 @@ HEDDLE_FULL_INLINE void HaloExchange::advance(const Instance& by, Slot& slot) {
 }
 
 HEDDLE_FULL_INLINE void HaloExchange::finish(const Instance& by, Slot& slot) {
-  if (std::exchange(slot.under_way, false))
+  if (!std::exchange(slot.under_way, false)) return;
+  if (m_slots.size() == 1)
+    slot.performer->finish(ExchangeHandler(by, m_exchange, *slot.performer));
+  else
     keeping(by, slot, [&](Handler keeps) { slot.performer->finish(keeps); });
 }
 

@@ -49,7 +49,7 @@ class Redistributions {
   [[nodiscard]] const Known& find(const Instance& by, const ShardRef& source, const Layout& target,
                                   const ExchangeMemory& memory,
                                   const std::optional<PathTable>& paths) {
-    const Layout& from = source.tensor->layout();
+    const Layout& from = source.tensor->in_memory();
     // The last is the latest, which is often wanted again.
     const auto found = std::find_if(m_known.rbegin(), m_known.rend(), [&](const Known& known) {
       return known.space == by.memory() && known.type == source.type &&
@@ -79,7 +79,7 @@ class Redistributions {
       if (paths) expect_usable(*paths, source.space->memory(), "heddle::redistribute");
     });
     const auto prepare = [&] {
-      schedule::Redistribution plan = schedule::redistribution(source.tensor->layout(), target,
+      schedule::Redistribution plan = schedule::redistribution(source.tensor->in_memory(), target,
                                                                m_transport.size(), source.element);
       auto performer = source.space->performer(plan.exchange, to_schedule(plan, source.type),
                                                m_transport, memory, paths, false);

@@ -25,14 +25,14 @@ namespace heddle::inline v0::impl {
 
 /// A reference to a Sharded of any type.
 struct ShardRef {
-  template <class Data, class Space>
-  ShardRef(const Sharded<Data, Space>& sharded)  // NOLINT(google-explicit-constructor)
+  template <class Data, class Space, class Order>
+  ShardRef(const Sharded<Data, Space, Order>& sharded)  // NOLINT(google-explicit-constructor)
       : tensor(&sharded),
         data(begin_of(sharded.parts())),
-        element(sizeof(typename Sharded<Data, Space>::Element)),
+        element(sizeof(typename Sharded<Data, Space, Order>::Element)),
         bytes(sharded.parts().size() * element),
-        type(scalar_of<typename Sharded<Data, Space>::Element>),
-        space(&exchange_space<memory_of<typename Sharded<Data, Space>::View>>) {}
+        type(scalar_of<typename Sharded<Data, Space, Order>::Element>),
+        space(&exchange_space<memory_of<typename Sharded<Data, Space, Order>::View>>) {}
 
   const AnySharded* tensor;
   std::byte* data;  ///< the first element of this rank's part, which has no gaps

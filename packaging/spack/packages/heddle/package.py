@@ -18,6 +18,7 @@ class Heddle(CMakePackage):
     variant("full", default=True, description="heddle::heddle, on Kokkos and MPI")
     variant("compiled", default=True, description="Compile the definitions once, as libraries")
     variant("json", default=True, when="+compiled", description="Files of profiles, machines and plans")
+    variant("tools", default=False, when="+compiled", description="The programs heddle-schedule and others")
     variant("blas", default=True, when="+full", description="Multiply matrices by a BLAS")
 
     depends_on("cxx", type="build")
@@ -26,6 +27,7 @@ class Heddle(CMakePackage):
     depends_on("mpi@3:", when="+full")
     depends_on("blas", when="+blas")
     depends_on("nlohmann-json@3.10:", when="+json")
+    depends_on("cli11@2:", type="build", when="+tools")
 
     conflicts("%gcc@:12.1", msg="Heddle needs C++20: g++ 12.2 or later")
     conflicts("%clang@:15", msg="Heddle needs C++20: clang 16 or later")
@@ -39,6 +41,7 @@ class Heddle(CMakePackage):
             self.define("HEDDLE_EXAMPLES", False),
             self.define("HEDDLE_BENCHMARKS", False),
             self.define_from_variant("HEDDLE_COMPILED", "compiled"),
+            self.define_from_variant("HEDDLE_TOOLS", "tools"),
             absent("Kokkos", "+full"),
             absent("MPI", "+full"),
             absent("CBLAS", "+blas"),

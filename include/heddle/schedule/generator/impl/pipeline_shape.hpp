@@ -34,6 +34,21 @@ inline void check(const char* where, int ranks, int stages_per_rank, int microba
           });
 }
 
+/// Throws contract_error if `group`, which users know as `name`, is below 1. Throws infeasible if
+/// the microbatches do not divide into equal groups.
+inline void check_groups(const char* where, int microbatches, int group, const char* name) {
+  expects(group >= 1, [&] {
+    return ErrorInfo{where, "a group needs at least one microbatch", text(name, " = ", group)};
+  });
+  if (const int rest = microbatches % group; rest != 0) {
+    const int below = microbatches - rest;
+    throw infeasible({where, "the microbatches cannot be divided into equal groups",
+                      text("microbatches = ", microbatches, ", ", name, " = ", group),
+                      text("the nearest valid number is ",
+                           below > 0 && 2 * rest <= group ? below : below + group)});
+  }
+}
+
 /// Returns the number of microbatches in each round of interleaved_orders().
 /// @throws infeasible if the microbatches do not divide into equal rounds.
 inline int round_of(const char* where, int ranks, int stages_per_rank, int microbatches) {
@@ -47,7 +62,8 @@ inline int round_of(const char* where, int ranks, int stages_per_rank, int micro
     throw infeasible({where, "the microbatches cannot be divided into equal rounds",
                       text("microbatches = ", microbatches, ", ranks = ", ranks,
                            ", rounds = ", rounds_of(microbatches)),
-                      text("the nearest valid number is ", nearest)});
+                      text("the nearest valid number is ", nearest,
+                           "; grouped_interleaved() takes any number, in groups")});
   }
   return microbatches / rounds_of(microbatches);
 }

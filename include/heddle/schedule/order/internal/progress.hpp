@@ -6,6 +6,7 @@
 /// Progress: runs Orders without storage. The ranks take turns. A rank runs the head of its list
 /// when all actions that the head waits for are done.
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -57,37 +58,34 @@ class Progress {
   /// Sweeps over the ranks until none can run its head. In a sweep each rank runs one entry or a
   /// fused pair. Calls `done(rank, together)` with a span of the one or two orders. A rank skips
   /// the sweep if `elsewhere(rank, head)` returns true; `head` is the number of entries that the
-  /// rank has run. Returns true if all lists have run to their ends.
+  /// rank has run. It is not asked again before the rank has run its head if it returns false.
+  /// Returns true if all lists have run to their ends.
   template <class Done, class Elsewhere>
   bool run(Done&& done, Elsewhere&& elsewhere) {
-    m_awaited.assign(m_heads.size(), nullptr);  // the orders may have changed since the last run
-    std::size_t open = 0;                       // ranks that have not reached the end of their list
-    for (bool any = true; any;) {
-      any = false;
-      open = 0;
-      m_seen = ++m_sweep - m_behind;
-      for (std::size_t rank = 0; rank < m_heads.size(); ++rank) {
-        const std::span<const Order> list = m_orders.ranks[rank];
-        std::size_t& head = m_heads[rank];
-        if (elsewhere(Rank{rank}, std::as_const(head))) {
-          any = true;
-          continue;
+    std::size_t open = begin();  // ranks that have not reached the end of their list
+    while (begin_sweep()) {
+      for (std::size_t word = 0; word < m_turns.size(); ++word)
+        while (m_turns[word] != 0) {
+          const auto rank = 64 * word + static_cast<std::size_t>(std::countr_zero(m_turns[word]));
+          m_turns[word] &= m_turns[word] - 1;
+          const std::span<const Order> list = m_orders.ranks[rank];
+          std::size_t& head = m_heads[rank];
+          if (elsewhere(Rank{rank}, std::as_const(head))) {
+            set(m_next_turns, rank);
+            continue;
+          }
+          if (head == list.size()) continue;
+          if (const auto lacks = missing_at(rank)) {
+            await(rank, sweep_of(*lacks));
+            continue;
+          }
+          const auto together = list.subspan(head, list[head].fused ? 2 : 1);
+          for (const Order& order : together) note(order, rank);
+          done(Rank{rank}, together);
+          head += together.size();
+          if (head == list.size()) --open;
+          set(m_next_turns, rank);
         }
-        if (head == list.size()) continue;
-        ++open;
-        const std::uint32_t*& awaited = m_awaited[rank];
-        if (awaited != nullptr && !seen(*awaited)) continue;
-        if (const auto lacks = missing_at(rank)) {
-          awaited = &sweep_of(*lacks);
-          continue;
-        }
-        awaited = nullptr;
-        const auto together = list.subspan(head, list[head].fused ? 2 : 1);
-        for (const Order& order : together) note(order);
-        done(Rank{rank}, together);
-        head += together.size();
-        any = true;
-      }
     }
     return open == 0;
   }
@@ -158,21 +156,47 @@ class Progress {
     return (order.kind == Kind::forward ? m_forward : m_backward)[at(order.stage, order.item)];
   }
 
-  void note(const Order& order) {
-    if (order.kind == Kind::forward || order.kind == Kind::backward_input ||
-        order.kind == Kind::backward)
-      sweep_of(order) = m_sweep;
+  /// Notes that `rank` runs the order, and gives the ranks that wait for it their turns.
+  void note(const Order& order, std::size_t rank) {
+    if (order.kind > Kind::backward || order.kind == Kind::backward_weight) return;
+    std::uint32_t& sweep = sweep_of(order);
+    for (std::uint32_t waits = sweep; waits >= waiter; waits = m_next_waiter[waits - waiter]) {
+      const std::size_t other = waits - waiter;
+      set(m_behind == 0 && other > rank ? m_turns : m_next_turns, other);
+    }
+    sweep = m_sweep;
+  }
+
+  /// Lets `rank` wait for the order of `sweep`: until it runs, or until it is seen.
+  void await(std::size_t rank, std::uint32_t& sweep) {
+    if (sweep != 0 && sweep < waiter) return set(m_next_turns, rank);
+    m_next_waiter[rank] = sweep;
+    sweep = waiter + static_cast<std::uint32_t>(rank);
+    m_awaited[rank] = &sweep;
+  }
+
+  /// Gives all ranks a turn. Returns the number of those that are not at the end of their list.
+  [[nodiscard]] std::size_t begin();
+  /// Begins a sweep. Returns false if no rank has a turn.
+  [[nodiscard]] bool begin_sweep();
+
+  static void set(std::vector<std::uint64_t>& turns, std::size_t rank) {
+    turns[rank / 64] |= std::uint64_t{1} << rank % 64;
   }
 
   const Orders& m_orders;
   std::uint32_t m_behind;  ///< the number of sweeps after which results are seen
   std::size_t m_items;
   std::vector<StageInputs> m_before;
+  /// Added to the number of the last rank that waits for an order, in the place of its sweep.
+  static constexpr std::uint32_t waiter = 1u << 31;
   std::vector<std::uint32_t> m_forward;   ///< the sweep, by stage and microbatch; 0: not yet
   std::vector<std::uint32_t> m_backward;  ///< the same for I or B
   std::vector<std::size_t> m_heads;
-  std::vector<const std::uint32_t*>
-      m_awaited;  ///< by rank: the sweep of the order that its head waits for
+  std::vector<std::uint32_t> m_next_waiter;  ///< by rank: one that waits for the same, or 0
+  std::vector<std::uint32_t*> m_awaited;     ///< by rank: the last order that it has waited for
+  std::vector<std::uint64_t> m_turns;        ///< a bit for each rank: its turn is in this sweep
+  std::vector<std::uint64_t> m_next_turns;   ///< the same for the next sweep
   std::uint32_t m_sweep = 0;
   std::uint32_t m_seen = 0;  ///< the last sweep whose results are seen
 };

@@ -101,7 +101,29 @@ HEDDLE_INLINE Progress::Progress(const Orders& orders, const StageGraph& graph, 
       m_forward(m_before.size() * m_items),
       m_backward(m_before.size() * m_items),
       m_heads(orders.ranks.size(), 0),
-      m_awaited(orders.ranks.size(), nullptr) {}
+      m_next_waiter(orders.ranks.size(), 0),
+      m_awaited(orders.ranks.size(), nullptr),
+      m_turns((orders.ranks.size() + 63) / 64, 0),
+      m_next_turns(m_turns) {}
+
+HEDDLE_INLINE std::size_t Progress::begin() {
+  std::size_t open = 0;
+  for (std::size_t rank = 0; rank < m_heads.size(); ++rank) {
+    // The orders may have changed since the last run, so nobody waits.
+    std::uint32_t*& awaited = m_awaited[rank];
+    if (awaited != nullptr && *awaited >= waiter) *awaited = 0;
+    awaited = nullptr;
+    set(m_next_turns, rank);
+    open += m_heads[rank] < m_orders.ranks[rank].size();
+  }
+  return open;
+}
+
+HEDDLE_INLINE bool Progress::begin_sweep() {
+  m_turns.swap(m_next_turns);
+  m_seen = ++m_sweep - m_behind;
+  return std::ranges::any_of(m_turns, [](std::uint64_t turns) { return turns != 0; });
+}
 
 HEDDLE_INLINE std::optional<Progress::Wait> Progress::waits_for(std::size_t rank) const {
   auto lacks = missing_at(rank);

@@ -17,7 +17,7 @@
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The times of the messages of a microbatch at a cut.
 struct EdgePrice {
@@ -29,22 +29,23 @@ struct EdgePrice {
 /// two layers, so that no other layer is priced again.
 class EdgePrices {
  public:
-  EdgePrices(const PlanProblem& problem, std::int64_t samples);
+  EdgePrices(const plan::PlanProblem& problem, std::int64_t samples);
 
   /// Returns the times at the cut before layer `layer`, from 1 on.
-  [[nodiscard]] EdgePrice price(int layer, const Replicas& from, const Replicas& to) const;
+  [[nodiscard]] EdgePrice price(int layer, const plan::impl::Replicas& from,
+                                const plan::impl::Replicas& to) const;
 
  private:
   struct Edge {
-    Edge(Profile model, const Machine& machine, PlanOptions options)
+    Edge(Profile model, const Machine& machine, plan::PlanOptions options)
         : profile(std::move(model)), problem(profile, machine, std::move(options)) {}
     Profile profile;
-    PlanProblem problem;
+    plan::PlanProblem problem;
   };
   std::vector<std::unique_ptr<const Edge>> m_edges;  ///< by cut, from the one before layer 1
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/dapple/impl/edge_prices.ipp>

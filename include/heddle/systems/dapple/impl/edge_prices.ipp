@@ -18,9 +18,9 @@
 #include <heddle/machine/machine.hpp>
 #include <heddle/systems/dapple/impl/edge_prices.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
-HEDDLE_INLINE EdgePrices::EdgePrices(const PlanProblem& problem, std::int64_t samples) {
+HEDDLE_INLINE EdgePrices::EdgePrices(const plan::PlanProblem& problem, std::int64_t samples) {
   const Machine& machine = problem.machine();
   ProfiledLayer layer{.name = "end of a stage"};
   for (std::size_t r = 0; r < static_cast<std::size_t>(machine.ranks()); ++r) {
@@ -33,18 +33,18 @@ HEDDLE_INLINE EdgePrices::EdgePrices(const PlanProblem& problem, std::int64_t sa
     layer.output = problem.profile().input_of(cut);
     m_edges.push_back(
         std::make_unique<Edge>(Profile{.model = problem.profile().model, .layers = {layer, layer}},
-                               machine, PlanOptions{.batch = samples, .microbatches = {1}}));
+                               machine, plan::PlanOptions{.batch = samples, .microbatches = {1}}));
   }
 }
 
-HEDDLE_INLINE EdgePrice EdgePrices::price(int layer, const Replicas& from,
-                                          const Replicas& to) const {
+HEDDLE_INLINE EdgePrice EdgePrices::price(int layer, const plan::impl::Replicas& from,
+                                          const plan::impl::Replicas& to) const {
   Plan plan;
-  plan.stages.push_back(StageTable::stage({0, 1}, from));
-  plan.stages.push_back(StageTable::stage({1, 2}, to));
-  const StagePrice price =
-      stage_prices(plan, m_edges[static_cast<std::size_t>(layer) - 1]->problem).front();
+  plan.stages.push_back(plan::impl::StageTable::stage({0, 1}, from));
+  plan.stages.push_back(plan::impl::StageTable::stage({1, 2}, to));
+  const plan::StagePrice price =
+      plan::stage_prices(plan, m_edges[static_cast<std::size_t>(layer) - 1]->problem).front();
   return {price.send_forward, price.send_backward};
 }
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

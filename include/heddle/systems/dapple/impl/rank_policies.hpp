@@ -13,9 +13,10 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/internal/search_watch.hpp>
 #include <heddle/plan/internal/stage_table.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The three policies by which a stage takes free ranks, see Dapple. Sets of used ranks and lists
 /// of the ranks of a stage have numbers, which are given when they first occur.
@@ -28,8 +29,10 @@ class RankPolicies {
   };
   static constexpr std::size_t none = 0;  ///< the set of used ranks that is empty
 
-  /// Keeps references to the machine and to the table, which it asks for replicas.
-  RankPolicies(const Machine& machine, StageTable& table);
+  /// Keeps references to the machine, to the table, which it asks for replicas, and to the watch,
+  /// which counts what it spends.
+  RankPolicies(const Machine& machine, plan::impl::StageTable& table,
+               plan::impl::SearchWatch& watch);
 
   /// Returns the number of ranks that are free.
   [[nodiscard]] int free(std::size_t used) const {
@@ -43,7 +46,9 @@ class RankPolicies {
     return known ? *known : find_steps(used, need);
   }
   /// Returns the ranks of a Step.
-  [[nodiscard]] const Replicas& replicas(std::size_t number) const { return m_replicas[number]; }
+  [[nodiscard]] const plan::impl::Replicas& replicas(std::size_t number) const {
+    return m_replicas[number];
+  }
 
  private:
   /// Returns the number of a set of used ranks: the first ones of each node, as the policies take
@@ -57,16 +62,17 @@ class RankPolicies {
   [[nodiscard]] const std::vector<Step>& find_steps(std::size_t used, int need);
 
   const Machine* m_machine;
-  StageTable* m_table;
+  plan::impl::StageTable* m_table;
+  plan::impl::SearchWatch* m_watch;
   std::vector<std::vector<Rank>> m_nodes;  ///< the ranks of each node, in order
   std::map<std::vector<int>, std::size_t> m_used_ids;
   std::vector<std::vector<int>> m_used;  ///< by number: the used ranks of each node
   std::vector<std::vector<std::optional<std::vector<Step>>>> m_steps;  ///< by used ranks, by need
   std::map<std::vector<Rank>, std::size_t> m_replica_ids;
-  std::vector<Replicas> m_replicas;
+  std::vector<plan::impl::Replicas> m_replicas;
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/dapple/impl/rank_policies.ipp>

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -17,10 +18,11 @@
 #include <heddle/plan/internal/stage_table.hpp>
 #include <heddle/systems/dapple/impl/rank_policies.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
-HEDDLE_INLINE RankPolicies::RankPolicies(const Machine& machine, StageTable& table)
-    : m_machine(&machine), m_table(&table) {
+HEDDLE_INLINE RankPolicies::RankPolicies(const Machine& machine, plan::impl::StageTable& table,
+                                         plan::impl::SearchWatch& watch)
+    : m_machine(&machine), m_table(&table), m_watch(&watch) {
   std::size_t level = 0;
   while (level + 1 < machine.levels().size() && machine.levels()[level].ranks == 1) ++level;
   for (std::size_t r = 0; r < static_cast<std::size_t>(machine.ranks()); ++r) {
@@ -35,7 +37,9 @@ HEDDLE_INLINE std::size_t RankPolicies::intern(const std::vector<int>& used) {
   const auto [at, is_new] = m_used_ids.try_emplace(used, m_used.size());
   if (is_new) {
     m_used.push_back(used);
-    m_steps.emplace_back(static_cast<std::size_t>(m_machine->ranks()) + 1);
+    const auto counts = static_cast<std::size_t>(m_machine->ranks()) + 1;
+    m_steps.emplace_back(counts);
+    m_watch->hold(counts * sizeof(m_steps.back().front()) + 3 * used.size() * sizeof(int));
   }
   return at->second;
 }
@@ -74,7 +78,12 @@ HEDDLE_INLINE const std::vector<RankPolicies::Step>& RankPolicies::find_steps(st
         ranks.push_back(m_nodes[node][static_cast<std::size_t>(r)]);
     std::ranges::sort(ranks);
     const auto [at, is_new] = m_replica_ids.try_emplace(ranks, m_replicas.size());
-    if (is_new) m_replicas.push_back(m_table->replicas(ranks));
+    if (is_new) {
+      m_replicas.push_back(m_table->replicas(ranks));
+      m_watch->hold(sizeof(plan::impl::Replicas) +
+                    ranks.size() * (2 * sizeof(Rank) + sizeof(std::int64_t)));
+    }
+    m_watch->spend(100 + 10 * ranks.size() + 2 * after.size());
     const Step step{at->second, intern(after)};
     if (std::ranges::find(found, step.replicas, &Step::replicas) == found.end())
       found.push_back(step);
@@ -82,4 +91,4 @@ HEDDLE_INLINE const std::vector<RankPolicies::Step>& RankPolicies::find_steps(st
   return m_steps[used][static_cast<std::size_t>(need)].emplace(std::move(found));
 }
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -17,7 +17,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/systems/flexsp/sequence_costs.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The assignment of the sequences of one microbatch to groups.
 class SequencePacking {
@@ -266,4 +266,4 @@ class SequencePacking {
   std::vector<Seconds> m_times;       ///< by degree and sequence
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

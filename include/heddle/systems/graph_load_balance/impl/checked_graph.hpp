@@ -16,14 +16,14 @@
 #include <heddle/layout/share.hpp>
 #include <heddle/systems/graph_load_balance/graph.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 inline constexpr std::int64_t most_words = std::numeric_limits<std::int32_t>::max();
 
 /// Checks in constant time the sizes of the vectors of a graph, and where its offsets begin and
 /// end.
 inline void expect_sizes(const Graph& graph) {
-  constexpr const char* where = "heddle::Graph";
+  constexpr const char* where = "heddle::systems::Graph";
   expects(!graph.offsets.empty() && graph.offsets.front() == 0 &&
               graph.offsets.size() <= static_cast<std::size_t>(most_words) &&
               graph.offsets.back() == graph.edges(),
@@ -46,7 +46,7 @@ inline void expect_offsets(const Graph& graph, std::int32_t node) {
   const std::int32_t begin = graph.offsets[n], end = graph.offsets[n + 1];
   expects(begin >= 0 && begin <= end && end <= graph.edges(), [&] {
     return ErrorInfo{
-        "heddle::Graph",
+        "heddle::systems::Graph",
         begin > end ? text("the offsets descend behind node ", n)
                     : text("the edges of node ", n, " do not exist"),
         text(begin, " is followed by ", end, ", and there are ", graph.edges(), " edges"),
@@ -56,7 +56,7 @@ inline void expect_offsets(const Graph& graph, std::int32_t node) {
 
 /// Returns split_nodes() of a graph that was checked.
 [[nodiscard]] inline NodeParts parts_of(const Graph& graph, std::int32_t max_degree) {
-  constexpr const char* where = "heddle::split_nodes";
+  constexpr const char* where = "heddle::systems::split_nodes";
   expects(max_degree >= 1, [&] {
     return ErrorInfo{where, "a part of a node has no edges",
                      text("max_degree = ", max_degree, ", expected at least 1"),
@@ -100,4 +100,4 @@ inline void expect_offsets(const Graph& graph, std::int32_t node) {
   return static_cast<std::int32_t>(((fullest + 1) * most + bins - 1) / bins);
 }
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -13,14 +13,14 @@
 #include <heddle/systems/graph_load_balance/frontier_balance.hpp>
 #include <heddle/systems/graph_load_balance/graph.hpp>
 
-namespace heddle::inline v0::kernel::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// An array of a traversal, in the memory of `Exec`.
-template <class T, ExecutionSpace Exec>
+template <class T, kernel::ExecutionSpace Exec>
 using GraphArray = Kokkos::View<T*, typename Exec::memory_space>;
 
 /// Writes `unreachable` and clears the marks.
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 struct ClearDistances {
   GraphArray<std::int64_t, Exec> distance;
   GraphArray<std::int32_t, Exec> entered, active, frontier;  // `active` may be empty
@@ -36,7 +36,7 @@ struct ClearDistances {
 /// Copies the distances of the active nodes, so that all edges of a step start from the values at
 /// its beginning. Which nodes become active is then the same in every run. The result is the
 /// largest degree.
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 struct ActiveDistances {
   GraphArray<const std::int32_t, Exec> frontier, offsets;
   GraphArray<std::int64_t, Exec> distance, before;
@@ -53,7 +53,7 @@ struct ActiveDistances {
 };
 
 /// Sums the lengths of the active nodes' rows: their degrees, or their numbers of parts.
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 struct ActiveSums {
   GraphArray<const std::int32_t, Exec> frontier, rows;
   GraphArray<std::int64_t, Exec> sums;  // by position, one more than there are active nodes
@@ -68,7 +68,7 @@ struct ActiveSums {
 };
 
 /// Lists the parts of the active nodes, and mirrors the distance of each node to its parts.
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 struct MirrorToParts {
   GraphArray<const std::int32_t, Exec> frontier, first;
   GraphArray<const std::int64_t, Exec> sums, distance;
@@ -85,7 +85,7 @@ struct MirrorToParts {
 };
 
 /// Follows edges: lowers the distances where they end, and lists the nodes that it lowers, once.
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 struct EdgeRelaxation {
   GraphArray<const std::int32_t, Exec> ends;
   GraphArray<const std::int32_t, Exec> weights;  // empty: every edge has length 1
@@ -128,7 +128,7 @@ struct LoadSum {
 };
 
 /// Expands rows: one worker for each active row, which is a node or a part of one.
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 struct ExpandRows : LoadSum {
   EdgeRelaxation<Exec> relax;
   GraphArray<const std::int32_t, Exec> active_rows, offsets;
@@ -143,7 +143,7 @@ struct ExpandRows : LoadSum {
 };
 
 /// Expands coordinates: one worker for each edge, which it follows if the edge is active.
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 struct ExpandEdges : LoadSum {
   EdgeRelaxation<Exec> relax;
   GraphArray<const std::int32_t, Exec> from, active;
@@ -157,7 +157,7 @@ struct ExpandEdges : LoadSum {
 };
 
 /// Expands equal shares of the active edges, as decomposed_share() describes.
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 struct ExpandShares : LoadSum {
   EdgeRelaxation<Exec> relax;
   GraphArray<const std::int32_t, Exec> frontier, offsets;
@@ -188,7 +188,7 @@ struct ExpandShares : LoadSum {
 
 /// Expands one sub-iteration: the next `piece` edges of every node that still has some. The nodes
 /// with a rest are listed for the next sub-iteration.
-template <ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec>
 struct ExpandPieces : LoadSum {
   EdgeRelaxation<Exec> relax;
   GraphArray<const std::int32_t, Exec> list, offsets;
@@ -206,4 +206,4 @@ struct ExpandPieces : LoadSum {
   }
 };
 
-}  // namespace heddle::inline v0::kernel::impl
+}  // namespace heddle::inline v0::systems::impl

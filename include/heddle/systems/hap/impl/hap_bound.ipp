@@ -13,7 +13,7 @@
 
 #include <heddle/systems/hap/impl/tensor_forms.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The least time of the nodes that a HapSearch has not decided, from below.
 ///
@@ -236,4 +236,4 @@ class HapBound {
   std::vector<double> m_rest;                      ///< by node: of it and those behind it
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

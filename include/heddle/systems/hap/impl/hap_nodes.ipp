@@ -18,7 +18,7 @@
 #include <heddle/systems/hap/program.hpp>
 #include <heddle/systems/hap/sharded_program.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The nodes of a HapSearch: the operations, the placements of inputs and parameters and the ends
 /// of outputs. Each node has choices, which make some forms of tensors and need others. The order
@@ -229,4 +229,4 @@ class HapNodes {
   std::vector<Node> m_nodes;
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

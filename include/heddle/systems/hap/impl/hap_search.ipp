@@ -23,7 +23,7 @@
 #include <heddle/systems/hap/program.hpp>
 #include <heddle/systems/hap/sharded_program.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// A search for fixed shares, which decides HapNodes one by one. States with the same properties of
 /// open tensors have the same rest, so only the cheapest is kept; if memory is limited, all of
@@ -240,4 +240,4 @@ class HapSearch {
   std::unordered_map<std::string, std::vector<std::size_t>> m_known;
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

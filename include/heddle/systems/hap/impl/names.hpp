@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// Returns true if `name` is among `names`.
 [[nodiscard]] inline bool has(const std::vector<std::string>& names, std::string_view name) {
@@ -27,4 +27,4 @@ namespace heddle::inline v0::plan::impl {
   return out;
 }
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

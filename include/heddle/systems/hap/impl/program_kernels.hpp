@@ -13,7 +13,7 @@
 
 #include <Kokkos_Core.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// Nested loops over at most 16 named dimensions, with a stride of each of two operands.
 struct Nest {
@@ -178,4 +178,4 @@ struct ScatterKernel {
   }
 };
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// compute_operation(): computes an operation of a plan::TensorProgram on one rank's parts.
+/// compute_operation(): computes an operation of a systems::TensorProgram on one rank's parts.
 
 #include <algorithm>
 #include <cstddef>
@@ -20,16 +20,15 @@
 #include <heddle/systems/hap/program.hpp>
 #include <heddle/systems/hap/sharded_program.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The blocks of one rank.
 class LocalBlocks {
  public:
-  LocalBlocks(const plan::TensorProgram& program, const plan::ShardedProgram& sharded,
-              std::size_t rank)
+  LocalBlocks(const TensorProgram& program, const ShardedProgram& sharded, std::size_t rank)
       : m_program(&program), m_sharded(&sharded), m_rank(rank) {}
 
-  [[nodiscard]] const plan::TensorProgram& program() const { return *m_program; }
+  [[nodiscard]] const TensorProgram& program() const { return *m_program; }
   [[nodiscard]] const std::vector<std::int64_t>& all(std::string_view dim) const {
     return m_sharded->blocks[m_program->dimension(dim)];
   }
@@ -39,22 +38,22 @@ class LocalBlocks {
   }
   [[nodiscard]] std::int64_t count(std::string_view dim) const { return all(dim)[m_rank]; }
   /// The indices of a dimension that the rank has if the tensor has this form.
-  [[nodiscard]] std::int64_t extent(const std::string& dim, const plan::TensorForm& form) const {
-    return form.kind == plan::TensorForm::Kind::sharded && form.dim == dim
+  [[nodiscard]] std::int64_t extent(const std::string& dim, const TensorForm& form) const {
+    return form.kind == systems::TensorForm::Kind::sharded && form.dim == dim
                ? count(dim)
                : m_program->size_of(dim);
   }
 
  private:
-  const plan::TensorProgram* m_program;
-  const plan::ShardedProgram* m_sharded;
+  const TensorProgram* m_program;
+  const ShardedProgram* m_sharded;
   std::size_t m_rank;
 };
 
 /// One operand: where its elements are.
 class Operand {
  public:
-  Operand(const LocalBlocks& here, std::string_view tensor, const plan::TensorForm& form)
+  Operand(const LocalBlocks& here, std::string_view tensor, const TensorForm& form)
       : m_here(&here),
         m_form(form),
         m_dims(&here.program().tensors[here.program().tensor(tensor)].dims) {}
@@ -80,18 +79,19 @@ class Operand {
   }
   /// The first index that the rank has of a dimension.
   [[nodiscard]] std::int64_t first(const std::string& dim) const {
-    return m_form.kind == plan::TensorForm::Kind::sharded && m_form.dim == dim ? m_here->first(dim)
-                                                                               : 0;
+    return m_form.kind == systems::TensorForm::Kind::sharded && m_form.dim == dim
+               ? m_here->first(dim)
+               : 0;
   }
 
  private:
   const LocalBlocks* m_here;
-  plan::TensorForm m_form;
+  TensorForm m_form;
   const std::vector<std::string>* m_dims;
 };
 
 /// Returns the dimension of a table that indices select: the one that its rows lack.
-[[nodiscard]] inline const std::string& selected_dimension(const plan::TensorProgram& program,
+[[nodiscard]] inline const std::string& selected_dimension(const TensorProgram& program,
                                                            std::string_view table,
                                                            std::string_view rows) {
   const auto& of_table = program.tensors[program.tensor(table)].dims;
@@ -103,9 +103,8 @@ class Operand {
 
 /// Returns this rank's part of the output of an operation by a rule. Waits for the result.
 template <class T, class Space, class View>
-[[nodiscard]] View compute_operation(const LocalBlocks& here, const plan::Operation& operation,
-                                     const plan::ShardRule& rule, const std::vector<View>& inputs) {
-  using plan::OperationKind;
+[[nodiscard]] View compute_operation(const LocalBlocks& here, const Operation& operation,
+                                     const ShardRule& rule, const std::vector<View>& inputs) {
   using Exec = typename Space::execution_space;
   const Operand out(here, operation.output, rule.output);
   const Operand a(here, operation.inputs.front(), rule.inputs.front());
@@ -163,4 +162,4 @@ template <class T, class Space, class View>
   return result;
 }
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -18,7 +18,7 @@
 #include <heddle/systems/hap/program.hpp>
 #include <heddle/systems/hap/sharded_program.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 using Dims = std::vector<std::string>;
 
@@ -54,7 +54,7 @@ class ShardChecker {
   }
 
  private:
-  static constexpr const char* where = "heddle::plan::check(ShardedProgram)";
+  static constexpr const char* where = "heddle::systems::check(ShardedProgram)";
 
   void expect(bool good, const char* what, const char* fix) const {
     expects(good, [&] {
@@ -181,4 +181,4 @@ class ShardChecker {
   std::size_t m_at = 0;
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

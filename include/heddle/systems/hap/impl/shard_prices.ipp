@@ -21,7 +21,7 @@
 #include <heddle/systems/hap/program.hpp>
 #include <heddle/systems/hap/sharded_program.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The prices of instructions. `shares` are by dimension and rank.
 class ShardPrices {
@@ -31,7 +31,7 @@ class ShardPrices {
 
   ShardPrices(const TensorProgram& program, const Machine& machine, const HapOptions& options)
       : m_program(&program), m_ranks(static_cast<std::size_t>(machine.ranks())) {
-    constexpr const char* where = "heddle::plan::hap";
+    constexpr const char* where = "heddle::systems::hap";
     expects(options.flops > 0 && options.flops < std::numeric_limits<double>::infinity() &&
                 options.state_per_parameter >= 1 &&
                 options.state_per_parameter < std::numeric_limits<double>::infinity() &&
@@ -60,10 +60,10 @@ class ShardPrices {
     if (m_ranks == 1) return;
     const auto n = static_cast<double>(m_ranks);
     constexpr double bytes = 1e9;
-    const Seconds latencies = ring_all_reduce_time(machine, ring, 0);
+    const Seconds latencies = plan::ring_all_reduce_time(machine, ring, 0);
     m_hop = latencies / (2 * (n - 1));
     m_per_byte =
-        (ring_all_reduce_time(machine, ring, bytes) - latencies) * n / (2 * (n - 1)) / bytes;
+        (plan::ring_all_reduce_time(machine, ring, bytes) - latencies) * n / (2 * (n - 1)) / bytes;
   }
 
   [[nodiscard]] std::size_t ranks() const { return m_ranks; }
@@ -141,4 +141,4 @@ class ShardPrices {
   Seconds m_per_byte = 0;
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The cheapest ways from one form of a tensor to sets of forms. Forms are numbered: 0 is
 /// replicated, 1 is partial, 2 + k is sharded along dimension k of the tensor. A set is a mask.
@@ -90,4 +90,4 @@ class FormPaths {
   std::vector<Way> m_ways;  ///< by form made
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

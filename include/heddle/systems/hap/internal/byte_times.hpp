@@ -13,7 +13,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// Adds up the seconds per byte of messages of one size, by link or by sender and receiver, and by
 /// port and line.
@@ -46,4 +46,4 @@ class ByteTimes {
   std::vector<Seconds> m_sends, m_receives, m_shared;
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -8,46 +8,45 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <numeric>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/plan/internal/device_work.hpp>
 #include <heddle/plan/internal/sites.hpp>
 #include <heddle/plan/internal/stage_shape.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The sites of a problem. The table outlives the object.
 class SiteOrders {
  public:
   static constexpr std::size_t most_mixed = 6;  ///< sites up to which all orders are tried
 
-  explicit SiteOrders(LayerTable& table) : m_sites(sites_of(table.problem().machine())) {
-    find_work(table);
+  explicit SiteOrders(plan::impl::LayerTable& table)
+      : m_sites(plan::impl::sites_of(table.problem().machine())), m_work(table) {
     for (std::vector<Rank>& site : m_sites) {
       std::ranges::stable_sort(site, [&](Rank a, Rank b) {
         const Machine& machine = table.problem().machine();
-        if (m_speed[+a] != m_speed[+b]) return m_speed[+a] > m_speed[+b];
-        return roomier(machine.device(a), machine.device(b));
+        if (m_work.speed[+a] != m_work.speed[+b]) return m_work.speed[+a] > m_work.speed[+b];
+        return plan::impl::roomier(machine.device(a), machine.device(b));
       });
       double speed = 0;
-      for (const Rank rank : site) speed += m_speed[+rank];
+      for (const Rank rank : site) speed += m_work.speed[+rank];
       m_speeds.push_back(speed);
     }
-    find_classes(table.problem().machine());
     std::vector<std::size_t> order;
     std::vector<bool> used(m_sites.size(), false);
-    if (m_sites.size() <= most_mixed)
+    if (m_sites.size() <= most_mixed) {
+      find_classes(table.problem().machine());
       add_orders(order, used);
-    else
+    } else {
       add_fastest();
+    }
     std::ranges::stable_sort(m_orders, {}, [](const auto& each) { return each.size(); });
   }
 
@@ -58,60 +57,19 @@ class SiteOrders {
     return m_orders;
   }
   /// Returns the least time of a sample and the first `layers` layers on one device.
-  [[nodiscard]] Seconds work(int layers) const { return m_work[static_cast<std::size_t>(layers)]; }
+  [[nodiscard]] Seconds work(int layers) const {
+    return m_work.first[static_cast<std::size_t>(layers)];
+  }
   /// Returns an upper bound of the speed of a site; the fastest device does work(n) in that time.
   [[nodiscard]] double speed(std::size_t site) const { return m_speeds[site]; }
 
  private:
-  /// Finds the fewest device-seconds a sample of each layer and rank, over all degrees and samples.
-  void find_work(LayerTable& table) {
-    const PlanProblem& problem = table.problem();
-    const auto ranks = static_cast<std::size_t>(problem.machine().ranks());
-    const auto layers = static_cast<std::size_t>(problem.layers());
-    constexpr Seconds none = std::numeric_limits<Seconds>::infinity();
-    std::vector<std::vector<Seconds>> least;  // by kind and layer
-    std::vector<std::size_t> kind(ranks);
-    const auto kinds = device_kinds(problem.machine());
-    // The time of a sample is monotonic between measured numbers of samples, and beyond them.
-    std::set<std::int64_t> numbers{1};
-    for (const int m : problem.options().microbatches) numbers.insert(problem.options().batch / m);
-    const std::int64_t most = *numbers.rbegin();
-    for (const ProfiledLayer& layer : problem.profile().layers)
-      for (const LayerMeasurement& m : layer.measured)
-        if (m.samples <= most) numbers.insert(m.samples);
-    for (std::size_t k = 0; k < kinds.size(); ++k) {
-      least.emplace_back(layers, none);
-      for (const Rank rank : kinds[k]) kind[+rank] = k;
-      for (const int degree : problem.options().tensor_degrees) {
-        if (!table.has_degree(kinds[k][0], degree)) continue;
-        for (const std::int64_t samples : numbers) {
-          const LayerTimeSums& sums = table.sums(kinds[k][0], degree, samples);
-          for (std::size_t l = 0; l < layers; ++l) {
-            const LayerTimes one = sums.of({static_cast<int>(l), static_cast<int>(l) + 1});
-            least[k][l] = std::min(least[k][l], (one.forward + one.backward()) * degree /
-                                                    static_cast<double>(samples));
-          }
-        }
-      }
-    }
-    m_work.push_back(0);
-    std::vector<double> speed(kinds.size(), 0);
-    for (std::size_t l = 0; l < layers; ++l) {
-      Seconds fastest = none;
-      for (std::size_t k = 0; k < kinds.size(); ++k) fastest = std::min(fastest, least[k][l]);
-      for (std::size_t k = 0; k < kinds.size(); ++k)
-        speed[k] = std::max(speed[k], fastest < least[k][l] ? fastest / least[k][l] : 1);
-      m_work.push_back(m_work.back() + fastest);
-    }
-    for (std::size_t r = 0; r < ranks; ++r) m_speed.push_back(speed[kind[r]]);
-  }
-
   /// Numbers each site by the first one with which it can change places.
   void find_classes(const Machine& machine) {
     for (std::size_t s = 0; s < m_sites.size(); ++s) {
       std::size_t same = 0;
-      while (same < s &&
-             (m_class[same] != same || !interchangeable(machine, m_sites[same], m_sites[s])))
+      while (same < s && (m_class[same] != same ||
+                          !plan::impl::interchangeable(machine, m_sites[same], m_sites[s])))
         ++same;
       m_class.push_back(same);
     }
@@ -147,11 +105,10 @@ class SiteOrders {
   }
 
   std::vector<std::vector<Rank>> m_sites;
-  std::vector<double> m_speed;   ///< by rank, relative to the fastest device
   std::vector<double> m_speeds;  ///< by site
-  std::vector<Seconds> m_work;
+  plan::impl::DeviceWork m_work;
   std::vector<std::size_t> m_class;
   std::vector<std::vector<std::size_t>> m_orders;
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

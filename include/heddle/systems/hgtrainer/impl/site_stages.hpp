@@ -6,7 +6,6 @@
 /// SiteStages: the dynamic programme of HGTrainer, over the layers and the ranks of sites.
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -21,16 +20,17 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/layout/layer_range.hpp>
-#include <heddle/machine/level.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/internal/search_watch.hpp>
 #include <heddle/plan/internal/sites.hpp>
 #include <heddle/plan/internal/stage_memory.hpp>
 #include <heddle/plan/internal/stage_shape.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/systems/hgtrainer/impl/site_grain.hpp>
 #include <heddle/systems/hgtrainer/impl/site_orders.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// Finds the stages for orders of sites and one number of microbatches. Stages are added from the
 /// last layer to the first. A partial plan has the last layers of the model, and is kept unless
@@ -38,9 +38,10 @@ namespace heddle::inline v0::plan::impl {
 class SiteStages {
  public:
   /// If `least_memory`, plans may exceed the memory, and the one that lacks least is the best.
-  SiteStages(LayerTable& table, const SiteOrders& sites, int microbatches, int window,
-             bool least_memory)
-      : m_table(table),
+  SiteStages(plan::impl::LayerTable& table, const SiteOrders& sites, int microbatches, int window,
+             bool least_memory, plan::impl::SearchWatch& watch)
+      : m_watch(watch),
+        m_table(table),
         m_problem(table.problem()),
         m_sites(sites),
         m_pricer(table.problem()),
@@ -53,7 +54,7 @@ class SiteStages {
     if (m_codecs.empty()) m_codecs.emplace_back();
     const Machine& machine = m_problem.machine();
     for (int r = 0; r < machine.ranks(); ++r)
-      m_limited = m_limited || capacity_of(machine.device(Rank{r})) != 0;
+      m_limited = m_limited || plan::impl::capacity_of(machine.device(Rank{r})) != 0;
     find_kept();
   }
 
@@ -64,11 +65,14 @@ class SiteStages {
     m_order = order;
     m_below = below != nullptr ? *below : std::numeric_limits<Seconds>::infinity();
     if (std::cmp_greater(order.size(), m_layers)) return {};
-    find_bounds();
+    m_bounds.find(m_sites, order, m_samples, m_window, m_codecs, m_problem);
     if (!promising({}, m_layers)) return {};
+    if (m_coarse) m_grain = choose_grain(sizes(), m_bounds, m_samples, m_watch.left(), m_problem);
     m_nodes.clear();
+    m_watch.release();
     Fronts next;
     for (std::size_t p = order.size(); p-- > 0;) next = fronts_of_site(p, next);
+    if (m_watch.ended()) return {};
     std::size_t found = none;
     for (const auto& [shape, by_layer] : next)
       for (const std::size_t node : by_layer[0])
@@ -80,6 +84,17 @@ class SiteStages {
     return plan_of(found);
   }
 
+  /// Lets best() take ranks and layers in blocks, and keep few partial plans, such that an order
+  /// costs no more than is left of the budget.
+  void set_coarse() noexcept { m_coarse = true; }
+  /// Returns the least effort of best() for an order if all ranks and layers are tried.
+  [[nodiscard]] SiteEffort effort(const std::vector<std::size_t>& order) {
+    if (std::cmp_greater(order.size(), m_layers)) return {};
+    m_order = order;
+    m_bounds.find(m_sites, order, m_samples, m_window, m_codecs, m_problem);
+    return site_effort({}, sizes(), m_bounds, m_samples, m_problem);
+  }
+
   /// Returns the value of the last best plan: its time, or what it lacks of memory.
   [[nodiscard]] double value() const noexcept { return m_value; }
   /// Returns the number of partial plans that were priced.
@@ -87,10 +102,11 @@ class SiteStages {
 
  private:
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+  static constexpr std::size_t most_kept = 8;  ///< partial plans of a front in coarse searches
 
   /// A shape, and its prices by layers, which are computed when they are first needed.
   struct PricedShape {
-    StageShape shape;
+    plan::impl::StageShape shape;
     std::vector<Seconds> gradient_sums;
   };
 
@@ -114,11 +130,14 @@ class SiteStages {
   void find_kept() {
     const int most = std::min(m_problem.machine().ranks(), m_layers);
     for (int stages = 1; stages <= most; ++stages) {
-      const auto kept = kept_by_stage(m_problem.options().schedule, stages, m_microbatches);
+      const auto kept =
+          plan::impl::kept_by_stage(m_problem.options().schedule, stages, m_microbatches);
+      m_watch.spend(static_cast<std::uint64_t>(stages) *
+                    static_cast<std::uint64_t>(m_microbatches));
       m_allowed.push_back(kept.has_value());
-      m_most.push_back(m_most.empty() ? KeptMicrobatches{} : m_most.back());
+      m_most.push_back(m_most.empty() ? plan::impl::KeptMicrobatches{} : m_most.back());
       for (std::size_t behind = 0; kept && behind < m_most.size(); ++behind)
-        m_most[behind] = most_of(m_most[behind], kept->at(m_most.size() - 1 - behind));
+        m_most[behind] = plan::impl::most_of(m_most[behind], kept->at(m_most.size() - 1 - behind));
     }
     m_any_number = std::ranges::find(m_allowed, false) == m_allowed.end();
   }
@@ -126,75 +145,15 @@ class SiteStages {
     return m_allowed[static_cast<std::size_t>(stages) - 1];
   }
 
-  // --- Bounds.
-
-  /// Finds the windows of the cuts, and the lower bounds of this order.
-  void find_bounds() {
-    const std::size_t count = m_order.size();
-    double all = 0, fastest = 0, sum = 0;
-    for (const std::size_t site : m_order) {
-      all += m_sites.speed(site);
-      fastest = std::max(fastest, m_sites.speed(site));
-    }
-    m_speed = all;
-    m_site_speed = fastest;
-    m_cut_low.assign(count + 1, 0);
-    m_cut_high.assign(count + 1, 0);
-    m_cut_low[count] = m_cut_high[count] = m_layers;
-    m_longest_cut = m_cuts = 0;
-    for (std::size_t p = 1; p < count; ++p) {
-      sum += m_sites.speed(m_order[p - 1]);
-      const Seconds wanted = m_sites.work(m_layers) * sum / all;
-      int nearest = 0;
-      for (int l = 1; l <= m_layers; ++l)
-        if (std::abs(m_sites.work(l) - wanted) < std::abs(m_sites.work(nearest) - wanted))
-          nearest = l;
-      const int first = static_cast<int>(p), last = m_layers - static_cast<int>(count - p);
-      m_cut_low[p] = std::clamp(nearest - m_window, first, last);
-      m_cut_high[p] = std::clamp(nearest + m_window, first, last);
-      add_cut_bound(p);
-    }
-  }
-
-  /// The messages at a cut take at least as long as its fewest bytes over all links between its
-  /// ranks, and over the ports and lines that all of them pass.
-  void add_cut_bound(std::size_t p) {
-    const Machine& machine = m_problem.machine();
-    double bandwidth = 0, bytes = std::numeric_limits<double>::infinity();
-    std::vector<std::size_t> passes(machine.shared().size(), 0);  // pairs of ranks, by resource
-    std::size_t pairs = 0;
-    for (const Rank from : m_sites.sites()[m_order[p - 1]]) {
-      for (const Rank to : m_sites.sites()[m_order[p]]) {
-        bandwidth += machine.link(from, to).bandwidth;
-        ++pairs;
-        if (passes.empty()) continue;
-        const Route route = machine.route(from, to, Lane{0});
-        for (const auto* way : {&route.out, &route.in})
-          for (const SharedId id : *way) ++passes[+id];
-      }
-    }
-    for (std::size_t i = 0; i < passes.size(); ++i)
-      if (passes[i] == pairs) bandwidth = std::min(bandwidth, machine.shared()[i].bandwidth);
-    for (int l = m_cut_low[p]; l <= m_cut_high[p]; ++l)
-      bytes = std::min(bytes, static_cast<double>(m_problem.profile().input_of(l)));
-    double part = std::numeric_limits<double>::infinity();
-    const auto element = static_cast<double>(size_of(m_problem.options().activation));
-    for (const auto& codec : m_codecs)
-      part = std::min(part, codec ? static_cast<double>(size_of(codec->type)) / element : 1);
-    const Seconds time = static_cast<double>(m_samples) * bytes * part / bandwidth;
-    m_longest_cut = std::max(m_longest_cut, time);
-    m_cuts += time;
-  }
-
   /// Returns whether a partial plan behind `layers` layers can become better than the best one.
   [[nodiscard]] bool promising(const Node& node, int layers) const {
     if (m_least_memory) return true;
     const Seconds work = static_cast<double>(m_samples) * m_sites.work(layers);
-    Seconds slowest = std::max(node.slowest, work / m_speed);
-    Seconds sum = node.sum + work / m_site_speed;
+    Seconds slowest = std::max(node.slowest, work / m_bounds.speed);
+    Seconds sum = node.sum + work / m_bounds.fastest;
     if (node.stages == 0) {
-      slowest = std::max(slowest, m_longest_cut);
-      sum += m_cuts;
+      slowest = std::max(slowest, m_bounds.longest_cut);
+      sum += m_bounds.cuts;
     }
     constexpr double rounding = 1 - 1e-12;
     return ((m_microbatches - 1) * slowest + sum + node.gradient_sum) * rounding < m_below;
@@ -203,6 +162,13 @@ class SiteStages {
   [[nodiscard]] double time_of(const Node& node) const {
     if (m_least_memory) return node.slowest;
     return (m_microbatches - 1) * node.slowest + node.sum + node.gradient_sum;
+  }
+
+  /// Returns the numbers of ranks of the order's sites.
+  [[nodiscard]] std::vector<std::size_t> sizes() const {
+    std::vector<std::size_t> counts;
+    for (const std::size_t site : m_order) counts.push_back(m_sites.sites()[site].size());
+    return counts;
   }
 
   // --- The programme.
@@ -217,11 +183,13 @@ class SiteStages {
     std::vector<Rank> ranks(begin, begin + static_cast<std::ptrdiff_t>(count));
     for (const Rank rank : ranks)
       if (!m_table.has_degree(rank, degree)) return nullptr;
-    auto samples = balanced_samples(m_table, ranks, degree, m_samples);
+    auto samples = plan::impl::balanced_samples(m_table, ranks, degree, m_samples);
     if (!samples) return nullptr;
     const auto layers = static_cast<std::size_t>(m_layers) + 1;
+    m_watch.spend(100 + 20 * ranks.size() + layers * layers / 2);
+    m_watch.hold(layers * layers * sizeof(Seconds));
     place->second = std::make_unique<PricedShape>(
-        PricedShape{StageShape(m_table, std::move(ranks), std::move(*samples), degree),
+        PricedShape{plan::impl::StageShape(m_table, std::move(ranks), std::move(*samples), degree),
                     std::vector<Seconds>(layers * layers, -1)});
     return place->second.get();
   }
@@ -239,41 +207,50 @@ class SiteStages {
     const std::size_t site = m_order[p];
     const std::size_t count = m_sites.sites()[site].size();
     std::vector<Fronts> by_rank(count);
-    for (std::size_t first = count; first-- > 0;)
+    for (std::size_t first = count; first-- > 0;) {
+      if (first % m_grain.ranks != 0) continue;
       for (const int degree : m_problem.options().tensor_degrees)
-        for (auto size = static_cast<std::size_t>(degree); first + size <= count;
-             size += static_cast<std::size_t>(degree)) {
+        each_size(m_grain, count, first, degree, [&](std::size_t size) {
           PricedShape* const priced = shape(site, first, size, degree);
-          if (priced == nullptr) continue;
+          if (priced == nullptr || m_watch.ended()) return;
           auto& [_, fronts] = by_rank[first].emplace_back(
               priced, std::vector<Front>(static_cast<std::size_t>(m_layers) + 1));
           if (p + 1 == m_order.size()) {
             extend(fronts, p, first, *priced, m_layers, {}, 0, nullptr);
           } else {
             for (const auto& next : behind)
-              for (int l = m_cut_low[p + 1]; l <= m_cut_high[p + 1]; ++l)
+              for (int l = m_bounds.low[p + 1]; l <= m_bounds.high[p + 1]; ++l)
                 cross(fronts, p, first, *priced, next, l, true);
           }
           if (first + size < count)
             for (const auto& next : by_rank[first + size])
-              for (int l = m_cut_low[p] + 1; l < m_cut_high[p + 1]; ++l)
-                cross(fronts, p, first, *priced, next, l, false);
-        }
+              for (int l = m_bounds.low[p] + 1; l < m_bounds.high[p + 1]; ++l)
+                if (at_block(l)) cross(fronts, p, first, *priced, next, l, false);
+        });
+    }
     return std::move(by_rank[0]);
+  }
+
+  /// Returns whether a stage may end in front of a layer that is no cut between sites.
+  [[nodiscard]] bool at_block(int layer) const {
+    return static_cast<std::size_t>(layer) % m_grain.layers == 0;
   }
 
   /// Puts a stage in front of the partial plans that begin with layer `layer`.
   void cross(std::vector<Front>& fronts, std::size_t p, std::size_t first, PricedShape& priced,
              const std::pair<PricedShape*, std::vector<Front>>& next, int layer, bool encoded) {
     const Front& front = next.second[static_cast<std::size_t>(layer)];
-    if (front.empty()) return;
-    CutTimes times;
+    if (front.empty() ||
+        m_watch.spend(50 + 2 * priced.shape.ranks().size() + 2 * next.first->shape.ranks().size()))
+      return;
+    plan::impl::CutTimes times;
     std::size_t codec = none;
     if (!encoded) {
       times = m_pricer.times(priced.shape, next.first->shape, layer, {});
     } else {
       for (std::size_t c = 0; c < m_codecs.size(); ++c) {
-        const CutTimes other = m_pricer.times(priced.shape, next.first->shape, layer, m_codecs[c]);
+        const plan::impl::CutTimes other =
+            m_pricer.times(priced.shape, next.first->shape, layer, m_codecs[c]);
         if (codec != none && !(other.both() < times.both())) continue;
         times = other;
         codec = c;
@@ -285,13 +262,15 @@ class SiteStages {
   /// Puts a stage that ends in front of `layer` before each partial plan of `behind`, or at the end
   /// of the pipeline if there are none.
   void extend(std::vector<Front>& fronts, std::size_t p, std::size_t first, PricedShape& priced,
-              int layer, const CutTimes& cut, std::size_t codec, const Front* behind) {
+              int layer, const plan::impl::CutTimes& cut, std::size_t codec, const Front* behind) {
     // The first stage of a site begins at its cut.
-    const int low = m_cut_low[p], high = first == 0 ? m_cut_high[p] : m_layers;
+    const int low = m_bounds.low[p], high = first == 0 ? m_bounds.high[p] : m_layers;
     for (int begin = low; begin < layer && begin <= high; ++begin) {
+      if (first != 0 && !at_block(begin)) continue;
       const LayerRange range{begin, layer};
       Front& front = fronts[static_cast<std::size_t>(begin)];
       const std::size_t count = behind == nullptr ? 1 : behind->size();
+      if (m_watch.spend(count * (3 + front.size() / 2))) return;
       for (std::size_t i = 0; i < count; ++i) {
         ++m_candidates;
         const std::size_t next = behind == nullptr ? none : (*behind)[i];
@@ -321,7 +300,7 @@ class SiteStages {
   [[nodiscard]] Bytes find_memory(Node& node) const {
     if (!m_limited) return 0;
     const auto behind = static_cast<std::size_t>(node.stages) - 1;
-    const StageShape& shape = node.shape->shape;
+    const plan::impl::StageShape& shape = node.shape->shape;
     const Bytes whole = shape.lacking(node.layers, m_most[behind]);
     if (whole == 0) return 0;
     const Bytes again = shape.lacking(node.layers, m_most[behind], true);
@@ -342,6 +321,10 @@ class SiteStages {
     std::erase_if(front, [&](std::size_t other) { return dominates(node, m_nodes[other]); });
     front.push_back(m_nodes.size());
     m_nodes.push_back(node);
+    m_watch.hold(sizeof(Node) + sizeof(std::size_t));
+    if (!m_coarse || front.size() <= most_kept) return;
+    front.erase(std::ranges::max_element(front, {},
+                                         [&](std::size_t each) { return time_of(m_nodes[each]); }));
   }
 
   [[nodiscard]] Plan plan_of(std::size_t node) const {
@@ -364,27 +347,28 @@ class SiteStages {
     return plan;
   }
 
-  LayerTable& m_table;
-  const PlanProblem& m_problem;
+  plan::impl::SearchWatch& m_watch;
+  plan::impl::LayerTable& m_table;
+  const plan::PlanProblem& m_problem;
   const SiteOrders& m_sites;
-  CutPricer m_pricer;
+  plan::impl::CutPricer m_pricer;
   std::vector<std::optional<Codec>> m_codecs;
   int m_microbatches;
   std::int64_t m_samples;  ///< samples of a microbatch
   int m_window;
   int m_layers;
   bool m_least_memory;
+  bool m_coarse = false;
+  SiteGrain m_grain = {};
   bool m_limited = false;  ///< whether a capacity is known
 
-  std::vector<KeptMicrobatches> m_most;  ///< by stages behind
-  std::vector<bool> m_allowed;           ///< by stages - 1
-  bool m_any_number = true;              ///< whether all numbers of stages are allowed
+  std::vector<plan::impl::KeptMicrobatches> m_most;  ///< by stages behind
+  std::vector<bool> m_allowed;                       ///< by stages - 1
+  bool m_any_number = true;                          ///< whether all numbers of stages are allowed
 
   std::vector<std::size_t> m_order;
   Seconds m_below = 0;
-  double m_speed = 0, m_site_speed = 0;  ///< the sum over the order's sites, and the fastest one
-  Seconds m_longest_cut = 0, m_cuts = 0;
-  std::vector<int> m_cut_low, m_cut_high;  ///< by place in the order
+  SiteBounds m_bounds;
 
   std::map<std::tuple<std::size_t, std::size_t, std::size_t, int>, std::unique_ptr<PricedShape>>
       m_shapes;
@@ -393,4 +377,4 @@ class SiteStages {
   std::size_t m_candidates = 0;
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -18,7 +18,7 @@
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/plan/internal/stage_shape.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The layers of some stages. A division is given by the ends of the stages' layers.
 class LayerBalance {
@@ -27,10 +27,11 @@ class LayerBalance {
   static constexpr int memory_retries = 3;  ///< reductions of stages that exceed their memory
 
   /// The shapes and what they keep outlive the object. There are no fewer layers than stages.
-  LayerBalance(const std::vector<const StageShape*>& shapes, const KeptByStage& kept, int layers)
+  LayerBalance(const std::vector<const plan::impl::StageShape*>& shapes,
+               const plan::impl::KeptByStage& kept, int layers)
       : m_shapes(shapes), m_kept(kept), m_layers(layers) {
     double sum = 0;
-    for (const StageShape* shape : shapes) {
+    for (const plan::impl::StageShape* shape : shapes) {
       m_capacity.push_back(1 / time_of(*shape));
       sum += m_capacity.back();
     }
@@ -106,7 +107,7 @@ class LayerBalance {
   }
 
   /// Returns the time of all layers, above 0.
-  [[nodiscard]] static Seconds time_of(const StageShape& shape) {
+  [[nodiscard]] static Seconds time_of(const plan::impl::StageShape& shape) {
     const LayerTimes& all = shape.slowest().all();
     return std::max(all.forward + all.backward(), std::numeric_limits<Seconds>::min());
   }
@@ -219,10 +220,10 @@ class LayerBalance {
     return ends;
   }
 
-  const std::vector<const StageShape*>& m_shapes;
-  const KeptByStage& m_kept;
+  const std::vector<const plan::impl::StageShape*>& m_shapes;
+  const plan::impl::KeptByStage& m_kept;
   int m_layers;
   std::vector<double> m_capacity;  ///< by stage, from times; the sum is 1
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

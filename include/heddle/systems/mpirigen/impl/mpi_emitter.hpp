@@ -24,7 +24,7 @@
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/systems/mpirigen/impl/mpi_types.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The state of one emit_mpi() call. The schedule has been checked.
 class MpiEmitter {
@@ -199,7 +199,7 @@ class MpiEmitter {
   /// The memory and the actions of one rank.
   void part(Rank rank) {
     Program program = slice(m_schedule, rank, [](BufferId, const Buffer&) { return nullptr; });
-    leave_moves_to_handler(program);
+    heddle::impl::leave_moves_to_handler(program);
     m_ports.clear();
     m_names.clear();
     m_used.assign(m_schedule.buffers().size(), false);
@@ -372,4 +372,4 @@ class MpiEmitter {
   std::vector<std::size_t> m_places;  ///< the number of a buffer on its rank
 };
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -14,7 +14,7 @@
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// A kind of action with a function in the emitted program.
 struct EmittedFunction {
@@ -124,4 +124,4 @@ inline std::string emitted_work(const Schedule& schedule, const std::string& nam
   return out;
 }
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

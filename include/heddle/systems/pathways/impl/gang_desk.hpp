@@ -20,7 +20,7 @@
 #include <heddle/systems/pathways/impl/gang_frame.hpp>
 #include <heddle/systems/pathways/impl/gang_value.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The place at which clients leave their programs and values, and wait for results. All functions
 /// may be called from any thread.
@@ -96,4 +96,4 @@ class GangDesk {
   std::string m_failure;
 };
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -13,7 +13,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/layout/layout.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 class GangDesk;
 struct GangValue;
@@ -58,7 +58,7 @@ struct GangFuture {
   ~GangFuture();
 };
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl
 
 #if HEDDLE_DEFINES_FULL_SYSTEMS
 #include <heddle/systems/pathways/impl/gang_draft.ipp>

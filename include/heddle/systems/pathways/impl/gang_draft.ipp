@@ -20,7 +20,7 @@
 #include <heddle/systems/pathways/impl/gang_draft.hpp>
 #include <heddle/systems/pathways/impl/gang_frame.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 struct GangDraft::State {
   State(std::shared_ptr<GangDesk> to, std::uint32_t number) : desk(std::move(to)), client(number) {
@@ -58,10 +58,10 @@ HEDDLE_FULL_INLINE std::uint64_t GangDraft::add(std::uint32_t function,
   State& state = *m_state;
   const std::lock_guard lock(state.mutex);
   expects(!state.closed, [] {
-    return ErrorInfo{"heddle::IslandClient", "the client has ended", "",
+    return ErrorInfo{"heddle::systems::IslandClient", "the client has ended", "",
                      "call it only within its own function"};
   });
-  state.desk->expect_open("heddle::IslandClient");
+  state.desk->expect_open("heddle::systems::IslandClient");
   if (state.frame.nodes == GangFrame::most_nodes) state.flush();
   const std::uint64_t result = (std::uint64_t{state.client} << 40) | state.next++;
   GangNode& node = state.frame.node[state.frame.nodes++];
@@ -107,4 +107,4 @@ HEDDLE_FULL_INLINE GangFuture::~GangFuture() {
   }
 }
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

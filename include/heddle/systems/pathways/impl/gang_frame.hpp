@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// A call in a program: a function, the values that it reads, and the value that it makes.
 struct GangNode {
@@ -48,4 +48,4 @@ struct GangFrame {
 };
 static_assert(std::is_trivially_copyable_v<GangFrame> && sizeof(GangFrame) < 4000);
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -18,7 +18,7 @@
 #include <heddle/systems/pathways/impl/gang_value.hpp>
 #include <heddle/systems/pathways/island_options.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// A client that a rank brings to the service.
 struct GangClientBody {
@@ -48,7 +48,7 @@ class GangIsland {
   std::unique_ptr<State> m_state;
 };
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl
 
 #if HEDDLE_DEFINES_FULL_SYSTEMS
 #include <heddle/systems/pathways/impl/gang_island.ipp>

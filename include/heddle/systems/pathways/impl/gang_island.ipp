@@ -41,7 +41,7 @@
 #include <heddle/systems/pathways/impl/gang_walker.hpp>
 #include <heddle/systems/pathways/island_options.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 class GangIsland::State {
  public:
@@ -52,10 +52,10 @@ class GangIsland::State {
         m_plans(comm.size()),
         m_record(comm.size()) {
     int level = MPI_THREAD_SINGLE;
-    heddle::check(MPI_Query_thread(&level), "heddle::Island");
+    heddle::check(MPI_Query_thread(&level), "heddle::systems::Island");
     expects(level >= MPI_THREAD_FUNNELED, [] {
-      return ErrorInfo{"heddle::Island", "clients are threads, which this MPI does not allow",
-                       "MPI_THREAD_SINGLE",
+      return ErrorInfo{"heddle::systems::Island",
+                       "clients are threads, which this MPI does not allow", "MPI_THREAD_SINGLE",
                        "initialize MPI by heddle::Environment, or with MPI_THREAD_FUNNELED"};
     });
   }
@@ -83,8 +83,8 @@ class GangIsland::State {
       return ErrorInfo{"heddle::Island::serve", "the island has failed before", "",
                        "construct another island"};
     });
-    const std::vector<GangClientInfo> clients = agree_on_clients(
-        m_transport, m_entries, bodies, {.idle = m_options.idle, .watchdog = m_options.watchdog});
+    const std::vector<GangClientInfo> clients =
+        agree_on_clients(m_transport, m_entries, bodies, m_options.wait);
     m_record.clear();
     m_counts = {};
     m_desk = std::make_shared<GangDesk>();
@@ -104,7 +104,7 @@ class GangIsland::State {
       drafts[b]->close();
     };
     {
-      std::optional<Threads> threads;
+      std::optional<heddle::impl::Threads> threads;
       try {
         threads.emplace(static_cast<int>(bodies.size()), run);
         threads->begin_all("heddle::Island::serve");
@@ -125,17 +125,18 @@ class GangIsland::State {
   /// Checks the options of all ranks before any member needs communication.
   [[nodiscard]] static const Communicator& agreed(const Communicator& comm,
                                                   const IslandOptions& options) {
-    constexpr const char* where = "heddle::Island";
+    constexpr const char* where = "heddle::systems::Island";
     const auto check = [&] {
-      expect_enumerator(where, "policy", options.policy, GangPolicy::share);
+      heddle::impl::expect_enumerator(where, "policy", options.policy, GangPolicy::share);
       expects(options.ahead >= 1, [&] {
         return ErrorInfo{where, "no program may run", "IslandOptions::ahead = 0",
                          "set it to 1 or more"};
       });
-      expect_valid(ExecuteOptions{.idle = options.idle, .watchdog = options.watchdog}, where);
+      expect_valid(options.wait, where);
     };
     const auto describe = [&] { return CollectiveCall{where, {}}; };
-    check_together(comm, where, check, describe, ContractLevel::communication, options.watchdog);
+    check_together(comm, where, check, describe, ContractLevel::communication,
+                   options.wait.watchdog);
     return comm;
   }
 
@@ -166,7 +167,7 @@ class GangIsland::State {
     walker.between_calls([&] { control(); });
     try {
       bool said_bye = false;
-      Waiting waiting(m_options.idle);
+      Waiting waiting(m_options.wait.idle);
       Seconds since = 0;
       while (!(said_bye && links.closed() && (!scheduler || scheduler->over()))) {
         bool any = control();
@@ -179,18 +180,19 @@ class GangIsland::State {
         // Control messages reset how this rank waits, but not for how long the call has waited.
         if (moved || !walker.waits()) since = 0;
         if (any)
-          waiting = Waiting(m_options.idle);
+          waiting = Waiting(m_options.wait.idle);
         else
           waiting();
-        if (waiting.polls() % 64 != 0 && m_options.idle != Idle::nap) continue;
+        if (waiting.polls() % 64 != 0 && m_options.wait.idle != Idle::nap) continue;
         if (since == 0) since = steady_seconds();
         look_up(
-            m_transport, since, walker.waits() ? m_options.watchdog : 0,
+            m_transport, since, walker.waits() ? m_options.wait.watchdog : 0,
             [&] { return place(walker); },
             [&] {
-              return ErrorInfo{place(walker), does_not(walker.silent(), "answer"),
-                               text("watchdog after ", m_options.watchdog, " s", walker.behind()),
-                               "see what that rank is doing, or raise IslandOptions::watchdog"};
+              return ErrorInfo{
+                  place(walker), heddle::impl::does_not(walker.silent(), "answer"),
+                  text("watchdog after ", m_options.wait.watchdog, " s", walker.behind()),
+                  "see what that rank is doing, or raise IslandOptions::wait.watchdog"};
             });
       }
     } catch (const std::exception& error) {
@@ -219,7 +221,7 @@ class GangIsland::State {
   }
 
   [[nodiscard]] std::string place(const GangWalker& walker) const {
-    return text("heddle::Island, rank ", m_comm->rank(), ", ", walker.place());
+    return text("heddle::systems::Island, rank ", m_comm->rank(), ", ", walker.place());
   }
 
   const Communicator* m_comm;
@@ -258,4 +260,4 @@ HEDDLE_FULL_INLINE void GangIsland::serve(std::vector<GangClientBody> bodies) {
   m_state->serve(std::move(bodies));
 }
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

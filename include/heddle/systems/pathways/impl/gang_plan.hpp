@@ -20,7 +20,7 @@
 #include <heddle/schedule/redistribution/redistribution.hpp>
 #include <heddle/systems/pathways/impl/gang_value.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The bytes in which a rank tells why its part of a value does not exist; all zero if it does.
 inline constexpr Bytes gang_status_bytes = 256;
@@ -132,4 +132,4 @@ class GangPlans {
   std::map<std::vector<Rank>, std::shared_ptr<const GangPlan>> m_gates;
 };
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

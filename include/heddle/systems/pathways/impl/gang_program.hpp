@@ -30,7 +30,7 @@
 #include <heddle/systems/pathways/impl/gang_value.hpp>
 #include <heddle/tensor/sharded.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The tensor that tells all ranks the sizes of a result.
 using GangSizes = Sharded<std::int64_t*, Kokkos::DefaultHostExecutionSpace>;
@@ -279,4 +279,4 @@ class GangPreparer {
   std::uint64_t m_posted_early = 0, m_prepared_late = 0;
 };
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -19,7 +19,7 @@
 #include <heddle/systems/pathways/impl/gang_transfer.hpp>
 #include <heddle/systems/pathways/impl/gang_value.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The calls and transfers of an island in the order in which this rank ran them, with the parts of
 /// all ranks. Ranks that ran the same programs in the same order have equal records.
@@ -123,7 +123,7 @@ class GangRecord {
                   .label = builder.label(value.role),
                   .type = value.type,
                   .transient = false};
-    cut_in_parts(buffer, std::move(sizes));
+    heddle::impl::cut_in_parts(buffer, std::move(sizes));
     array.id = builder.add_buffer(buffer);
   }
 
@@ -190,4 +190,4 @@ class GangRecord {
   std::map<std::uint64_t, Value> m_values;
 };
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

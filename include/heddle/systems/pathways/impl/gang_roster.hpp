@@ -22,7 +22,7 @@
 #include <heddle/systems/pathways/impl/gang_program.hpp>
 #include <heddle/systems/pathways/impl/gang_value.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// A client in the exchange at the begin of the service.
 struct GangClientRecord {
@@ -76,4 +76,4 @@ struct GangClientRecord {
   return clients;
 }
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

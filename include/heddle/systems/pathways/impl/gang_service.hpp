@@ -20,7 +20,7 @@
 #include <heddle/systems/pathways/impl/gang_frame.hpp>
 #include <heddle/systems/pathways/impl/gang_walker.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The frames between every rank and rank 0. Messages of a rank to itself stay here.
 class GangLinks {
@@ -193,4 +193,4 @@ class GangScheduler {
   bool m_ended = false;
 };
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -24,7 +24,7 @@
 #include <heddle/systems/pathways/impl/gang_plan.hpp>
 #include <heddle/systems/pathways/impl/gang_value.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// One rank's part of a change of layout. The walker begins it at its place in the list. A rank
 /// that sends nothing may begin it before, which posts the receives.
@@ -122,9 +122,9 @@ class GangTransfer {
   StatusText m_status = {};
   std::vector<std::unique_ptr<StatusText>> m_told;
   std::vector<std::vector<std::byte>> m_scratch;
-  LaneShift<MpiTransport> m_carrier;
+  heddle::impl::LaneShift<MpiTransport> m_carrier;
   /// Refers to the members above. Empty on a rank that does not take part.
-  std::optional<Executor<LaneShift<MpiTransport>>> m_executor;
+  std::optional<Executor<heddle::impl::LaneShift<MpiTransport>>> m_executor;
   bool m_early = false;
   bool m_posts_at_once = true;
   bool m_receives = false;
@@ -132,4 +132,4 @@ class GangTransfer {
   bool m_done = false;
 };
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -31,7 +31,7 @@
 #include <heddle/tensor/internal/merge_by.hpp>
 #include <heddle/tensor/sharded.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The operations of an island on tensors of one type: it allocates them, and performs the actions
 /// that change their layout.
@@ -50,8 +50,9 @@ void perform_exchange(const schedule::BlockExchange& exchange, Merge merge, cons
   using MemorySpace = typename Tensor::View::memory_space;
   using Exec = typename MemorySpace::execution_space;
   using Element = typename Tensor::Element;
-  static_assert(Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemorySpace>::accessible,
-                "heddle::Island: tensors of an island lie in memory that the host can access");
+  static_assert(
+      Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemorySpace>::accessible,
+      "heddle::systems::Island: tensors of an island lie in memory that the host can access");
   const Exec exec;
   const BoundUse& first = task.uses()[0];
   const BoundUse& second = task.uses()[1];
@@ -63,9 +64,10 @@ void perform_exchange(const schedule::BlockExchange& exchange, Merge merge, cons
       kernel::unpack(exec, blocks, first.data, second.data);
     if constexpr (!kernel::runs_on_host<Exec>) exec.fence("heddle::pattern::island");
   } else if (task.kind() == Kind::move) {
-    copy_in<MemorySpace>(exec, first.data, second.data, first.bytes);
-  } else if constexpr (Mergeable<Element>) {
-    Joiner<Exec, MemorySpace, Element, MergeBy>(exec, MergeBy{merge})(task);
+    heddle::impl::copy_in<MemorySpace>(exec, first.data, second.data, first.bytes);
+  } else if constexpr (heddle::impl::Mergeable<Element>) {
+    heddle::impl::Joiner<Exec, MemorySpace, Element, heddle::impl::MergeBy>(
+        exec, heddle::impl::MergeBy{merge})(task);
   }
 }
 
@@ -79,7 +81,9 @@ template <class Tensor>
       [](const Communicator& comm, const Layout& layout) -> std::shared_ptr<void> {
         return std::make_shared<Tensor>(comm, layout);
       },
-      [](const void* tensor) { return begin_of(static_cast<const Tensor*>(tensor)->parts()); },
+      [](const void* tensor) {
+        return heddle::impl::begin_of(static_cast<const Tensor*>(tensor)->parts());
+      },
       &perform_exchange<Tensor>};
   return type;
 }
@@ -126,7 +130,7 @@ struct GangEntry {
   void find_ranks();
 };
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl
 
 #if HEDDLE_DEFINES_FULL_SYSTEMS
 #include <heddle/systems/pathways/impl/gang_value.ipp>

@@ -17,7 +17,7 @@
 #include <heddle/layout/layout.hpp>
 #include <heddle/systems/pathways/impl/gang_value.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 HEDDLE_FULL_INLINE Layout with_sizes(const Layout& layout, std::vector<std::int64_t> sizes) {
   return Layout(layout.mesh(), std::move(sizes), layout.placements(), layout.ranks());
@@ -49,4 +49,4 @@ HEDDLE_FULL_INLINE void GangEntry::find_ranks() {
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
 }
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

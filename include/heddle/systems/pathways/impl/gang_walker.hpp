@@ -32,7 +32,7 @@
 #include <heddle/systems/pathways/impl/gang_transfer.hpp>
 #include <heddle/systems/pathways/impl/gang_value.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// Chooses, among the clients of the programs that a rank could run, the position of the one that
 /// it runs; nullopt: it waits.
@@ -301,4 +301,4 @@ class GangWalker {
   std::vector<std::uint32_t> m_order;
 };
 
-}  // namespace heddle::inline v0::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -12,7 +12,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The levels of a machine as PipeDream sees them. The groups of level 0 are the ranks.
 struct PipeDreamLevels {
@@ -43,7 +43,7 @@ struct PipeDreamLevels {
   }
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/pipedream/impl/pipedream_levels.ipp>

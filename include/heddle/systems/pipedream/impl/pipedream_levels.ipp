@@ -17,7 +17,7 @@
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/systems/pipedream/impl/pipedream_levels.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 HEDDLE_INLINE PipeDreamLevels::PipeDreamLevels(const Machine& machine) {
   const auto ranks = static_cast<std::size_t>(machine.ranks());
@@ -29,11 +29,13 @@ HEDDLE_INLINE PipeDreamLevels::PipeDreamLevels(const Machine& machine) {
     if (groups != group_of.back()) add(groups);
   }
   constexpr double many = 0x1p30;  // bytes
+  // If the levels give all links, neighbours have every link that there is.
+  const bool by_level = machine.links().empty() && machine.shared().empty();
   for (std::size_t a = 0; a < ranks; ++a)
-    for (std::size_t b = a + 1; b < ranks; ++b) {
+    for (std::size_t b = a + 1; b < (by_level ? std::min(a + 2, ranks) : ranks); ++b) {
       const std::array pair{Rank{a}, Rank{b}};
-      const Seconds time =
-          ring_all_reduce_time(machine, pair, many) - ring_all_reduce_time(machine, pair, 0);
+      const Seconds time = plan::ring_all_reduce_time(machine, pair, many) -
+                           plan::ring_all_reduce_time(machine, pair, 0);
       std::size_t level = 1;
       while (group_of[level][a] != group_of[level][b]) ++level;
       bandwidth[level] = std::min(bandwidth[level], many / time);
@@ -54,4 +56,4 @@ HEDDLE_INLINE void PipeDreamLevels::add(const std::vector<std::size_t>& groups) 
   bandwidth.push_back(std::numeric_limits<double>::infinity());
 }
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

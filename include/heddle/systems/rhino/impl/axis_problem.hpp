@@ -20,7 +20,7 @@
 #include <heddle/systems/hap/sharded_program.hpp>
 #include <heddle/systems/rhino/strategy_graph.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// Returns whether every rank has a block of a tensor in this form.
 [[nodiscard]] bool is_sharded(const TensorForm& form);
@@ -142,7 +142,7 @@ class AxisProblem {
   std::size_t m_evaluations = 0;
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl
 
 #if HEDDLE_DEFINES_SYSTEMS
 #include <heddle/systems/rhino/impl/axis_problem.ipp>

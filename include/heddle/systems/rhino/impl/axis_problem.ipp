@@ -19,7 +19,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/systems/rhino/impl/axis_problem.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 HEDDLE_INLINE ProgramUses::ProgramUses(const TensorProgram& of)
     : program(&of),
@@ -336,4 +336,4 @@ HEDDLE_INLINE std::vector<std::size_t> AxisProblem::operations(std::size_t node)
   return all;
 }
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

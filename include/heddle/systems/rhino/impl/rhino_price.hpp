@@ -24,7 +24,7 @@
 #include <heddle/systems/rhino/rhino_plan.hpp>
 #include <heddle/systems/rhino/stage_cut.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// Seconds for which a choice is made as if each byte of memory cost them. They decide only between
 /// choices of the same cost.
@@ -267,4 +267,4 @@ inline RhinoPrice price_of(const RhinoAttempt& attempt, const Machine& machine) 
   return price;
 }
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

@@ -26,7 +26,7 @@
 #include <heddle/systems/rhino/stage_cut.hpp>
 #include <heddle/systems/rhino/strategy_graph.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// Returns the groups and candidates from which a choice was made.
 inline std::vector<RhinoGroup> groups_of(const AxisProblem& problem, std::size_t axis,
@@ -246,7 +246,7 @@ class RhinoSearch {
       largest = t;
     }
     throw infeasible(ErrorInfo{
-        "heddle::plan::rhino", "the program does not fit into the memory of the devices",
+        "heddle::systems::rhino", "the program does not fit into the memory of the devices",
         text("a rank has ", m_capacity.value_or(0), " bytes and needs at least ",
              m_least_bytes.value_or(0), "; the largest tensor, '", m_program->tensors[largest].name,
              "', keeps ", most, " bytes in all"),
@@ -277,4 +277,4 @@ class RhinoSearch {
   std::size_t m_attempts = 0;
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl

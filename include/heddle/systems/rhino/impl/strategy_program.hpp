@@ -19,7 +19,7 @@
 #include <heddle/plan/solver/linear_program.hpp>
 #include <heddle/plan/solver/program_solver.hpp>
 
-namespace heddle::inline v0::plan::impl {
+namespace heddle::inline v0::systems::impl {
 
 /// The cost of a strategy or of a pair that cannot be chosen.
 inline constexpr Seconds forbidden = std::numeric_limits<Seconds>::infinity();
@@ -97,25 +97,25 @@ class StrategyProgram {
 
   /// Solves the program. `choice` gets the strategies of its nodes if the outcome is optimal or, as
   /// the best that was found, inaccurate. Returns the outcome and the number of linear programs.
-  std::pair<Outcome, std::size_t> solve(std::vector<std::size_t>& choice,
-                                        std::optional<double> capacity, std::size_t most,
-                                        const AnySolver& solver) const {
-    LinearProgram<double> program;
+  std::pair<plan::Outcome, std::size_t> solve(std::vector<std::size_t>& choice,
+                                              std::optional<double> capacity, std::size_t most,
+                                              const plan::AnySolver& solver) const {
+    plan::LinearProgram<double> program;
     std::vector<std::size_t> whole;
     std::vector<std::vector<std::optional<std::size_t>>> picks;
     const double scale = scaled();
     for (const std::size_t node : m_nodes) {
       const std::vector<Seconds>& costs = own(node);
       std::vector<std::optional<std::size_t>>& row = picks.emplace_back(costs.size());
-      std::vector<LinearProgram<double>::Term> one;
+      std::vector<plan::LinearProgram<double>::Term> one;
       for (std::size_t s = 0; s < costs.size(); ++s) {
         if (costs[s] == forbidden) continue;
         row[s] = program.add_variable({}, costs[s] / scale);
         whole.push_back(*row[s]);
         one.emplace_back(*row[s], 1.0);
       }
-      if (one.empty()) return {Outcome::infeasible, 0};
-      program.add_constraint({}, std::move(one), Relation::equal, 1);
+      if (one.empty()) return {plan::Outcome::infeasible, 0};
+      program.add_constraint({}, std::move(one), plan::Relation::equal, 1);
     }
     for (std::size_t i = 0; i < m_nodes.size(); ++i)
       for (const auto& [other, table] : m_pairs->neighbours(m_nodes[i])) {
@@ -123,21 +123,23 @@ class StrategyProgram {
         if (j != m_pairs->nodes() && i < j) add_edge(program, picks[i], picks[j], table, scale);
       }
     if (capacity) {
-      std::vector<LinearProgram<double>::Term> sum;
+      std::vector<plan::LinearProgram<double>::Term> sum;
       for (std::size_t i = 0; i < m_nodes.size(); ++i)
         for (std::size_t s = 0; s < picks[i].size(); ++s)
           if (picks[i][s])
             sum.emplace_back(*picks[i][s],
                              m_pairs->bytes(m_nodes[i])[s] / std::max(*capacity, 1.0));
-      program.add_constraint({}, std::move(sum), Relation::at_most, *capacity >= 1 ? 1 : *capacity);
+      program.add_constraint({}, std::move(sum), plan::Relation::at_most,
+                             *capacity >= 1 ? 1 : *capacity);
     }
-    const IntegerSolution<double> solution = solver.solve_integer(program, whole, most);
+    const plan::IntegerSolution<double> solution = solver.solve_integer(program, whole, most);
     if (!solution.values.empty())
       for (std::size_t i = 0; i < m_nodes.size(); ++i)
         for (std::size_t s = 0; s < picks[i].size(); ++s)
           if (picks[i][s] && solution.values[*picks[i][s]] > 0.5) choice[m_nodes[i]] = s;
-    Outcome outcome = solution.outcome;
-    if (outcome == Outcome::inaccurate && solution.values.empty()) outcome = Outcome::unbounded;
+    plan::Outcome outcome = solution.outcome;
+    if (outcome == plan::Outcome::inaccurate && solution.values.empty())
+      outcome = plan::Outcome::unbounded;
     return {outcome, solution.programs};
   }
 
@@ -161,11 +163,12 @@ class StrategyProgram {
     }
     return largest > 0 ? largest : 1;
   }
-  static void add_edge(LinearProgram<double>& program,
+  static void add_edge(plan::LinearProgram<double>& program,
                        const std::vector<std::optional<std::size_t>>& from,
                        const std::vector<std::optional<std::size_t>>& to,
                        const PairCosts::Table& table, double scale) {
-    std::vector<std::vector<LinearProgram<double>::Term>> rows(from.size()), columns(to.size());
+    std::vector<std::vector<plan::LinearProgram<double>::Term>> rows(from.size()),
+        columns(to.size());
     for (std::size_t s = 0; s < from.size(); ++s)
       for (std::size_t t = 0; t < to.size(); ++t) {
         if (!from[s] || !to[t] || table[s][t] == forbidden) continue;
@@ -177,7 +180,7 @@ class StrategyProgram {
       for (std::size_t s = 0; s < picks.size(); ++s) {
         if (!picks[s]) continue;
         lines[s].emplace_back(*picks[s], -1.0);
-        program.add_constraint({}, std::move(lines[s]), Relation::equal, 0);
+        program.add_constraint({}, std::move(lines[s]), plan::Relation::equal, 0);
       }
     };
     join(rows, from);
@@ -190,4 +193,4 @@ class StrategyProgram {
   std::map<std::size_t, std::vector<Seconds>> m_own;
 };
 
-}  // namespace heddle::inline v0::plan::impl
+}  // namespace heddle::inline v0::systems::impl
