@@ -63,7 +63,7 @@ template <class Time>
       Time first = head[list.front()];
       for (const std::uint32_t n : list) {
         const Order& order = nodes[n].order;
-        const Time each(activations.empty() ? 1 : activations[+order.stage]);
+        const auto each = static_cast<Time>(activations.empty() ? 1 : activations[+order.stage]);
         // In a chain, the path from an F to the W or B that releases it is the longest one.
         if (order.kind == Kind::forward) {
           kept = kept - each * head[n];
