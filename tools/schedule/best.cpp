@@ -83,9 +83,10 @@ void search(Best& best, std::string_view name, const Orders& orders, const Setti
   auto cap = most < 1e9 ? static_cast<std::int64_t>(most) : 0;
   do {
     const auto found = coordinated(orders, s, cap);
-    if (found.extra > 0 ||
-        offer(best, text(found.rule, " of the work of ", name), found.orders, s, found.bound))
-      return;
+    if (found.extra > 0) return;
+    std::string way(name);
+    if (found.rule != "as given") way = text("work of ", name, ": ", found.rule);
+    if (offer(best, way, found.orders, s, found.bound)) return;
     cap = found.live - 1;
   } while (cap > 0 && s.saved > 0);
 }
@@ -150,7 +151,7 @@ Orders best_orders(const Settings& s) {
       // As above.
     }
   if (best.name.empty())
-    throw infeasible({"schedule", "no schedule of this shape fits the memory",
+    throw infeasible({"best", "no schedule of this shape fits the memory",
                       text("--cap ", s.cap, ", --cap-bytes ", s.cap_bytes),
                       "give more memory, or more ranks"});
   std::string gap;
