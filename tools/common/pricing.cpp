@@ -34,10 +34,7 @@ class CostsOfStages {
 
   /// A stage has `share` of what a rank has.
   CostsOfStages(const Prices& s, int stages, double share)
-      : m_pair(std::max({s.forward.size(), s.backward_input.size(), s.backward_weight.size(),
-                         s.backward.size()}) == 1
-                   ? s.forward_backward * share
-                   : s.forward_backward) {
+      : m_pair(s.equal_stages() ? s.forward_backward * share : s.forward_backward) {
     for (int stage = 0; stage < stages; ++stage) {
       const auto of_stage = [&](const std::vector<double>& times) {
         return times.size() == 1 ? times[0] * share : times[static_cast<std::size_t>(stage)];
@@ -91,16 +88,15 @@ Size size_of(const schedule::NamedSchedule& entry, const schedule::PipelineShape
   const auto few = [](int number, int most) { return std::clamp(number, 1, most); };
   schedule::PipelineShape small;
   small.stages_per_rank = few(shape.stages_per_rank, 4);
-  small.group = few(shape.group, 4);
   small.pairs = few(shape.pairs, 2);
   small.ranks = 4 * small.pairs;
-  small.microbatches = 4 * small.ranks * small.group;
+  small.microbatches = 4 * small.ranks;
   double each = 0;
   for (const auto& list : entry.orders(small).ranks)
     for (const Order& order : list)
       each += order.kind == Kind::backward_weight || order.kind == Kind::update ? 1 : 2;
   each /= static_cast<double>(small.ranks) * small.microbatches;
-  if (entry.heeds == schedule::ShapeOption::stages_per_rank)
+  if (entry.uses(schedule::ShapeOption::stages_per_rank))
     each *= static_cast<double>(std::max(shape.stages_per_rank, 1)) / small.stages_per_rank;
   const double actions =
       each * std::max(shape.ranks, 0) * static_cast<double>(std::max(shape.microbatches, 0));

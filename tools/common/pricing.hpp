@@ -40,6 +40,11 @@ struct Prices {
 
   /// Returns true if bytes are to be told.
   [[nodiscard]] bool sized() const { return activation + saved + parameters > 0; }
+  /// Returns true if all stages of a schedule take equally long.
+  [[nodiscard]] bool equal_stages() const {
+    return forward.size() == 1 && backward_input.size() == 1 && backward_weight.size() == 1 &&
+           backward.size() == 1;
+  }
 };
 
 /// Returns what is wrong with the values of `prices` by themselves, or nothing. `what` and `fix` of

@@ -18,6 +18,8 @@ void add_show(CommandLine& program);
 void add_check(CommandLine& program);
 /// NAME...: a table.
 void add_compare(CommandLine& program);
+/// NAME: prints what limits a schedule.
+void add_explain(CommandLine& program);
 /// FOLDER: writes gallery.md and pictures/gallery/*.svg there.
 void add_gallery(CommandLine& program);
 /// FOLDER: runs a farm, a race, a fork-join and a fixed point, and draws them there.

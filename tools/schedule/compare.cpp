@@ -14,6 +14,7 @@
 #include <heddle/schedule.hpp>
 
 #include "../common/columns.hpp"
+#include "best.hpp"
 #include "commands.hpp"
 #include "settings.hpp"
 #include "terminal.hpp"
@@ -33,21 +34,27 @@ std::string all_of(const std::vector<double>& values) {
 
 /// What a row of the table says about a schedule.
 struct Row {
+  std::string name;  ///< of the orders
   double makespan = 0, bubble_ratio = 0;
   std::vector<double> activations;
   std::size_t messages = 0;
   Bytes most_bytes = 0;
 };
 
-Row row_of(const schedule::NamedSchedule& entry, const Settings& s) {
+/// `entry` is one of named_schedules().
+Row row_of(const schedule::NamedSchedule* entry, const Settings& s) {
   if (s.periodic) {
-    const PeriodicPrice price = price_periodic(entry, s.shape, s);
-    return {price.step.makespan, price.step.bubble_ratio(), price.activations,
+    const PeriodicPrice price = price_periodic(*entry, s.shape, s);
+    return {"", price.step.makespan, price.step.bubble_ratio(), price.activations,
             static_cast<std::size_t>(price.step.messages)};
   }
-  const Priced priced = price(entry.orders(s.shape), s);
-  return {priced.timeline.makespan(), priced.timeline.bubble_ratio(), priced.activations,
-          priced.messages, s.sized() ? most_bytes(priced.timeline) : 0};
+  const Priced priced = price(orders_of(entry, s), s);
+  return {priced.orders.name,
+          priced.timeline.makespan(),
+          priced.timeline.bubble_ratio(),
+          priced.activations,
+          priced.messages,
+          s.sized() ? most_bytes(priced.timeline) : 0};
 }
 
 /// Says on a terminal which schedule is being priced, until the next call.
@@ -67,18 +74,20 @@ void compare(const CommandLine& command, const Settings& s) {
   if (sized && !s.periodic) head.push_back("most bytes kept");
   const auto entries = named_schedules(command, s);
   std::size_t longest = 0;
-  for (const auto* entry : entries) longest = std::max(longest, entry->name.size());
+  for (const std::string& name : s.names) longest = std::max(longest, name.size());
+  std::string best;
   GrowingTable table(head, longest);
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    show_progress(text(entries[i]->name, ", ", i + 1, " of ", entries.size()));
+    show_progress(text(s.names[i], ", ", i + 1, " of ", entries.size()));
     Row row;
     try {
-      row = row_of(*entries[i], s);
+      row = row_of(entries[i], s);
     } catch (...) {
       show_progress({});
       throw;
     }
     show_progress({});
+    if (entries[i] == nullptr) best = row.name;
     csv += text(s.names[i], ',', exact(row.makespan), ',', exact(row.bubble_ratio), ',',
                 all_of(row.activations), ',', row.messages, ',', row.messages * s.activation, ',',
                 s.periodic ? "" : text(row.most_bytes), '\n');
@@ -88,6 +97,7 @@ void compare(const CommandLine& command, const Settings& s) {
     if (sized && !s.periodic) words.push_back(text(row.most_bytes));
     table.print(words);
   }
+  if (!best.empty()) std::cout << best << '\n';
   if (!s.csv.empty()) write_file(s.csv, csv);
 }
 
@@ -112,7 +122,8 @@ void add_compare(CommandLine& program) {
                            "leave out --depth");
         compare(line, *settings);
       });
-  command.add_argument("NAME", &settings->names, "of the schedules, see schedule list");
+  command.add_argument("NAME", &settings->names,
+                       "of the schedules, see schedule list, or best: the shortest one");
   add_shape(command, *settings);
   add_prices(command, *settings);
   command.add_option("csv", &settings->csv, "a file for the table, with all digits");

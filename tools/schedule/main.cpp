@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // links: heddle::core
-// together: 9
+// together: 10
 // package: core
 
 /// @file
@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   tool::add_show(program);
   tool::add_check(program);
   tool::add_compare(program);
+  tool::add_explain(program);
   tool::add_gallery(program);
   tool::add_record(program);
   program.set_note(tool::not_for_torch);

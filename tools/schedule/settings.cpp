@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <fstream>
 #include <string>
@@ -12,6 +13,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 
+#include "best.hpp"
 #include "settings.hpp"
 
 namespace tool {
@@ -59,6 +61,9 @@ void add_shape(CommandLine& command, Settings& s) {
   command.add_option("pairs", &s.shape.pairs, "for chimera: pipelines in each direction");
   command.add_option("most-live", &s.shape.most_live,
                      "for dapple: microbatches whose activations fit a rank; 0: all");
+  command.add_option("cap", &s.cap,
+                     "for best: live activations that fit a rank, in microbatches; 0: all");
+  command.add_option("cap-bytes", &s.cap_bytes, "for best: bytes that fit a rank; 0: all");
 }
 
 void add_prices(CommandLine& command, Settings& s) {
@@ -117,6 +122,7 @@ void add_dialect(CommandLine& command, Settings& s) {
 void check_values(const CommandLine& command, const Settings& s) {
   if (const auto fault = fault_of(s)) throw command.error(fault->what, fault->fix);
   if (s.columns < 1) throw command.error("a drawing needs at least one column");
+  if (!std::isfinite(s.cap) || s.cap < 0) throw command.error("--cap is a number of at least 0");
   if (s.transfers && s.csv.empty())
     throw command.error("--transfers says what a csv file holds", "name one with --csv");
 }
@@ -127,18 +133,20 @@ std::vector<const schedule::NamedSchedule*> named_schedules(const CommandLine& c
   std::vector<const schedule::NamedSchedule*> entries;
   for (const std::string& name : s.names) {
     try {
-      entries.push_back(&schedule::find_schedule(name));
+      entries.push_back(name == best_name ? nullptr : &schedule::find_schedule(name));
     } catch (const contract_error& unknown) {
       throw command.error(unknown.complaint().what, unknown.complaint().fix);
     }
   }
+  // The best schedule may be any of the catalogue.
+  const bool best = std::ranges::count(entries, nullptr) > 0;
   for (const auto& [option, heeds] : {std::pair{"stages-per-rank", ShapeOption::stages_per_rank},
                                       {"group", ShapeOption::group},
                                       {"pairs", ShapeOption::pairs},
                                       {"most-live", ShapeOption::most_live}}) {
     const ShapeOption wanted = heeds;
     const auto uses = [wanted](const auto* entry) { return entry->uses(wanted); };
-    if (command.given(option) && std::ranges::none_of(entries, uses)) {
+    if (command.given(option) && !best && std::ranges::none_of(entries, uses)) {
       std::string others;
       for (const auto& entry : schedule::catalogue())
         if (entry.uses(heeds)) others += text(others.empty() ? "" : ", ", entry.name);
@@ -146,11 +154,18 @@ std::vector<const schedule::NamedSchedule*> named_schedules(const CommandLine& c
                           "it is for " + others);
     }
   }
+  for (const auto* option : {"cap", "cap-bytes"})
+    if (command.given(option) && !best)
+      throw command.error(text("--", option, " means nothing to this schedule"), "it is for best");
+  if (best && !s.equal_stages())
+    throw command.error("'best' compares schedules with different numbers of stages",
+                        "give one time for each of --F, --I, --W and --B");
+  if (best && s.periodic)
+    throw command.error("--periodic is for single schedules, not for 'best'", "leave one out");
   if (!s.periodic)
-    for (const auto* entry : entries) check_size(*entry, s);
-  const std::size_t times =
-      std::max({s.forward.size(), s.backward_input.size(), s.backward_weight.size()});
-  if (!command.given("FB") && times == 1) return entries;
+    for (const auto& entry : schedule::catalogue())
+      if (best || std::ranges::count(entries, &entry) > 0) check_size(entry, s);
+  if (best || (!command.given("FB") && s.equal_stages())) return entries;
   // The stages and pairs of a schedule are those of the same one of few microbatches.
   std::vector<Orders> all;
   for (const auto* entry : entries) all.push_back(fewest_orders(*entry, s.shape));

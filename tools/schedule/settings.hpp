@@ -23,6 +23,8 @@ struct Settings : Prices {
   bool replicas = false;
   bool vertical_sync = false;
   int branches = 1;
+  double cap = 0;               ///< for best: live activations of a rank; 0: no limit
+  heddle::Bytes cap_bytes = 0;  ///< for best: bytes of a rank; 0: no limit
   bool transfers = false;
   bool live = false;      ///< a chart of live activations
   bool periodic = false;  ///< steady periods are skipped
@@ -45,9 +47,10 @@ void add_dialect(CommandLine& command, Settings& s);
 /// @throws usage_error for values that are none, or that mean nothing together.
 void check_values(const CommandLine& command, const Settings& s);
 
-/// The schedules that were named. @throws usage_error for a name that the catalogue lacks, for an
-/// option that none of them heeds, and for prices that check_prices() rejects. @throws infeasible
-/// for a schedule that does not fit the memory of this machine.
+/// The schedules that were named; a null pointer stands for `best`. @throws usage_error for a name
+/// that the catalogue lacks, for an option that none of them heeds, for prices that check_prices()
+/// rejects, and for what `best` does not search. @throws infeasible for a schedule that does not
+/// fit the memory of this machine.
 [[nodiscard]] std::vector<const heddle::schedule::NamedSchedule*> named_schedules(
     const CommandLine& command, const Settings& s);
 /// @throws usage_error if a fused pair has a price, and none of `all` has such a pair, or if there

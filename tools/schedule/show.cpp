@@ -11,6 +11,7 @@
 #include <heddle/schedule.hpp>
 #include <heddle/trace.hpp>
 
+#include "best.hpp"
 #include "commands.hpp"
 #include "settings.hpp"
 #include "terminal.hpp"
@@ -79,13 +80,16 @@ void add_show(CommandLine& program) {
   CommandLine& command = program.add_command(
       "show", "Draws a schedule of the list.", [settings](const CommandLine& line) {
         check_values(line, *settings);
-        const Orders orders = named_schedules(line, *settings)[0]->orders(settings->shape);
+        if (settings->open && settings->names[0] == best_name)
+          throw line.error("the explorer has no schedule 'best'", "leave out --open");
+        const Orders orders = orders_of(named_schedules(line, *settings)[0], *settings);
         std::string url;
         if (settings->open) url = explorer_url(line, *settings);
         draw({orders}, *settings);
         if (settings->open) open_page(settings->names[0], url);
       });
-  command.add_argument("NAME", &settings->names[0], "of the schedule, see schedule list");
+  command.add_argument("NAME", &settings->names[0],
+                       "of the schedule, see schedule list, or best: the shortest one");
   add_shape(command, *settings);
   add_prices(command, *settings);
   add_pictures(command, *settings);

@@ -52,7 +52,7 @@ wrong() {  # wrong PHRASE ARGUMENTS...: refused with the usage, and nothing is p
   expect 2 " --help says what the options are" "$@"
   [[ -z $("$program" "$@" 2> errors) ]] || { failures=$((failures + 1)); echo "FAILED: $* prints"; }
 }
-wrong "a command is missing; there are list, show, check, compare, gallery, record"
+wrong "a command is missing; there are list, show, check, compare, explain, gallery, record"
 wrong "no command 'sing'; there are list, show" sing
 wrong "no command 'shw'; did you mean 'show'?" shw 1f1b
 wrong "no command 'lsit'; did you mean 'list'?" lsit
@@ -271,6 +271,24 @@ for both in "" --periodic; do
   "$program" compare gpipe 1f1b kfkb zb-v dualpipe-v --microbatches 64 --F 1.25 --latency 0.5 $both > "shown$both"
 done
 diff shown shown--periodic || { failures=$((failures + 1)); echo "FAILED: --periodic has other numbers"; }
+
+# The best schedule for given costs and memory: 1F1B keeps 4 activations on rank 0 and takes 33.
+expect 0 "live activations of the ranks: 3 3 3 3" show best --cap 3 --I 1.4 --csv best.csv
+holds best.csv "0F0"
+expect 0 "above the lower bound" compare 1f1b best --cap 3
+expect 0 "optimal for its computations" show best --ranks 1 --microbatches 2
+expect 0 "lower bound" show best --cap-bytes 2500 --saved 1000
+expect 1 "no schedule of this shape fits the memory" show best --cap 0.1
+expect 2 "--cap means nothing to this schedule; it is for best" show 1f1b --cap 3
+expect 2 "give one time for each of --F, --I, --W and --B" compare best --F 1,2,1,1
+expect 2 "--periodic is for single schedules, not for 'best'" compare best --periodic
+expect 1 "is too large" show best "${large[@]}"
+expect 2 "--cap is a number of at least 0" show best --cap -1
+expect 2 "the explorer has no schedule 'best'" show best --open
+# What limits a schedule.
+expect 0 "messages took no time                                                 33        32.7%" explain 1f1b --latency 1
+expect 0 "there were no warm-up, no drain and no gap" explain zb-h1
+expect 0 "all stages took equally long" explain 1f1b --F 1,2,1,1
 
 # The page of the explorer: written, and opened where there is a desktop, whose browser is a script here.
 export TMPDIR=$folder/pages

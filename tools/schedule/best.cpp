@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/plan/solver/coordinate.hpp>
+#include <heddle/schedule.hpp>
+#include <heddle/simulate/costs.hpp>
+
+#include "../common/columns.hpp"
+#include "best.hpp"
+#include "commands.hpp"
+
+namespace tool {
+
+using namespace heddle;
+
+namespace {
+
+/// The shortest orders so far.
+struct Best {
+  Orders orders;
+  double makespan = std::numeric_limits<double>::infinity();
+  std::string name;
+  double bound = 0;  ///< of all orders with their computations; 0 if unknown
+};
+
+/// Takes `orders` if they are shorter. Returns false if they do not fit the memory of `s`.
+bool offer(Best& best, const std::string& name, const Orders& orders, const Settings& s,
+           double bound = 0) {
+  const Priced priced = price(orders, s);
+  if (s.cap > 0 && std::ranges::max(priced.activations) > s.cap * (1 + 1e-12)) return false;
+  if (s.cap_bytes > 0 && most_bytes(priced.timeline) > s.cap_bytes) return false;
+  const double makespan = priced.timeline.makespan();
+  if (makespan < best.makespan) best = {orders, makespan, name, bound};
+  return true;
+}
+
+/// Returns the part of a rank's share of the model that is a stage.
+double share_of(const Orders& orders) {
+  return static_cast<double>(orders.ranks.size()) / stage_count(orders);
+}
+
+/// Searches for orders with the computations of `orders`, for about a second if they are few.
+plan::Coordinated<Seconds> coordinated(const Orders& orders, const Settings& s, std::int64_t cap) {
+  const double share = share_of(orders);
+  StageCosts costs{.forward = s.forward[0] * share,
+                   .backward_input = s.backward_input[0] * share,
+                   .backward_weight = s.backward_weight[0] * share,
+                   .latency = s.latency,
+                   .per_byte = s.bandwidth > 0 ? 1 / s.bandwidth : 0};
+  if (s.backward[0] > 0) costs.backward = s.backward[0] * share;
+  std::size_t entries = 1;
+  for (const auto& list : orders.ranks) entries += list.size();
+  return plan::coordinate(orders, costs,
+                          {.cap = cap,
+                           .sizes = {.activation = s.activation},
+                           .swaps = static_cast<std::int64_t>(2'000'000 / entries),
+                           .branches = 100'000});
+}
+
+/// Offers the result of coordinate() for the computations of `orders`.
+void search(Best& best, std::string_view name, const Orders& orders, const Settings& s) {
+  // Activations of single stages that fit. Messages need memory, too, so that fewer may fit.
+  const double share = share_of(orders);
+  double most = std::numeric_limits<double>::infinity();
+  if (s.cap > 0) most = s.cap / share * (1 + 1e-12);
+  if (s.cap_bytes > 0 && s.saved > 0)
+    most = std::min(most,
+                    (static_cast<double>(s.cap_bytes) - 2.0 * static_cast<double>(s.parameters)) /
+                        (static_cast<double>(s.saved) * share));
+  if (most < 1) return;
+  auto cap = most < 1e9 ? static_cast<std::int64_t>(most) : 0;
+  do {
+    const auto found = coordinated(orders, s, cap);
+    if (found.extra > 0) return;
+    std::string way(name);
+    if (found.rule != "as given") way = text("work of ", name, ": ", found.rule);
+    if (offer(best, way, found.orders, s, found.bound)) return;
+    cap = found.live - 1;
+  } while (cap > 0 && s.saved > 0);
+}
+
+/// Prints what the step would take if one of its limits did not exist.
+void explain(const Orders& orders, const Settings& s) {
+  const Priced priced = price(orders, s);
+  const double makespan = priced.timeline.makespan();
+  std::vector<std::pair<std::string, double>> limits;
+  Settings free = s;
+  free.latency = 0;
+  free.bandwidth = 0;
+  limits.emplace_back("messages took no time", price(orders, free).timeline.makespan());
+  if (!s.equal_stages()) {
+    Settings even = s;
+    for (auto* times :
+         {&even.forward, &even.backward_input, &even.backward_weight, &even.backward}) {
+      double sum = 0;
+      for (const double time : *times) sum += time;
+      for (double& time : *times) time = sum / static_cast<double>(times->size());
+    }
+    limits.emplace_back("all stages took equally long", price(orders, even).timeline.makespan());
+  }
+  limits.emplace_back("there were no warm-up, no drain and no gap",
+                      std::ranges::max(priced.timeline.busy()));
+  const bool reorders = s.equal_stages() && std::ranges::all_of(orders.ranks, [](const auto& list) {
+                          return std::ranges::all_of(list, [](const Order& each) {
+                            return each.kind <= Kind::backward && !each.fused;
+                          });
+                        });
+  if (reorders) {
+    const auto reordered = [&](std::int64_t cap) {
+      const Priced found = price(coordinated(orders, s, cap).orders, s);
+      return std::min(makespan, found.timeline.makespan());
+    };
+    limits.emplace_back("the ranks took the best order that was found in this memory",
+                        reordered(std::ranges::max(live_activations(orders))));
+    limits.emplace_back("memory had no limit and the ranks took the best order that was found",
+                        reordered(0));
+  }
+  std::vector<std::vector<std::string>> rows = {{"if", "makespan", "shorter by"},
+                                                {"as it is", number(makespan), ""}};
+  for (const auto& [name, time] : limits)
+    rows.push_back({name, number(time), percent(1 - time / makespan)});
+  print_columns(rows);
+}
+
+/// Returns the shortest orders that were found. Their name tells the gap to the lower bound.
+Orders best_orders(const Settings& s) {
+  Best best;
+  // The searches come first: if a schedule of the catalogue is as short, they know a bound.
+  for (const std::string_view name : {"1f1b", "zb-h1", "zb-v", "interleaved", "interleaved-zb1p"})
+    try {
+      search(best, name, schedule::find_schedule(name).orders(s.shape), s);
+    } catch (const infeasible&) {
+      // There is no such schedule of this shape.
+    }
+  for (const auto& entry : schedule::catalogue()) try {
+      if (entry.synchronous && !entry.branches)
+        offer(best, std::string(entry.name), entry.orders(s.shape), s);
+    } catch (const infeasible&) {
+      // As above.
+    }
+  if (best.name.empty())
+    throw infeasible({"best", "no schedule of this shape fits the memory",
+                      text("--cap ", s.cap, ", --cap-bytes ", s.cap_bytes),
+                      "give more memory, or more ranks"});
+  std::string gap;
+  if (best.bound > 0 && best.bound < best.makespan * (1 - 1e-9))
+    gap = text("; ", percent(best.makespan / best.bound - 1), " above the lower bound ",
+               number(best.bound), " of its computations");
+  else if (best.bound > 0)
+    gap = "; optimal for its computations";
+  best.orders.name = text("best (", best.name, gap, ")");
+  return std::move(best.orders);
+}
+
+}  // namespace
+
+Orders orders_of(const schedule::NamedSchedule* entry, const Settings& s) {
+  return entry == nullptr ? best_orders(s) : entry->orders(s.shape);
+}
+
+void add_explain(CommandLine& program) {
+  const auto settings = std::make_shared<Settings>();
+  settings->names.resize(1);
+  CommandLine& command = program.add_command(
+      "explain", "Says what limits a schedule: messages, stages, warm-up, order or memory.",
+      [settings](const CommandLine& line) {
+        check_values(line, *settings);
+        explain(orders_of(named_schedules(line, *settings)[0], *settings), *settings);
+      });
+  command.add_argument("NAME", &settings->names[0], "of the schedule, see schedule list, or best");
+  add_shape(command, *settings);
+  add_prices(command, *settings);
+}
+
+}  // namespace tool
