@@ -213,7 +213,9 @@ TEST_CASE("a number of microbatches that does not divide is infeasible, and the 
       int nearest = 1000;
       for (int other = 1; other <= 256; ++other)
         if (divides(p, other) && std::abs(other - m) < std::abs(nearest - m)) nearest = other;
-      const int named = std::atoi(message.substr(message.rfind(' ')).c_str());
+      const std::string before = "the nearest valid number is ";
+      REQUIRE(message.find(before) != std::string::npos);
+      const int named = std::atoi(message.c_str() + message.find(before) + before.size());
       // Two numbers may be equally near.
       if (!divides(p, named) || std::abs(named - m) != std::abs(nearest - m))
         FAIL("P=" << p << " M=" << m << ": nearest is " << nearest << ", message: " << message);
