@@ -112,7 +112,7 @@ else
   echo "python3 is not installed: the recipes in Python are not read"
 fi
 
-wanted=$(awk '/^## Try it/ { on = 1 } on && /^```sh/ { open = 1; next } open && /^```/ { exit } open { print $1 }' "$root/README.md")
+wanted=$(awk '/^## Try it/ { on = 1 } on && /^```sh/ { open = 1; next } open && /^```/ { exit } open && /^scripts\// { print $1 }' "$root/README.md")
 run=$(sed -nE 's/^RUN (scripts\/.*)/\1/p' "$packaging/docker/Dockerfile")
 [[ -n $run && $run == "$wanted" ]] || complain "the Dockerfile runs $run, and the README says $wanted"
 ((status == 0)) && echo "the recipes of version $version are well formed"

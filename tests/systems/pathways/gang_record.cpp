@@ -86,7 +86,8 @@ struct Replay {
 
 TEST_CASE("an island records the list that it ran, and the list computes the same sums") {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"all", world_size()}});
-  hd::systems::Island island(mesh, {.wait = {.idle = hd::Idle::nap, .watchdog = 20}, .record = true});
+  hd::systems::Island island(mesh,
+                             {.wait = {.idle = hd::Idle::nap, .watchdog = 20}, .record = true});
   const int last = world_size() - 1;
   const auto x = island.input<Vector>("x", over_all(hd::Shard{0}));
   const auto one = [&](std::uint32_t function) {
@@ -172,7 +173,8 @@ std::vector<std::int64_t> multiples(const std::int64_t* in, std::size_t count,
 
 TEST_CASE("sizes that are found while running: results, errors and the recorded list") {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"all", world_size()}});
-  hd::systems::Island island(mesh, {.wait = {.idle = hd::Idle::nap, .watchdog = 20}, .record = true});
+  hd::systems::Island island(mesh,
+                             {.wait = {.idle = hd::Idle::nap, .watchdog = 20}, .record = true});
   const auto rows = over_all(hd::Shard{0});
   const auto last = on_rank(world_size() - 1);
   const auto x = island.input<Vector>("x", rows);

@@ -3,8 +3,7 @@
 #pragma once
 
 /// @file
-/// BlockPool: the implementation of a pool. Thread caches lie over slabs for small blocks and over
-/// ranges for large ones, and these lie over chunks of an upstream.
+/// BlockPool: thread caches over slabs for small blocks and ranges for large ones, in chunks.
 
 #include <algorithm>
 #include <array>

@@ -12,6 +12,7 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/memory/impl/fork_guard.hpp>
+#include <heddle/memory/impl/listed_view.hpp>
 #include <heddle/memory/impl/region.hpp>
 #include <heddle/memory/resource.hpp>
 
@@ -34,7 +35,10 @@ class Mapped {
   /// Moves the resource. No other thread may use either object during the move.
   Mapped(Mapped&&) = default;
   /// Unmaps the file, which stays with its contents. No View may still use it; see ~Pool().
-  ~Mapped();
+  ~Mapped() {
+    impl::ListedView::expect_none_in(*this, where);  // if this program checks Views
+    unmap();
+  }
 
   /// Allocates a block in the file. @throws out_of_memory if no free range is large enough;
   /// contract_error in a child of fork(), because the parent would allocate the same bytes.
@@ -58,6 +62,8 @@ class Mapped {
 
  private:
   static constexpr const char* where = "heddle::memory::Mapped";
+
+  void unmap() noexcept;
 
   [[nodiscard]] static impl::Region map(const std::string& path, std::size_t bytes);
 

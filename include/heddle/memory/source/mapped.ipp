@@ -22,7 +22,6 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/memory/impl/fork_guard.hpp>
-#include <heddle/memory/impl/listed_view.hpp>
 #include <heddle/memory/impl/region.hpp>
 #include <heddle/memory/source/mapped.hpp>
 
@@ -56,8 +55,7 @@ struct MappedFile {
 HEDDLE_FULL_INLINE Mapped::Mapped(const std::string& file, std::size_t bytes)
     : m_region(map(file, bytes)) {}
 
-HEDDLE_FULL_INLINE Mapped::~Mapped() {
-  impl::ListedView::expect_none_in(*this, where);
+HEDDLE_FULL_INLINE void Mapped::unmap() noexcept {
   if (m_region.begin() != nullptr) ::munmap(m_region.begin(), m_region.bytes());
 }
 

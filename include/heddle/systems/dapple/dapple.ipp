@@ -136,7 +136,8 @@ class DappleSearch {
     Plan plan{
         .stages = {}, .microbatches = m_microbatches, .schedule = m_problem->options().schedule};
     for (const Chosen& stage : m_stages)
-      plan.stages.push_back(plan::impl::StageTable::stage(stage.layers, m_policies.replicas(stage.replicas)));
+      plan.stages.push_back(
+          plan::impl::StageTable::stage(stage.layers, m_policies.replicas(stage.replicas)));
     m_best->consider(std::move(plan), price);
   }
 
@@ -160,7 +161,7 @@ class DappleSearch {
     const auto [at, is_new] = m_edge_prices.try_emplace({stage.layers.last, stage.replicas, next});
     if (is_new) {
       const plan::impl::Replicas &from = m_policies.replicas(stage.replicas),
-                           &to = m_policies.replicas(next);
+                                 &to = m_policies.replicas(next);
       m_best->watch().spend(500 + 20 * (from.ranks.size() + to.ranks.size()));
       m_best->watch().hold(100);
       at->second = m_edges.price(stage.layers.last, from, to);
