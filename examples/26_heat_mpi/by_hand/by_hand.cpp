@@ -138,13 +138,7 @@ class Plate {
     return plate;
   }
 
- private:
-  void receive(double* into, int count, int from, int tag, MPI_Request& request) {
-    MPI_Irecv(into, count, MPI_DOUBLE, from, tag, m_comm, &request);
-  }
-  void send(const double* what, int count, int to, int tag, MPI_Request& request) {
-    MPI_Isend(what, count, MPI_DOUBLE, to, tag, m_comm, &request);
-  }
+  // Public for nvcc, which takes no kernels of private functions.
   void pack() {
     const View now = m_now;
     const Line left = m_to_left, right = m_to_right;
@@ -166,6 +160,14 @@ class Plate {
           if (has_left) now(i + 1, 0) = left(i);
           if (has_right) now(i + 1, w + 1) = right(i);
         });
+  }
+
+ private:
+  void receive(double* into, int count, int from, int tag, MPI_Request& request) {
+    MPI_Irecv(into, count, MPI_DOUBLE, from, tag, m_comm, &request);
+  }
+  void send(const double* what, int count, int to, int tag, MPI_Request& request) {
+    MPI_Isend(what, count, MPI_DOUBLE, to, tag, m_comm, &request);
   }
 
   int m_rows, m_columns;

@@ -180,9 +180,11 @@ class Pool {
 Pool()->Pool<Pages>;
 /// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
+requires Resource<UpstreamOf<Given>>
 Pool(Given&&) -> Pool<UpstreamOf<Given>>;
 /// Owns the upstream if it is an rvalue, refers to it if it is an lvalue; see UpstreamOf.
 template <class Given>
+requires Resource<UpstreamOf<Given>>
 Pool(Given&&, const PoolOptions&) -> Pool<UpstreamOf<Given>>;
 
 static_assert(OwningResource<Pool<Pages>>);
