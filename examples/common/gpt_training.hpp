@@ -168,6 +168,7 @@ template <class Real>
   return training;
 }
 
+/// The sum of the two gradients of a tied parameter.
 struct GptSum {
   template <class Real>
   KOKKOS_FUNCTION Real operator()(Real a, Real b) const {

@@ -12,6 +12,7 @@
 #include "gpt_decoder_definitions.hpp"
 #include "gpt_definitions.hpp"
 #include "gpt_generate.hpp"
+#include "gpt_training.hpp"
 #include "support.hpp"
 
 using GateStage = examples::GptStage<float, gate::Exec>;
@@ -35,4 +36,5 @@ double gate_gpt(heddle::DeviceMesh& mesh, std::span<const std::uint8_t> tokens) 
 void gate_layer_stage(const gate::Exec& exec) {
   const auto sum = gate::vector<float>(), part = gate::vector<float>();
   heddle::kernel::map(exec, heddle::kernel::impl::Plus{}, sum, sum, part);
+  heddle::kernel::map(exec, examples::GptSum{}, sum, sum, part);
 }
