@@ -79,7 +79,7 @@ HEDDLE_INLINE void for_each_known_order(
     schedule::PipelineShape shape{.ranks = static_cast<int>(ranks),
                                   .microbatches = static_cast<int>(items),
                                   .stages_per_rank = std::max(1, each)};
-    if (entry.heeds != schedule::ShapeOption::group) {
+    if (!entry.uses(schedule::ShapeOption::group)) {
       offer(entry, shape, std::string(entry.name));
       continue;
     }
