@@ -27,10 +27,10 @@ using UsedBytes =
 /// Sets the sizes of the uses of `program`: messages, moves and tasks have so many bytes from the
 /// next step on. The memory stays where it is. An empty function restores the capacities.
 /// @throws contract_error that names the action and the buffer if a part uses more than its
-/// capacity
-///         or a fraction of a value, if the two ends of a move or the terms of a sum differ, if an
-///         action uses several parts and one before the last is not full (the used bytes would have
-///         gaps), or if a part with scales is not full. The program is then as before.
+///         capacity or a fraction of a value, if the two ends of a move or the terms of a sum
+///         differ, if an action uses several parts and one before the last is not full (the used
+///         bytes would have gaps), or if a part with scales is not full. The program is then as
+///         before.
 void use_bytes(Program& program, const UsedBytes& used);
 
 }  // namespace heddle::inline v0

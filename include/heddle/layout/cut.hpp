@@ -77,8 +77,7 @@ template <impl::LineOfNumbers Weights>
 /// before item i, and there is one sum more than there are items. The row offsets of a sparse
 /// matrix are such sums, so cut_sums(offsets, ...) divides the rows by their entries.
 /// @throws contract_error if there is no sum, if a sum is below the one before it, or if a number
-/// is
-///         infinite or not a number.
+///         is infinite or not a number.
 template <impl::LineOfNumbers Sums>
 [[nodiscard]] std::vector<std::int64_t> cut_sums(const Sums& sums,
                                                  const std::vector<double>& shares) {

@@ -72,16 +72,14 @@ concept SplitChainLayer = requires(L& layer, const L& constant, const ChainBackw
 /// A layer of a Chain, with flat arrays in host memory and no memory of its own:
 ///
 /// - `inputs()`, `outputs()` and `saved()`: the elements for each sample that it reads, computes,
-/// and
-///   keeps for its backward pass. The first layer has no inputs if it reads the data itself, and
-///   the last one no outputs if it computes the loss. Such layers find their data by `item`.
+///   and keeps for its backward pass. The first layer has no inputs if it reads the data itself,
+///   and the last one no outputs if it computes the loss. Such layers find their data by `item`.
 /// - `arrays()`: a vector of the ChainArrays of its parameters; empty if it has none.
 /// - `initialize(weights)`: sets the initial values of a std::span of all its parameters.
 /// - `forward(ChainForward)`: computes `output` and `saved`. The last layer returns the loss of the
 ///   microbatch.
 /// - `backward(ChainBackward)`: computes `input_grad` and adds to `gradients`. A SplitChainLayer
-/// has
-///   two functions in its place.
+///   has two functions in its place.
 template <class L, class T>
 concept ChainLayer = std::copyable<L> &&
     requires(L& layer, const L& constant, const ChainForward<T>& forward, std::span<T> weights) {

@@ -87,8 +87,7 @@ namespace plan {
 ///
 /// - every algorithm that performs it, with whole blocks and in pieces, over the best hubs;
 /// - hierarchical algorithms over the levels of `options`. If it has none: over near_groups(), with
-/// a
-///   direct algorithm inside of the groups and every algorithm among them;
+///   a direct algorithm inside of the groups and every algorithm among them;
 /// - algorithms over shared memory, if ranks share memory by `domains`.
 ///
 /// The library's own call is not among them, because only a measurement can price it.

@@ -75,9 +75,9 @@ class CostTable {
   /// - "ranks RANKS NAME", with the name of a device;
   /// - "link FROM TO LATENCY BANDWIDTH", in seconds and bytes per second;
   /// - "time COLLECTIVE BYTES SECONDS library", "... SECONDS ALGORITHM PIECE ROOT", "... ROOT
-  /// shared",
-  ///   or, with the innermost level first, "... ROOT levels RANKS ALGORITHM RANKS ALGORITHM". If a
-  ///   level has GroupLevel::groups, RANKS also lists the group of each member: "3:0,0,0,1".
+  ///   shared", or, with the innermost level first, "... ROOT levels RANKS ALGORITHM RANKS
+  ///   ALGORITHM". If a level has GroupLevel::groups, RANKS also lists the group of each member:
+  ///   "3:0,0,0,1".
   [[nodiscard]] std::string to_text() const;
 
   /// Reads the text of to_text().

@@ -38,8 +38,7 @@ struct Parking {
 /// Source of parking on another rank: Kim et al., "BPipe" (ICML'23), see bpipe_parking(). Source of
 /// parking in a slower memory: Wan et al., "PipeOffload" (2025).
 /// @throws contract_error if a rank does not exist or is named twice, if a limit is below 1, or if
-/// a
-///         rank would park in the memory where its values are.
+///         a rank would park in the memory where its values are.
 /// @throws infeasible if an action and the action fused with it use more values at once than the
 ///         limit, or if the saved values of a stage have different sizes.
 [[nodiscard]] Schedule park(const Schedule& schedule, std::span<const Parking> parking);

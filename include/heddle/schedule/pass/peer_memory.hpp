@@ -26,8 +26,7 @@ struct PeerMemoryOptions {
 /// EnergonAI (Du et al., "EnergonAI", 2022).
 ///
 /// - The stages of the rank are those whose role::weights it holds. If it holds n, stage number k
-/// of
-///   them, in ascending order, goes to the peer if floor((k + 1) m / n) > floor(k m / n), where
+///   of them, in ascending order, goes to the peer if floor((k + 1) m / n) > floor(k m / n), where
 ///   m = n - resident. So there are as many resident stages between any two of them as possible.
 /// - Moves are in the order of use. Each is listed after the last use of the value that its slot
 ///   held before. Weights that are still in a slot are not moved again.

@@ -36,8 +36,7 @@ struct TiedRanges {
 /// change.
 ///
 /// @throws infeasible if the schedule is asynchronous: if it updates a tied stage more than once in
-/// a
-///         step, keeps several versions of its weights, or computes with them after the update.
+///         a step, keeps several versions of its weights, or computes with them after the update.
 /// @throws contract_error if a range is not among the gradients of its stage, if it is no whole
 ///         elements, or if two ranges overlap.
 [[nodiscard]] Schedule tie_parameters(const Schedule& schedule,

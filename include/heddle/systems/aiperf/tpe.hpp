@@ -32,8 +32,7 @@ struct TpeOptions {
 /// largest ratio of both is returned. The result depends only on the arguments: `number`, the
 /// number of the proposal, makes proposals from equal trials differ.
 /// @throws contract_error if there are no axes, an axis has no values, a trial has another number
-/// of
-///         axes or a value that its axis does not have, or an option is out of range.
+///         of axes or a value that its axis does not have, or an option is out of range.
 [[nodiscard]] plan::TunePoint propose_by_tpe(const std::vector<plan::TuneAxis>& axes,
                                              std::span<const plan::TuneTrial> trials,
                                              std::uint64_t number, const TpeOptions& options = {});

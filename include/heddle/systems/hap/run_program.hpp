@@ -52,8 +52,7 @@ class ProgramRun {
 
   /// Constructs a run without values. All ranks of `comm` must pass the same programs.
   /// @throws contract_error as systems::check(), and if the communicator has another number of
-  /// ranks
-  ///         than the program.
+  ///         ranks than the program.
   ProgramRun(const Communicator& comm, TensorProgram program, ShardedProgram sharded)
       : m_comm(&comm), m_program(std::move(program)), m_sharded(std::move(sharded)) {
     check(m_program, m_sharded);

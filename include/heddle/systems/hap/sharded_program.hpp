@@ -144,8 +144,7 @@ class ShardGroups {
 
 /// Returns `units` divided in proportion to `shares` by largest remainders, at least one each.
 /// @throws contract_error if there are more shares than units, if a share is negative or not
-/// finite,
-///         or if all are 0.
+///         finite, or if all are 0.
 [[nodiscard]] std::vector<std::int64_t> apportion(std::int64_t units,
                                                   std::span<const double> shares);
 

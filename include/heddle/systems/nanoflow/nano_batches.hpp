@@ -125,8 +125,7 @@ class InterferenceCosts {
 /// units become parts of a buffer "units" of which an action updates as many as it occupies, so
 /// that the sum of the units stays within the device without a count at run time.
 /// @throws contract_error if the schedule has several ranks, moves or fused pairs, or if its
-/// actions
-///         occupy more than `units` units at any time.
+///         actions occupy more than `units` units at any time.
 [[nodiscard]] Schedule in_streams(const Timeline& timeline, int units);
 
 }  // namespace heddle::inline v0::systems

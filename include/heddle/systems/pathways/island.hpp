@@ -79,8 +79,7 @@ class Island {
   /// has the error. communication_error is different: it ends the island.
   /// A function has 1 to 4 arguments.
   /// @throws contract_error if there are not as many layouts as arguments, or if a layout does not
-  /// fit
-  ///         the type of its tensor or the ranks of the mesh.
+  ///         fit the type of its tensor or the ranks of the mesh.
   template <class Signature, class Function>
   [[nodiscard]] GangFunction<Signature> add(std::string name, std::vector<Layout> inputs,
                                             Layout output, Function function,
