@@ -119,7 +119,7 @@ Held<V> drawn(std::size_t count, Random& random) {
   std::array<std::size_t, Kokkos::ARRAY_LAYOUT_MAX_RANK> extent{};
   extent.fill(1);
   if (rank > 0) extent[draw(rank)] = count;
-  for (std::size_t axis = 0; axis < rank; ++axis) {  // some of an axis goes to another one
+  for (std::size_t axis = 0; axis != rank; ++axis) {  // some of an axis goes to another one
     const std::size_t other = draw(rank), part = 2 + draw(3);
     if (axis == other || extent[axis] % part != 0 || extent[axis] == 0) continue;
     extent[axis] /= part;
@@ -141,7 +141,7 @@ Held<V> drawn(std::size_t count, Random& random) {
       span *= std::max<std::size_t>(extent[axis], 1);
     }
   } else {
-    for (std::size_t axis = 0; axis < rank; ++axis) layout.dimension[axis] = extent[axis];
+    for (std::size_t axis = 0; axis != rank; ++axis) layout.dimension[axis] = extent[axis];
     span = count;
   }
   Held<V> held;
