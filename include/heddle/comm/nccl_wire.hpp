@@ -218,9 +218,10 @@ class NcclWire {
         whole ? ncclCommDestroy(channel.comm) : ncclCommAbort(channel.comm);
       if (channel.stream != nullptr) static_cast<void>(HEDDLE_GPU(StreamDestroy)(channel.stream));
     };
-    for (Rank peer{0}; + peer < m_out.size(); peer = Rank{+peer + 1}) {
-      end(m_rank < peer ? m_out[+peer] : m_in[+peer]);
-      end(m_rank < peer ? m_in[+peer] : m_out[+peer]);
+    for (std::size_t peer = 0; peer < m_out.size(); ++peer) {
+      const bool out_first = m_rank < Rank{peer};
+      end(out_first ? m_out[peer] : m_in[peer]);
+      end(out_first ? m_in[peer] : m_out[peer]);
     }
     for (Mark& mark : m_marks)
       if (mark.event != nullptr) static_cast<void>(HEDDLE_GPU(EventDestroy)(mark.event));

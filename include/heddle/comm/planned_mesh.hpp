@@ -92,8 +92,8 @@ class PlannedMesh {
   /// Returns the ranks of this group that divide sequences.
   [[nodiscard]] const Communicator& sequence() const noexcept { return m_lines->sequence; }
 
-  /// Returns the four communicators above as one object. It is another one after begin_plan(),
-  /// unless both plans have this rank's stage alike.
+  /// Returns the four communicators above as one object. After begin_plan() it is a new object,
+  /// unless this rank's stage is the same in both plans.
   [[nodiscard]] std::shared_ptr<const PlannedLines> lines() const noexcept { return m_lines; }
 
   /// Returns all ranks.

@@ -201,7 +201,7 @@ bool AnyExecutor::walk(const Handler& handler) {
     if (step.does == Step::Does::run) {
       handler(Task(m_program.schedule, step.action, m_program.uses_of(i)));
       if (step.progress != 0) come(step.progress);
-      if (flight.posts()) flight.further<record>(i);
+      if (flight.posts()) flight.poll_others<record>(i);
     } else if (step.does == Step::Does::settle) {
       come(step.progress);
     } else {
@@ -228,7 +228,7 @@ HEDDLE_INLINE void AnyExecutor::come(std::uint32_t progress) noexcept {
 template <bool record, bool waits>
 bool AnyExecutor::complete(std::size_t number, std::uint64_t messages) {
   while (m_flight->done(number) < messages) {
-    const auto seen = [&] { return m_flight->look<record>(number, messages, m_at); };
+    const auto seen = [&] { return m_flight->poll<record>(number, messages, m_at); };
     if constexpr (waits)
       await(
           m_transport, seen, m_options.idle, m_options.watchdog, [&] { return place(); },
@@ -262,7 +262,7 @@ HEDDLE_INLINE ListPlace AnyExecutor::list_place() const {
 
 HEDDLE_INLINE void AnyExecutor::note_arrived() noexcept {
   try {
-    m_options.record ? m_flight->note_all<true>() : m_flight->note_all<false>();
+    m_options.record ? m_flight->poll_all<true>() : m_flight->poll_all<false>();
   } catch (...) {  // the hang is the error to report
   }
 }

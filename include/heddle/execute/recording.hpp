@@ -86,7 +86,8 @@ class CostSamples {
     [[nodiscard]] Seconds mean() const { return all / count; }
   };
 
-  /// Adds estimates of the halves of pairs that never ran alone.
+  /// Estimates the times of computations that were only recorded as halves of fused pairs, from
+  /// the times of the pairs, and adds them to `sums`.
   static void add_halves(std::map<Key, Sum>& sums);
 
   /// The median of one key on a rank.

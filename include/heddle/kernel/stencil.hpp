@@ -78,12 +78,14 @@ inline constexpr const char* stencil_where = "heddle::kernel::stencil";
 /// in measurements: their rows are short runs of memory, which are fetched ahead less well.
 inline constexpr std::size_t cached_tile_bytes = 2 * 1024 * 1024;
 
-/// Larger ones are negative numbers, or would not leave room for sums with them.
+/// The largest radius that a stencil may have. A larger number is a negative one that was
+/// converted, or a sum with it would overflow.
 inline constexpr std::size_t most_radius = std::size_t{1} << 60;
 
-/// The most that tiles may move, as a multiple of the least. Where they are copied, the rest of the
-/// 1.10 that we promise is for whole lines at the edges; caches of host cores share what they read
-/// twice, and to keep all cores busy counts more.
+/// The limits of the bytes that a plan of tiles may move, as multiples of the bytes of the grid.
+/// Where tiles are copied into local memory, at most 1.10 is promised, and whole lines at the edges
+/// of tiles need the rest. On host cores the limit is higher, because tiles that overlap find what
+/// they both read in a shared cache, and more tiles keep all cores busy.
 inline constexpr double copied_traffic = 1.08, cached_traffic = 1.5;
 
 template <GridView View>

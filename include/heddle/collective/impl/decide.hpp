@@ -25,8 +25,10 @@ class Call;
 [[nodiscard]] schedule::Algorithm usual(schedule::Collective collective, Bytes bytes, int ranks,
                                         Rank root);
 
-/// Refuses a codec that keeps what the call does not, or changes what it only reads, and domains
-/// that are not of all `ranks`.
+/// Checks the codec of a call's options. `Codec::feedback` needs a prepared call (`keeps`), which
+/// holds the rounding errors until it is started again. `Codec::agree` writes the rounded values
+/// back, so the call must not have an input that it `reads_only`. `codec_domains` must be empty or
+/// have one number for each of the `ranks`. @throws contract_error otherwise, which names `where`.
 void check_codec(const char* where, const CallOptions& options, std::size_t ranks, bool reads_only,
                  bool keeps);
 

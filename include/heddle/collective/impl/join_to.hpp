@@ -12,8 +12,8 @@
 
 namespace heddle::inline v0::impl {
 
-/// out[i] = right[i] merged into left[i]. `out` is one of the two, which do not overlap, as the
-/// Schedule has it. One code for both: of two NaNs it decides which comes out.
+/// A functor: out[i] = right[i] merged into left[i]. `left` and `right` do not overlap, and `out`
+/// is one of them. Both cases have the same code, so that the same one of two NaNs is the result.
 template <class R, class T>
 struct JoinTo {
   R reduction;

@@ -118,12 +118,15 @@ HEDDLE_FULL_INLINE std::vector<Seconds> time_in_turns(
   constexpr Seconds sample = 1e-3;  // long against what ranks leave a barrier one after another
   std::vector<std::vector<Seconds>> times(calls.size());
   std::vector<Seconds> least(calls.size(), sample);
+  constexpr std::size_t most_rounds = 51;
   Seconds spent = 0;
-  const auto few = [&] { return times.front().size() < least_rounds; };
-  for (std::size_t round = 0; few() || (round <= 50 && spent < budget); ++round) {
-    // In the first round connections are made, and memory is touched.
+  for (std::size_t round = 0;; ++round) {
+    // In the first round connections are made, and memory is touched. It counts only if it took
+    // the whole budget.
     if (round == 1 && spent < budget)
       for (std::vector<Seconds>& each : times) each.clear();
+    const bool enough = round > 0 && times.front().size() >= least_rounds;
+    if (enough && (round >= most_rounds || spent >= budget)) break;
     for (std::size_t turn = 0; turn < calls.size(); ++turn) {
       const std::size_t c = (turn + round) % calls.size();
       const int repeats = static_cast<int>(std::clamp(sample / least[c], 1.0, 1000.0));

@@ -128,6 +128,7 @@ HEDDLE_FULL_INLINE void Agreement::operator()(std::string mine) {
 }
 
 HEDDLE_FULL_INLINE Agreement::~Agreement() {
+  // MPI may still read messages that were not sent completely, so their memory must stay: it leaks.
   if (!sent()) static_cast<void>(new std::vector<Message>(std::move(m_messages)));
 }
 

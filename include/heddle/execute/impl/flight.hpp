@@ -113,67 +113,69 @@ class Flight {
     ++pending.posted;
   }
 
-  /// Looks once whether the first `messages` of a port are complete, and returns true if so, or if
-  /// one more of them is. If not, it makes progress on others, for which other ranks may wait.
+  /// Tests the next message of a port once. Returns true if it is complete, or if the first
+  /// `messages` of the port are. Otherwise it polls other ports, because other ranks may wait for
+  /// their messages.
   template <bool record>
-  bool look(std::size_t number, std::uint64_t messages, std::size_t at) {
+  bool poll(std::size_t number, std::uint64_t messages, std::size_t at) {
     Pending& port = m_ports[number];
     if (const ProgressCounter* const progress = m_program->ports[number].progress) {
       port.done = progress->load(std::memory_order_acquire);
       if (port.done >= messages) return true;
-      if (m_posts) further<record>(at);
+      if (m_posts) poll_others<record>(at);
       return false;
     }
     if (port.moves) [[unlikely]]
-      return look_at_moves<record>(number, messages, at);
+      return poll_port_of_moves<record>(number, messages, at);
     const std::size_t slot = port.done % port.slots;
     if (!port.messages->test(slot)) {
-      if (m_moves) further_moves<record>(at);
-      if constexpr (record) note_others<true>(number);
+      if (m_moves) poll_all_moves<record>(at);
+      if constexpr (record) poll_all_except<true>(number);
       return false;
     }
-    note<record>(port, slot);
+    mark_complete<record>(port, slot);
     return true;
   }
 
-  /// Notes the messages that are complete, until it finds one that is not. A transport may need
+  /// Tests messages port by port, until it finds one that is not complete. A transport may need
   /// calls about an incomplete message to carry it (an MPI without a thread of its own does), and a
   /// rank that computes for a long time must not hold up the ranks that send to it. An incomplete
-  /// move of a Mover says nothing about messages, so the search goes on.
+  /// move of a Mover says nothing about messages, so it does not end the search.
   template <bool record>
-  void further(std::size_t at) {
+  void poll_others(std::size_t at) {
     for (std::size_t p = 0; p < m_ports.size(); ++p) {
-      Pending& port = m_ports[m_looked];
+      Pending& port = m_ports[m_next_port];
       if (port.moves) [[unlikely]]
-        note_moves<record>(m_looked, at);
+        poll_moves<record>(m_next_port, at);
       else
         while (port.done < port.posted && port.slots != 0) {
           const std::size_t slot = port.done % port.slots;
           if (!port.messages->test(slot)) return;
-          note<record>(port, slot);
+          mark_complete<record>(port, slot);
         }
-      m_looked = m_looked + 1 < m_ports.size() ? m_looked + 1 : 0;
+      m_next_port = m_next_port + 1 < m_ports.size() ? m_next_port + 1 : 0;
     }
   }
 
-  /// Notes the messages that are complete on all ports except `number`, which the rank awaits. So
-  /// the recorded end of a message does not depend on a later message of another port.
+  /// Tests the messages of all ports except `number`, which the rank awaits. So the recorded end
+  /// of a message does not depend on a later message of another port.
   template <bool record>
-  [[gnu::noinline]] void note_others(std::size_t number) {
+  [[gnu::noinline]] void poll_all_except(std::size_t number) {
     for (std::size_t p = 0; p < m_ports.size(); ++p) {
       Pending& port = m_ports[p];
       if (p == number || port.moves || port.slots == 0) continue;
       while (port.done < port.posted) {
         const std::size_t slot = port.done % port.slots;
         if (!port.messages->test(slot)) break;
-        note<record>(port, slot);
+        mark_complete<record>(port, slot);
       }
     }
   }
-  /// Notes them on all ports.
+
+  /// Tests the messages of all ports.
   template <bool record>
-  void note_all() {
-    note_others<record>(m_ports.size());
+  void poll_all() {
+    poll_all_except<record>(m_ports.size());
   }
 
   /// Cancels all that is not complete.
@@ -198,12 +200,12 @@ class Flight {
     return port.done - (port.done >= port.base ? port.base : port.before);
   }
 
-  /// The first step of which the message or move is not complete.
+  /// A step of the program, and the pass in which it began.
   struct Oldest {
-    std::size_t step;       ///< the size of the program if all are complete
+    std::size_t step;       ///< the size of the program if there is none
     bool previous = false;  ///< true if it began in the pass before this one
   };
-  /// Returns it.
+  /// Returns the first step whose message or move is not complete.
   [[nodiscard]] Oldest oldest() const {
     Oldest found{m_program->size()};
     for (std::size_t p = 0; p < m_ports.size(); ++p) {
@@ -237,29 +239,31 @@ class Flight {
                                     m_program->uses[step.first_use].bytes);
   }
 
+  /// Does what poll() does, for a port of moves.
   template <bool record>
-  [[gnu::noinline]] bool look_at_moves(std::size_t number, std::uint64_t moves, std::size_t at) {
+  [[gnu::noinline]] bool poll_port_of_moves(std::size_t number, std::uint64_t moves,
+                                            std::size_t at) {
     const Pending& port = m_ports[number];
-    note_moves<record>(number, at);
-    if (port.done < moves) further<record>(at);  // of messages, for which others may wait
+    poll_moves<record>(number, at);
+    if (port.done < moves) poll_others<record>(at);  // of messages, for which others may wait
     return port.done >= moves;
   }
 
-  /// Notes the moves of all Movers that are complete.
+  /// Tests the moves of all ports.
   template <bool record>
-  [[gnu::noinline]] void further_moves(std::size_t at) {
+  [[gnu::noinline]] void poll_all_moves(std::size_t at) {
     for (std::size_t p = 0; p < m_ports.size(); ++p)
-      if (m_ports[p].moves) note_moves<record>(p, at);
+      if (m_ports[p].moves) poll_moves<record>(p, at);
   }
 
-  /// Notes the moves of a port that are complete.
+  /// Tests the moves of a port, until it finds one that is not complete.
   template <bool record>
-  [[gnu::noinline]] void note_moves(std::size_t number, std::size_t at) {
+  [[gnu::noinline]] void poll_moves(std::size_t number, std::size_t at) {
     Pending& port = m_ports[number];
     while (port.done < port.posted) {
       const std::size_t slot = port.done % port.slots;
       if (!test_move(number, slot, at)) return;
-      note<record>(port, slot);
+      mark_complete<record>(port, slot);
     }
   }
 
@@ -276,9 +280,9 @@ class Flight {
     }
   }
 
-  /// Notes that a message or a move is complete.
+  /// Counts the message or the move in `slot` as complete.
   template <bool record>
-  void note(Pending& port, std::size_t slot) {
+  void mark_complete(Pending& port, std::size_t slot) {
     ++port.done;
     if constexpr (record) m_stamps[port.step_of[slot]].end = Clock::now();
   }
@@ -287,8 +291,8 @@ class Flight {
   std::vector<Pending> m_ports;
   std::vector<Stamp> m_stamps;
   bool m_posts = false;
-  bool m_moves = false;      ///< true if any port has moves
-  std::size_t m_looked = 0;  ///< the port at which further() stopped
+  bool m_moves = false;         ///< true if any port has moves
+  std::size_t m_next_port = 0;  ///< the port at which poll_others() goes on
 };
 
 }  // namespace heddle::inline v0::impl

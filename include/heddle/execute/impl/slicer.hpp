@@ -156,7 +156,8 @@ class Slicer {
     return buffer.rank != rank && !buffer.transient;
   }
 
-  /// Finds the ranks that say when they begin a step: whose persistent memory others touch.
+  /// Finds the ranks that must tell the others when they begin a step, because other ranks read or
+  /// write their persistent memory.
   void find_entered() {
     const Schedule& schedule = m_program.schedule;
     m_entered.assign(static_cast<std::size_t>(schedule.ranks()), false);

@@ -134,49 +134,71 @@ class StreamCrew {
     }
   }
 
+  /// Times the batches of all threads. The first thread calls it after each of its batches, until
+  /// it closes the source: after the shortest time that can be measured, or, if the threads are
+  /// faster together than one alone, `period` seconds later.
+  struct Trial {
+    void operator()() {
+      const std::uint64_t made = crew->m_turns[0].batch.load(std::memory_order_relaxed);
+      switch (phase) {
+        case Phase::start:
+          if (crew->m_present.load(std::memory_order_relaxed) < threads) return;
+          begin = steady_seconds();
+          first = made;
+          phase = Phase::measure;
+          return;
+        case Phase::measure: {
+          if (made - first < batches) return;
+          const Seconds now = steady_seconds();
+          if (now - begin < measurable) return;
+          const auto tokens = static_cast<double>((made - first) * crew->m_stages.batch());
+          faster = tokens > rate * (now - begin);
+          end = faster ? now + period : now;
+          phase = Phase::go_on;
+          [[fallthrough]];
+        }
+        case Phase::go_on:
+          if (steady_seconds() >= end) crew->m_closed = true;
+      }
+    }
+
+    enum class Phase { start, measure, go_on };
+
+    StreamCrew* crew;
+    double rate;  ///< tokens per second of one thread
+    Seconds period;
+    std::uint64_t batches;  ///< at least so many are timed
+    int threads = 1;        ///< that have started: the system may not start as many as wanted
+    bool faster = false;
+    Phase phase = Phase::start;
+    std::uint64_t first = 0;  ///< the batch at `begin`
+    Seconds begin = 0, end = 0;
+  };
+
   /// Works with all threads: for `period` seconds if they are faster than `rate`, otherwise for the
   /// shortest time that can be measured. Returns whether they are faster.
   bool together(double rate, Seconds period) {
-    // The batches of a measurement: all slots are used, unless there are very many.
-    const auto batches = std::min<std::uint64_t>(2 * m_slots.size(), 64);
-    std::uint64_t from = 0;
-    Seconds begin = 0, end = 0;
-    bool faster = false;
-    int all = 1;  // the threads that have started: the system may not start as many as wanted
-    const auto look = [&] {
-      const std::uint64_t made = m_turns[0].batch.load(std::memory_order_relaxed);
-      if (begin == 0) {
-        if (m_present.load(std::memory_order_relaxed) < all) return;
-        begin = steady_seconds();
-        from = made;
-      } else if (end == 0) {
-        if (made - from < batches) return;
-        const Seconds now = steady_seconds();
-        if (now - begin < measurable) return;
-        faster = static_cast<double>((made - from) * m_stages.batch()) > rate * (now - begin);
-        end = faster ? now + period : now;
-      }
-      if (end != 0 && steady_seconds() >= end) m_closed = true;
-    };
+    // All slots are used, unless there are very many.
+    Trial trial{this, rate, period, std::min<std::uint64_t>(2 * m_slots.size(), 64)};
     m_closed = false;
     m_present = 0;
     {
       Threads others(m_threads - 1, [this](int t) { work(Worker{t}, [] {}); });
-      all = 1 + others.size();
+      trial.threads = 1 + others.size();
       others.begin();
-      work(Worker{0}, look);
+      work(Worker{0}, trial);
       m_closed = true;
     }
     // On the rest: the last thread may have looked too early.
     if (!m_failed) work(Worker{0}, [] {});
     if (m_failed) std::rethrow_exception(m_error);
-    return faster;
+    return trial.faster;
   }
 
-  /// Does batch after batch, with a `look()` after each, until the source is closed and no batch is
-  /// ready.
-  template <class Look>
-  void work(Worker worker, const Look& look) noexcept {
+  /// Does batch after batch, and calls `then()` after each, until the source is closed and no batch
+  /// is ready.
+  template <class Then>
+  void work(Worker worker, Then&& then) noexcept {
     m_present.fetch_add(1, std::memory_order_relaxed);
     std::uint64_t made = 0;
     std::vector<TrailEvent> events;
@@ -194,7 +216,7 @@ class StreamCrew {
           waiting();
           event.waited = true;
         }
-        look();
+        then();
       }
     } catch (...) {
       keep(std::current_exception());

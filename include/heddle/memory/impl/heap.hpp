@@ -47,7 +47,7 @@ class Heap {
     chunk = {
         begin, bytes / granule,
         static_cast<Range*>(m_accounts.allocate(bytes / granule * sizeof(Range), alignof(Range)))};
-    std::uint32_t* const place = behind(begin);
+    std::uint32_t* const place = first_after(begin);
     std::copy_backward(place, m_order.data() + m_count, m_order.data() + m_count + 1);
     *place = slot;
     ++m_count;
@@ -60,7 +60,7 @@ class Heap {
   /// cannot be extended. @throws out_of_memory if there is no memory for the records of absent
   /// pages.
   [[nodiscard]] bool extend(std::uintptr_t begin, std::size_t bytes) {
-    Chunk& chunk = m_chunks[behind(begin)[-1]];
+    Chunk& chunk = chunk_of(begin);
     const std::size_t end = chunk.granules, more = bytes / granule;
     if (m_paged) m_absent.reserve(begin + end * granule, bytes);
     if (!m_accounts.extend(chunk.ranges, end * sizeof(Range), more * sizeof(Range))) return false;
@@ -73,11 +73,11 @@ class Heap {
 
   /// Returns the bytes of the chunk at `begin`.
   [[nodiscard]] std::size_t chunk_bytes(std::uintptr_t begin) const {
-    return m_chunks[behind(begin)[-1]].granules * granule;
+    return chunk_of(begin).granules * granule;
   }
   /// Returns the free bytes at the end of the chunk at `begin`.
   [[nodiscard]] std::size_t end_of(std::uintptr_t begin) const {
-    const Chunk& chunk = m_chunks[behind(begin)[-1]];
+    const Chunk& chunk = chunk_of(begin);
     return chunk.ranges[chunk.granules - 1].granules * granule;
   }
 
@@ -112,7 +112,7 @@ class Heap {
   /// the first word of the first and of the last record, which is 0. The owner of the range may
   /// write the rest. Before give(), the first word of each record must be 0 again.
   [[nodiscard]] void* records(std::uintptr_t begin) const noexcept {
-    const Chunk& chunk = m_chunks[behind(begin)[-1]];
+    const Chunk& chunk = chunk_of(begin);
     return chunk.ranges + (begin - chunk.begin) / granule;
   }
 
@@ -161,7 +161,7 @@ class Heap {
 
   /// Frees a range of take().
   void give(std::uintptr_t address, std::size_t bytes) {
-    Chunk& chunk = m_chunks[behind(address)[-1]];
+    Chunk& chunk = chunk_of(address);
     give(chunk, (address - chunk.begin) / granule, bytes / granule, false);
   }
 
@@ -208,9 +208,8 @@ class Heap {
 
   /// Returns whether the address lies in a chunk.
   [[nodiscard]] bool owns(std::uintptr_t address) const {
-    const std::uint32_t* const next = behind(address);
-    if (next == m_order.data()) return false;
-    const Chunk& chunk = m_chunks[next[-1]];
+    if (first_after(address) == m_order.data()) return false;
+    const Chunk& chunk = chunk_of(address);
     return address - chunk.begin < chunk.granules * granule;
   }
   /// Returns the bytes of all chunks.
@@ -250,11 +249,15 @@ class Heap {
     m_order = std::move(order);
   }
 
-  /// Returns the place in m_order after the last chunk that begins at or before the address.
-  [[nodiscard]] std::uint32_t* behind(std::uintptr_t address) const {
+  /// Returns the place in m_order of the first chunk that begins after the address.
+  [[nodiscard]] std::uint32_t* first_after(std::uintptr_t address) const {
     return std::upper_bound(
         m_order.data(), m_order.data() + m_count, address,
         [&](std::uintptr_t at, std::uint32_t slot) { return at < m_chunks[slot].begin; });
+  }
+  /// Returns the last chunk that begins at or before the address, which must exist.
+  [[nodiscard]] Chunk& chunk_of(std::uintptr_t address) const {
+    return m_chunks[*(first_after(address) - 1)];
   }
 
   void list(Chunk& chunk, std::size_t first, std::size_t granules, bool lacks) {

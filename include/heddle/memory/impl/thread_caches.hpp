@@ -93,18 +93,19 @@ class ThreadCaches {
       std::vector<Entry>& entries = caches.m_entries;
       std::erase_if(entries, [](const Entry& entry) { return entry.link->pool == nullptr; });
       for (const Entry& entry : entries)
-        if (entry.id == pool.id) return (state = {entry.id, entry.cache, false}).cache;
-      entries.push_back({pool.id, pool.link, nullptr});
-      try {
-        entries.back().cache = pool.new_cache();
-      } catch (...) {
-        entries.pop_back();
-        throw;
-      }
-      return (state = {pool.id, entries.back().cache, false}).cache;
+        if (entry.id == pool.id) return use(entry);
+      entries.reserve(entries.size() + 1);  // an entry without a cache must not stay
+      entries.push_back({pool.id, pool.link, pool.new_cache()});
+      return use(entries.back());
     } catch (const std::bad_alloc&) {
       return nullptr;
     }
+  }
+
+  /// Remembers the entry as the one that was used last. Returns its cache.
+  static Cache* use(const Entry& entry) noexcept {
+    state = {entry.id, entry.cache, false};
+    return entry.cache;
   }
 
   inline static thread_local constinit State state = {};

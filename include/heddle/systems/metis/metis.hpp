@@ -39,11 +39,13 @@ namespace heddle::inline v0::systems {
 struct Metis {
   static constexpr std::string_view name = "Metis";  ///< the name that users write
 
-  /// Orders of groups are permutations of at most so many blocks of equal groups.
+  /// The orders of the groups of devices are permutations of blocks of equal groups. There are at
+  /// most so many blocks; see device_group_lists().
   int longest_permutation = 6;
-  /// Groups are not smaller than this part of devices / stages.
+  /// A group has at least this part of the mean number of devices per stage.
   double variance = 0.5;
-  /// Plans are refined whose time is at most this multiple of the best one; 0: none.
+  /// The boundaries of a plan are moved by single layers if its time is at most this multiple of
+  /// the best one's. 0: of no plan.
   double refined = 1.1;
 
   /// Returns the best plan by formula(). @throws contract_error if an option is out of range.

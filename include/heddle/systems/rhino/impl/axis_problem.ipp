@@ -185,9 +185,7 @@ HEDDLE_INLINE std::optional<AxisProblem::Candidate> AxisProblem::best_for(
     std::size_t tensor, const TensorForm& demanded) const {
   std::optional<Candidate> best;
   const std::size_t operation = m_uses->producer[tensor];
-  const std::size_t count = m_rules[operation].size();
-  for (std::size_t i = 1; i <= count; ++i) {
-    const std::size_t p = i % count;  // the first one, all replicated, only if no other is as cheap
+  const auto consider = [&](std::size_t p) {
     Candidate each = candidate(operation, p);
     each.inside += weight(operation) * (*m_axes)[m_axis].costs.change(m_rules[operation][p].output,
                                                                       demanded, local(tensor));
@@ -195,7 +193,9 @@ HEDDLE_INLINE std::optional<AxisProblem::Candidate> AxisProblem::best_for(
     if (cost < std::numeric_limits<Seconds>::infinity() &&
         (!best || cost < best->compute + best->inside))
       best = std::move(each);
-  }
+  };
+  for (std::size_t p = 1; p < m_rules[operation].size(); ++p) consider(p);
+  consider(0);  // all replicated: only if no other rule is as cheap
   return best;
 }
 
