@@ -4,7 +4,8 @@
 # `cpack -G DEB` in a build folder makes two packages of what is built there (docs/decisions/0091):
 #   heddle-core   heddle::core, heddle::core_compiled and heddle::json, the CMake and pkg-config files, the
 #                 programs that need no MPI, and libheddle_malloc.so
-#   heddle-full   the rest: heddle::heddle, heddle::compiled, heddle-measure and libheddle_mpi.so
+#   heddle-full   the rest: heddle::memory, heddle::heddle, heddle::compiled, heddle-measure and
+#                 libheddle_mpi.so
 # The CMake files of heddle-core name what the build had. Without heddle-full, find_package() says that
 # the component heddle is not installed. Kokkos is no dependency of the package heddle-full, because it may
 # come from anywhere: find_package() finds it, or says what is missing.
@@ -17,7 +18,7 @@ set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_VERBATIM_VARIABLES ON)
 set(CPACK_COMPONENTS_ALL core)
-if(TARGET heddle::heddle)
+if(TARGET heddle::memory)
   list(APPEND CPACK_COMPONENTS_ALL full)
 endif()
 

@@ -63,7 +63,7 @@ function(heddle_own_executable target)
     return()
   endif()
   target_link_libraries(${target} PRIVATE heddle::systems_core heddle::core_compiled)
-  if(TARGET heddle_gpt AND NOT "heddle::core" IN_LIST arg_LINK AND NOT "heddle_mpi" IN_LIST arg_LINK
+  if(TARGET heddle_gpt AND NOT "heddle::core" IN_LIST arg_LINK AND NOT "heddle::memory" IN_LIST arg_LINK AND NOT "heddle_mpi" IN_LIST arg_LINK
      AND NOT "heddle::json" IN_LIST arg_LINK)
     target_link_libraries(${target} PRIVATE heddle_gpt heddle::systems heddle::compiled)
   endif()

@@ -16,9 +16,11 @@ awk -v rules="$rules" '
   BEGIN {
     need["none"] = 0; need["kokkos"] = 1; need["mpi"] = 2
     top["heddle_core"] = 0; top["heddle"] = 2
+    below["memory"] = " core "; below["heddle"] = " core memory "; below["json"] = " core "
+    below["systems"] = " core memory heddle json "
     while ((getline line < rules) > 0) {
-      if (line ~ /^#/ || split(line, f, " ") < 4) continue
-      floor[f[1]] = f[2]; needs[f[1]] = need[f[3]]
+      if (line ~ /^#/ || split(line, f, " ") < 5) continue
+      floor[f[1]] = f[2]; needs[f[1]] = need[f[3]]; target[f[1]] = f[5]
       count = split(f[4], side, ",")
       for (i = 1; i <= count; ++i) sideways[f[1], side[i]] = 1
     }
@@ -83,6 +85,9 @@ awk -v rules="$rules" '
       if ((!lower && !((room, other) in sideways)) || needs[other] > mine)
         report(place() ": " room " must not include " other " (floor " floor[room] " and " \
                floor[other] ")")
+      else if (target[other] != target[room] && !index(below[target[room]], " " target[other] " "))
+        report(place() ": " room " is in heddle::" target[room] ", which does not stand on heddle::" \
+               target[other] " (" other ")")
     }
   }
   END { exit bad }

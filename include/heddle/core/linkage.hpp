@@ -16,7 +16,7 @@
 ///   and PLAN_SOLVER. SYSTEMS is that of all published systems, of which a source compiles those
 ///   that it includes.
 /// - In every source, where HEDDLE_HEADER_ONLY is 1 for all of them, as the CMake targets
-///   `heddle::core` and `heddle::heddle` define it.
+///   `heddle::core`, `heddle::memory` and `heddle::heddle` define it.
 ///
 /// In the first two, all other sources read declarations only. No `.ipp` file may depend on a macro
 /// that a program can set, such as HEDDLE_CHECK_VIEWS.
