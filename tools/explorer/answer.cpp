@@ -140,6 +140,7 @@ Prices read_prices(const Request& request) {
   request.read("F", prices.forward);
   request.read("I", prices.backward_input);
   request.read("W", prices.backward_weight);
+  request.read("B", prices.backward);
   request.read("FB", prices.forward_backward);
   request.read("latency", prices.latency);
   request.read("bandwidth", prices.bandwidth);
@@ -269,11 +270,15 @@ std::string Explorer::draw(std::string_view text_of_request, std::string_view fi
   keep(timeline);
   std::vector<std::size_t> begins = {0};
   m_live.clear();
-  for (const auto& curve : m_priced->live) {
+  const auto keep_curve = [&](const MemoryCurve<Seconds>& curve, auto held) {
     for (const auto& step : curve)
-      m_live.insert(m_live.end(), {step.at, static_cast<double>(step.holds.parts)});
+      m_live.insert(m_live.end(), {step.at, static_cast<double>(step.holds.*held)});
     begins.push_back(m_live.size() / 2);
-  }
+  };
+  if (prices.sized())
+    for (const auto& use : memory_use(timeline)) keep_curve(use.all, &Footprint::bytes);
+  else
+    for (const auto& curve : m_priced->live) keep_curve(curve, &Footprint::parts);
   const int ranks = m_priced->schedule.ranks();
   const int microbatches = microbatches_of(m_priced->orders);
   Json out('{');
@@ -293,6 +298,7 @@ std::string Explorer::draw(std::string_view text_of_request, std::string_view fi
       .add("busy", timeline.busy())
       .add("idle", idle_json(trace::time_use(timeline)))
       .add("live", begins)
+      .add("sized", prices.sized())
       .add("torch", schedule::why_not_torch(m_priced->orders));
   // The closed form is that of these schedules only.
   const std::string_view called = named ? request.text("schedule") : "";

@@ -55,8 +55,9 @@ class Explorer {
   [[nodiscard]] const std::vector<Drawn>& drawn() const { return m_drawn; }
   /// Returns start, end and arrival of each entry of drawn().
   [[nodiscard]] const std::vector<double>& times() const { return m_times; }
-  /// Returns the live activations of all ranks, one rank after another: pairs of a time and a
-  /// number of parts. The JSON of the drawing says where each rank begins.
+  /// Returns what all ranks hold over time, one rank after another: pairs of a time and a number of
+  /// bytes, or, if the request has no sizes, a number of parts of live activations. The JSON of the
+  /// drawing says where each rank begins.
   [[nodiscard]] const std::vector<double>& live() const { return m_live; }
 
  private:

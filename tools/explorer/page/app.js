@@ -6,34 +6,16 @@ const make = (tag, properties = {}, ...children) => {
   return node;
 };
 
-const values = {  // key: [group, label, least, most, step, default]
-  ranks: ['shape', 'ranks', 1, 64, 1, 4],
-  microbatches: ['shape', 'microbatches', 1, 512, 1, 8],
-  'stages-per-rank': ['shape', 'stages per rank', 1, 8, 1, 2],
-  group: ['shape', 'microbatches of a group (0: as usual)', 0, 16, 1, 0],
-  pairs: ['shape', 'pipelines in each direction', 1, 8, 1, 1],
-  'most-live': ['shape', 'microbatches that fit a rank (0: all)', 0, 64, 1, 0],
-  F: ['costs', 'F: forward', 0, 4, 0.05, 1],
-  I: ['costs', 'I: backward for the input', 0, 4, 0.05, 1],
-  W: ['costs', 'W: backward for the weights', 0, 4, 0.05, 1],
-  FB: ['costs', 'fused pair (0: as long as both)', 0, 8, 0.05, 0],
-  factors: ['costs', 'factor of each stage, such as 1,1,1.5,1'],
-  latency: ['messages', 'time of a transfer', 0, 4, 0.05, 0],
-  activation: ['messages', 'bytes of a message', 0, 100000000, 1000, 0],
-  bandwidth: ['messages', 'bytes per unit of time (0: any number)', 0, 100000000, 1000, 0],
-  depth: ['messages', 'results that wait to be sent (-1: all)', -1, 16, 1, -1],
-  saved: ['memory', 'bytes kept for a backward', 0, 100000000, 1000, 0],
-  parameters: ['memory', 'bytes of weights', 0, 100000000, 1000, 0],
-};
 const letters = 'ABCD';
 const idleColours = {
-  busy: ['work', '#0072b2'], 'warm-up': ['warm-up', '#e69f00'], receive: ['waits to receive', '#cc79a7'],
-  send: ['waits to send', '#d55e00'], other: ['other gaps', '#888888'], drain: ['drain', '#f0e442'],
-  tail: ['tail', '#56b4e9'],
+  // None of these is the colour of a kind of work. Neighbours differ in brightness.
+  busy: ['work', '#3b4048'], 'warm-up': ['warm-up', '#f2b8a0'], receive: ['waits to receive', '#c51b7d'],
+  send: ['waits to send', '#f1a7d3'], other: ['other gaps', '#8c8c8c'], drain: ['drain', '#e6e0a0'],
+  tail: ['tail', '#a3b56b'],
 };
 
 let catalogue = [];
-const state = { schedules: ['1f1b'], theme: '' };
+const state = { schedules: ['1f1b'], theme: '', preset: '' };
 let file = null;       // { name, text } of a schedule file, or { name, trace }
 const cards = [];
 const explorers = Array.from({ length: 4 }, () => new Explorer()), fileExplorer = new Explorer();
@@ -52,7 +34,7 @@ const frame = {
     this.show(middle - (middle - begin) * factor, middle + (end - middle) * factor);
   },
   timeText(time, tick) {
-    if (!this.timeUnit) return String(Number(time.toPrecision(6)));
+    if (!this.timeUnit) return timeText(String(Number(time.toPrecision(6))));
     return `${Number((time * this.timeUnit[0]).toPrecision(4))} ${this.timeUnit[1]}`;
   },
 };
@@ -70,28 +52,33 @@ function repaint() {
 
 // --- settings
 function defaults() {
-  for (const [key, [, , , , , value]] of Object.entries(values)) state[key] = value === undefined ? '' : value;
+  for (const key of Object.keys(values)) state[key] = defaultOf(key);
 }
 function readHash() {
   const given = new URLSearchParams(location.hash.slice(1));
   defaults();
-  state.theme = '';
+  state.theme = state.preset = '';
   for (const [key, value] of given) {
     if (key === 'schedules') {
-      const known = value.split(',').filter((name) => catalogue.some((entry) => entry.name === name));
-      state.schedules = known.slice(0, 4);
+      state.schedules = value.split(',').filter(Boolean).slice(0, 4);  // the library names what it does not know
     } else if (key === 'theme') {
       state.theme = value === 'dark' || value === 'light' ? value : '';
-    } else if (key in values && (values[key].length < 3 || (value !== '' && Number.isFinite(Number(value))))) {
-      state[key] = values[key].length < 3 ? value.replace(/[^0-9eE.,+-]/g, '') : Number(value);
+    } else if (key === 'preset') {
+      state.preset = presets.includes(value) ? value : '';
+    } else if (key in values) {
+      const meant = parsed(key, value);
+      if (meant !== undefined) state[key] = meant;
     }
   }
+  if (state.preset) Object.assign(state, presetSettings(state.preset, state.ranks).settings);
   if (!state.schedules.length && !file) state.schedules = ['1f1b'];
 }
 function writeHash() {
   const hash = new URLSearchParams();
   hash.set('schedules', state.schedules.join(','));
-  for (const [key, [, , , , , value = '']] of Object.entries(values)) if (state[key] !== value) hash.set(key, state[key]);
+  const derived = state.preset ? presetSettings(state.preset, state.ranks).settings : {};
+  for (const key of Object.keys(values)) if (state[key] !== (key in derived ? derived[key] : defaultOf(key))) hash.set(key, state[key]);
+  if (state.preset) hash.set('preset', state.preset);
   if (state.theme) hash.set('theme', state.theme);
   const text = '#' + hash.toString().replace(/%2C/g, ',');
   if (text !== location.hash) history.replaceState(null, '', text);
@@ -105,51 +92,94 @@ function showTheme() {
 }
 function makeSettings() {
   for (const [key, [group, label, least, most, step]] of Object.entries(values)) {
-    const box = make('div', { className: least === undefined ? 'value wide' : 'value', id: `value-${key}` });
-    box.append(make('label', { htmlFor: `number-${key}`, textContent: label }));
-    if (least === undefined) {
-      box.append(make('input', { type: 'text', id: `number-${key}`, name: key, autocomplete: 'off', inputMode: 'decimal' }));
+    const kind = kindOf(key), id = `number-${key}`;
+    const box = make('div', { className: kind === 'text' ? 'value wide' : 'value', id: `value-${key}` });
+    box.append(make('label', { htmlFor: id, textContent: label }));
+    if (kind === 'choice') {
+      box.append(make('select', { id, name: key }, ...least.map((value) => make('option', { value, textContent: value || 'none' }))));
+    } else if (kind === 'text') {
+      box.append(make('input', { type: 'text', id, name: key, autocomplete: 'off', inputMode: 'decimal' }));
     } else {
-      const slider = make('input', { type: 'range', min: least, max: most, step, id: `slider-${key}`, name: key });
+      const slider = make('input', { type: 'range', min: kind === 'bytes' ? 0 : least, max: kind === 'bytes' ? 120 : most,
+                                     step: kind === 'bytes' ? 1 : step, id: `slider-${key}`, name: key });
       slider.setAttribute('aria-label', label);
-      box.append(slider, make('input', { type: 'number', min: least, step: 'any', id: `number-${key}`, name: key }));
+      box.append(slider, kind === 'bytes' ? make('input', { type: 'text', id, name: key, autocomplete: 'off' })
+                                          : make('input', { type: 'number', min: least, step: 'any', id, name: key }));
     }
     get(group).append(box);
   }
+  for (const name of presets) get('preset').append(make('option', { value: name, textContent: name }));
+  get('preset').addEventListener('change', () => {
+    state.preset = get('preset').value;
+    takePreset();
+    changed();
+  });
   get('controls').addEventListener('input', (event) => {
     const key = event.target.name;
     if (!(key in values)) return;
-    if (values[key].length < 3) state[key] = event.target.value.replace(/[^0-9eE.,+-]/g, '');
-    else if (event.target.value === '' || !Number.isFinite(Number(event.target.value))) return;
-    else state[key] = Number(event.target.value);
-    for (const other of [get(`slider-${key}`), get(`number-${key}`)]) if (other && other !== event.target) other.value = state[key];
+    const value = event.target.type === 'range' && kindOf(key) === 'bytes' ? offSlider(Number(event.target.value)) : parsed(key, event.target.value);
+    event.target.setAttribute('aria-invalid', value === undefined);
+    if (value === undefined) return;
+    state[key] = value;
+    if (state.preset && key === 'ranks') takePreset();
+    else if (state.preset && key in presetSettings(state.preset, 1).settings) state.preset = '';
+    showValue(key, event.target);
+    showPreset();
     changed();
   });
-  get('controls').addEventListener('submit', (event) => event.preventDefault());
+  for (const id of ['controls', 'files']) get(id).addEventListener('submit', (event) => event.preventDefault());
+}
+function takePreset() {
+  if (state.preset) Object.assign(state, presetSettings(state.preset, state.ranks).settings);
+  for (const key of Object.keys(values)) if (key !== 'ranks') showValue(key);
+  showPreset();
+}
+function showPreset() {
+  get('preset').value = state.preset;
+  get('preset-note').hidden = !state.preset;
+  if (state.preset) get('preset-note').textContent = presetSettings(state.preset, state.ranks).note;
+}
+// Shows a value in its inputs, except in the one where it is being written.
+function showValue(key, writing = null) {
+  const slider = get(`slider-${key}`), number = get(`number-${key}`), bytes = kindOf(key) === 'bytes';
+  if (slider && !bytes) slider.max = Math.max(values[key][3], kindOf(key) === 'number' && values[key][0] !== 'shape' ? 2 * state[key] : 0);
+  if (slider && slider !== writing) slider.value = bytes ? onSlider(state[key]) : state[key];
+  if (number !== writing) number.value = bytes ? bytesText(state[key]) : state[key];
+}
+function chooseSchedules(names, focus) {  // focus: the id of the element that has the keyboard afterwards
+  state.schedules = names;
+  showSettings();
+  changed();
+  if (focus && get(focus)) get(focus).focus();
 }
 function showSettings() {
-  for (const key of Object.keys(values))
-    for (const input of [get(`slider-${key}`), get(`number-${key}`)]) if (input) input.value = state[key];
+  for (const key of Object.keys(values)) showValue(key);
+  showPreset();
   const choices = get('choices');
   choices.replaceChildren();
   state.schedules.forEach((name, number) => {
     const select = make('select', { id: `choice-${number}` });
     select.setAttribute('aria-label', `schedule ${letters[number]}`);
     for (const entry of catalogue) select.append(make('option', { value: entry.name, textContent: entry.name, selected: entry.name === name }));
-    select.addEventListener('change', () => { state.schedules[number] = select.value; showSettings(); changed(); });
+    const entry = catalogue.find((each) => each.name === name);
+    if (!entry) select.append(make('option', { value: name, textContent: `${name} (unknown)`, selected: true }));
+    select.addEventListener('change', () => chooseSchedules(state.schedules.map((each, n) => n === number ? select.value : each), select.id));
     const line = make('div', { className: 'choice' }, select);
     if (state.schedules.length > 1 || file) {
       const remove = make('button', { type: 'button', textContent: 'Remove' });
       remove.setAttribute('aria-label', `remove ${name}`);
-      remove.addEventListener('click', () => { state.schedules.splice(number, 1); showSettings(); changed(); });
+      remove.addEventListener('click', () => {
+        const left = state.schedules.filter((_, n) => n !== number);
+        chooseSchedules(left, left.length ? `choice-${Math.min(number, left.length - 1)}` : 'add');
+      });
       line.append(remove);
     }
-    const { about } = catalogue.find((entry) => entry.name === name);
-    choices.append(line, make('p', { className: 'about', textContent: about }));
+    choices.append(line, make('p', { className: 'about', textContent: entry ? entry.about : 'not in the catalogue of this version' }));
   });
   get('add').hidden = state.schedules.length >= 4;
-  const heeded = new Set(state.schedules.flatMap((name) => catalogue.find((entry) => entry.name === name).heeds.split(' ')));
-  for (const key of ['stages-per-rank', 'group', 'pairs', 'most-live']) get(`value-${key}`).hidden = !heeded.has(key);
+  const all = get('all').open;  // a table of all schedules heeds all settings
+  const heeded = new Set(state.schedules.flatMap((name) => (catalogue.find((entry) => entry.name === name) || { heeds: '' }).heeds.split(' ')));
+  for (const key of ['stages-per-rank', 'group', 'pairs', 'most-live']) get(`value-${key}`).hidden = !all && !heeded.has(key);
 }
 
 // --- cards
@@ -168,6 +198,14 @@ function makeCard() {
     button.addEventListener('click', () => download(card, what, type));
     card.files.append(button);
   }
+  const further = [['PNG', () => canvas.toBlob((blob) => save(blob, fileName(card, 'png')))],
+                   ['Copy command', () => copy(commandOf(card))], ['Copy C++', () => copy(callOf(card))]];
+  card.further = further.map(([name, act]) => {
+    const button = make('button', { type: 'button', textContent: name });
+    button.addEventListener('click', act);
+    card.files.append(button);
+    return button;
+  });
   card.node = make('section', { className: 'card' }, make('div', { className: 'head' }, card.title, card.files),
                    card.stats, card.error, canvas, card.note, card.grid);
   get('cards').append(card.node);
@@ -176,14 +214,47 @@ function makeCard() {
 function download(card, what, type) {
   try {
     const text = card.explorer.ask({ do: what, memory: state.saved + state.parameters > 0 ? 1 : 0 });
-    const ending = { csv: 'csv', svg: 'svg', perfetto: 'json' }[what];
-    const url = URL.createObjectURL(new Blob([text], { type }));
-    make('a', { href: url, download: `${card.report.name.replace(/[^A-Za-z0-9=.-]+/g, '-')}.${ending}` }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 10000);
+    save(new Blob([text], { type }), fileName(card, { csv: 'csv', svg: 'svg', perfetto: 'json' }[what]));
     card.picture.refresh(card.explorer.arrays(card.report.actions));
   } catch (error) {
     showError(card, error);
   }
+}
+const fileName = (card, ending) => `${card.report.name.replace(/[^A-Za-z0-9=.-]+/g, '-')}.${ending}`;
+function save(blob, name) {
+  const url = URL.createObjectURL(blob);
+  make('a', { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
+let copied = '';
+async function copy(text) {
+  copied = text;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch (error) {  // a page that may not: by the selection
+    const area = make('textarea', { value: text, readOnly: true }), focused = document.activeElement;
+    document.body.append(area);
+    area.select();
+    document.execCommand('copy');
+    area.remove();
+    if (focused) focused.focus();
+  }
+  get('hint').textContent = 'copied';
+  get('hint').hidden = false;
+  setTimeout(() => { if (get('hint').textContent === 'copied') get('hint').hidden = true; }, 1500);
+}
+// The command and the C++ call that make a card's schedule.
+function commandOf({ named }) {
+  const { heeds } = catalogue.find((entry) => entry.name === named);
+  const only = ['stages-per-rank', 'group', 'pairs', 'most-live'].filter((key) => !heeds.split(' ').includes(key));
+  const options = Object.keys(values).filter((key) => !['unit', 'factors', 'cap-bytes', ...only].includes(key) && state[key] !== defaultOf(key));
+  return ['heddle-schedule show', named, ...options.map((key) => `--${key} ${state[key]}`)].join(' ');
+}
+function callOf({ named }) {
+  const { heeds } = catalogue.find((entry) => entry.name === named);
+  const fields = ['ranks', 'microbatches', ...['stages-per-rank', 'group', 'pairs', 'most-live'].filter((key) => heeds.split(' ').includes(key))];
+  const shape = fields.map((key) => `.${key.replaceAll('-', '_')} = ${state[key]}`).join(', ');
+  return `heddle::weave(heddle::schedule::find_schedule("${named}").orders({${shape}}))`;
 }
 function showError(card, error) {
   const answer = error instanceof LibraryError ? error.answer : { error: String(error) };
@@ -205,11 +276,14 @@ function showError(card, error) {
   card.files.hidden = true;
 }
 function showStats(card, stats) {
-  card.stats.replaceChildren(...stats.filter(Boolean).map(([name, value]) => make('li', {}, `${name} `, make('b', { textContent: value }))));
+  card.stats.replaceChildren(...stats.filter(Boolean).map(([name, value, className = '']) =>
+    make('li', { className }, `${name} `, make('b', { textContent: value }))));
 }
 const percentOf = (share) => `${Math.round(1000 * share) / 10}%`;
+const timeText = (text) => state.unit ? `${text} ${state.unit}` : text;
+const excessOf = (report) => state['cap-bytes'] > 0 && report.most > state['cap-bytes'] ? report.most - state['cap-bytes'] : 0;
 function clear(card, title) {
-  card.node.classList.remove('wrong');
+  card.node.classList.remove('wrong', 'over');
   card.error.textContent = '';
   card.error.hidden = card.grid.hidden = true;
   card.canvas.hidden = card.files.hidden = false;
@@ -224,20 +298,25 @@ function request(key) {
 function drawSchedule(card, explorer, title, asked, text) {
   clear(card, title);
   card.explorer = explorer;
+  card.named = asked.schedule;
+  card.further[1].hidden = card.further[2].hidden = !asked.schedule;
   try {
     const report = JSON.parse(explorer.ask(asked, text));
     card.report = report;
     card.title.textContent = `${title}: ${report.ranks} ranks, ${report.microbatches} microbatches, ${report.stages} stages`;
     showStats(card, [
-      ['makespan', report.text.makespan],
+      ['makespan', timeText(report.text.makespan)],
       ['bubble', report.theory === undefined ? report.text.bubble : `${report.text.bubble} (closed form ${percentOf(report.theory)})`],
       ['live activations', report.text.activations],
       ['messages', String(report.messages)],
-      report.bytes && ['bytes sent', String(report.bytes)],
-      report.most !== undefined && ['most bytes kept', String(report.most)],
+      report.bytes && ['sent', bytesText(report.bytes)],
+      report.most !== undefined && ['most memory', bytesText(report.most)],
+      excessOf(report) && ['over the limit by', bytesText(excessOf(report)), 'over'],
     ]);
+    card.node.classList.toggle('over', excessOf(report) > 0);
     card.note.textContent = report.torch ? `torch.distributed.pipelining does not run it: ${report.torch}.` : '';
-    card.picture.set(explorer.arrays(report.actions), { ...report, begins: [report.begin, report.begin] });
+    card.picture.set(explorer.arrays(report.actions), { ...report, begins: [report.begin, report.begin],
+                                                                   limit: report.sized ? state['cap-bytes'] : 0 });
   } catch (error) {
     showError(card, error);
   }
@@ -276,7 +355,9 @@ function drawTrace(card) {
 
 function draw() {
   get('hint').hidden = true;
-  const jobs = state.schedules.map((name, n) => (card) => drawSchedule(card, explorers[n], name, request(name)));
+  // The times of a trace are seconds, so nothing is drawn beside it; the chosen schedules come back.
+  const names = file && file.trace ? [] : state.schedules;
+  const jobs = names.map((name, n) => (card) => drawSchedule(card, explorers[n], name, request(name)));
   if (file && file.trace) jobs.unshift(drawTrace);
   if (file && file.problem) jobs.unshift((card) => { clear(card, file.name); showError(card, file.problem); });
   if (file && file.text !== undefined)
@@ -295,6 +376,7 @@ function draw() {
   }
   for (const card of drawn) if (card.picture.drawn) card.picture.draw();
   showComparison();
+  priceAll();
   writeHash();
 }
 let waiting = false;
@@ -309,13 +391,13 @@ function showComparison() {
   get('comparison').hidden = rows.length < 2;
   if (rows.length < 2) return;
   const sized = rows.some(({ report }) => report.most !== undefined);
-  const head = ['schedule', 'makespan', 'bubble', 'closed form', 'live activations', 'messages', ...(sized ? ['bytes sent', 'most bytes kept'] : [])];
+  const head = ['schedule', 'makespan', 'bubble', 'closed form', 'live activations', 'messages', ...(sized ? ['sent', 'most memory'] : [])];
   get('table').replaceChildren(
     make('thead', {}, make('tr', {}, ...head.map((name) => make('th', { textContent: name, scope: 'col' })))),
     make('tbody', {}, ...rows.map(({ report, picture }) => make('tr', {},
       make('th', { textContent: picture.title, scope: 'row' }),
-      ...[report.text.makespan, report.text.bubble, report.theory === undefined ? '' : percentOf(report.theory), report.text.activations, report.messages,
-          ...(sized ? [report.bytes, report.most === undefined ? '' : report.most] : [])].map((value) => make('td', { textContent: String(value) }))))));
+      ...[timeText(report.text.makespan), report.text.bubble, report.theory === undefined ? '' : percentOf(report.theory), report.text.activations, report.messages,
+          ...(sized ? [bytesText(report.bytes), report.most === undefined ? '' : bytesText(report.most)] : [])].map((value) => make('td', { textContent: String(value) }))))));
   const longest = Math.max(...rows.map(({ report }) => report.makespan)) || 1;
   const used = new Set();
   const bars = rows.map(({ report, picture }) => {
@@ -382,7 +464,6 @@ function openText(name, text) {
   } catch (error) {
     file.problem = error;
   }
-  if (file.trace) state.schedules = [];
   get('forget').hidden = false;
   showSettings();
   draw();
@@ -414,10 +495,10 @@ async function begin() {
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', showTheme);
   get('add').addEventListener('click', () => {
     const other = catalogue.find((entry) => !state.schedules.includes(entry.name));
-    if (state.schedules.length < 4) state.schedules.push(other.name);
-    showSettings();
-    draw();
+    if (state.schedules.length < 4) chooseSchedules([...state.schedules, other.name], `choice-${state.schedules.length}`);
   });
+  get('all').addEventListener('toggle', () => { showSettings(); priceAll(); });
+  get('link').addEventListener('click', () => copy(location.href));
   get('bar').addEventListener('click', (event) => {
     const what = event.target.dataset.zoom;
     if (what === 'in') frame.zoom(0.6);
@@ -453,6 +534,8 @@ window.explorer = {
   state: () => JSON.parse(JSON.stringify(state)),
   reports: () => cards.map((card) => card.report),
   errors: () => cards.map((card) => card.error.textContent).filter(Boolean),
+  copied: () => copied,
+  allRows: () => all.rows,
   marked: () => [...document.querySelectorAll('pre mark')].map((mark) => mark.textContent),
   answers(requests) {  // of the module, as texts
     const asked = new Explorer();

@@ -1,3 +1,17 @@
+// A number of bytes as people write it, and back. `1.5 GB` are 1.5e9 bytes.
+const bytePrefixes = ['', 'k', 'M', 'G', 'T', 'P'];
+function bytesText(bytes) {
+  const power = bytes < 1e4 ? 0 : Math.min(5, Math.floor(Math.log10(bytes) / 3));
+  return bytes === 0 ? '0' : power === 0 ? `${bytes} B` : `${Number((bytes / 1000 ** power).toPrecision(4))} ${bytePrefixes[power]}B`;
+}
+function bytesOf(text) {  // undefined if it is none
+  const found = /^\s*(\d+\.?\d*(?:e[+-]?\d+)?)\s*([kMGTP]?)(i?)B?\s*$/i.exec(text);
+  if (!found) return undefined;
+  const power = bytePrefixes.findIndex((prefix) => prefix.toLowerCase() === found[2].toLowerCase());
+  const bytes = Math.round(Number(found[1]) * (found[3] ? 1024 : 1000) ** power);
+  return bytes <= 1e15 ? bytes : undefined;
+}
+
 // The module: heddle::core as WebAssembly. An Explorer is one instance, which draws one schedule.
 const decoder = new TextDecoder(), encoder = new TextEncoder();
 let compiled = null;

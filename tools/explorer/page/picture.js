@@ -1,19 +1,18 @@
 // Pictures: a row per rank, boxes to scale, and the live activations below.
-// The colours are Okabe and Ito's, which people with any colour vision can tell apart.
+// The colours are those of the library's SVG pictures (trace/impl/kind_style.hpp), for white labels.
 const kinds = [
-  { letter: 'F', name: 'forward', colour: [0, 114, 178] },
-  { letter: 'I', name: 'backward for the input', colour: [86, 180, 233] },
-  { letter: 'W', name: 'backward for the weights', colour: [230, 159, 0] },
-  { letter: 'B', name: 'backward', colour: [0, 158, 115] },
-  { letter: 'M', name: 'message', colour: [204, 121, 167] },
-  { letter: 'C', name: 'combine', colour: [213, 94, 0] },
-  { letter: 'c', name: 'cast', colour: [213, 94, 0] },
-  { letter: 'G', name: 'group', colour: [213, 94, 0] },
-  { letter: 'U', name: 'update', colour: [120, 120, 120] },
-  { letter: 'u', name: 'user', colour: [240, 228, 66] },
+  { letter: 'F', name: 'forward', colour: [47, 111, 208] },
+  { letter: 'I', name: 'backward for the input', colour: [15, 123, 131] },
+  { letter: 'W', name: 'backward for the weights', colour: [180, 83, 9] },
+  { letter: 'B', name: 'backward', colour: [43, 125, 70] },
+  { letter: 'M', name: 'message', colour: [122, 106, 88] },
+  { letter: 'C', name: 'combine', colour: [138, 75, 175] },
+  { letter: 'c', name: 'cast', colour: [140, 90, 122] },
+  { letter: 'G', name: 'group', colour: [166, 61, 87] },
+  { letter: 'U', name: 'update', colour: [107, 114, 128] },
+  { letter: 'u', name: 'user', colour: [75, 95, 122] },
 ];
 const css = (colour) => `rgb(${colour.map(Math.round).join(',')})`;
-const isDark = ([r, g, b]) => 0.299 * r + 0.587 * g + 0.114 * b < 140;
 const move = 4;
 
 class Picture {
@@ -39,9 +38,11 @@ class Picture {
   }
 
   // rows: how many rows a rank has (2 for a trace with a prediction). begins: the time 0 of each row.
-  set(arrays, { ranks, actions, rows = 1, begins = [0, 0], live = null }) {
+  // live: where the curve of each rank begins, of bytes if `sized`, otherwise of parts: `share` of them are one
+  // microbatch on the share of a rank. limit: bytes that a rank has, 0 for any number.
+  set(arrays, { ranks, actions, rows = 1, begins = [0, 0], live = null, share = 1, sized = false, limit = 0 }) {
     Object.assign(this, { drawn: arrays.drawn, times: arrays.times, live: arrays.live, ranks, actions, rows, begins,
-                          liveBegins: live });
+                          liveBegins: live, share, sized, limit });
     this.selected = -1;
     this.waits = [];
     const count = ranks * rows, lists = Array.from({ length: count }, () => []);
@@ -53,6 +54,16 @@ class Picture {
       if (this.drawn[at] < move) stages[from].add(this.drawn[at + 4]);
     }
     this.lists = lists;
+    // A row labels all boxes of a kind or none: what its longest label and its shortest box are.
+    this.labels = lists.map((list) => {
+      const found = new Map();
+      for (const i of list) {
+        const kind = this.drawn[8 * i], time = this.end(i) - this.start(i), item = this.drawn[8 * i + 5];
+        const entry = found.get(kind) || { time: Infinity, item: 0 };
+        found.set(kind, { time: Math.min(entry.time, time), item: Math.max(entry.item, item) });
+      }
+      return found;
+    });
     this.stripes = stages.map((set) => {
       const sorted = [...set].sort((a, b) => a - b);
       return new Map(sorted.map((stage, i) => [stage, i / sorted.length]));
@@ -106,7 +117,7 @@ class Picture {
     else this.drawBoxes(g, idle, page, gap, font);
     if (this.frame.lines) this.drawMessages(g, text);
     if (this.selected >= 0) this.drawSelected(g, text, page);
-    if (this.liveHeight) this.drawLive(g, bottom + 20, text, soft, idle, font);
+    if (this.liveHeight) this.drawLive(g, bottom + 20, text, colour('--wrong'), idle, font);
     g.restore();
     g.font = font(11);
     g.fillStyle = soft;
@@ -139,6 +150,10 @@ class Picture {
       const top = row * rowHeight;
       g.fillStyle = idle;
       g.fillRect(this.left, top, this.width, height);
+      g.font = font(Math.min(12, rowHeight - 4));
+      const labelled = new Set();
+      for (const [kind, { time, item }] of rowHeight > 11 ? this.labels[row] : [])
+        if (g.measureText(`${kinds[kind].letter}${item}`).width < time / (end - begin) * this.width - 3) labelled.add(kind);
       let filled = -1;
       for (let n = this.firstAfter(list, begin); n < list.length; ++n) {
         const i = list[n], from = this.start(i);
@@ -158,14 +173,10 @@ class Picture {
           g.fillRect(x0, top + height * (0.82 - 0.3 * stripe), width, Math.max(2, 0.1 * height));
           g.globalAlpha = 1;
         }
-        if (width > 20 && rowHeight > 11) {
-          const label = `${letter}${this.drawn[8 * i + 5]}`;
-          g.font = font(Math.min(12, rowHeight - 4));
-          if (g.measureText(label).width < width - 2) {
-            g.fillStyle = isDark(colour) ? '#fff' : '#111';
-            g.textAlign = 'center';
-            g.fillText(label, x0 + width / 2, top + height * 0.5 + 1);
-          }
+        if (labelled.has(this.drawn[8 * i])) {
+          g.fillStyle = '#fff';
+          g.textAlign = 'center';
+          g.fillText(`${letter}${this.drawn[8 * i + 5]}`, x0 + width / 2, top + height * 0.5 + 1);
         }
       }
     });
@@ -251,13 +262,14 @@ class Picture {
     }
   }
 
-  drawLive(g, top, text, soft, idle, font) {
+  drawLive(g, top, text, wrong, idle, font) {
     const height = this.liveHeight - 8, { begin, end } = this.frame.window;
-    let most = 1;
+    let most = 0;
     for (let n = 1; n < this.live.length; n += 2) most = Math.max(most, this.live[n]);
+    const scale = Math.max(most, this.limit) || 1;
     g.fillStyle = idle;
     g.fillRect(this.left, top, this.width, height);
-    const y = (parts) => top + height - 2 - (height - 22) * parts / most;
+    const y = (parts) => top + height - 2 - (height - 22) * parts / scale;
     for (let rank = this.ranks - 1; rank >= 0; --rank) {
       const share = this.ranks > 1 ? rank / (this.ranks - 1) : 0;
       g.strokeStyle = `hsl(${Math.round(215 - 185 * share)} 75% ${document.documentElement.dataset.theme === 'dark' ? 66 : 40}%)`;
@@ -280,11 +292,24 @@ class Picture {
       g.lineTo(this.x(end), y(level));
       g.stroke();
     }
+    if (this.limit) {
+      g.strokeStyle = wrong;
+      g.lineWidth = 1.5;
+      g.setLineDash([6, 4]);
+      g.beginPath();
+      g.moveTo(this.left, y(this.limit));
+      g.lineTo(this.left + this.width, y(this.limit));
+      g.stroke();
+      g.setLineDash([]);
+    }
     g.font = font(11);
     g.fillStyle = text;
     g.textAlign = 'left';
     // The maximum is to be read on a narrow screen, too.
-    const label = [`live activations of the ranks (thick: rank 0), at most ${most}`, `live activations, at most ${most}`]
+    const what = this.sized ? 'memory' : 'live activations';
+    const peak = this.sized ? bytesText(most) : Number((most * this.share).toPrecision(6));
+    const limit = this.limit ? `, limit ${bytesText(this.limit)}` : '';
+    const label = [`${what} of the ranks (thick: rank 0), at most ${peak}${limit}`, `${what}, at most ${peak}${limit}`, `at most ${peak}`]
       .find((one) => g.measureText(one).width < this.width - 10);
     if (label) g.fillText(label, this.left + 5, top + 8);
   }

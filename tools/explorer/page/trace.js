@@ -9,6 +9,9 @@ function readTrace(text) {
   const wrong = (what) => { throw new LibraryError({ error: `the trace is not one of Heddle: ${what}` }); };
   const events = root && root.traceEvents;
   if (!Array.isArray(events)) wrong('it has no traceEvents');
+  if (root.deviceProperties || root.schemaVersion || events.some((event) => event && ['kernel', 'cpu_op'].includes(event.cat)))
+    wrong('it is one of torch.profiler (Kineto), whose kernels and operators do not say which stage and microbatch they are for. ' +
+          'Drop the schedule file of torch.distributed.pipelining to simulate the schedule, with the measured times as settings');
   const processes = new Map(), tracks = new Map(), names = [];
   for (const event of events) {
     if (!event || typeof event !== 'object' || event.ph !== 'M') continue;
