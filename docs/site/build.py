@@ -4,10 +4,13 @@
 
 The pages of ROOT become HTML by cmark-gfm, their headings get the anchors of GitHub, and links between pages
 lead to the HTML. Files that are linked but are no pages, such as examples, become pages that show them. Each
-room of rooms.txt gets a page with all its public entities, from doxygen's XML in SITE/api/xml.
+room of rooms.txt gets a page with all its public entities, from doxygen's XML in SITE/api/xml, each with a link to an
+example or a test that uses it. Doxygen's pages get the frame of the others. search.html finds sections, entities
+and the tasks of docs/tasks.md by an index in search-index.js, without a server.
 """
 
 import html
+import json
 import os
 import re
 import shutil
@@ -19,7 +22,11 @@ from pathlib import Path
 root, site = Path(sys.argv[1]), Path(sys.argv[2])
 menu = [
     ("index.html", "Heddle"),
+    ("docs/tasks.html", "Tasks"),
     ("docs/guide.html", "Guide"),
+    ("docs/from_mpi.html", "From MPI"),
+    ("docs/from_torch.html", "From torch"),
+    ("docs/from_taskflow.html", "From Taskflow"),
     ("docs/gallery.html", "Gallery"),
     ("explorer.html", "Explorer"),
     ("docs/systems.html", "Systems"),
@@ -30,8 +37,8 @@ menu = [
 has_explorer = (site / "explorer.html").exists()
 
 
-def page(name, title, body):
-    """Writes the page `name` of the site, with the menu."""
+def frame(name):
+    """The head and the menu of the page `name` of the site."""
     up = "../" * name.count("/")
     links = []
     for target, label in menu:
@@ -39,13 +46,22 @@ def page(name, title, body):
             continue
         here = ' aria-current="page"' if target == name else ""
         links.append(f'<a href="{up}{target}"{here}>{label}</a>')
+    search = (f'<form role="search" action="{up}search.html"><input type="search" name="q" aria-label="Search" '
+              'placeholder="Search"></form>')
+    return (f'<link rel="stylesheet" href="{up}style.css">',
+            f'<nav class="site" aria-label="Site">{" ".join(links)} {search}</nav>')
+
+
+def page(name, title, body, script=""):
+    """Writes the page `name` of the site, with the menu."""
+    style, nav = frame(name)
     out = site / name
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(
         '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>{html.escape(title)}</title><link rel="stylesheet" href="{up}style.css"></head>\n'
-        f'<body>\n<nav aria-label="Site">{" ".join(links)}</nav>\n<main>\n{body}\n</main>\n</body>\n</html>\n'
+        f'<title>{html.escape(title)}</title>{style}</head>\n'
+        f'<body>\n{nav}\n<main>\n{body}\n</main>\n{script}</body>\n</html>\n'
     )
 
 
@@ -66,6 +82,34 @@ def slug(heading, seen):
 
 
 shown = {}  # files that pages link to
+found = []  # what the search finds: [title, page, address, text, kind]
+
+
+def text_of(part):
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", part)).split())
+
+
+def index(name, title, body):
+    """Makes the sections of a page, and the rows of the page of tasks, known to the search."""
+    parts = re.split(r'(?=<h[1-4] id=")', body)
+    for part in parts:
+        heading = re.match(r'<h([1-4]) id="([^"]*)">(.*?)</h\1>', part, re.S)
+        if heading:
+            address = name if heading[1] == "1" else f"{name}#{heading[2]}"
+            found.append([text_of(heading[3]), title, address, text_of(part[heading.end():])[:500], "section"])
+    if name == "docs/tasks.html":
+        for row in re.findall(r"<tr>\s*<td>(.*?)</td>\s*<td>(.*?)</td>\s*<td>(.*?)</td>\s*<td>(.*?)</td>", body, re.S):
+            there = re.search(r'href="([^"]*)"', row[3])[1]
+            found.append([text_of(row[0]), "Tasks", os.path.normpath("docs/" + there), text_of(row[1] + " " + row[2]), "task"])
+
+
+def contents(body):
+    """The list of a page's sections, for pages with several."""
+    heads = re.findall(r'<h2 id="([^"]*)">(.*?)</h2>', body, re.S)
+    if len(heads) < 4:
+        return ""
+    lines = "".join(f'<li><a href="#{anchor}">{re.sub("</?a[^>]*>", "", text)}</a></li>' for anchor, text in heads)
+    return f'<nav class="contents" aria-label="On this page"><ul>{lines}</ul></nav>'
 
 
 def convert(source):
@@ -78,6 +122,9 @@ def convert(source):
     body = re.sub(r"<h([1-6])>(.*?)</h\1>",
                   lambda m: f'<h{m[1]} id="{slug(m[2], seen)}">{m[2]}</h{m[1]}>', body, flags=re.S)
     body = body.replace("<table>", '<div class="table"><table>').replace("</table>", "</table></div>")
+
+    # A picture of another site, such as a badge, becomes its description.
+    body = re.sub(r'<img src="https?:[^>]*?alt="([^"]*)"[^>]*>', r"\1", body)
 
     def link(match):
         kind, target = match[1], html.unescape(match[2])
@@ -98,7 +145,11 @@ def convert(source):
 
     body = re.sub(r'\b(href|src)="([^"]*)"', link, body)
     title = re.search(r"<h1[^>]*>(.*?)</h1>", body, re.S)
-    page(name, html.unescape(re.sub(r"<[^>]+>", "", title[1])) if title else source, body)
+    title = text_of(title[1]) if title else source
+    index(name, title, body)
+    after = re.search(r"</h1>", body)
+    at = after.end() if after else 0
+    page(name, title, body[:at] + contents(body[at:]) + body[at:])
 
 
 def show(path):
@@ -135,7 +186,7 @@ def entities():
             continue
         kind, name = compound.get("kind"), compound.findtext("compoundname")
         inside = re.sub(r"<.*", "", name).split("::")
-        if "impl" in inside:
+        if {"impl", "internal"} & set(inside):
             continue
         if kind in ("class", "struct", "union", "concept"):
             address = compound.get("id") + ".html"
@@ -151,8 +202,20 @@ def entities():
                        plain(member.find("briefdescription")))
 
 
+def used_in():
+    """For each word of the examples and tests, the file that shows it: an example rather than a test."""
+    files = sorted(root.glob("examples/*/*.cpp")) + sorted(root.glob("tests/*/*.cpp")) + sorted(root.glob("tests/systems/*/*.cpp"))
+    words = {}
+    for file in files:
+        if not file.parent.name.startswith("consume_"):
+            for word in re.findall(r"\b[A-Za-z_]\w+\b(?=\s*[({<])", file.read_text(errors="replace")):
+                words.setdefault(word, str(file.relative_to(root)))
+    return words
+
+
 def rooms():
     """The pages of the rooms, and the one that lists them."""
+    shows = used_in()
     by_header = {}
     for header, kind, name, address, brief in entities():
         # The pages of undocumented members do not exist; all that is public is documented.
@@ -167,8 +230,14 @@ def rooms():
                 continue
             rows.append(f'<h2 id="{html.escape(header)}">&lt;heddle/{html.escape(header)}&gt;</h2>\n<dl>')
             for name, kind, address, brief in sorted(set(by_header[header])):
+                file = shows.get(re.sub(r"<.*", "", name).split("::")[-1])
+                example = ""
+                if file:
+                    shown[file] = True
+                    example = f' <a href="../{html.escape(name_of(file))}">{html.escape(file.split("/", 1)[1])}</a>'
                 rows.append(f'<dt><a href="../api/{address}">{html.escape(name)}</a> <small>{kind}</small></dt>'
-                            f"<dd>{html.escape(brief)}</dd>")
+                            f"<dd>{html.escape(brief)}{example}</dd>")
+                found.append([name.removeprefix("heddle::"), f"<heddle/{header}>", f"api/{address}", brief, kind])
                 count += 1
             rows.append("</dl>")
         page(f"rooms/{room}.html", f"Room {room}", f"<h1>{room}</h1>\n" + "\n".join(rows))
@@ -192,12 +261,27 @@ def unlink():
             (site / "api" / name).write_text(changed)
 
 
+def in_frame():
+    """Gives doxygen's pages the menu of the site and its colours."""
+    style, nav = frame("api/x.html")
+    for file in (site / "api").glob("*.html"):
+        text = file.read_text(errors="replace")
+        text = text.replace("</head>", f'<meta name="color-scheme" content="light dark">{style}</head>', 1)
+        text = re.sub(r"<body([^>]*)>", lambda m: f'<body class="api"{m[1]}>{nav}', text, count=1)
+        file.write_text(text)
+
+
 pages = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "packaging/README.md"]
 pages += sorted(str(p.relative_to(root)) for p in (root / "docs").rglob("*.md"))
 for source in pages:
     convert(source)
-for path in list(shown):
-    show(path)
 unlink()
 rooms()
-shutil.copy(root / "docs/site/style.css", site / "style.css")
+in_frame()
+for path in list(shown):
+    show(path)
+page("search.html", "Search", '<h1>Search</h1>\n<p id="count" role="status">Write words into the field above.</p>\n<ol id="results"></ol>',
+     '<script src="search-index.js"></script><script src="search.js"></script>\n')
+(site / "search-index.js").write_text("const entries = " + json.dumps(found, separators=(",", ":")).replace("],[", "],\n[") + ";\n")
+for name in ("style.css", "search.js"):
+    shutil.copy(root / "docs/site" / name, site / name)
