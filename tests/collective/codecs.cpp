@@ -20,7 +20,7 @@
 
 #include <heddle/collective/prepared.hpp>
 #include <heddle/heddle.hpp>
-#include <heddle/schedule/collective/domain_levels.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 
 #include "support/complaint.hpp"
 

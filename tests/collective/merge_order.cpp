@@ -23,7 +23,7 @@
 #include <mpi.h>
 
 #include <heddle/collective.hpp>
-#include <heddle/schedule/collective/domain_levels.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 
 #include "support/complaint.hpp"
 

@@ -25,7 +25,7 @@
 #include <heddle/machine.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
-#include <heddle/schedule/collective/domain_levels.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 
 #include "support/complaint.hpp"
 

@@ -16,7 +16,7 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
-#include <heddle/schedule/collective/domain_levels.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 
 #include "support/complaint.hpp"
 #include "support/execution.hpp"

@@ -27,7 +27,7 @@
 #include <heddle/kernel/blas_library.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
-#include <heddle/schedule/collective/domain_levels.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 #include <heddle/simulate.hpp>
 #include <heddle/tensor.hpp>
 #include <heddle/trace.hpp>

@@ -16,7 +16,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
-#include <heddle/schedule/collective/hierarchical.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 
 namespace heddle::inline v0 {
 

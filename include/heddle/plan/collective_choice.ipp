@@ -24,9 +24,8 @@
 #include <heddle/plan/shared_collective.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/collective.hpp>
-#include <heddle/schedule/collective/domain_levels.hpp>
 #include <heddle/schedule/collective/form.hpp>
-#include <heddle/schedule/collective/hierarchical.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 #include <heddle/schedule/pass/in_time_order.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/simulate.hpp>

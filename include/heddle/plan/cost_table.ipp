@@ -32,7 +32,8 @@
 #include <heddle/plan/cost_table.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/collective.hpp>
-#include <heddle/schedule/collective/hierarchical.hpp>
+#include <heddle/schedule/collective/form.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 
 namespace heddle::inline v0 {
 
@@ -293,7 +294,11 @@ HEDDLE_INLINE bool CostTable::is_possible(schedule::Collective collective,
   const bool nested = choice.algorithm == schedule::Algorithm::hierarchical && !choice.library;
   return time > 0 && std::isfinite(time) && choice.root.value < ranks &&
          !(nested && choice.shared) &&
-         (nested ? schedule::why_not(collective, choice.levels, ranks).empty()
+         (nested ? schedule::CollectiveForm{.collective = collective,
+                                            .algorithm = choice.algorithm,
+                                            .levels = choice.levels}
+                       .why_not(ranks)
+                       .empty()
                  : choice.levels.empty());
 }
 

@@ -16,7 +16,7 @@
 #include <heddle/plan/shared_collective.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/collective.hpp>
-#include <heddle/schedule/collective/domain_levels.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 #include <heddle/schedule/collective/segments.hpp>
 #include <heddle/schedule/fold.hpp>
 #include <heddle/schedule/pass/copy_out.hpp>
