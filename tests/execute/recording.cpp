@@ -306,9 +306,8 @@ TEST_CASE("a table of pairs prices the schedule without them") {
     return kind == Kind::update ? 0 : kind == Kind::backward ? 2 * each : each;
   };
   std::size_t hidden = 0;
-  for (const Orders& plain :
-       {merge_backward(zb_v_orders(3, 7)), merge_backward(one_f_one_b_orders(4, 9)),
-        dualpipe_orders(2, 6), dualpipe_orders(4, 10)}) {
+  for (const Orders& plain : {merge_backward(zb_v(3, 7)), merge_backward(one_f_one_b(4, 9)),
+                              dualpipe(2, 6), dualpipe(4, 10)}) {
     Orders apart = plain, pairs = fuse(plain);
     for (auto& list : apart.ranks)
       for (Order& order : list) order.fused = false;

@@ -197,7 +197,7 @@ std::string for_each_orders(int ranks, Visit&& visit) {
   for (const int microbatches : {1, 6, 2 * ranks, 4 * ranks}) {
     if (ranks % 4 != 0) continue;
     for (const bool doubled : {false, true})
-      visit(hd::schedule::chimera_orders(ranks, microbatches, 2, doubled), microbatches);
+      visit(hd::schedule::chimera(ranks, microbatches, 2, doubled), microbatches);
   }
   for (const NamedSchedule& entry : hd::schedule::catalogue()) {
     if (!entry.synchronous || entry.branches) continue;  // branches: see branches.cpp

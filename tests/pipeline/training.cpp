@@ -91,7 +91,7 @@ void for_each_division(Visit&& visit) {
 
 /// 1F1B with every B split, its W put off by `delay` actions of the rank.
 hd::Schedule split_backward(int stages, int microbatches, std::size_t delay) {
-  hd::Orders orders = hd::schedule::one_f_one_b_orders(stages, microbatches);
+  hd::Orders orders = hd::schedule::one_f_one_b(stages, microbatches);
   for (auto& rank : orders.ranks) {
     std::vector<hd::Order> split;
     std::vector<std::pair<std::size_t, hd::Order>> put_off;

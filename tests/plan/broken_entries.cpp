@@ -242,7 +242,7 @@ TEST_CASE("flows, pieces of state and nano-batches reject what does not exist") 
 }
 
 TEST_CASE("list schedules reject empty rules and activations below zero") {
-  const Orders base = schedule::one_f_one_b_orders(2, 2);
+  const Orders base = schedule::one_f_one_b(2, 2);
   const StageCosts costs{.forward = 1, .backward = 2};
   const auto list = [=](ListOptions options) {
     return [=] { (void)list_schedule(base, costs, options); };

@@ -147,9 +147,9 @@ TEST_CASE("costs of the user's own that return no time are refused at the action
                  ContainsSubstring("(transfer().") &&
                      ContainsSubstring(text(" of 0SEND_F0 -> 1RECV_F0 on rank 0 = ", bad, ")")));
     // Those that a plan asks.
-    CHECK_THROWS_AS(plan::ListScheduler(schedule::zb_h1_orders(2, 3), OwnCosts{.work = bad}),
+    CHECK_THROWS_AS(plan::ListScheduler(schedule::zb_h1(2, 3), OwnCosts{.work = bad}),
                     contract_error);
-    CHECK_THROWS_AS(plan::place_weights(schedule::zb_h1_orders(2, 3), OwnCosts{.work = bad}),
+    CHECK_THROWS_AS(plan::place_weights(schedule::zb_h1(2, 3), OwnCosts{.work = bad}),
                     contract_error);
   }
 }
@@ -224,7 +224,7 @@ TEST_CASE("whatever costs and machine say, the step is made of times or refused"
   const std::vector<double> times = {0, 1, 0.3, 1e-9, 1e9};
   const std::vector<double> no_rates = {0, -1, -infinity, nan};
   const Schedule schedule =
-      weave(schedule::interleaved_orders(3, 2, 6), {.activation = 8, .parameters = 8});
+      weave(schedule::interleaved(3, 2, 6), {.activation = 8, .parameters = 8});
   enum class Spoilt { nothing, costs, machine };
   const auto run = [&](Spoilt spoilt, bool refused, auto&& step) {
     try {

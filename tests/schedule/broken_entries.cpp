@@ -146,7 +146,7 @@ TEST_CASE("buffers and actions of a Builder, and sizes of a Schedule, are checke
 }
 
 TEST_CASE("orders reject kinds, stages and microbatches that do not exist") {
-  const Orders base = one_f_one_b_orders(2, 2);
+  const Orders base = one_f_one_b(2, 2);
   std::vector<BrokenEntry> table;
   const auto add = [&](const char* name, std::vector<std::string> words,
                        const std::function<void(Orders&)>& change) {
@@ -178,7 +178,7 @@ TEST_CASE("orders reject kinds, stages and microbatches that do not exist") {
   edge.graph.stages = 2;
   edge.graph.edges = {{Stage{0}, Stage{9}}};
   table.push_back({"edge", [=] { (void)divide_stages(edge, {1, 1}); }, {"0 -> 9"}});
-  const Orders split = zb_h1_orders(2, 4);
+  const Orders split = zb_h1(2, 4);
   for (const auto pass : {&fill_idle_with_weights, &two_bp})
     table.push_back({"price", [=] { (void)pass(split, {.price = nullptr}); }, {"price"}});
   check_broken(table);

@@ -189,7 +189,7 @@ TEST_CASE("the grid of a fault marks its entry and shows what is near") {
         "cell     1      2\n"
         "rank 0   0F0    0F1\n"
         "rank 1   1F0  > 0F2 <\n");
-  const std::string far = to_grid(schedule::one_f_one_b_orders(20, 40), {Rank{9}, 30, "", ""});
+  const std::string far = to_grid(schedule::one_f_one_b(20, 40), {Rank{9}, 30, "", ""});
   CHECK(far.starts_with("cell      26"));
   CHECK(far.find("\n...\nrank 4 ") != std::string::npos);
   CHECK(far.find("> 9F20 <") != std::string::npos);

@@ -28,11 +28,11 @@ TEST_CASE("GPipe, 1F1B and streams pass the battery") {
   for (const int p : {1, 2, 3, 4, 7}) {
     for (const int m : {1, 2, 5, 8, 13}) {
       const schedule::PipelineOptions options{.stages = p, .microbatches = m, .sizes = sizes};
-      test::PipelinePromise promise{schedule::gpipe_orders(p, m), p, m, true, 24};
+      test::PipelinePromise promise{schedule::gpipe(p, m), p, m, true, 24};
       test::pipeline_battery(schedule::gpipe(options), promise);
-      promise.orders = schedule::one_f_one_b_orders(p, m);
+      promise.orders = schedule::one_f_one_b(p, m);
       test::pipeline_battery(schedule::one_f_one_b(options), promise);
-      promise.orders = schedule::stream_orders(p, m);
+      promise.orders = schedule::stream(p, m);
       promise.trains = false;
       test::pipeline_battery(schedule::stream(options), promise);
     }
@@ -47,7 +47,7 @@ TEST_CASE("interleaved 1F1B passes the battery") {
         test::pipeline_battery(
             schedule::interleaved(
                 {.ranks = p, .stages_per_rank = v, .microbatches = m, .sizes = sizes}),
-            {schedule::interleaved_orders(p, v, m), p * v, m, true, 24});
+            {schedule::interleaved(p, v, m), p * v, m, true, 24});
       }
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("the hash tells apart what differs, and not what is called otherwise")
   CHECK(hash(make(4)) == hash(make(4)));
   CHECK(hash(make(4)) != hash(make(5)));
   CHECK(hash(make(4)) != hash(schedule::gpipe({.stages = 2, .microbatches = 4})));
-  Orders renamed = schedule::one_f_one_b_orders(2, 4);
+  Orders renamed = schedule::one_f_one_b(2, 4);
   renamed.name = "another name";
   CHECK(hash(weave(renamed)) == hash(make(4)));
   const Schedule fewer = make(4).with_sizes([](Buffer& buffer) { buffer.bytes = 1; });

@@ -179,7 +179,7 @@ TEST_CASE("a rank holds the versions of its weights that microbatches under way 
   // one more, and the newest is there too.
   for (const int p : {1, 2, 3, 5}) {
     for (const int m : {1, 2, 7, 10}) {
-      Orders orders = schedule::one_f_one_b_orders(p, m);
+      Orders orders = schedule::one_f_one_b(p, m);
       for (auto& rank : orders.ranks) {
         std::vector<Order> list;
         for (const Order& order : rank) {

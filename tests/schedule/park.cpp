@@ -105,8 +105,8 @@ TEST_CASE("BPipe keeps ceil((P + 2) / 2) activations on every rank, as fast as 1
 TEST_CASE("a limited rank keeps no more than its limit, and more memory costs no more time") {
   for (const int p : {1, 2, 4, 7}) {
     const int m = 2 * p;
-    for (const Orders& orders : {schedule::gpipe_orders(p, m), schedule::one_f_one_b_orders(p, m),
-                                 schedule::zb_h2_orders(p, m)}) {
+    for (const Orders& orders :
+         {schedule::gpipe(p, m), schedule::one_f_one_b(p, m), schedule::zb_h2(p, m)}) {
       const Schedule plain = weave(orders);
       const ExactCosts costs{.forward = 1, .backward_input = 1, .backward_weight = 1};
       INFO(plain.name());

@@ -246,7 +246,7 @@ TEST_CASE("an eager sum stands behind the last backward of its stage, a lazy one
 TEST_CASE("a stage becomes a chain of stages on its rank") {
   using schedule::divide_stages;
   const auto orders = [](int ranks, int microbatches) {
-    return schedule::one_f_one_b_orders(ranks, microbatches);
+    return schedule::one_f_one_b(ranks, microbatches);
   };
   CHECK(to_string(divide_stages(orders(1, 2), {2})) == "0F0,1F0,1B0,0B0,0F1,1F1,1B1,0B1\n");
   CHECK(to_string(divide_stages(orders(2, 1), {1, 3})) == "0F0,0B0\n1F0,2F0,3F0,3B0,2B0,1B0\n");
@@ -293,7 +293,7 @@ TEST_CASE("replicas divide updates: a reduce-scatter, a part of the update, an a
   };
   // Two buckets on two replicas. Messages have block 0 or 1 as their item, so that rank 1 sends
   // block 0 of its gradients, and rank 0 its block 0 of the weights.
-  const Orders orders = schedule::divide_stages(schedule::gpipe_orders(1, 1), {2});
+  const Orders orders = schedule::divide_stages(schedule::gpipe(1, 1), {2});
   const Schedule pipe = data_parallel(weave(orders, {.parameters = 24, .type = Scalar::f64}),
                                       {{"data", 2}, {"pipe", 1}});
   CHECK(of_rank(shard_updates(pipe), 0) ==
@@ -306,7 +306,7 @@ TEST_CASE("replicas divide updates: a reduce-scatter, a part of the update, an a
     for (const Bytes elements : {3, 20, 60}) {
       const Bytes bytes = elements * 8, n = static_cast<Bytes>(replicas);
       const Schedule before =
-          data_parallel(weave(schedule::divide_stages(schedule::one_f_one_b_orders(2, 3), {2, 1}),
+          data_parallel(weave(schedule::divide_stages(schedule::one_f_one_b(2, 3), {2, 1}),
                               {.activation = 8, .parameters = bytes, .type = Scalar::f64}),
                         {{"pipe", 2}, {"data", replicas}});
       for (const Schedule& after : {shard_updates(before), shard_updates(eager_updates(before))}) {
@@ -336,7 +336,7 @@ TEST_CASE("replicas divide updates: a reduce-scatter, a part of the update, an a
         if (replicas <= 2) CHECK(test::difference_from_oracle(fold_to_min_slots(after), 2) == "");
       }
     }
-  const Schedule versions = weave(schedule::pipedream_orders(2, 4));
+  const Schedule versions = weave(schedule::pipedream(2, 4));
   CHECK(hash(shard_updates(versions)) == hash(versions));  // it sums nothing
   CHECK(message_of<contract_error>([&] {
           (void)shard_updates(data_parallel(versions, {{"pipe", 2}, {"data", 2}}));

@@ -113,8 +113,7 @@ TEST_CASE("every microbatch is computed with the version that the formula names"
 TEST_CASE("both halves of a backward pass use the version of their forward, however far apart") {
   for (int stages = 1; stages <= 5; ++stages)
     for (const bool vertical_sync : {false, true}) {
-      Orders orders =
-          schedule::split_backward(schedule::pipedream_orders(stages, 11, vertical_sync));
+      Orders orders = schedule::split_backward(schedule::pipedream(stages, 11, vertical_sync));
       for (auto& list : orders.ranks)  // F comes before the W that stands in front of it
         for (std::size_t i = 0; i + 2 < list.size(); ++i)
           if (list[i].kind == Kind::backward_weight && list[i + 2].kind == Kind::forward)

@@ -137,7 +137,7 @@ TEST_CASE("one share of all samples is the Schedule without shares, for the whol
 
 TEST_CASE("two stages of three ranks and one exchange each overlap in one message") {
   const Orders orders =
-      in_shares(schedule::one_f_one_b_orders(2, 4), {.samples = 8, .stages = {{3, 3, 2}, {8}}});
+      in_shares(schedule::one_f_one_b(2, 4), {.samples = 8, .stages = {{3, 3, 2}, {8}}});
   REQUIRE(orders.ranks.size() == 4);
   const Schedule woven = weave(orders, {.activation = 64, .type = Scalar::f64});
   test::schedule_battery(woven);
@@ -248,7 +248,7 @@ TEST_CASE("passes over Schedules keep what shares mean") {
 TEST_CASE("a folded schedule of shares keeps as many microbatches as the one without shares") {
   constexpr StageSizes eight{.activation = 64, .saved = 128, .type = Scalar::i64};
   for (const int m : {1, 4, 8}) {
-    const Orders orders = schedule::one_f_one_b_orders(3, m);
+    const Orders orders = schedule::one_f_one_b(3, m);
     const StageShares shares{.samples = 8, .stages = {{3, 5}, {8}, {1, 4, 3}}};
     const auto slots = [](const Schedule& folded, const char* role, int stage) {
       std::set<std::uint32_t> found;
@@ -271,7 +271,7 @@ TEST_CASE("a folded schedule of shares keeps as many microbatches as the one wit
 }
 
 TEST_CASE("microbatches of unequal sizes move and keep only their own samples") {
-  const Orders orders = in_shares(schedule::one_f_one_b_orders(2, 3),
+  const Orders orders = in_shares(schedule::one_f_one_b(2, 3),
                                   {.samples = 3, .stages = {{3}, {3}}, .microbatches = {3, 3, 2}});
   const Schedule woven = weave(orders, {.activation = 24, .saved = 24, .type = Scalar::i64});
   test::schedule_battery(woven);
@@ -279,10 +279,8 @@ TEST_CASE("microbatches of unequal sizes move and keep only their own samples") 
         Ledger{{{Rank{0}, Rank{1}, false}, {3, 8 * 8}}, {{Rank{1}, Rank{0}, true}, {3, 8 * 8}}});
   // A slot has room for the largest microbatch, so the memory is that of equal ones.
   const Schedule folded = fold_to_min_slots(woven, 0);
-  const Schedule equal =
-      fold_to_min_slots(weave(schedule::one_f_one_b_orders(2, 3),
-                              {.activation = 24, .saved = 24, .type = Scalar::i64}),
-                        0);
+  const Schedule equal = fold_to_min_slots(
+      weave(schedule::one_f_one_b(2, 3), {.activation = 24, .saved = 24, .type = Scalar::i64}), 0);
   for (std::size_t b = 0; b < folded.buffers().size(); ++b)
     CHECK(folded[BufferId{b}].bytes == equal[BufferId{b}].bytes);
   // Smaller microbatches are divided by the same ratios: 5 of 8 samples in 3 + 3 + 2.
@@ -295,7 +293,7 @@ TEST_CASE("microbatches of unequal sizes move and keep only their own samples") 
 
 TEST_CASE("a model sizes the buffers by their samples after weave()") {
   const Orders orders =
-      in_shares(schedule::one_f_one_b_orders(3, 3),
+      in_shares(schedule::one_f_one_b(3, 3),
                 {.samples = 8, .stages = {{3, 5}, {8}, {1, 4, 3}}, .microbatches = {8, 8, 7}});
   const Schedule sized = weave(orders, {.activation = 24 * 8, .saved = 8 * 8, .type = Scalar::i64});
   const Schedule later =
@@ -363,7 +361,7 @@ TEST_CASE("branches in shares: outputs that several stages use, and a shared los
 }
 
 TEST_CASE("wrong shares are rejected with their stage and numbers") {
-  const Orders orders = schedule::one_f_one_b_orders(2, 4);
+  const Orders orders = schedule::one_f_one_b(2, 4);
   CHECK_THAT(refusal(orders, {.samples = 8, .stages = {{3, 3, 2}, {4, 3}}}),
              ContainsSubstring("the shares of a stage do not sum to a microbatch") &&
                  ContainsSubstring("stage 1: 4 + 3 = 7, but a microbatch has 8 samples"));
@@ -398,13 +396,13 @@ TEST_CASE("wrong shares are rejected with their stage and numbers") {
       refusal(orders, {.samples = 3, .stages = {{3}, {1, 1, 1}}, .microbatches = {3, 3, 3, 2}}),
       ContainsSubstring("a rank computes no sample of a microbatch") &&
           ContainsSubstring("of stage 1 is 1 of 3 samples, and microbatch 3 has 2"));
-  CHECK_THAT(refusal(schedule::interleaved_orders(2, 2, 4),
-                     {.samples = 8, .stages = {{4, 4}, {8}, {8}, {8}}}),
-             ContainsSubstring("the stages of a rank have different numbers of shares") &&
-                 ContainsSubstring("rank 0: stage 0 has 2, stage 2 has 1"));
-  CHECK_THAT(refusal(schedule::chimera_orders(2, 2), {.samples = 8, .stages = {{4, 4}, {8}}}),
+  CHECK_THAT(
+      refusal(schedule::interleaved(2, 2, 4), {.samples = 8, .stages = {{4, 4}, {8}, {8}, {8}}}),
+      ContainsSubstring("the stages of a rank have different numbers of shares") &&
+          ContainsSubstring("rank 0: stage 0 has 2, stage 2 has 1"));
+  CHECK_THAT(refusal(schedule::chimera(2, 2), {.samples = 8, .stages = {{4, 4}, {8}}}),
              ContainsSubstring("a stage with replicas has one share"));
-  CHECK_THAT(refusal(schedule::pipedream_orders(2, 4), {.samples = 8, .stages = {{4, 4}, {8}}}),
+  CHECK_THAT(refusal(schedule::pipedream(2, 4), {.samples = 8, .stages = {{4, 4}, {8}}}),
              ContainsSubstring("a stage on several ranks cannot update on its own (stage 0)"));
   // 24 bytes are 3 elements, for 8 samples.
   CHECK_THAT(refusal(orders, {.samples = 8, .stages = {{4, 4}, {8}}}),
@@ -424,7 +422,7 @@ TEST_CASE("wrong shares are rejected with their stage and numbers") {
 
 TEST_CASE("faults in the lists of shares are named by stage, microbatch and rank") {
   const Orders orders =
-      in_shares(schedule::one_f_one_b_orders(2, 4), {.samples = 2, .stages = {{1, 1}, {1, 1}}});
+      in_shares(schedule::one_f_one_b(2, 4), {.samples = 2, .stages = {{1, 1}, {1, 1}}});
   const auto complaint = [](const Orders& wrong) {
     return test::message_of<contract_error>([&] { (void)weave(wrong); });
   };
@@ -443,18 +441,17 @@ TEST_CASE("faults in the lists of shares are named by stage, microbatch and rank
   wrong = orders;
   std::ranges::reverse(wrong.ranks[1]);
   std::ranges::reverse(wrong.ranks[3]);
-  for (auto* list : {&wrong.ranks[1], &wrong.ranks[3]})
-    *list = schedule::gpipe_orders(1, 4).ranks[0];
+  for (auto* list : {&wrong.ranks[1], &wrong.ranks[3]}) *list = schedule::gpipe(1, 4).ranks[0];
   for (Order& order : wrong.ranks[3]) order.stage = Stage{1};
   CHECK(!first_fault(wrong));
   test::schedule_battery(weave(wrong));
   // Crossed samples do wait for each other.
-  wrong = in_shares(schedule::gpipe_orders(2, 2), {.samples = 3, .stages = {{1, 2}, {2, 1}}});
+  wrong = in_shares(schedule::gpipe(2, 2), {.samples = 3, .stages = {{1, 2}, {2, 1}}});
   std::swap(wrong.ranks[2][0], wrong.ranks[2][2]);
   std::swap(wrong.ranks[2][1], wrong.ranks[2][2]);
   INFO(to_string(wrong));
   CHECK_THAT(complaint(wrong), ContainsSubstring("of rank 2"));
-  wrong = in_shares(schedule::gpipe_orders(2, 2), {.samples = 3, .stages = {{1, 2}, {2, 1}}});
+  wrong = in_shares(schedule::gpipe(2, 2), {.samples = 3, .stages = {{1, 2}, {2, 1}}});
   // Rank 1 computes its backward pass of microbatch 0 before its forward of microbatch 1.
   std::swap(wrong.ranks[1][1], wrong.ranks[1][2]);
   CHECK_THAT(test::message_of<infeasible>([&] { (void)weave(wrong); }),

@@ -45,7 +45,7 @@ Orders two_ways() {
 
 /// Asynchronous 1F1B: every backward is followed by an update.
 Orders asynchronous(int stages, int microbatches) {
-  Orders orders = schedule::one_f_one_b_orders(stages, microbatches);
+  Orders orders = schedule::one_f_one_b(stages, microbatches);
   for (auto& list : orders.ranks) {
     std::vector<Order> with;
     for (const Order& each : list) {

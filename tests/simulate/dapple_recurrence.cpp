@@ -125,7 +125,7 @@ TEST_CASE("with memory for it either policy has the bubble of 1F1B, exactly") {
       }
   for (const int p : {1, 2, 5})
     for (const int m : {1, 4, 9})
-      CHECK(schedule::dapple_orders(p, m).ranks == schedule::one_f_one_b_orders(p, m).ranks);
+      CHECK(schedule::dapple(p, m).ranks == schedule::one_f_one_b(p, m).ranks);
 }
 
 TEST_CASE("policy B hides transfers that take as long as a stage") {
@@ -167,13 +167,13 @@ TEST_CASE("DAPPLE passes the battery, and refuses a rank without memory") {
                               .warm_up = WarmUp::policy_b,
                               .most_live = most_live,
                               .sizes = sizes}),
-            {schedule::dapple_orders(p, m, WarmUp::policy_b, most_live), p, m, true, 24});
+            {schedule::dapple(p, m, WarmUp::policy_b, most_live), p, m, true, 24});
   CHECK_THAT(test::message_of<contract_error>(
                  [] { (void)schedule::dapple({.stages = 2, .microbatches = 4, .most_live = 0}); }),
              ContainsSubstring("heddle::schedule::dapple") &&
                  ContainsSubstring("memory for at least one microbatch") &&
                  ContainsSubstring("most live = 0"));
-  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::dapple_orders(0, 4); }),
+  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::dapple(0, 4); }),
              ContainsSubstring("ranks = 0"));
 }
 

@@ -57,16 +57,16 @@ TEST_CASE("looped BFS passes the battery, and one stage per rank is GPipe from b
         test::pipeline_battery(
             schedule::looped_bfs(
                 {.ranks = p, .stages_per_rank = v, .microbatches = m, .sizes = sizes}),
-            {schedule::looped_bfs_orders(p, v, m), p * v, m, true, 24});
-  CHECK(to_string(schedule::looped_bfs_orders(2, 2, 2)) ==
+            {schedule::looped_bfs(p, v, m), p * v, m, true, 24});
+  CHECK(to_string(schedule::looped_bfs(2, 2, 2)) ==
         "0F0,0F1,2F0,2F1,2B1,2B0,0B1,0B0\n1F0,1F1,3F0,3F1,3B1,3B0,1B1,1B0\n");
 }
 
 TEST_CASE("looped BFS refuses counts below one") {
-  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::looped_bfs_orders(2, 0, 4); }),
+  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::looped_bfs(2, 0, 4); }),
              ContainsSubstring("heddle::schedule::looped_bfs") &&
                  ContainsSubstring("ranks = 2, stages per rank = 0"));
-  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::looped_bfs_orders(2, 1, 0); }),
+  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::looped_bfs(2, 1, 0); }),
              ContainsSubstring("microbatches = 0"));
 }
 

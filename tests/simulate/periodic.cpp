@@ -182,7 +182,7 @@ TEST_CASE("a step without a period says why") {
   REQUIRE(refusal("pipedream", costs).find("the orders have updates") != std::string::npos);
   REQUIRE(refusal("chimera", costs).find("stage 1 is on ranks 1 and 2") != std::string::npos);
   const auto scrambled = [](int microbatches) {
-    Orders orders = schedule::gpipe_orders(2, microbatches);
+    Orders orders = schedule::gpipe(2, microbatches);
     const Random random(1, "scrambled");
     for (auto& list : orders.ranks)
       std::sort(list.begin(), list.begin() + microbatches, [&](const Order& a, const Order& b) {

@@ -212,8 +212,8 @@ TEST_CASE(
     CHECK(split.makespan() < plain.makespan());
   }
   for (const int p : {1, 2, 4, 7}) {
-    const Orders late = schedule::fill_idle_with_weights(
-        schedule::split_backward(schedule::one_f_one_b_orders(p, 3 * p)));
+    const Orders late =
+        schedule::fill_idle_with_weights(schedule::split_backward(schedule::one_f_one_b(p, 3 * p)));
     CHECK(simulate(weave(late), chunk).makespan() ==
           simulate(schedule::zb_h1({p, 3 * p}), chunk).makespan());
   }

@@ -96,7 +96,7 @@ void check(const Orders& orders, const CoordinateOptions& options);
 /// per rank, the heuristic of the zero-bubble authors adds up to eight candidates, so the best is
 /// never longer than theirs. For a chain that is folded to a V, the candidates include the building
 /// blocks of V-half and V-min with other steps from rank to rank, repeated and squeezed under the
-/// cap. `coordinate(v_min_orders(p, m), costs, {.cap = k, .rules = {}})` returns the shortest of
+/// cap. `coordinate(v_min(p, m), costs, {.cap = k, .rules = {}})` returns the shortest of
 /// them for `costs` and k activations without trying lists by priority.
 ///
 /// `bound` is a lower bound: a path of dependencies, the work of a rank with its pipeline fill, or

@@ -24,7 +24,7 @@ namespace heddle::inline v0::schedule {
 /// @throws infeasible if the number of stages is odd, or if the number of microbatches is odd or
 ///         below 2P; the error names the nearest valid number.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders dualpipe_orders(int stages, int microbatches);
+[[nodiscard]] Orders dualpipe(int stages, int microbatches);
 
 /// Returns the orders of DualPipeV (the same source, "cut in half"): DualPipe's order on a pipeline
 /// folded to a V, where rank r holds the stages r and 2P - 1 - r and no stage has a copy. Every
@@ -33,11 +33,11 @@ namespace heddle::inline v0::schedule {
 /// @throws infeasible if there are fewer than 2P microbatches; the error names the nearest valid
 ///         number.
 /// @throws contract_error if there is no rank or no microbatch.
-[[nodiscard]] Orders dualpipe_v_orders(int ranks, int microbatches);
+[[nodiscard]] Orders dualpipe_v(int ranks, int microbatches);
 
-/// Returns the Schedule that weave() makes of dualpipe_orders().
+/// Returns the Schedule that weave() makes of the Orders of dualpipe().
 [[nodiscard]] Schedule dualpipe(const PipelineOptions& options);
-/// Returns the Schedule that weave() makes of dualpipe_v_orders().
+/// Returns the Schedule that weave() makes of the Orders of dualpipe_v().
 [[nodiscard]] Schedule dualpipe_v(const FoldedOptions& options);
 
 /// Returns the largest idle time of a rank in a step of DualPipe (stages = P) or DualPipeV

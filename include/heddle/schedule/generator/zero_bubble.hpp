@@ -20,10 +20,10 @@ namespace heddle::inline v0::schedule {
 /// order of torch.distributed.pipelining. It has the memory of 1F1B, min(M, P) live activations on
 /// every rank. If M > P, the bubble is zb_h1_bubble().
 ///
-/// If M <= P, memory sets no limit, and the orders are those of zb_h2_orders(), which are no longer
-/// than torch's. Those of torch are interleaved_zb1p_orders() with one stage per rank.
+/// If M <= P, memory sets no limit, and the orders are those of zb_h2(), which are no longer
+/// than torch's. Those of torch are interleaved_zb1p() with one stage per rank.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders zb_h1_orders(int stages, int microbatches);
+[[nodiscard]] Orders zb_h1(int stages, int microbatches);
 
 /// Returns the orders of ZB-H2 (the same source), which computes twice as many forwards ahead as
 /// ZB-H1. Every rank has min(M, 2P - 1) live activations, for a smaller bubble: zb_h2_bubble() if
@@ -31,23 +31,23 @@ namespace heddle::inline v0::schedule {
 /// a rank would otherwise be idle. If F = I = W, that step takes the time of 3 M + P - 1 actions if
 /// M >= P.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders zb_h2_orders(int stages, int microbatches);
+[[nodiscard]] Orders zb_h2(int stages, int microbatches);
 
 /// Returns the orders of interleaved ZB1P, the InterleavedZeroBubble of
 /// torch.distributed.pipelining: ZB-H1 with several stages on every rank, in the rounds of R
-/// microbatches of interleaved_orders(). Every rank has min(M V, (V - 1) R + P) live activations of
+/// microbatches of interleaved(). Every rank has min(M V, (V - 1) R + P) live activations of
 /// chunks, and each of them is 1/V of a rank's activation. This is the memory of 1F1B if P divides
 /// M.
 ///
 /// @throws infeasible if M is not a multiple of M div P; the error names the nearest valid M.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders interleaved_zb1p_orders(int ranks, int stages_per_rank, int microbatches);
+[[nodiscard]] Orders interleaved_zb1p(int ranks, int stages_per_rank, int microbatches);
 
-/// Returns the Schedule that weave() makes of zb_h1_orders().
+/// Returns the Schedule that weave() makes of the Orders of zb_h1().
 [[nodiscard]] Schedule zb_h1(const PipelineOptions& options);
-/// Returns the Schedule that weave() makes of zb_h2_orders().
+/// Returns the Schedule that weave() makes of the Orders of zb_h2().
 [[nodiscard]] Schedule zb_h2(const PipelineOptions& options);
-/// Returns the Schedule that weave() makes of interleaved_zb1p_orders().
+/// Returns the Schedule that weave() makes of the Orders of interleaved_zb1p().
 [[nodiscard]] Schedule interleaved_zb1p(const InterleavedOptions& options);
 
 /// Returns the idle time of the first rank in a step of ZB-H1 with M >= P:

@@ -89,11 +89,11 @@ template <Costs C>
     if (best.orders.ranks.empty() || makespan < best.makespan)
       best = {std::move(orders), halved, makespan};
   };
-  consider(schedule::one_f_one_b_orders(wanted.stages, wanted.microbatches), false);
-  consider(schedule::chimera_orders(wanted.stages, wanted.microbatches), false);
-  consider(schedule::chimera_orders(wanted.stages, wanted.microbatches, 1, true), false);
+  consider(schedule::one_f_one_b(wanted.stages, wanted.microbatches), false);
+  consider(schedule::chimera(wanted.stages, wanted.microbatches), false);
+  consider(schedule::chimera(wanted.stages, wanted.microbatches, 1, true), false);
   if (wanted.may_halve)
-    consider(schedule::chimera_orders(wanted.stages, 2 * wanted.microbatches, 1, true), true);
+    consider(schedule::chimera(wanted.stages, 2 * wanted.microbatches, 1, true), true);
   if (best.orders.ranks.empty())
     throw infeasible(
         {"heddle::systems::choose_chimera", "no candidate fits in memory",
