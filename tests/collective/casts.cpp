@@ -115,7 +115,7 @@ void compare(const hd::Codec& codec, std::size_t count) {
         hd::cast_in<Space>(in_kernel);
         break;
       case hd::Kind::combine:
-        REQUIRE(hd::combines_encoded(on_host));
+        REQUIRE(hd::impl::combines_encoded(on_host));
         hd::combine_on_host(on_host);
         hd::combine_in<Space>(in_kernel);
         break;

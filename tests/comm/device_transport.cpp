@@ -134,7 +134,7 @@ TEST_CASE("owned memory of messages is handed over, other is staged") {
 TEST_CASE("what each path stands for") {
   using enum DevicePath;
   using heddle::ContractLevel;
-  using heddle::device_path;
+  using heddle::impl::device_path;
   for (const auto level : {ContractLevel::local, ContractLevel::communication})
     for (const bool on_host : {false, true}) {
       CHECK(device_path(automatic, on_host, false, level) == staged);

@@ -183,9 +183,8 @@ TEST_CASE("a rank that does not come is named by the watchdog") {
         static_cast<void>(transport.share(1));
         FAIL("rank 0 did not come");
       } catch (const communication_error& error) {
-        CHECK_THAT(error.what(),
-                   ContainsSubstring("rank 0 does not take part in the call") ||
-                       ContainsSubstring("failed at"));
+        CHECK_THAT(error.what(), ContainsSubstring("rank 0 does not take part in the call") ||
+                                     ContainsSubstring("failed at"));
         CHECK_THAT(error.what(), ContainsSubstring("heddle::SharedTransport::share, rank"));
         if (!transport.aborted()) transport.abort({transport.rank(), "share", error.what()});
       }

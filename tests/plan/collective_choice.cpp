@@ -123,10 +123,10 @@ TEST_CASE("a network has a port for each rank, as fast as its fastest link") {
                  ContainsSubstring("expected 1 links in each row, got 2"));
   const std::vector<hd::Device> kinds{{.name = "fast"}, {.name = "slow"}};
   const std::vector<std::vector<Link>> pairs(2, std::vector<Link>(2));
-  CHECK(hd::network_of(pairs, kinds).device(Rank{1}).name == "slow");
-  CHECK_THAT(
-      message_of<hd::contract_error>([&] { static_cast<void>(hd::network_of({{Link{}}}, kinds)); }),
-      ContainsSubstring("expected 1 devices, got 2"));
+  CHECK(hd::impl::network_of(pairs, kinds).device(Rank{1}).name == "slow");
+  CHECK_THAT(message_of<hd::contract_error>(
+                 [&] { static_cast<void>(hd::impl::network_of({{Link{}}}, kinds)); }),
+             ContainsSubstring("expected 1 devices, got 2"));
 }
 
 TEST_CASE("a message above the eager limit waits for its receiver's answer") {

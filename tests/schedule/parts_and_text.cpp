@@ -55,7 +55,7 @@ TEST_CASE("parts end where the buffer says") {
   CHECK(part_bytes(buffer, 0, 4) == 29);
   CHECK(part_offset(buffer, 0) == 0);
   CHECK(part_offset(buffer, 3) == 28);
-  CHECK_FALSE(is_cut_evenly(buffer));
+  CHECK_FALSE(impl::is_cut_evenly(buffer));
 }
 
 TEST_CASE("the bytes of a use are those of its parts") {

@@ -57,7 +57,7 @@ template <SharesMemory T>
         text("rank ", transport.rank(), " touches memory of rank ", buffer.rank));
   };
   SharedExecutor executor(transport, shared, bind, options);
-  for (int step = 0; step < 2; ++step) executor.step(&perform_on_host);
+  for (int step = 0; step < 2; ++step) executor.step(&heddle::perform_on_host);
   for (std::size_t b = 0; b < schedule.buffers().size(); ++b) {
     const Buffer& buffer = schedule[BufferId{b}];
     if (buffer.transient || !is_mine(buffer) || buffer.bytes == 0) continue;

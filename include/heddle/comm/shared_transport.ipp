@@ -40,7 +40,7 @@
 
 namespace heddle::inline v0 {
 
-static_assert(ProgressCounter::is_always_lock_free,
+static_assert(impl::ProgressCounter::is_always_lock_free,
               "heddle::SharedTransport: processes see each other's progress without locks");
 
 HEDDLE_FULL_INLINE SharedTransport::SharedTransport(MPI_Comm comm, SharedOptions options)
@@ -119,7 +119,7 @@ HEDDLE_FULL_INLINE SharedBlocks SharedTransport::share(Bytes bytes) {
 
 HEDDLE_FULL_INLINE Communicator SharedTransport::host_of(const Communicator& all,
                                                          const SharedOptions& options) {
-  check_together(
+  impl::check_together(
       all, where,
       [&] {
         expects(options.domain >= 0, [&] {

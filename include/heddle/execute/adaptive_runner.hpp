@@ -126,7 +126,7 @@ class AdaptiveRunner {
         prepared.push_back(RunnerType::prepare(*m_model, candidate, *m_place, m_options.run));
       m_choice.as_run(prepared);
     }
-    m_offset = clock_offset(transport_of(place), m_options.run.execute);
+    m_offset = impl::clock_offset(transport_of(place), m_options.run.execute);
     start();
   }
 

@@ -110,6 +110,8 @@ void cast(const Task& task, Run&& run) {
   impl::has_doubles(task) ? cast<double>(task, run) : cast<float>(task, run);
 }
 
+namespace impl {
+
 /// Returns the number of the use of a combine task that is merged into the other use: the one that
 /// the task only reads.
 [[nodiscard]] std::size_t merged_use(const Task& task);
@@ -133,6 +135,7 @@ void combine_encoded(const Task& task, const Reduction& reduction, Run&& run) {
     run(CombineDecoded<Wide, Reduction>{from, impl::at<Wide>(task.uses()[sum], offset), reduction});
   });
 }
+
 /// Performs a combine task of which combines_encoded() is true, with Wide = double if one of the
 /// buffers has elements of type double, else with float.
 template <class Reduction, class Run>
@@ -140,6 +143,8 @@ void combine_encoded(const Task& task, const Reduction& reduction, Run&& run) {
   impl::has_doubles(task) ? combine_encoded<double>(task, reduction, run)
                           : combine_encoded<float>(task, reduction, run);
 }
+
+}  // namespace impl
 
 /// A `run` for cast() and combine_encoded() that is a plain loop.
 struct RunOnHost {
@@ -149,6 +154,8 @@ struct RunOnHost {
     for (std::size_t call = 0; call < body.message.calls(); ++call) body(call);
   }
 };
+
+namespace impl {
 
 /// Returns the number `from` as an Into. A conversion to an integer rounds toward zero, as
 /// `static_cast` does. A number beyond the range becomes the nearest end of the range, and NaN
@@ -172,6 +179,8 @@ template <class Into, class From>
     return static_cast<Into>(from);
   }
 }
+
+}  // namespace impl
 
 /// Performs a cast task by a plain loop, for handlers whose buffers are host memory. Messages of
 /// cast_at_cut() have the form of their Codec. Numbers of 4 and 8 bytes are converted to each other

@@ -130,11 +130,11 @@ HEDDLE_INLINE void AnyExecutor::abort(const std::string& doing, const char* reas
   }
 }
 
-HEDDLE_INLINE void AnyExecutor::sizes(const UsedBytes& used) {
+HEDDLE_INLINE void AnyExecutor::sizes(const impl::UsedBytes& used) {
   expects(!unfinished(), [&] {
     return ErrorInfo{place(), "sizes change between steps only", {}, "call finish() first"};
   });
-  use_bytes(m_program, used);
+  impl::use_bytes(m_program, used);
 }
 
 HEDDLE_INLINE void AnyExecutor::rebind(BufferId buffer, const std::byte* from,

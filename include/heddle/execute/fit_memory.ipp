@@ -25,6 +25,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 HEDDLE_INLINE Schedule fold_uneven(Schedule schedule) {
   const std::size_t buffers = schedule.buffers().size();
   std::vector<bool> alone(buffers, true), used(buffers, false);
@@ -44,6 +46,8 @@ HEDDLE_INLINE Schedule fold_uneven(Schedule schedule) {
   }
   return schedule;
 }
+
+}  // namespace impl
 
 HEDDLE_INLINE void expect_fits(const Schedule& schedule, const Machine& machine) {
   check_capacity(

@@ -13,11 +13,15 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 /// Returns the trail of all ranks, on each rank. All ranks must call it with their own trail. The
 /// workers of a rank follow those of the ranks before it. `offset` is this rank's clock_offset(),
 /// so that all times are rank 0's steady_seconds().
 [[nodiscard]] Trail gather_trail(const TransportRef& transport, const Trail& mine, Seconds offset,
                                  const ExecuteOptions& options = {});
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0
 

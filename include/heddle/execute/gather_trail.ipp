@@ -15,6 +15,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 HEDDLE_INLINE Trail gather_trail(const TransportRef& transport, const Trail& mine, Seconds offset,
                                  const ExecuteOptions& options) {
   std::vector<TrailEvent> shifted(mine.events().begin(), mine.events().end());
@@ -37,5 +39,7 @@ HEDDLE_INLINE Trail gather_trail(const TransportRef& transport, const Trail& min
   all.expect_workers(static_cast<int>(before));
   return all;
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0

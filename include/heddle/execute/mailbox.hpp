@@ -173,7 +173,7 @@ class Mailbox {
   /// transport cannot be used again.
   void give_up(const char* reason) noexcept {
     if (std::exchange(m_closed, true)) return;
-    tell_failure(m_transport, m_options.doing, reason);
+    impl::tell_failure(m_transport, m_options.doing, reason);
     try {
       for (Peer& peer : m_peers)
         if (!peer.ended) m_transport.cancel(peer.request);

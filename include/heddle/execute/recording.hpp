@@ -24,6 +24,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 /// Returns the seconds to add to this rank's steady clock to get rank 0's. It returns zero if the
 /// difference is within the resolution of the messages (half a round trip), as between processes of
 /// one host. It uses the exchange with the shortest round trip of several, as in NTP. All ranks
@@ -108,6 +110,8 @@ class CostSamples {
   std::map<Key, Seen> m_samples;
   std::uint64_t m_steps = 0;
 };
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0
 

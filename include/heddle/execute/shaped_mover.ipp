@@ -16,6 +16,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 HEDDLE_INLINE MoverShape mover_shape_of(Device device) {
   for (const Memory& memory : device.memories)
     impl::expect_link(memory.link, "heddle::mover_shape_of",
@@ -27,5 +29,7 @@ HEDDLE_INLINE MoverShape mover_shape_of(Device device) {
   };
   return shape;
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0

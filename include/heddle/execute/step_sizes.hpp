@@ -16,6 +16,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 /// A function that returns how many bytes of a part an action uses in a step, at most the size of
 /// the part in the Schedule, which is its capacity. The used bytes are the first ones. All ranks
 /// must return the same, so it depends on what all of them know when the step begins, such as the
@@ -32,6 +34,8 @@ using UsedBytes =
 ///         bytes would have gaps), or if a part with scales is not full. The program is then as
 ///         before.
 void use_bytes(Program& program, const UsedBytes& used);
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0
 

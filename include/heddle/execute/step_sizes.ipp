@@ -55,8 +55,6 @@ inline Bytes used_by(const Schedule& schedule, ActionId id, const Use& use, cons
   return sum;
 }
 
-}  // namespace impl
-
 HEDDLE_INLINE void use_bytes(Program& program, const UsedBytes& used) {
   const Schedule& schedule = program.schedule;
   const auto bytes_of = [&](ActionId id, const Use& use) {
@@ -88,5 +86,7 @@ HEDDLE_INLINE void use_bytes(Program& program, const UsedBytes& used) {
     }
   }
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0

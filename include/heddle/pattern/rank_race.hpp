@@ -57,7 +57,7 @@ requires std::invocable<Search&, Walker&>
     expect_valid(options.wait, where);
   });
   const bool recorded = options.trail != nullptr;
-  const Seconds offset = recorded ? clock_offset(transport, options.wait) : 0;
+  const Seconds offset = recorded ? impl::clock_offset(transport, options.wait) : 0;
   impl::RankRace<T> shared(transport, options.order, options.wait);
   Walker walker(shared, transport.rank().value);
   RaceResult<impl::Found<Search>> result;
@@ -78,7 +78,7 @@ requires std::invocable<Search&, Walker&>
   if (recorded) {
     Trail mine;
     mine.add({Worker{0}, walker.number(), start, stop, false});
-    options.trail->append(gather_trail(transport, mine, offset, options.wait));
+    options.trail->append(impl::gather_trail(transport, mine, offset, options.wait));
   }
   if (result.winner != walker.number()) result.value.reset();
   return result;

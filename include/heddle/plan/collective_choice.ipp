@@ -226,9 +226,9 @@ HEDDLE_INLINE Schedule to_schedule(const CollectiveChoice& choice, schedule::Col
   });
   if (choice.shared) {
     const Schedule schedule = impl::in_domains(collective, choice, options, domains);
-    if (all_share(domains)) return share_copies(schedule, domains);
-    return share_copies(schedule::in_time_order(simulate(schedule, MessageCosts(machine))),
-                        domains);
+    if (impl::all_share(domains)) return impl::share_copies(schedule, domains);
+    return impl::share_copies(schedule::in_time_order(simulate(schedule, MessageCosts(machine))),
+                              domains);
   }
   const Schedule schedule =
       schedule::collective(collective, choice.algorithm, impl::chosen(collective, choice, options));
@@ -239,7 +239,7 @@ HEDDLE_INLINE Schedule to_shared_schedule(const CollectiveChoice& choice,
                                           schedule::Collective collective,
                                           const schedule::CollectiveOptions& options,
                                           const std::vector<std::uint32_t>& domains) {
-  return share_copies(impl::in_domains(collective, choice, options, domains), domains);
+  return impl::share_copies(impl::in_domains(collective, choice, options, domains), domains);
 }
 
 namespace plan {
@@ -266,7 +266,7 @@ HEDDLE_INLINE std::vector<CollectiveChoice> candidates(schedule::Collective coll
   using schedule::Collective;
   if (!domains.empty()) heddle::impl::expect_domains(domains, options.ranks);
   std::vector<CollectiveChoice> found;
-  if (any_share(domains) && options.bytes >= least_shared_bytes)
+  if (heddle::impl::any_share(domains) && options.bytes >= least_shared_bytes)
     heddle::impl::add_shared(found, collective, options, domains);
   for (std::size_t a = 0; a < schedule::algorithm_count; ++a) {
     const auto algorithm = static_cast<Algorithm>(a);

@@ -156,7 +156,7 @@ inline void size_buffer(Buffer& buffer, std::string_view label, const StageBytes
   if (label == role::saved) each = bytes.saved;
   if (label == role::delta) each = bytes.delta;
   if (buffer.granules != nullptr)
-    size_by_samples(buffer, each);
+    heddle::impl::size_by_samples(buffer, each);
   else
     buffer.bytes = buffer.parts * static_cast<Bytes>(samples) * each;
 }

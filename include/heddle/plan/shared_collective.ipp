@@ -25,6 +25,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 HEDDLE_INLINE bool all_share(const std::vector<std::uint32_t>& domains) {
   return std::ranges::all_of(domains, [&](std::uint32_t domain) { return domain == domains[0]; });
 }
@@ -78,5 +80,7 @@ HEDDLE_INLINE Schedule share_copies(const Schedule& schedule,
   return fold_to_min_slots(copied, static_cast<std::uint32_t>(std::clamp<Bytes>(
                                        shared_outbox / part, 2, copied.size() + 2)));
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0

@@ -84,10 +84,14 @@ struct Buffer {
   std::shared_ptr<const std::vector<std::int64_t>> granules = {};
 };
 
+namespace impl {
+
 /// Returns the bytes of one value of a buffer: an element, or a record.
 [[nodiscard]] inline Bytes value_bytes(const Buffer& buffer) noexcept {
   return size_of(buffer.type) * (buffer.record == 0 ? 1 : buffer.record);
 }
+
+}  // namespace impl
 
 /// Returns the bytes of the parts [first, first + count). If the buffer does not say where its
 /// parts end, its elements or records are divided evenly. If the division has a remainder, each of
@@ -101,7 +105,7 @@ struct Buffer {
     };
     return end_of(first + count) - end_of(first);
   }
-  const Bytes element = value_bytes(buffer);
+  const Bytes element = impl::value_bytes(buffer);
   const Bytes elements = buffer.bytes / element;
   const Bytes each = elements / buffer.parts;
   const Bytes extra = elements - each * buffer.parts;
@@ -115,19 +119,17 @@ struct Buffer {
   return part_bytes(buffer, 0, part);
 }
 
+namespace impl {
+
 /// Returns true if all parts have the same size, so that one part can replace another.
 [[nodiscard]] inline bool is_cut_evenly(const Buffer& buffer) noexcept {
   return buffer.ends == nullptr && buffer.bytes % (buffer.parts * value_bytes(buffer)) == 0;
 }
 
-namespace impl {
-
 /// Checks the type, the size and the parts of a buffer on behalf of the function `where`. `label`
 /// is the name of its role.
 /// @throws contract_error if one of them is invalid.
 void expect_sizes(const Buffer& buffer, std::string_view label, const char* where);
-
-}  // namespace impl
 
 /// Returns the number of consecutive parts that fold() keeps together: the granules of a
 /// microbatch, or one part.
@@ -145,6 +147,8 @@ void expect_sizes(const Buffer& buffer, std::string_view label, const char* wher
     if (part_bytes(buffer, part, 1) != part_bytes(buffer, part - each, 1)) return false;
   return true;
 }
+
+}  // namespace impl
 
 /// The limit of parts: a buffer has fewer parts than this, because a Use counts them in 30 bits.
 inline constexpr std::uint32_t parts_limit = (1u << 30) - 1;

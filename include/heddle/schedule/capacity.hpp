@@ -28,6 +28,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 /// Returns the memory over time of every rank in each of its tiers: `result[rank][tier]`. Every
 /// rank has an entry for each tier up to the highest one that a buffer of the Schedule is in.
 template <class Time>
@@ -108,6 +110,8 @@ template <class Time>
   return worst;
 }
 
+}  // namespace impl
+
 /// Checks that every rank has room for its buffers in all of its memory tiers, at every time of
 /// `timeline`. See capacity_excess().
 /// @throws infeasible if a tier is too small. The error names the rank, the tier, the time, the
@@ -115,7 +119,7 @@ template <class Time>
 /// @throws contract_error as capacity_excess() does.
 template <class Time>
 void check_capacity(const BasicTimeline<Time>& timeline, const Machine& machine) {
-  const auto excess = capacity_excess(timeline, machine);
+  const auto excess = impl::capacity_excess(timeline, machine);
   if (!excess) return;
   const Schedule& schedule = timeline.schedule();
   const std::string name = machine.device(excess->rank).memories[+excess->tier].name;

@@ -98,11 +98,11 @@ HEDDLE_INLINE Schedule fold(const Schedule& schedule, BufferId buffer, std::uint
                      text("buffer ", buffer, " of ", schedule.buffers().size())};
   });
   const Buffer& old = schedule[buffer];
-  const std::uint32_t each = parts_per_item(old);
+  const std::uint32_t each = impl::parts_per_item(old);
   const auto describe = [&] {
     return text("'", schedule[old.label], "' of stage ", old.stage, " on rank ", old.rank);
   };
-  expects(slots >= 1 && slots <= old.parts / each && old.transient && is_cut_alike(old), [&] {
+  expects(slots >= 1 && slots <= old.parts / each && old.transient && impl::is_cut_alike(old), [&] {
     return ErrorInfo{"heddle::fold", text("cannot fold ", describe()),
                      text(old.parts, " parts, ", old.bytes, " bytes, ", slots, " slots, ",
                           old.transient ? "transient" : "persistent")};
@@ -135,12 +135,12 @@ HEDDLE_INLINE Schedule fold_to_min_slots(const Schedule& schedule, std::uint32_t
   for (std::size_t b = 0; b < touched.size(); ++b) {
     const Buffer& buffer = schedule[BufferId{b}];
     const auto& uses = touched[b];
-    const std::uint32_t each = parts_per_item(buffer);
+    const std::uint32_t each = impl::parts_per_item(buffer);
     const bool within = std::all_of(uses.begin(), uses.end(), [&](const auto& entry) {
       return entry.second.first % each + entry.second.count <= each;
     });
     std::uint32_t wanted = buffer.parts;
-    if (!uses.empty() && within && is_cut_alike(buffer)) {
+    if (!uses.empty() && within && impl::is_cut_alike(buffer)) {
       wanted = each;
       while (wanted < buffer.parts && impl::find_conflict(uses, wanted, nullptr)) wanted += each;
       const bool travels = std::any_of(uses.begin(), uses.end(), [&](const auto& entry) {

@@ -42,8 +42,6 @@ HEDDLE_INLINE void size_message(Buffer& narrow, const Buffer& wide) {
   }
 }
 
-}  // namespace impl
-
 HEDDLE_INLINE Schedule with_message_sizes(const Schedule& schedule) {
   std::vector<const Buffer*> wide(schedule.buffers().size(), nullptr);
   for (std::size_t i = 0; i < schedule.size(); ++i) {
@@ -78,5 +76,7 @@ HEDDLE_INLINE Schedule with_message_sizes(const Schedule& schedule) {
     impl::size_message(buffer, *from);
   });
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0

@@ -13,12 +13,16 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 /// Returns `schedule` with outputs[s] bytes in each part of the output of stage s, and with buffers
 /// of the same size on the ranks to which the output is moved. weave() alone gives the outputs of
 /// all stages one size. Call it for forwards: the gradients of outputs keep their sizes.
 /// @throws contract_error if there is not one number for each stage that has an output.
 [[nodiscard]] Schedule with_output_sizes(const Schedule& schedule,
                                          const std::vector<Bytes>& outputs);
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0
 

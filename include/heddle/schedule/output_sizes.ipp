@@ -17,6 +17,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 HEDDLE_INLINE Schedule with_output_sizes(const Schedule& schedule,
                                          const std::vector<Bytes>& outputs) {
   // By buffer: the stage whose output it holds, or -1.
@@ -45,5 +47,7 @@ HEDDLE_INLINE Schedule with_output_sizes(const Schedule& schedule,
     buffer.ends.reset();
   });
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0

@@ -33,6 +33,8 @@ HEDDLE_INLINE std::int64_t samples_of(const Schedule& schedule, ActionId id) {
   return 0;
 }
 
+namespace impl {
+
 HEDDLE_INLINE void size_by_samples(Buffer& buffer, Bytes each) {
   expects(buffer.granules != nullptr, [&] {
     return ErrorInfo{"heddle::size_by_samples", "the buffer has no granules",
@@ -45,5 +47,7 @@ HEDDLE_INLINE void size_by_samples(Buffer& buffer, Bytes each) {
     sizes.push_back(each * static_cast<Bytes>((*buffer.granules)[part % buffer.granules->size()]));
   impl::cut_in_parts(buffer, std::move(sizes), each != 0);
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0

@@ -25,6 +25,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 /// The function that corrects an old sum by the change of this rank's addend since then.
 struct CorrectSum {
   /// Returns stale + (fresh - old).
@@ -33,6 +35,8 @@ struct CorrectSum {
     return stale + (fresh - old);
   }
 };
+
+}  // namespace impl
 
 /// The corrections that a StaleSum applies to an old sum.
 enum class Correction : std::uint8_t {
@@ -65,7 +69,7 @@ class StaleSum {
   StaleSum(const Communicator& comm, std::size_t size, const schedule::Freshness& freshness,
            Correction correction = Correction::own)
       : m_comm(&comm), m_freshness(freshness), m_correction(correction) {
-    check_together(
+    impl::check_together(
         comm, where,
         [&] {
           expect_valid(freshness, where);
@@ -107,7 +111,7 @@ class StaleSum {
     Slot& due = slot_of(call - m_freshness.of_call(call));
     due.request.wait();
     if (m_correction == Correction::own && &due != &now)
-      kernel::map(space, CorrectSum{}, values, due.sum, now.own, due.own);
+      kernel::map(space, impl::CorrectSum{}, values, due.sum, now.own, due.own);
     else
       Kokkos::deep_copy(space, values, due.sum);
     space.fence("heddle::tensor::stale_sum");

@@ -57,7 +57,7 @@ HEDDLE_INLINE Orders flexpipe(int ranks, int microbatches, int branches,
   Orders orders{text("FlexPipe P=", ranks, " M=", microbatches),
                 {},
                 branch_graph(ranks, branches, interactions)};
-  const std::vector<int> level = stage_levels(orders.graph);
+  const std::vector<int> level = heddle::impl::stage_levels(orders.graph);
   const int levels = 1 + *std::max_element(level.begin(), level.end());
   std::vector<std::pair<int, Order>> slots;
   for (int rank = 0; rank < ranks; ++rank) {

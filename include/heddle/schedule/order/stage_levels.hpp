@@ -13,6 +13,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 /// Returns for each stage the number of edges on the longest path to it from a stage without
 /// inputs: 0, 1, 2, ... along a chain. Edges that end at a backward pass do not count.
 /// @throws contract_error if an edge leads to a stage that does not exist, or if the forward passes
@@ -20,6 +22,8 @@ namespace heddle::inline v0 {
 ///         orders here whose entry it could mark; first_fault() does that for orders over such a
 ///         graph.
 [[nodiscard]] std::vector<int> stage_levels(const StageGraph& graph);
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0
 

@@ -18,6 +18,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 HEDDLE_INLINE std::vector<int> stage_levels(const StageGraph& graph) {
   expects(graph.stages >= 0, [&] {
     return ErrorInfo{"heddle::stage_levels", "the number of stages is negative",
@@ -52,5 +54,7 @@ HEDDLE_INLINE std::vector<int> stage_levels(const StageGraph& graph) {
   });
   return levels;
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0

@@ -17,6 +17,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 /// A type that generates a collective on given ranges. `parts(members)` returns the number of parts
 /// into which each range must be cut. `generator(builder, members, stage)` appends the actions.
 template <class G>
@@ -25,8 +27,6 @@ concept CollectiveGenerator = requires(const G& generator, Builder& builder,
   { generator.parts(members.size()) } -> std::same_as<std::uint32_t>;
   generator(builder, members, stage);
 };
-
-namespace impl {
 
 /// The parts into which expand() cuts each part of every buffer. `parts` has the number of parts
 /// that each group action needs; those of other actions are not read.
@@ -46,7 +46,7 @@ void finer_uses(const Schedule& schedule, ActionId id, const std::vector<std::ui
 ///
 /// @throws contract_error if two groups of different size share a buffer, or if the parts of a
 ///         buffer that a group uses differ in size.
-template <CollectiveGenerator G>
+template <impl::CollectiveGenerator G>
 [[nodiscard]] Schedule expand(const Schedule& schedule, const G& generator) {
   std::vector<std::uint32_t> parts(schedule.size(), 0);
   for (std::size_t i = 0; i < schedule.size(); ++i)

@@ -144,7 +144,7 @@ class CutLayer {
     Buffer result{.stage = stage, .label = label, .transient = transient};
     result.parts = static_cast<std::uint32_t>(m_ends.size());
     result.granules = m_granules;
-    size_by_samples(result, m_layer.sample_bytes);
+    heddle::impl::size_by_samples(result, m_layer.sample_bytes);
     return result;
   }
 
