@@ -83,8 +83,8 @@ int main() {
     equal.stages.push_back({.layers = {6 * s, 6 * s + 6}, .ranks = {hd::Rank{s}}, .samples = {4}});
   for (const hd::Plan& plan : {found.best(), equal}) {
     // Gradients of the ranks of a stage, if there are several, are summed by a ring.
-    const hd::Schedule schedule =
-        hd::expand(hd::plan::schedule(plan, profile, {.ranks = 4}), hd::schedule::CollectiveForm{});
+    const hd::Schedule schedule = hd::schedule::expand(
+        hd::plan::schedule(plan, profile, {.ranks = 4}), hd::schedule::CollectiveForm{});
     const hd::plan::RankCosts costs = hd::plan::costs(plan, profile, machine);
     std::cout << (plan == equal ? "equal stages" : "best plan") << ": predicted "
               << simulate(schedule, costs).makespan() * 1e3 << " ms, measured "

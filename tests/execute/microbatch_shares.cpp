@@ -193,12 +193,12 @@ class Model {
 std::size_t differences(const Orders& orders, std::size_t items, const RunOptions& options) {
   const auto samples = static_cast<Bytes>(orders.shares.samples);
   const Bytes each = samples * width * sizeof(Word);
-  const Schedule schedule = expand(weave(orders, {.activation = each,
-                                                  .saved = each,
-                                                  .delta = each,
-                                                  .parameters = width * sizeof(Word),
-                                                  .type = Scalar::i64}),
-                                   schedule::CollectiveForm{});
+  const Schedule schedule = schedule::expand(weave(orders, {.activation = each,
+                                                            .saved = each,
+                                                            .delta = each,
+                                                            .parameters = width * sizeof(Word),
+                                                            .type = Scalar::i64}),
+                                             schedule::CollectiveForm{});
   const auto expected = serial(orders.shares, items);
   std::size_t wrong = 0;
   std::mutex guard;

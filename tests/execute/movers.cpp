@@ -241,7 +241,7 @@ TEST_CASE("random schedules with moves between tiers equal the serial list over 
     Schedule list = test::random_schedule(seed, ranks, 50, !shares, true);
     if (shares) {
       const std::vector<std::uint32_t> domains(static_cast<std::size_t>(ranks), 0);
-      list = share_memory(list, domains);
+      list = schedule::share_memory(list, domains);
     }
     std::vector<std::unique_ptr<LateMover>> movers;
     for (int r = 0; r < ranks; ++r)
@@ -615,9 +615,10 @@ TEST_CASE("a program waits for a move before its first use, and leaves its lane 
       for (const Wait& wait : program.waits_of(i))
         line += text("(", wait.port, ":", wait.messages, wait.carried ? "*" : "", ")");
       const Step& step = program.steps[i];
-      line += step.does == Step::Does::move   ? text("M", step.port)
-              : step.does == Step::Does::send ? text("S", step.port)
-                                              : action_text(program.schedule, step.action);
+      line += step.does == Step::Does::move ? text("M", step.port)
+              : step.does == Step::Does::send
+                  ? text("S", step.port)
+                  : schedule::action_text(program.schedule, step.action);
       line += " ";
     }
     return line;

@@ -115,7 +115,7 @@ TEST_CASE("spans run forward, queues keep their order, and messages arrive after
   for (std::size_t i = 0; i < run.schedule.size(); ++i) {
     const ActionId id{i};
     const Span& span = timeline[id];
-    INFO(action_text(run.schedule, id));
+    INFO(schedule::action_text(run.schedule, id));
     CHECK(span.start <= span.end);
     const bool moves = run.schedule[id].kind == Kind::move;
     if (moves)

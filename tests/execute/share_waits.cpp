@@ -59,7 +59,7 @@ Case make_case(const std::vector<std::int64_t>& shares) {
   const Orders orders = schedule::in_shares(schedule::one_f_one_b(1, microbatches),
                                             {.samples = samples, .stages = {shares}});
   constexpr Bytes each = 8 * samples;
-  made.schedule = expand(
+  made.schedule = schedule::expand(
       weave(orders, {.activation = each, .saved = each, .parameters = 64, .type = Scalar::i64}),
       schedule::CollectiveForm{});
   made.predicted = simulate(made.schedule, ShareCosts(WaitCosts{}, samples)).makespan();

@@ -141,7 +141,7 @@ Seconds run(const Window& window, const WeightFile& file, const Times& times, bo
       const auto uses = list.uses(task.id());
       const auto end = [&](std::size_t u) {
         const Buffer& buffer = list[uses[u].buffer];
-        return MoveEnd{uses[u].buffer, buffer.tier, part_offset(buffer, uses[u].first),
+        return MoveEnd{uses[u].buffer, buffer.tier, schedule::part_offset(buffer, uses[u].first),
                        task.uses()[u].data};
       };
       auto request = mover.start(Lane{1}, end(0), end(1), task.uses()[0].bytes);
@@ -241,7 +241,7 @@ TEST_CASE("prefetch_window() over a file takes what it is simulated to take") {
         const Seconds now = steady_seconds();
         due = (now - due < 2e-3 ? due : now) + compute;
         const auto object = static_cast<std::uint32_t>(+list[task.id()].stage);
-        const auto first = part_offset(list[weights], object) / 8;
+        const auto first = schedule::part_offset(list[weights], object) / 8;
         const auto* const words = reinterpret_cast<const std::uint64_t*>(task.uses()[0].data);
         for (std::size_t i = 0; i < objects[object] / 8; ++i)
           same = same && words[i] == file.word(first + i);

@@ -225,8 +225,8 @@ bool has_fused(const hd::Orders& orders) {
 
 /// Every message between ranks in single precision.
 hd::Schedule narrow(const hd::Schedule& schedule) {
-  return hd::cast_at_cut(schedule, hd::Codec{.type = hd::Scalar::f32},
-                         [](hd::Rank, hd::Rank) { return true; });
+  return hd::schedule::cast_at_cut(schedule, hd::Codec{.type = hd::Scalar::f32},
+                                   [](hd::Rank, hd::Rank) { return true; });
 }
 
 }  // namespace
@@ -288,9 +288,9 @@ TEST_CASE("passes over every synchronous schedule leave the gradients as they ar
     fused += has_fused(pairs);
     CHECK_NOTHROW(expect_serial(mesh, hd::weave(pairs), count));
     const hd::Schedule schedule = hd::weave(orders);
-    CHECK_NOTHROW(expect_serial(mesh, hd::recompute(schedule), count));
-    CHECK_NOTHROW(expect_serial(mesh, hd::eager_sums(schedule), count));
-    CHECK_NOTHROW(expect_serial(mesh, hd::lazy_sums(schedule), count));
+    CHECK_NOTHROW(expect_serial(mesh, hd::schedule::recompute(schedule), count));
+    CHECK_NOTHROW(expect_serial(mesh, hd::schedule::eager_sums(schedule), count));
+    CHECK_NOTHROW(expect_serial(mesh, hd::schedule::lazy_sums(schedule), count));
   });
   CHECK(fused > 0);
 }
@@ -303,7 +303,7 @@ TEST_CASE("a stage that does fused pairs at once gets them all, and the serial g
     INFO(orders.name);
     const hd::Schedule pairs = hd::weave(fuse(merge_backward(orders)));
     CHECK_NOTHROW(expect_serial<PairedMlpStage>(mesh, pairs, count));
-    CHECK_NOTHROW(expect_serial<PairedMlpStage>(mesh, hd::recompute(pairs), count));
+    CHECK_NOTHROW(expect_serial<PairedMlpStage>(mesh, hd::schedule::recompute(pairs), count));
   });
   if (ranks != 1) return;
   for (const int threads : {2, 3, 4})

@@ -278,7 +278,7 @@ void check_plan(const hd::Plan& plan, hd::GradientSum sum) {
   INFO(plan);
   hd::PlannedMesh places(MPI_COMM_WORLD, plan, {.ranks = world_size()});
   hd::StageShares shares{.samples = plan.microbatch_samples()};
-  const hd::Plan buckets = hd::in_buckets(plan);
+  const hd::Plan buckets = hd::schedule::in_buckets(plan);
   for (const hd::PlanStage& stage : buckets.stages) shares.stages.push_back(stage.samples);
   hd::Stages<ShareStage> model(
       layers, [&](const hd::StagePlace& place) { return ShareStage(place, shares); },

@@ -219,8 +219,8 @@ TEST_CASE("with activations recomputed a pipeline trains as one rank does, and k
   for_each_division([](int pipe, int data) {
     const auto training = small(7, 5, data);
     const hd::schedule::PipelineOptions options = {.stages = pipe, .microbatches = 5};
-    expect_serial<double>({hd::recompute(hd::schedule::gpipe(options)), training});
-    expect_serial<double>({hd::recompute(split_backward(pipe, 5, 3)), training});
+    expect_serial<double>({hd::schedule::recompute(hd::schedule::gpipe(options)), training});
+    expect_serial<double>({hd::schedule::recompute(split_backward(pipe, 5, 3)), training});
 
     hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", pipe}, {"data", data}});
     auto model = make_gpt<double>(training);
@@ -228,12 +228,12 @@ TEST_CASE("with activations recomputed a pipeline trains as one rank does, and k
       hd::Runner run(model, schedule, mesh, {.execute = {.record = true}});
       const auto tokens = batch(training, words(), 0, mesh.coordinate("data"));
       run.step(tokens, weight(training));
-      const auto measured = hd::memory_use(run.timeline());
+      const auto measured = hd::schedule::memory_use(run.timeline());
       const std::size_t mine = +mesh.rank();
-      return std::pair(hd::peak(measured[mine].activations).parts, run.allocated());
+      return std::pair(hd::schedule::peak(measured[mine].activations).parts, run.allocated());
     };
     const auto [kept, more] = live(hd::schedule::gpipe(options));
-    const auto [again, less] = live(hd::recompute(hd::schedule::gpipe(options)));
+    const auto [again, less] = live(hd::schedule::recompute(hd::schedule::gpipe(options)));
     CHECK(kept == 5);
     CHECK(again == 1);
     CHECK(less < more);

@@ -54,7 +54,7 @@ bool same_work(const Orders& a, const Orders& b) {
 }
 
 std::int64_t most_live(const Orders& orders) {
-  const auto live = live_activations(orders);
+  const auto live = schedule::live_activations(orders);
   return *std::max_element(live.begin(), live.end());
 }
 
@@ -246,7 +246,7 @@ TEST_CASE("random models of unequal activations: no dead end under a cap that ho
         INFO("round " << round << " under " << cap << ", " << rule.name);
         const Orders listed = plan::list_schedule(orders, costs, {rule.priority, cap, activations});
         CHECK(same_work(listed, orders));
-        CHECK(std::ranges::max(live_activations(listed, activations)) <= cap);
+        CHECK(std::ranges::max(schedule::live_activations(listed, activations)) <= cap);
         CHECK_NOTHROW(weave(listed));
       }
   }
@@ -306,15 +306,15 @@ TEST_CASE("activations are counted as told: a heavy stage fills the cap alone") 
   const Orders listed =
       plan::list_schedule(orders, {.forward = 1, .backward = 1}, {plan::forward_first, 4, {3, 1}});
   CHECK(to_string(listed) == "0F0,1F0,1B0,0B0,0F1,1F1,1B1,0B1,0F2,1F2,1B2,0B2\n");
-  CHECK(live_activations(listed, {3, 1}) == std::vector<std::int64_t>{4});
-  CHECK(live_activations(orders, {3, 1}) == std::vector<std::int64_t>{12});
-  CHECK(live_activations(orders) == std::vector<std::int64_t>{6});
+  CHECK(schedule::live_activations(listed, {3, 1}) == std::vector<std::int64_t>{4});
+  CHECK(schedule::live_activations(orders, {3, 1}) == std::vector<std::int64_t>{12});
+  CHECK(schedule::live_activations(orders) == std::vector<std::int64_t>{6});
 }
 
 TEST_CASE("without backwards nothing is kept, and a cap holds nobody back") {
   const Orders stream = schedule::stream(3, 7);
   CHECK(plan::list_schedule(stream, {.forward = 1}, {.cap = 1}) == stream);
-  CHECK(live_activations(stream) == std::vector<std::int64_t>{0, 0, 0});
+  CHECK(schedule::live_activations(stream) == std::vector<std::int64_t>{0, 0, 0});
 }
 
 TEST_CASE("a dead end names the cap, the ranks and what they have no room for") {

@@ -64,8 +64,8 @@ TEST_CASE("W in better places: never slower, no more activations, F and I in the
           const auto placed = plan::place_weights(given, costs);
           INFO(given.name << ", " << placed.rule);
           CHECK(without_weights(placed.orders) == without_weights(given));
-          CHECK(std::ranges::max(live_activations(placed.orders)) <=
-                std::ranges::max(live_activations(given)));
+          CHECK(std::ranges::max(schedule::live_activations(placed.orders)) <=
+                std::ranges::max(schedule::live_activations(given)));
           const auto timeline = simulate(weave(placed.orders), costs);
           CHECK(timeline.makespan() == placed.makespan);
           const auto before = simulate(weave(given), costs).makespan();

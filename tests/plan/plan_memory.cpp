@@ -94,8 +94,9 @@ hd::Plan random_plan(std::mt19937_64& random, const std::string& schedule, std::
 /// Returns the bytes of all buffers by rank, if rings sum the gradients or replicas divide updates.
 std::vector<hd::Bytes> buffers_of(const hd::Plan& plan, const hd::Profile& profile) {
   const hd::Schedule made = hp::schedule(plan, profile, {.ranks = ranks});
-  const hd::Schedule folded = fold_to_min_slots(
-      plan.sharding.empty() ? expand(made, hd::schedule::CollectiveForm{}) : shard_updates(made));
+  const hd::Schedule folded = hd::schedule::fold(
+      plan.sharding.empty() ? hd::schedule::expand(made, hd::schedule::CollectiveForm{})
+                            : hd::schedule::shard_updates(made));
   std::vector<hd::Bytes> bytes(ranks);
   for (const hd::Buffer& buffer : folded.buffers()) bytes[+buffer.rank] += buffer.bytes;
   return bytes;

@@ -183,7 +183,8 @@ class ShardCalls {
     hd::Schedule one = hd::schedule::collective(
         collective, algorithm,
         {.ranks = 2, .bytes = hd::Bytes{4096} >> line, .type = hd::Scalar::f32});
-    if (codec) one = hd::cast_at_cut(one, *codec, [](hd::Rank, hd::Rank) { return true; });
+    if (codec)
+      one = hd::schedule::cast_at_cut(one, *codec, [](hd::Rank, hd::Rank) { return true; });
     std::vector<std::vector<hd::Rank>> groups;
     const std::size_t stride = std::size_t{1} << line;
     for (std::size_t r = 0; r < 8; ++r)

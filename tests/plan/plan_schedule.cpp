@@ -205,7 +205,7 @@ TEST_CASE("ranks, samples and bytes of the Schedule are those of the plan") {
     const Action& action = made[id];
     const Queue& queue = made[action.queue];
     if (action.kind == Kind::forward || action.kind == Kind::backward)
-      CHECK(samples_of(made, id) == samples[+queue.from]);
+      CHECK(schedule::samples_of(made, id) == samples[+queue.from]);
     if (action.kind == Kind::forward)
       ++((action.flags & flag::again) != 0 ? again : forwards)[+queue.from];
     if (action.kind == Kind::move) sent[+queue.from] += made.bytes(made.uses(id).front());
@@ -261,7 +261,7 @@ TEST_CASE("ranks that divide layers share the samples of their group, and sum by
     const ActionId id{i};
     const Action& action = made[id];
     const Rank from = made[action.queue].from;
-    if (action.kind == Kind::forward) CHECK(samples_of(made, id) == samples[+from]);
+    if (action.kind == Kind::forward) CHECK(schedule::samples_of(made, id) == samples[+from]);
     if (action.kind == Kind::move) sent[+from] += made.bytes(made.uses(id).front());
     if (action.kind != Kind::group) continue;
     std::vector<Rank>& ranks = sums.emplace_back();

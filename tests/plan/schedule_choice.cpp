@@ -241,7 +241,7 @@ TEST_CASE("candidates whose sizes others know need what they need as they run") 
   std::vector<hd::Schedule> as_run;
   for (const hd::Schedule& candidate : all) {
     unknown.push_back(candidate.with_sizes([](hd::Buffer& buffer) { buffer.bytes = 0; }));
-    as_run.push_back(hd::fold_to_min_slots(candidate));
+    as_run.push_back(hd::schedule::fold(candidate));
   }
   const hd::ScheduleChoice sized(all);
   const auto needs = sized.needs();

@@ -201,7 +201,7 @@ TEST_CASE("the exact search finds the shortest of all lists, for 300 small probl
   for (int round = 0; round < rounds; ++round) {
     const Shape& shape = shapes[static_cast<std::size_t>(round) % shapes.size()];
     const Costs costs = costs_of(1 + below(5), 1 + below(5), 1 + below(5), below(3));
-    const auto most = static_cast<int>(std::ranges::max(live_activations(shape.orders)));
+    const auto most = static_cast<int>(std::ranges::max(schedule::live_activations(shape.orders)));
     // A stage of each rank fits for one microbatch.
     const int least = shape.orders.graph.stages / static_cast<int>(shape.orders.ranks.size());
     const int cap = least + below(most - least + 2);
@@ -262,7 +262,7 @@ TEST_CASE("coordinate() is never longer than a schedule of the catalogue with it
       for (const auto& [work, all] : works) {
         const Costs costs = costs_of(3, 4, 2, 1);
         for (const Orders& orders : all) {
-          const auto live = std::ranges::max(live_activations(orders));
+          const auto live = std::ranges::max(schedule::live_activations(orders));
           const auto found = plan::coordinate(all[0], costs, {.cap = live, .rules = {}});
           INFO(orders.name << " within " << live << ": " << found.rule);
           CHECK(found.makespan <= step(orders, costs));

@@ -58,7 +58,7 @@ double least_of_rounds(const Orders& orders, const StageCosts& costs, std::int64
   double least = 0;
   plan::impl::try_rounds(orders, options, [&](const Orders& found, const std::string& rule) {
     INFO(found.name << ", " << rule);
-    CHECK(std::ranges::max(live_activations(found, activations)) <= cap);
+    CHECK(std::ranges::max(schedule::live_activations(found, activations)) <= cap);
     const double makespan = simulate(weave(found), costs).makespan();
     if (least == 0 || makespan < least) least = makespan;
   });

@@ -127,14 +127,14 @@ TEST_CASE(
   for (const Orders& before : all_orders()) {
     INFO(before.name);
     const Orders split = schedule::split_backward(before);
-    const int most = std::ranges::max(live_activations(split));
+    const int most = std::ranges::max(schedule::live_activations(split));
     for (const int cap : {0, most}) {
       const Orders filled = schedule::fill_idle_with_weights(split, {.cap = cap});
       CHECK(without_weights(filled) == without_weights(split));
       CHECK(work(filled) == work(before));
       CHECK(filled.graph == before.graph);
       CHECK_NOTHROW((void)weave(filled));
-      if (cap > 0) CHECK(std::ranges::max(live_activations(filled)) <= cap);
+      if (cap > 0) CHECK(std::ranges::max(schedule::live_activations(filled)) <= cap);
     }
   }
 }

@@ -138,11 +138,11 @@ TEST_CASE("buffers and actions of a Builder, and sizes of a Schedule, are checke
       {"new parts", sizes([](Buffer& b) { b.parts = 99; }), {"with_sizes", "99 parts"}},
       {"new rank", sizes([](Buffer& b) { b.rank = Rank{77}; }), {"with_sizes", "got rank 77"}},
       {"new ends", sizes([](Buffer& b) { b.ends = shared(Ends{3}); }), {"with_sizes", "1 ends"}},
-      {"folded buffer", [&] { (void)fold(schedule, BufferId{99}, 2); }, {"buffer 99"}},
-      {"arena", [&] { (void)fold_to_arena(schedule, BufferId{99}); }, {"buffer 99"}},
+      {"folded buffer", [&] { (void)schedule::fold(schedule, BufferId{99}, 2); }, {"buffer 99"}},
+      {"arena", [&] { (void)schedule::fold(schedule, BufferId{99}); }, {"buffer 99"}},
   });
   // As many slots as there can be, which once overflowed.
-  CHECK(fold_to_min_slots(schedule, ~0u).size() == schedule.size());
+  CHECK(schedule::fold(schedule, ~0u).size() == schedule.size());
 }
 
 TEST_CASE("orders reject kinds, stages and microbatches that do not exist") {
@@ -313,7 +313,7 @@ TEST_CASE("forms of attention and exchanges of heads reject numbers that do not 
 TEST_CASE("lives, timelines and places of ranks reject entries that do not fit") {
   using Lives = std::vector<SizedLife<double>>;
   const auto lives = [](Lives given, PlaceLivesOptions options = {}) {
-    return [=] { (void)place_lives(given, options); };
+    return [=] { (void)schedule::place_lives(given, options); };
   };
   const Schedule schedule = gpipe({.stages = 2, .microbatches = 2});
   const Timeline good = simulate(schedule, StageCosts{.forward = 1, .backward = 2});
@@ -327,7 +327,7 @@ TEST_CASE("lives, timelines and places of ranks reject entries that do not fit")
       {"alignment", lives({{0, 1, 8}}, {.alignment = all_bytes}), {"alignment = 184467"}},
       {"in_time_order", [&] { (void)in_time_order(shorter); }, {"spans"}},
       {"to_csv", [&] { (void)to_csv(shorter); }, {"spans"}},
-      {"memory_use", [&] { (void)memory_use(shorter); }, {"spans"}},
+      {"memory_use", [&] { (void)schedule::memory_use(shorter); }, {"spans"}},
       {"measured", [&] { Monitor(2).observe(shorter, good); }, {"spans"}},
       {"planned", [&] { Monitor(2).observe(good, shorter); }, {"spans"}},
       {"start in time order", [&] { (void)in_time_order(wrong); }, {"action 3: start -inf"}},

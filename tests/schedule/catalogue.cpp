@@ -87,7 +87,8 @@ TEST_CASE("naive orders take turns: M P (F + B), one live activation") {
   for (const auto& [p, m] : {std::pair{1, 1}, {1, 4}, {3, 1}, {4, 5}}) {
     const Timeline timeline = simulate(weave(schedule::naive(p, m)), {.forward = 1, .backward = 2});
     CHECK(timeline.makespan() == m * p * 3);
-    for (int rank = 0; rank < p; ++rank) CHECK(peak_parts(timeline, Rank{rank}, role::saved) == 1);
+    for (int rank = 0; rank < p; ++rank)
+      CHECK(schedule::peak_parts(timeline, Rank{rank}, role::saved) == 1);
   }
 }
 

@@ -58,14 +58,14 @@ TEST_CASE("ring all-reduces, data parallel pipelines and random lists pass the b
                                                   schedule::Algorithm::ring,
                                                   {.ranks = p, .bytes = 800, .chunks = c}));
   const MeshShape mesh{{"data", 2}, {"pipe", 2}};
-  const Schedule lines =
-      data_parallel(schedule::one_f_one_b({.stages = 2, .microbatches = 3, .sizes = sizes}), mesh);
+  const Schedule lines = schedule::data_parallel(
+      schedule::one_f_one_b({.stages = 2, .microbatches = 3, .sizes = sizes}), mesh);
   test::schedule_battery(lines);
   // A collective is generated for the sizes that are known, and sends no parts that have no bytes:
   // what the battery gives other sizes has none before.
   const Schedule unsized =
-      data_parallel(schedule::one_f_one_b({.stages = 2, .microbatches = 3}), mesh);
-  test::schedule_battery(expand(unsized, schedule::CollectiveForm{.chunks = 3}));
+      schedule::data_parallel(schedule::one_f_one_b({.stages = 2, .microbatches = 3}), mesh);
+  test::schedule_battery(schedule::expand(unsized, schedule::CollectiveForm{.chunks = 3}));
   for (std::uint64_t seed = 1000; seed < 1020; ++seed)
     test::schedule_battery(test::random_schedule(seed, 3, 40));
   test::schedule_battery(Builder("empty", 2).build());

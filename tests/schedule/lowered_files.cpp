@@ -210,7 +210,7 @@ Orders random_orders(std::mt19937_64& random) {
         std::swap(list[at], list[at + 1]);
       else
         list[at].fused = true;
-      if (!first_fault(changed)) orders = std::move(changed);
+      if (!schedule::first_fault(changed)) orders = std::move(changed);
     }
     return orders;
   }

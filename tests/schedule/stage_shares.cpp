@@ -129,8 +129,8 @@ TEST_CASE("one share of all samples is the Schedule without shares, for the whol
       const Schedule plain = weave(orders, sizes);
       CHECK(hash(weave(shared, sizes)) == hash(plain));
       CHECK(hash(weave(shared)) == hash(weave(orders)));
-      CHECK(hash(fold_to_min_slots(weave(shared, sizes))) == hash(fold_to_min_slots(plain)));
-      CHECK(!first_fault(shared));
+      CHECK(hash(schedule::fold(weave(shared, sizes))) == hash(schedule::fold(plain)));
+      CHECK(!schedule::first_fault(shared));
     }
   }
 }
@@ -183,7 +183,7 @@ TEST_CASE("the ledger of random shares counts every sample once there and once b
                                           .type = Scalar::i64});
     const Ledger ledger = ledger_of(woven);
     REQUIRE(ledger == closed_form(orders, random.microbatches(), 16, true));
-    REQUIRE(!first_fault(orders));
+    REQUIRE(!schedule::first_fault(orders));
     bool local = false;
     for (const auto& [ends, traffic] : ledger) local |= std::get<0>(ends) == std::get<1>(ends);
     coverage.count("copies within a rank", local);
@@ -215,15 +215,15 @@ TEST_CASE("passes over Schedules keep what shares mean") {
                                           .parameters = 192,
                                           .type = Scalar::f64});
     const auto meaning = test::meaning(woven);
-    CHECK(test::meaning(fold_to_min_slots(woven)) == meaning);
-    CHECK(test::meaning(eager_sums(woven)) == meaning);
-    CHECK(test::meaning(lazy_sums(woven)) == meaning);
-    test::schedule_battery(recompute(woven));
+    CHECK(test::meaning(schedule::fold(woven)) == meaning);
+    CHECK(test::meaning(schedule::eager_sums(woven)) == meaning);
+    CHECK(test::meaning(schedule::lazy_sums(woven)) == meaning);
+    test::schedule_battery(schedule::recompute(woven));
     // Messages between ranks, narrowed to f32, have half of the bytes.
     const Schedule narrow =
-        cast_at_cut(woven, {Scalar::f32}, [](Rank from, Rank to) { return from != to; });
+        schedule::cast_at_cut(woven, {Scalar::f32}, [](Rank from, Rank to) { return from != to; });
     CHECK(test::meaning(narrow) == meaning);
-    CHECK(test::meaning(fold_to_min_slots(narrow)) == meaning);
+    CHECK(test::meaning(schedule::fold(narrow)) == meaning);
     const Ledger before = ledger_of(woven);
     for (const auto& [ends, traffic] : ledger_of(narrow)) {
       const bool crosses = std::get<0>(ends) != std::get<1>(ends);
@@ -231,7 +231,7 @@ TEST_CASE("passes over Schedules keep what shares mean") {
       CHECK(traffic.bytes * (crosses ? 2 : 1) == before.at(ends).bytes);
     }
     // Every line of a mesh has shares; gradients are summed over all ranks of a stage.
-    const Schedule lines = data_parallel(woven, {{"data", 2}, {"pipe", woven.ranks()}});
+    const Schedule lines = schedule::data_parallel(woven, {{"data", 2}, {"pipe", woven.ranks()}});
     for (std::size_t i = 0; i < lines.size(); ++i)
       if (lines[ActionId{i}].kind == Kind::group)
         CHECK(lines.uses(ActionId{i}).size() ==
@@ -241,7 +241,7 @@ TEST_CASE("passes over Schedules keep what shares mean") {
     for (const auto& [ends, traffic] : before) messages += traffic.messages;
     for (const auto& [ends, traffic] : doubled) all += traffic.messages;
     CHECK(all == 2 * messages);
-    test::schedule_battery(expand(lines, schedule::CollectiveForm{}));
+    test::schedule_battery(schedule::expand(lines, schedule::CollectiveForm{}));
   }
 }
 
@@ -258,9 +258,9 @@ TEST_CASE("a folded schedule of shares keeps as many microbatches as the one wit
       REQUIRE(found.size() <= 1);
       return found.empty() ? 0 : *found.begin();
     };
-    const Schedule plain = fold_to_min_slots(weave(orders, eight));
+    const Schedule plain = schedule::fold(weave(orders, eight));
     const Schedule unfolded = weave(in_shares(orders, shares), eight);
-    const Schedule shared = fold_to_min_slots(unfolded);
+    const Schedule shared = schedule::fold(unfolded);
     for (const char* role : {role::saved, role::input, role::output, role::output_grad})
       for (int stage = 0; stage < 3; ++stage) {
         INFO(role << " of stage " << stage << ", " << m << " microbatches");
@@ -278,8 +278,8 @@ TEST_CASE("microbatches of unequal sizes move and keep only their own samples") 
   CHECK(ledger_of(woven) ==
         Ledger{{{Rank{0}, Rank{1}, false}, {3, 8 * 8}}, {{Rank{1}, Rank{0}, true}, {3, 8 * 8}}});
   // A slot has room for the largest microbatch, so the memory is that of equal ones.
-  const Schedule folded = fold_to_min_slots(woven, 0);
-  const Schedule equal = fold_to_min_slots(
+  const Schedule folded = schedule::fold(woven, 0);
+  const Schedule equal = schedule::fold(
       weave(schedule::one_f_one_b(2, 3), {.activation = 24, .saved = 24, .type = Scalar::i64}), 0);
   for (std::size_t b = 0; b < folded.buffers().size(); ++b)
     CHECK(folded[BufferId{b}].bytes == equal[BufferId{b}].bytes);
@@ -343,8 +343,8 @@ TEST_CASE("branches in shares: outputs that several stages use, and a shared los
                                           {1, 5, 1}})
     add(from, to, samples);
   CHECK(ledger_of(woven) == expected);
-  CHECK(test::difference_from_oracle(expand(woven, schedule::CollectiveForm{}), 2) == "");
-  CHECK(test::meaning(fold_to_min_slots(woven)) == test::meaning(woven));
+  CHECK(test::difference_from_oracle(schedule::expand(woven, schedule::CollectiveForm{}), 2) == "");
+  CHECK(test::meaning(schedule::fold(woven)) == test::meaning(woven));
   // Each backward pass reads the outputs of the other branch for its own samples.
   const Orders joint{"joint loss",
                      {{order(F, 0), order(B, 0)}, {order(F, 1), order(B, 1)}},
@@ -429,7 +429,7 @@ TEST_CASE("faults in the lists of shares are named by stage, microbatch and rank
   Orders wrong = orders;
   wrong.ranks[3].push_back(wrong.ranks[3][0]);
   CHECK_THAT(complaint(wrong), ContainsSubstring("an action appears twice (1F0 of rank 3)"));
-  CHECK(first_fault(wrong)->rank == Rank{3});
+  CHECK(schedule::first_fault(wrong)->rank == Rank{3});
   wrong = orders;
   wrong.ranks[1].pop_back();
   CHECK_THAT(complaint(wrong), ContainsSubstring("no 0B3 of rank 1, or 0I3 of rank 1"));
@@ -443,7 +443,7 @@ TEST_CASE("faults in the lists of shares are named by stage, microbatch and rank
   std::ranges::reverse(wrong.ranks[3]);
   for (auto* list : {&wrong.ranks[1], &wrong.ranks[3]}) *list = schedule::gpipe(1, 4).ranks[0];
   for (Order& order : wrong.ranks[3]) order.stage = Stage{1};
-  CHECK(!first_fault(wrong));
+  CHECK(!schedule::first_fault(wrong));
   test::schedule_battery(weave(wrong));
   // Crossed samples do wait for each other.
   wrong = in_shares(schedule::gpipe(2, 2), {.samples = 3, .stages = {{1, 2}, {2, 1}}});

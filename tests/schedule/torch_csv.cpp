@@ -278,14 +278,14 @@ TEST_CASE("the grid of a wrong cell marks it among its neighbours") {
 TEST_CASE("timelines of the catalogue's schedules are read as their orders, recomputed or not") {
   const StageCosts costs{.forward = 1, .backward_input = 1, .backward_weight = 1, .update = 1};
   for (const Orders& orders : many_orders()) {
-    for (const Schedule& woven : {weave(orders), recompute(weave(orders))}) {
+    for (const Schedule& woven : {weave(orders), schedule::recompute(weave(orders))}) {
       const std::string csv = to_csv(simulate(woven, costs));
       INFO(orders.name << "\n" << csv);
       CHECK(read_orders(csv, unsaid(orders)) == orders);
     }
   }
   // The forward that runs again stands right before its backward, unnamed.
-  CHECK(to_csv(simulate(recompute(schedule::gpipe({.stages = 1, .microbatches = 2})),
+  CHECK(to_csv(simulate(schedule::recompute(schedule::gpipe({.stages = 1, .microbatches = 2})),
                         {.forward = 1, .backward = 2})) == "0F0,0F1,,0B0,,,0B1\n");
 }
 

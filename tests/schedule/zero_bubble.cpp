@@ -43,7 +43,7 @@ void passes(const Orders& orders, int stages, int microbatches) {
 }
 
 /// The most activations that a rank keeps.
-int keeps(const Orders& orders) { return std::ranges::max(live_activations(orders)); }
+int keeps(const Orders& orders) { return std::ranges::max(schedule::live_activations(orders)); }
 
 Orders zb_v(int ranks, int microbatches) { return schedule::zb_v(ranks, microbatches); }
 
@@ -112,8 +112,10 @@ TEST_CASE("DualPipe and DualPipeV pass the battery") {
 TEST_CASE("every V-shaped order progresses and stays below its cap, whatever M is") {
   for (int p = 1; p <= 24; ++p) {
     for (int m = 1; m <= 50; m = m < 12 ? m + 1 : m + 19) {
-      if (first_fault(schedule::v_half(p, m)) || first_fault(schedule::v_min(p, m)) ||
-          first_fault(schedule::zb_v(p, m)) || keeps(schedule::v_half(p, m)) > p + 2 - p % 2 ||
+      if (schedule::first_fault(schedule::v_half(p, m)) ||
+          schedule::first_fault(schedule::v_min(p, m)) ||
+          schedule::first_fault(schedule::zb_v(p, m)) ||
+          keeps(schedule::v_half(p, m)) > p + 2 - p % 2 ||
           keeps(schedule::v_min(p, m)) > 2 * ((p + 4) / 3) || keeps(schedule::zb_v(p, m)) > 2 * p)
         FAIL("P=" << p << " M=" << m);
     }

@@ -48,7 +48,7 @@ TEST_CASE("a window fits exactly in its slots, and lacks what is taken from eith
   // What lives is less than the slots: 3 + 5 + 3, then 5 + 3 + 5.
   const auto curves = impl::memory_by_tier(timeline);
   REQUIRE((curves.size() == 1 && curves[0].size() == 2));
-  CHECK((peak(curves[0][0]).bytes == 13 && peak(curves[0][1]).bytes == 24));
+  CHECK((schedule::peak(curves[0][0]).bytes == 13 && schedule::peak(curves[0][1]).bytes == 24));
   CHECK_FALSE(impl::capacity_excess(timeline, machine_of(1, 13, 24)));
   CHECK_FALSE(impl::capacity_excess(timeline, machine_of(1, 0, 0)));
   CHECK_FALSE(impl::capacity_excess(timeline, Machine::uniform(1, {}, {})));
@@ -62,11 +62,11 @@ TEST_CASE("a window fits exactly in its slots, and lacks what is taken from eith
   const auto slow = impl::capacity_excess(timeline, machine_of(1, 11, 20));
   REQUIRE(slow);
   CHECK((slow->tier == 1 && slow->needed == 24 && slow->capacity == 20));
-  const std::string what =
-      test::message_of<infeasible>([&] { check_capacity(timeline, machine_of(1, 11, 24)); });
+  const std::string what = test::message_of<infeasible>(
+      [&] { schedule::check_capacity(timeline, machine_of(1, 11, 24)); });
   CHECK_THAT(what, ContainsSubstring("tier 0 ('HBM') of rank 0") &&
                        ContainsSubstring("13 bytes live there; it has 11, so 2 bytes lack") &&
-                       ContainsSubstring(action_text(schedule, ActionId{4}) + " begins"));
+                       ContainsSubstring(schedule::action_text(schedule, ActionId{4}) + " begins"));
 }
 
 TEST_CASE("the rank that lacks most is named: the first one of 1F1B keeps most activations") {
@@ -91,14 +91,14 @@ TEST_CASE("the rank that lacks most is named: the first one of 1F1B keeps most a
 }
 
 TEST_CASE("a machine without the ranks or tiers of a schedule is refused") {
-  CHECK_THAT(
-      test::message_of<contract_error>([] { check_capacity(pipeline(4), machine_of(3, 0, 0)); }),
-      ContainsSubstring("has 4 ranks, the machine 3"));
+  CHECK_THAT(test::message_of<contract_error>(
+                 [] { schedule::check_capacity(pipeline(4), machine_of(3, 0, 0)); }),
+             ContainsSubstring("has 4 ranks, the machine 3"));
   const Timeline window =
       simulate(schedule::prefetch_window({.objects = {1, 2}, .window = 1}), StageCosts{});
   CHECK_THAT(
       test::message_of<contract_error>([&] {
-        check_capacity(window, Machine::uniform(1, {.memories = {{"HBM", 5}}}, {}));
+        schedule::check_capacity(window, Machine::uniform(1, {.memories = {{"HBM", 5}}}, {}));
       }),
       ContainsSubstring("rank 0 has no tier 1") && ContainsSubstring("'weights' lies there"));
 }

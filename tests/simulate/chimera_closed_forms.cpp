@@ -111,7 +111,7 @@ TEST_CASE("Chimera keeps D/2 + 1 to D activations, and twice as many with double
                                        ExactCosts{.forward = 1, .backward = 2});
         for (int r = 0; r < d; ++r) {
           const int from_end = std::min(r, d - 1 - r);
-          CHECK(peak_parts(timeline, Rank{r}, role::saved) ==
+          CHECK(schedule::peak_parts(timeline, Rank{r}, role::saved) ==
                 static_cast<std::uint64_t>(in_slot * (d / 2 + 1 + from_end)));
         }
       }
@@ -204,8 +204,8 @@ TEST_CASE("of the sums of a rank's two stages an eager one hides behind the othe
       const Rational alone = simulate(chimera, ExactCosts{.forward = 1, .backward = 2}).makespan();
       for (const int sum : {1, 2, 4}) {  // as long as the other stage still works: two backwards
         const ExactCosts costs{.forward = 1, .backward = 2, .group = sum};
-        CHECK(simulate(lazy_sums(chimera), costs).makespan() == alone + 2 * sum);
-        CHECK(simulate(eager_sums(chimera), costs).makespan() == alone + sum);
+        CHECK(simulate(schedule::lazy_sums(chimera), costs).makespan() == alone + 2 * sum);
+        CHECK(simulate(schedule::eager_sums(chimera), costs).makespan() == alone + sum);
       }
     }
 }

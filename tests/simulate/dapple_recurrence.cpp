@@ -107,7 +107,7 @@ TEST_CASE("DAPPLE's step is that of its recurrence, for unequal stages and any c
                         << static_cast<int>(policy) << ", latency " << latency << ": "
                         << timeline.makespan() << " for " << expected);
             for (int r = 0; r < s; ++r)
-              REQUIRE(peak_parts(timeline, Rank{r}, role::saved) ==
+              REQUIRE(schedule::peak_parts(timeline, Rank{r}, role::saved) ==
                       static_cast<std::uint64_t>(warm_up(s, r, policy, most_live, m)));
           }
 }
@@ -150,7 +150,8 @@ TEST_CASE("at equal memory early backward beats GPipe, whose microbatches all li
   const Rational gain = late.makespan() / 2 / (early.makespan() / 16);
   CHECK(gain == Rational(24, 17));
   const auto sum_of_peaks = [](const auto& timeline) {
-    return peak_parts(timeline, Rank{0}, role::saved) + peak_parts(timeline, Rank{1}, role::saved);
+    return schedule::peak_parts(timeline, Rank{0}, role::saved) +
+           schedule::peak_parts(timeline, Rank{1}, role::saved);
   };
   CHECK(sum_of_peaks(late) == 4);
   CHECK(sum_of_peaks(early) == 3);

@@ -25,7 +25,9 @@ std::int64_t step(const Orders& orders, const Costs& costs) {
   return simulate(weave(orders), costs).makespan();
 }
 
-std::int64_t most_live(const Orders& orders) { return std::ranges::max(live_activations(orders)); }
+std::int64_t most_live(const Orders& orders) {
+  return std::ranges::max(schedule::live_activations(orders));
+}
 
 constexpr Costs unit{.forward = 1, .backward_input = 1, .backward_weight = 1};
 

@@ -122,10 +122,10 @@ template <class ClosedForm>
 bool peaks_equal(const Orders& orders, ClosedForm&& closed_form) {
   const auto timeline = simulate(
       weave(orders), BasicStageCosts<int>{.forward = 2, .backward_input = 3, .backward_weight = 1});
-  const auto counted = live_activations(orders);
+  const auto counted = schedule::live_activations(orders);
   for (std::size_t r = 0; r < orders.ranks.size(); ++r) {
     const int expected = closed_form(static_cast<int>(r));
-    if (static_cast<int>(peak_parts(timeline, Rank{r}, role::saved)) != expected ||
+    if (static_cast<int>(schedule::peak_parts(timeline, Rank{r}, role::saved)) != expected ||
         counted[r] != expected)
       return false;
   }
@@ -181,8 +181,10 @@ TEST_CASE("interleaved 1F1B keeps min(MV, (V-1)R + 2(P-1-r) + 1) activations on 
           FAIL("P=" << p << " V=" << v << " M=" << m);
       }
   // Those of a rank's V stages together, on the first of 8 ranks, where 1F1B keeps 8.
-  CHECK(Rational(live_activations(schedule::interleaved(8, 2, 16))[0], 2) == Rational(23, 2));
-  CHECK(Rational(live_activations(schedule::interleaved(8, 4, 16))[0], 4) == Rational(39, 4));
+  CHECK(Rational(schedule::live_activations(schedule::interleaved(8, 2, 16))[0], 2) ==
+        Rational(23, 2));
+  CHECK(Rational(schedule::live_activations(schedule::interleaved(8, 4, 16))[0], 4) ==
+        Rational(39, 4));
 }
 
 TEST_CASE("interleaved ZB1P keeps min(MV, (V-1)R + P) activations on every rank") {

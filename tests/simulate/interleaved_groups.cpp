@@ -70,7 +70,7 @@ TEST_CASE("interleaved 1F1B in groups runs where Megatron-LM does, in (M V + P -
       if (const Rational step = length(orders, {.forward = f, .backward = b});
           !(step == Rational(m * v + p - 1) * (f + b)))
         FAIL(orders.name << " takes " << step);
-    const std::vector<std::int64_t> live = live_activations(orders);
+    const std::vector<std::int64_t> live = schedule::live_activations(orders);
     for (int r = 0; r < p; ++r)
       if (live[static_cast<std::size_t>(r)] != std::min(m * v, (v - 1) * g + 2 * (p - 1 - r) + 1))
         FAIL(orders.name << " keeps " << live[static_cast<std::size_t>(r)] << " on rank " << r);
@@ -81,7 +81,7 @@ TEST_CASE("interleaved 1F1B in groups runs where Megatron-LM does, in (M V + P -
 TEST_CASE("4 ranks, 9 microbatches and groups of 5 take 63 and keep 12 10 8 6") {
   const Orders orders = grouped_interleaved(4, 2, 9, 5);
   CHECK(length(orders, {.forward = 1, .backward = 2}) == 63);
-  CHECK(live_activations(orders) == std::vector<std::int64_t>{12, 10, 8, 6});
+  CHECK(schedule::live_activations(orders) == std::vector<std::int64_t>{12, 10, 8, 6});
 }
 
 TEST_CASE("groups as long as the rounds of torch give the orders of interleaved()") {
@@ -97,7 +97,7 @@ TEST_CASE("combined 1F1B takes ((V-1) G + P)(F + B) + (M V - (V-1) G - 1) FB") {
   for_each_shape([&](int p, int v, int m, int g) {
     const int ahead = (v - 1) * g;
     const Orders orders = combined_1f1b(p, v, m, g);
-    const std::vector<std::int64_t> live = live_activations(orders);
+    const std::vector<std::int64_t> live = schedule::live_activations(orders);
     for (int r = 0; r < p; ++r)
       if (live[static_cast<std::size_t>(r)] != std::min(m * v, ahead + 2 * (p - 1 - r) + 2))
         FAIL(orders.name << " keeps " << live[static_cast<std::size_t>(r)] << " on rank " << r);
@@ -128,12 +128,12 @@ TEST_CASE("GIS takes 3 M V + 2 (P - 1) + (V - 1) P / 2 and keeps (V - 1) G + P -
         const Orders orders = gis(p, v, m);
         INFO(orders.name);
         CHECK(length(orders, costs) == 3 * m * v + 2 * (p - 1) + (v - 1) * g);
-        const std::vector<std::int64_t> live = live_activations(orders);
+        const std::vector<std::int64_t> live = schedule::live_activations(orders);
         for (int r = 0; r < p; ++r)
           CHECK(live[static_cast<std::size_t>(r)] == std::min(m * v, (v - 1) * g + p - r));
       }
   CHECK(length(gis(8, 4, 16), costs) == 218);
-  CHECK(live_activations(gis(8, 4, 16)).front() == 20);
+  CHECK(schedule::live_activations(gis(8, 4, 16)).front() == 20);
 }
 
 TEST_CASE("GIS with whole backwards takes as long as the orders of its authors' program") {

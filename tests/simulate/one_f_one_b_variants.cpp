@@ -48,7 +48,7 @@ TEST_CASE("Seq1F1B takes (M + P - 1)(F + B) of slices and keeps P - 1 - r + slic
         const int m = slices * sequences;
         const Orders orders = seq_1f1b(p, m, slices);
         INFO(orders.name);
-        const std::vector<std::int64_t> live = live_activations(orders);
+        const std::vector<std::int64_t> live = schedule::live_activations(orders);
         for (int r = 0; r < p; ++r)
           CHECK(live[static_cast<std::size_t>(r)] == std::min(m, p - 1 - r + slices));
         if (slices == 1) CHECK(orders.ranks == one_f_one_b(p, m).ranks);
@@ -58,8 +58,8 @@ TEST_CASE("Seq1F1B takes (M + P - 1)(F + B) of slices and keeps P - 1 - r + slic
 }
 
 TEST_CASE("4 sequences of 4 slices on 4 ranks keep 7 slices, and 1F1B keeps 16") {
-  CHECK(live_activations(seq_1f1b(4, 16, 4)).front() == 7);
-  CHECK(4 * live_activations(one_f_one_b(4, 4)).front() == 16);
+  CHECK(schedule::live_activations(seq_1f1b(4, 16, 4)).front() == 7);
+  CHECK(4 * schedule::live_activations(one_f_one_b(4, 4)).front() == 16);
 }
 
 TEST_CASE("in Seq1F1B, no slice overtakes an earlier one, and backwards run from the last") {
@@ -96,7 +96,7 @@ TEST_CASE("1F1B-V takes as long as the orders of its authors' program, in their 
     const Orders orders = one_f_one_b_v(p, m);
     INFO(orders.name);
     CHECK(length(orders, {.forward = 1, .backward = 2}) == step);
-    CHECK(std::ranges::max(live_activations(orders)) == 2 * (2 * p / 3 + 1));
+    CHECK(std::ranges::max(schedule::live_activations(orders)) == 2 * (2 * p / 3 + 1));
     // Of stages of half the size.
     CHECK(!(length(one_f_one_b(p, m), {.forward = 2, .backward = 4}) < step));
   }
@@ -116,7 +116,8 @@ TEST_CASE("1F1B-V progresses within its memory, whatever P and M are") {
   for (int p = 1; p <= 25; ++p)
     for (int m = 1; m <= 50; m = m < 6 ? m + 1 : m + 22) {
       const Orders orders = one_f_one_b_v(p, m);
-      if (first_fault(orders) || std::ranges::max(live_activations(orders)) > 2 * (2 * p / 3 + 1))
+      if (schedule::first_fault(orders) ||
+          std::ranges::max(schedule::live_activations(orders)) > 2 * (2 * p / 3 + 1))
         FAIL("P=" << p << " M=" << m);
     }
 }

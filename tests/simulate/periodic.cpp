@@ -114,7 +114,7 @@ TEST_CASE("a step whose periods are skipped takes as long as the simulation of a
       require_equal(step, orders, timeline);
       for (int r = 0; r < shape.ranks; ++r)
         REQUIRE(static_cast<std::uint64_t>(step.live[static_cast<std::size_t>(r)]) ==
-                peak_parts(timeline, Rank{r}, role::saved));
+                schedule::peak_parts(timeline, Rank{r}, role::saved));
       const bool skipped = step.simulated < step.orders;
       REQUIRE(skipped == (step.period > 0));
       coverage.count("equal stages, skipped", alike && skipped);

@@ -107,10 +107,11 @@ TEST_CASE("one full range costs as much as no shares, and other actions are not 
   CHECK_THAT(test::message_of<contract_error>([&] { (void)ShareCosts(whole, 0); }),
              ContainsSubstring("samples = 0"));
   // Passes over the Schedule keep the samples: lines of a mesh, sums in rounds, folded storage.
-  const Schedule lines = fold_to_min_slots(
-      expand(data_parallel(woven, {{"data", 2}, {"pipe", 2}}), schedule::CollectiveForm{}));
+  const Schedule lines = schedule::fold(schedule::expand(
+      schedule::data_parallel(woven, {{"data", 2}, {"pipe", 2}}), schedule::CollectiveForm{}));
   for (std::size_t i = 0; i < lines.size(); ++i)
-    CHECK(samples_of(lines, ActionId{i}) == (lines[ActionId{i}].kind <= Kind::backward ? 1 : 0));
+    CHECK(schedule::samples_of(lines, ActionId{i}) ==
+          (lines[ActionId{i}].kind <= Kind::backward ? 1 : 0));
 }
 
 }  // namespace test_share_costs

@@ -94,7 +94,7 @@ int longer(std::span<const test::VShape> published, Orders (*generator)(int, int
   for (const test::VShape& shape : published) {
     const Orders orders = generator(shape.ranks, shape.microbatches);
     INFO(orders.name);
-    const auto live = live_activations(orders);
+    const auto live = schedule::live_activations(orders);
     REQUIRE(live.size() == static_cast<std::size_t>(shape.ranks));
     for (std::size_t rank = 0; rank < live.size(); ++rank) {
       INFO("rank " << rank);
@@ -172,8 +172,8 @@ TEST_CASE("three ranks take V-half for V-min, because no rank keeps more") {
         std::pair{test::VCosts{2, 1, 1}, 16}, std::pair{test::VCosts{1, 1, 1}, 5}})
     CHECK(bubble(schedule::v_min({.ranks = 3, .microbatches = 9}), 9, costs) == expected);
   // With 2 and 5 ranks, rank 0 keeps one less in V-min than in V-half.
-  CHECK(live_activations(schedule::v_min(2, 6)) == std::vector<std::int64_t>{3, 4});
-  CHECK(live_activations(schedule::v_min(5, 10))[0] == 5);
+  CHECK(schedule::live_activations(schedule::v_min(2, 6)) == std::vector<std::int64_t>{3, 4});
+  CHECK(schedule::live_activations(schedule::v_min(5, 10))[0] == 5);
 }
 
 TEST_CASE("the V for given costs has the computations of the given orders, and their name") {

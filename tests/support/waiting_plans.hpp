@@ -70,8 +70,9 @@ struct WaitingPlan {
 [[nodiscard]] inline WaitingPlan waiting_plan(std::string name, const Plan& plan,
                                               const Profile& profile, const Machine& machine) {
   const Schedule plain = plan::schedule(plan, profile, {.ranks = machine.ranks()});
-  const Schedule made =
-      plan.sharding == "zero1" ? shard_updates(plain) : expand(plain, schedule::CollectiveForm{});
+  const Schedule made = plan.sharding == "zero1"
+                            ? heddle::schedule::shard_updates(plain)
+                            : heddle::schedule::expand(plain, schedule::CollectiveForm{});
   const plan::RankCosts costs = plan::costs(plan, profile, machine);
   const Timeline timeline = simulate(made, costs);
   return {std::move(name), plan, made, costs, timeline, timeline.makespan()};

@@ -191,7 +191,7 @@ TEST_CASE("the guide's orders are refused with the wrong cell marked") {
   std::ostringstream out;
   hd::Orders orders = hd::schedule::gpipe(2, 2);
   std::swap(orders.ranks[1][0], orders.ranks[1][2]);
-  if (const auto fault = hd::first_fault(orders))
+  if (const auto fault = hd::schedule::first_fault(orders))
     out << fault->what << '\n' << hd::to_grid(orders, *fault);
   CHECK(out.str().find("> 1B") != std::string::npos);
 }

@@ -158,7 +158,7 @@ void compare_with_runs(const Settings& s) {
   const Plan plan = checked_plan(s.plan, profile, machine);
   Schedule made = plan::schedule(plan, profile, {.ranks = machine.ranks()});
   // Stages that are sharded sum their gradients themselves; otherwise a ring of messages does.
-  if (plan.sharding.empty()) made = expand(made, schedule::CollectiveForm{});
+  if (plan.sharding.empty()) made = schedule::expand(made, schedule::CollectiveForm{});
   const Timeline predicted = simulate(made, plan::costs(plan, profile, machine));
   std::vector<double> sizes;
   std::vector<std::vector<std::string>> rows = {{"run", "predicted", "measured", "error"}};

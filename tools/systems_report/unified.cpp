@@ -201,8 +201,8 @@ Comparison expansion() {
                                                                .bytes = bytes})));
   builder.add({.kind = hd::Kind::group, .queue = builder.local(hd::Rank{0})}, members);
   const hd::Schedule sum = std::move(builder).build();
-  const hd::Schedule before = hd::expand(sum, SumAtFirst{});
-  const hd::Schedule after = hd::expand(sum, hd::schedule::CollectiveForm{});
+  const hd::Schedule before = hd::schedule::expand(sum, SumAtFirst{});
+  const hd::Schedule after = hd::schedule::expand(sum, hd::schedule::CollectiveForm{});
   const hd::StageCosts costs{.combine = 16e-3 / bytes};
   return rewrite("schedule: a sum around the ring for a sum at one rank",
                  hd::simulate(before, costs).makespan() / hd::simulate(after, costs).makespan(),

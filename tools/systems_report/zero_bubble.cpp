@@ -55,7 +55,7 @@ Time most_idle(const hd::BasicTimeline<Time>& timeline) {
 
 /// Whether `least` to `most` activations are kept on every rank.
 bool keeps(const hd::Orders& orders, int least, int most) {
-  return std::ranges::all_of(hd::live_activations(orders),
+  return std::ranges::all_of(hd::schedule::live_activations(orders),
                              [&](int live) { return least <= live && live <= most; });
 }
 

@@ -130,12 +130,12 @@ class Rank {
     const hd::CollectiveChoice choice =
         hd::plan::choose(Collective::all_reduce, options_of(bytes), machine);
     const hd::Schedule wide = made(choice, bytes, machine);
-    const hd::Schedule narrow = hd::schedule::in_time_order(
-        hd::simulate(hd::cast_at_cut(wide, {.type = hd::Scalar::i8, .block = 64},
-                                     [&](hd::Rank from, hd::Rank to) {
-                                       return machine.link(from, to).bandwidth < 2 * slowest;
-                                     }),
-                     hd::MessageCosts(machine)));
+    const hd::Schedule narrow = hd::schedule::in_time_order(hd::simulate(
+        hd::schedule::cast_at_cut(wide, {.type = hd::Scalar::i8, .block = 64},
+                                  [&](hd::Rank from, hd::Rank to) {
+                                    return machine.link(from, to).bandwidth < 2 * slowest;
+                                  }),
+        hd::MessageCosts(machine)));
     resize(bytes);
     std::vector<double> f32, i8;
     // What rank r adds is below 1000 + r; it is rounded once on the way, and the sum once.

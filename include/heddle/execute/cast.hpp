@@ -62,8 +62,10 @@ void for_encoded(const Task& task, std::size_t narrow, std::size_t wide, Visit&&
   expects(from.count == of.count,
           [&] { return bad_cast(task, "the two ranges have different numbers of parts"); });
   for (std::uint32_t part = 0; part < from.count; ++part)
-    piece(part_bytes(message, from.first, part), part_bytes(message, from.first + part, 1),
-          part_bytes(elements, of.first, part), part_bytes(elements, of.first + part, 1));
+    piece(schedule::part_bytes(message, from.first, part),
+          schedule::part_bytes(message, from.first + part, 1),
+          schedule::part_bytes(elements, of.first, part),
+          schedule::part_bytes(elements, of.first + part, 1));
 }
 
 template <class Wide>

@@ -15,9 +15,9 @@ class Machine;
 
 namespace impl {
 
-/// Returns `schedule` with an arena in place of every transient buffer that fold() cannot fold
-/// because its parts have different sizes, if the arena is smaller; see fold_to_arena(). Buffers of
-/// which an action uses several parts stay as they are.
+/// Returns `schedule` with an arena in place of every transient buffer whose parts have different
+/// sizes, if the arena is smaller; see schedule::fold(). Buffers of which an action uses several
+/// parts stay as they are.
 [[nodiscard]] Schedule fold_uneven(Schedule schedule);
 
 }  // namespace impl

@@ -13,9 +13,7 @@
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/gather_trail.hpp>
 
-namespace heddle::inline v0 {
-
-namespace impl {
+namespace heddle::inline v0::impl {
 
 HEDDLE_INLINE Trail gather_trail(const TransportRef& transport, const Trail& mine, Seconds offset,
                                  const ExecuteOptions& options) {
@@ -40,6 +38,4 @@ HEDDLE_INLINE Trail gather_trail(const TransportRef& transport, const Trail& min
   return all;
 }
 
-}  // namespace impl
-
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

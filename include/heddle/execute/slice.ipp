@@ -47,8 +47,8 @@ namespace impl {
     if (schedule[id].kind != Kind::move) continue;
     expects(schedule.bytes(uses[0]) == schedule.bytes(uses[1]), [&] {
       return ErrorInfo{"heddle::slice", "the two ends of a move differ in size",
-                       text(action_text(schedule, id), ": ", schedule.bytes(uses[0]), " and ",
-                            schedule.bytes(uses[1]), " bytes")};
+                       text(schedule::action_text(schedule, id), ": ", schedule.bytes(uses[0]),
+                            " and ", schedule.bytes(uses[1]), " bytes")};
     });
   }
   return touched;

@@ -78,7 +78,7 @@ HEDDLE_INLINE Seconds ObservedCosts::between(Stage a, Stage b) const {
 HEDDLE_INLINE ErrorInfo ObservedCosts::no_time(const Schedule& schedule, ActionId id,
                                                Seconds took) {
   return heddle::impl::no_time("heddle::ObservedCosts::observe",
-                               "duration of " + action_text(schedule, id), took);
+                               "duration of " + schedule::action_text(schedule, id), took);
 }
 
 HEDDLE_INLINE ObservedCosts::Pair ObservedCosts::ends(const Schedule& schedule, ActionId move) {

@@ -120,7 +120,7 @@ struct BucketPrice {
                                                             const PlanProblem& problem) {
   std::vector<BucketPrice> prices;
   for (const PlanStage& bucket :
-       in_buckets({.stages = {stage}, .buckets = plan.bucket_count()}).stages) {
+       schedule::in_buckets({.stages = {stage}, .buckets = plan.bucket_count()}).stages) {
     const WeightExchange weights = weight_exchange(plan, bucket, problem);
     const StageTimes times = stage_times(plan, bucket, weights, problem);
     prices.push_back({.price = {.forward = times.slowest.forward,
@@ -246,7 +246,7 @@ HEDDLE_INLINE Timeline simulated_timeline(const Plan& plan, const PlanProblem& p
       costs.weights.push_back(bucket.backward_weight);
     }
   const Schedule woven = weave(impl::bucket_orders(plan, "heddle::plan::simulated_step"));
-  return simulate(plan.bucket_count() > 1 ? eager_updates(woven) : woven, costs);
+  return simulate(plan.bucket_count() > 1 ? schedule::eager_updates(woven) : woven, costs);
 }
 
 HEDDLE_INLINE Seconds behind_backward(const Plan& plan, const PlanStage& stage,

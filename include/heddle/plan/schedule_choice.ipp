@@ -37,7 +37,7 @@ HEDDLE_INLINE ScheduleChoice::ScheduleChoice(std::vector<Schedule> candidates, B
           text("'", m_candidates.front().name(), "' has ", m_candidates.front().ranks(), ", '",
                candidate.name(), "' has ", candidate.ranks())};
     });
-    m_needs.push_back(need(fold_to_min_slots(candidate)));
+    m_needs.push_back(need(schedule::fold(candidate)));
   }
   m_times.resize(m_candidates.size());
   choose();

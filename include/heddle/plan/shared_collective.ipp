@@ -23,9 +23,7 @@
 #include <heddle/schedule/pass/share_memory.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0 {
-
-namespace impl {
+namespace heddle::inline v0::impl {
 
 HEDDLE_INLINE bool all_share(const std::vector<std::uint32_t>& domains) {
   return std::ranges::all_of(domains, [&](std::uint32_t domain) { return domain == domains[0]; });
@@ -72,15 +70,13 @@ HEDDLE_INLINE Schedule collective_in_domains(schedule::Collective collective,
 
 HEDDLE_INLINE Schedule share_copies(const Schedule& schedule,
                                     const std::vector<std::uint32_t>& domains) {
-  const Schedule copied = share_memory(copy_out(schedule, domains), domains);
+  const Schedule copied = schedule::share_memory(schedule::copy_out(schedule, domains), domains);
   Bytes part = 1;
   for (const Buffer& buffer : copied.buffers())
     if (buffer.transient && buffer.bytes != 0)
       part = std::max(part, buffer.bytes / std::max<std::uint32_t>(buffer.parts, 1));
-  return fold_to_min_slots(copied, static_cast<std::uint32_t>(std::clamp<Bytes>(
-                                       shared_outbox / part, 2, copied.size() + 2)));
+  return schedule::fold(copied, static_cast<std::uint32_t>(
+                                    std::clamp<Bytes>(shared_outbox / part, 2, copied.size() + 2)));
 }
 
-}  // namespace impl
-
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

@@ -48,11 +48,15 @@ inline constexpr std::size_t kind_count = 10;
 /// Prints the name of the kind in action text.
 std::ostream& operator<<(std::ostream& out, Kind kind);
 
+namespace schedule {
+
 /// Returns true for the kinds that are the model's own work. A rank is idle while it does none of
 /// them. The bubble ratio counts this idle time.
 [[nodiscard]] constexpr bool is_work(Kind kind) noexcept {
   return kind <= Kind::backward || kind == Kind::update || kind == Kind::user;
 }
+
+}  // namespace schedule
 
 /// The access of an action to a part: `write` begins a new value, `update` modifies the present
 /// value.
@@ -93,6 +97,8 @@ namespace impl {
 
 }  // namespace impl
 
+namespace schedule {
+
 /// Returns the bytes of the parts [first, first + count). If the buffer does not say where its
 /// parts end, its elements or records are divided evenly. If the division has a remainder, each of
 /// the first parts has one more.
@@ -105,7 +111,7 @@ namespace impl {
     };
     return end_of(first + count) - end_of(first);
   }
-  const Bytes element = impl::value_bytes(buffer);
+  const Bytes element = heddle::impl::value_bytes(buffer);
   const Bytes elements = buffer.bytes / element;
   const Bytes each = elements / buffer.parts;
   const Bytes extra = elements - each * buffer.parts;
@@ -118,6 +124,8 @@ namespace impl {
 [[nodiscard]] inline Bytes part_offset(const Buffer& buffer, std::uint32_t part) noexcept {
   return part_bytes(buffer, 0, part);
 }
+
+}  // namespace schedule
 
 namespace impl {
 
@@ -144,7 +152,8 @@ void expect_sizes(const Buffer& buffer, std::string_view label, const char* wher
   const std::uint32_t each = parts_per_item(buffer);
   if (each == 1 || buffer.parts % each != 0) return false;
   for (std::uint32_t part = each; part < buffer.parts; ++part)
-    if (part_bytes(buffer, part, 1) != part_bytes(buffer, part - each, 1)) return false;
+    if (schedule::part_bytes(buffer, part, 1) != schedule::part_bytes(buffer, part - each, 1))
+      return false;
   return true;
 }
 

@@ -306,6 +306,8 @@ HEDDLE_INLINE std::uint64_t hash(const Plan& plan) {
   return state;
 }
 
+namespace schedule {
+
 HEDDLE_INLINE Plan in_buckets(const Plan& plan) {
   Plan result = plan;
   result.stages.clear();
@@ -327,6 +329,8 @@ HEDDLE_INLINE Plan in_buckets(const Plan& plan) {
   if (plan.casts.empty()) result.casts.clear();
   return result;
 }
+
+}  // namespace schedule
 
 HEDDLE_INLINE void impl::check_alone(const Plan& plan, int layers) {
   std::size_t ranks = 0;

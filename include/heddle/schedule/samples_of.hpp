@@ -16,6 +16,8 @@
 
 namespace heddle::inline v0 {
 
+namespace schedule {
+
 /// Returns the samples in the parts of `use`, or 0 if its buffer has no granules.
 [[nodiscard]] std::int64_t samples_of(const Schedule& schedule, const Use& use);
 
@@ -23,6 +25,8 @@ namespace heddle::inline v0 {
 /// a buffer with granules. Returns 0 for other actions, and if it uses no such buffer because the
 /// orders had no StageShares.
 [[nodiscard]] std::int64_t samples_of(const Schedule& schedule, ActionId id);
+
+}  // namespace schedule
 
 namespace impl {
 

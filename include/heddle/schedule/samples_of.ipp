@@ -17,6 +17,8 @@
 
 namespace heddle::inline v0 {
 
+namespace schedule {
+
 HEDDLE_INLINE std::int64_t samples_of(const Schedule& schedule, const Use& use) {
   const Buffer& buffer = schedule[use.buffer];
   if (buffer.granules == nullptr) return 0;
@@ -32,6 +34,8 @@ HEDDLE_INLINE std::int64_t samples_of(const Schedule& schedule, ActionId id) {
     if (const std::int64_t samples = samples_of(schedule, use); samples != 0) return samples;
   return 0;
 }
+
+}  // namespace schedule
 
 namespace impl {
 

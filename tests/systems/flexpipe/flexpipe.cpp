@@ -135,7 +135,7 @@ TEST_CASE("a cap that no order keeps is raised, and the extra memory reported") 
   CHECK(tight.extra == tight.live - 1);
   CHECK(tight.live < free.live);
   CHECK(tight.makespan >= free.makespan);
-  const auto live = live_activations(tight.orders);
+  const auto live = schedule::live_activations(tight.orders);
   CHECK(tight.live == *std::max_element(live.begin(), live.end()));
   CHECK(tight.orders.graph == free.orders.graph);
 }
@@ -144,7 +144,7 @@ TEST_CASE("unequal branches, counted by what they keep") {
   const auto found =
       systems::flexpipe({.ranks = 4, .microbatches = 5}, {.forward = 0.5, .backward = 1}, 40,
                         {7, 7, 7, 7, 3, 3, 3, 3});
-  const auto live = live_activations(found.orders, {7, 7, 7, 7, 3, 3, 3, 3});
+  const auto live = schedule::live_activations(found.orders, {7, 7, 7, 7, 3, 3, 3, 3});
   CHECK(found.live == *std::max_element(live.begin(), live.end()));
   CHECK(found.live <= 40);
 }

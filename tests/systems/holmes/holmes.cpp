@@ -265,13 +265,13 @@ TEST_CASE("sums in buckets take the formula's time in the Schedule, and move its
         const Schedule made = plan::schedule(plan, profile);
         const plan::RankCosts costs = plan::costs(plan, profile, machine);
         CHECK(simulate(made, costs).makespan() == Catch::Approx(expected).epsilon(1e-12));
-        const Schedule sharded = shard_updates(made);
+        const Schedule sharded = schedule::shard_updates(made);
         const Seconds executed = simulate(sharded, costs).makespan();
         if (replicas == 2) CHECK(executed == Catch::Approx(expected).epsilon(1e-12));
         CHECK(executed <= expected * (1 + 1e-12));  // more replicas have a link to each other one
         const auto all = static_cast<Bytes>(2 * (replicas - 1) * layers) * gradient;
         CHECK(sent_within(sharded, static_cast<std::size_t>(replicas)) == std::vector<Bytes>{all});
-        CHECK(sent_within(expand(made, schedule::CollectiveForm{}),
+        CHECK(sent_within(schedule::expand(made, schedule::CollectiveForm{}),
                           static_cast<std::size_t>(replicas)) == std::vector<Bytes>{all});
       }
 }
@@ -290,7 +290,7 @@ TEST_CASE("sums of two stages in buckets, and the part that the drain hides") {
       // 1F1B hides messages that the formula counts with every microbatch: 3 x 2 at most.
       CHECK(step <= formula * (1 + 1e-12));
       CHECK(step >= formula - 3 * 2 * 40'000 / bandwidth - 1e-12);
-      const Schedule sharded = shard_updates(plan::schedule(plan, profile));
+      const Schedule sharded = schedule::shard_updates(plan::schedule(plan, profile));
       const Seconds executed = simulate(sharded, plan::costs(plan, profile, machine)).makespan();
       CHECK(executed == Catch::Approx(step).epsilon(1e-12));
       CHECK(sent_within(sharded, replicas) ==

@@ -48,7 +48,7 @@ HEDDLE_FULL_INLINE Schedule schedule_of(const PerformerKey& key, int ranks) {
                             : schedule::collective(key.collective, key.choice.algorithm, options);
   if (!key.codec) return made;
   const auto& domains = key.codec_domains;
-  return cast_at_cut(made, *key.codec, [&](Rank from, Rank to) {
+  return schedule::cast_at_cut(made, *key.codec, [&](Rank from, Rank to) {
     return domains.empty() || domains[+from] != domains[+to];
   });
 }

@@ -40,9 +40,10 @@ inline Schedule shared_schedule_of(const PerformerKey& key, int ranks,
                                    const std::vector<std::uint32_t>& domains) {
   const schedule::CollectiveOptions options = options_of(key, ranks);
   if (key.in_place)
-    return share_memory(key.choice.shared ? in_domains(key.collective, key.choice, options, domains)
-                                          : schedule_of(key, ranks),
-                        domains, CopiedBy::sender);
+    return schedule::share_memory(key.choice.shared
+                                      ? in_domains(key.collective, key.choice, options, domains)
+                                      : schedule_of(key, ranks),
+                                  domains, CopiedBy::sender);
   if (key.choice.shared)
     return to_schedule(key.choice, key.collective, options, key.costs->machine(), domains);
   if (!key.usual) return share_copies(schedule_of(key, ranks), domains);

@@ -24,9 +24,7 @@
 #include <heddle/pattern/impl/run_sweeps.hpp>
 #include <heddle/pattern/sweep.hpp>
 
-namespace heddle::inline v0 {
-
-namespace impl {
+namespace heddle::inline v0::impl {
 
 /// Returns true if two values are the same; numbers must have the same bits, so that NaN equals
 /// itself and 0 differs from -0.
@@ -217,6 +215,4 @@ class FixedPointSolver {
   bool m_done = false;
 };
 
-}  // namespace impl
-
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

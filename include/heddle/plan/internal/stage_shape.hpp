@@ -111,7 +111,7 @@ class LayerTable {
     return {};
   }
   if (orders.ranks.size() != static_cast<std::size_t>(stages)) return {};
-  KeptByStage kept{live_activations(orders), {}};
+  KeptByStage kept{schedule::live_activations(orders), {}};
   for (std::size_t s = 0; s < orders.ranks.size(); ++s) {
     for (const Order& order : orders.ranks[s])
       if (+order.stage != s) return {};

@@ -119,7 +119,8 @@ template <Costs C>
   Coordinated<Time> best;
   BasicTimeline<Time> timeline;
   const auto consider = [&](const Orders& candidate, const std::string& rule, std::int64_t limit) {
-    const std::vector<std::int64_t> live = live_activations(candidate, options.activations);
+    const std::vector<std::int64_t> live =
+        schedule::live_activations(candidate, options.activations);
     const std::int64_t most = live.empty() ? 0 : *std::max_element(live.begin(), live.end());
     if (options.cap > 0 && most > limit) return;
     const auto longer = [&](const Time& makespan) {

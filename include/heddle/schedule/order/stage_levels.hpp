@@ -11,9 +11,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
 
-namespace heddle::inline v0 {
-
-namespace impl {
+namespace heddle::inline v0::impl {
 
 /// Returns for each stage the number of edges on the longest path to it from a stage without
 /// inputs: 0, 1, 2, ... along a chain. Edges that end at a backward pass do not count.
@@ -23,9 +21,7 @@ namespace impl {
 ///         graph.
 [[nodiscard]] std::vector<int> stage_levels(const StageGraph& graph);
 
-}  // namespace impl
-
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl
 
 #if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/order/stage_levels.ipp>

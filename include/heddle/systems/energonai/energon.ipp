@@ -26,7 +26,7 @@ HEDDLE_INLINE Schedule energon(const EnergonOptions& options) {
   Orders orders = schedule::stream(options.stages, options.requests);
   orders.name =
       text("EnergonAI P=", options.stages, " M=", options.requests, " depth=", options.depth);
-  return fold_to_min_slots(weave(orders, options.sizes), static_cast<std::uint32_t>(options.depth));
+  return schedule::fold(weave(orders, options.sizes), static_cast<std::uint32_t>(options.depth));
 }
 
 }  // namespace heddle::inline v0::systems

@@ -263,8 +263,8 @@ HEDDLE_INLINE Seconds InterferenceCosts::time(const Schedule& schedule, ActionId
                                   m_layer.units, " units")};
           });
   const NanoOperation& operation = m_layer.operations[+action.stage];
-  const double share =
-      static_cast<double>(samples_of(schedule, id)) / static_cast<double>(m_layer.samples);
+  const double share = static_cast<double>(schedule::samples_of(schedule, id)) /
+                       static_cast<double>(m_layer.samples);
   return (operation.batch * share + operation.piece) /
          m_layer.performance[operation.resource][action.units - 1u];
 }
