@@ -436,7 +436,7 @@ TEST_CASE("a chain goes from plan to plan with its tied parameter") {
            {.layers = {3, n}, .ranks = {Rank{0}, Rank{2}}, .samples = {1, 1}}});
   }
   const Serial serial(bends, count, static_cast<int>(plans.size()));
-  hd::Profile profile{.model = "any"};
+  hd::plan::Profile profile{.model = "any"};
   profile.layers.assign(static_cast<std::size_t>(n),
                         {.output = 8, .saved = 8, .delta = 8, .parameters = 8});
   hd::PlannedMesh places(MPI_COMM_WORLD);

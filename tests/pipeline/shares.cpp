@@ -266,8 +266,8 @@ TEST_CASE("the guide's 8 samples in 3 microbatches, and a stage made for whole m
 namespace {
 
 /// Layers of any cost: stages say their sizes themselves.
-hd::Profile any_profile() {
-  hd::Profile profile{.model = "any"};
+hd::plan::Profile any_profile() {
+  hd::plan::Profile profile{.model = "any"};
   profile.layers.assign(layers, {.output = 8, .saved = 8, .delta = 8, .parameters = 8});
   return profile;
 }

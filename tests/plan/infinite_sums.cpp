@@ -41,13 +41,13 @@ namespace {
 
 constexpr double huge = 1e300;
 
-Profile profile_of(Seconds time, Bytes bytes = 8) {
-  const LayerTimes times = {time, time, time, 0};
-  const ProfiledLayer layer{.name = "block",
-                            .output = bytes,
-                            .saved = bytes,
-                            .parameters = bytes,
-                            .measured = {{"gpu", 1, 1, times}}};
+plan::Profile profile_of(Seconds time, Bytes bytes = 8) {
+  const plan::LayerTimes times = {time, time, time, 0};
+  const plan::ProfiledLayer layer{.name = "block",
+                                  .output = bytes,
+                                  .saved = bytes,
+                                  .parameters = bytes,
+                                  .measured = {{"gpu", 1, 1, times}}};
   return {.model = "huge", .input = bytes, .layers = {layer, layer}, .reference = "gpu"};
 }
 Machine two_ranks(Link link = {1e-6, 1e9}, double speed = 1) {

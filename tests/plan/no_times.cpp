@@ -162,14 +162,14 @@ TEST_CASE("finite costs that add up to infinity are refused") {
 TEST_CASE("costs of messages and observed ones are refused at their doors") {
   for (const double bad : no_times) {
     CHECK_THAT(message_of<contract_error>(
-                   [&] { (void)MessageCosts(Machine::uniform(2, {}, {}), 1024, bad); }),
-               ContainsSubstring(text("heddle::MessageCosts: ")) &&
+                   [&] { (void)plan::MessageCosts(Machine::uniform(2, {}, {}), 1024, bad); }),
+               ContainsSubstring(text("heddle::plan::MessageCosts: ")) &&
                    ContainsSubstring(text("(per_byte = ", bad, ")")));
     Timeline step = simulate(pipeline(), {.forward = 1, .backward = 2});
     step.spans()[0].end = step.spans()[0].start + bad;
-    ObservedCosts costs;
+    plan::ObservedCosts costs;
     CHECK_THAT(message_of<contract_error>([&] { costs.observe(step); }),
-               ContainsSubstring(text("heddle::ObservedCosts::observe: ")) &&
+               ContainsSubstring(text("heddle::plan::ObservedCosts::observe: ")) &&
                    ContainsSubstring(text("(duration of 0F0 = ", bad, ")")));
     CHECK(costs.time(pipeline(), ActionId{0}) == 0);
   }

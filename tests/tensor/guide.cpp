@@ -45,9 +45,10 @@ TEST_CASE("the guide's calls by a table, and by levels") {
   const Kokkos::View<double*, Space> sum("sum", 100);
   Kokkos::deep_copy(sum, 1);
   if (comm.rank() == hd::Rank{0})
-    hd::CostTable(hd::Machine::uniform(2, {"rank"}, {1e-6, 1e9})).write("costs.txt");
+    hd::plan::CostTable(hd::Machine::uniform(2, {"rank"}, {1e-6, 1e9})).write("costs.txt");
   MPI_Barrier(comm.get());
-  const auto costs = std::make_shared<const hd::CostTable>(hd::CostTable::read("costs.txt"));
+  const auto costs =
+      std::make_shared<const hd::plan::CostTable>(hd::plan::CostTable::read("costs.txt"));
   hd::all_reduce(Space{}, sum, hd::Sum{}, comm, {.costs = costs});
   MPI_Barrier(comm.get());
   if (comm.rank() == hd::Rank{0}) std::filesystem::remove("costs.txt");

@@ -18,9 +18,9 @@
 
 namespace heddle::inline v0::impl {
 
-HEDDLE_INLINE void check_options(const FixedPointOptions& options) {
-  constexpr const char* where = "heddle::fixed_point";
-  expect_enumerator(where, "sweep", options.sweep, Sweep::gauss_seidel_jacobi);
+HEDDLE_INLINE void check_options(const pattern::FixedPointOptions& options) {
+  constexpr const char* where = "heddle::pattern::fixed_point";
+  expect_enumerator(where, "sweep", options.sweep, pattern::Sweep::gauss_seidel_jacobi);
   expects(options.threads >= 1 && options.threads <= most_threads && options.block >= 0 &&
               options.most_sweeps >= 0 && options.reach >= 0,
           [&] {
@@ -37,10 +37,10 @@ HEDDLE_INLINE void check_options(const FixedPointOptions& options) {
   schedule::expect_valid(options.freshness, where);
 }
 
-HEDDLE_INLINE void check_options_of_threads(const FixedPointOptions& options) {
+HEDDLE_INLINE void check_options_of_threads(const pattern::FixedPointOptions& options) {
   check_options(options);
   expects(options.freshness.age == 0, [&] {
-    return ErrorInfo{"heddle::fixed_point", "only values of other ranks can be old",
+    return ErrorInfo{"heddle::pattern::fixed_point", "only values of other ranks can be old",
                      text("freshness = ", options.freshness), "pass a transport, or use age 0"};
   });
 }

@@ -15,6 +15,8 @@ namespace heddle::inline v0 {
 
 class Trail;
 
+namespace pattern {
+
 /// How a sweep computes the values. "The last sweep" is the start value before the first sweep.
 enum class Sweep : std::uint8_t {
   gauss_seidel,         ///< one after another: one sweep, as a plain loop
@@ -58,5 +60,7 @@ struct FixedPoint {
   bool converged = false;          ///< false: most_sweeps was reached
   std::int64_t received = 0;       ///< values that this rank got from others between the sweeps
 };
+
+}  // namespace pattern
 
 }  // namespace heddle::inline v0

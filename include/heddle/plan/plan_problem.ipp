@@ -164,7 +164,7 @@ struct PlanCosts {
 HEDDLE_INLINE PlanProblem::PlanProblem(const Profile& profile, const Machine& machine,
                                        PlanOptions options)
     : m_profile(&profile), m_machine(&machine), m_options(std::move(options)) {
-  heddle::check(profile);
+  check(profile);
   impl::check_options(m_options);
   const std::vector<int> degrees = impl::common_degrees(profile, machine);
   for (const int tensor : m_options.tensor_degrees)

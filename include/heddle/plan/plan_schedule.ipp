@@ -286,7 +286,7 @@ HEDDLE_INLINE Schedule schedule(const Plan& plan, const Profile& profile,
 HEDDLE_INLINE RankCosts::RankCosts(const Plan& plan, const Profile& profile, Machine machine,
                                    Scalar type)
     : m_machine(std::move(machine)), m_times(static_cast<std::size_t>(m_machine.ranks())) {
-  heddle::check(profile);
+  check(profile);
   heddle::check(plan, static_cast<int>(profile.layers.size()), m_machine.ranks());
   impl::check_degrees(plan, "heddle::plan::costs");
   heddle::impl::expect_enumerator("heddle::plan::costs", "type", type, Scalar::i8);

@@ -45,13 +45,13 @@ inline Schedule shared_schedule_of(const PerformerKey& key, int ranks,
                                       : schedule_of(key, ranks),
                                   domains, CopiedBy::sender);
   if (key.choice.shared)
-    return to_schedule(key.choice, key.collective, options, key.costs->machine(), domains);
+    return plan::to_schedule(key.choice, key.collective, options, key.costs->machine(), domains);
   if (!key.usual) return share_copies(schedule_of(key, ranks), domains);
   constexpr Bytes sent_at_once = Bytes{48} << 10;  // by most MPIs
-  return to_shared_schedule({.algorithm = key.choice.algorithm,
-                             .piece = all_share(domains) ? shared_piece : sent_at_once,
-                             .shared = true},
-                            key.collective, options, domains);
+  return plan::to_shared_schedule({.algorithm = key.choice.algorithm,
+                                   .piece = all_share(domains) ? shared_piece : sent_at_once,
+                                   .shared = true},
+                                  key.collective, options, domains);
 }
 
 // Returns the bytes of transient buffers on the rank that shares the most.

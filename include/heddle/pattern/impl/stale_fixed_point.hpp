@@ -34,12 +34,12 @@ class StaleFixedPoint : private RankFixedPoint<T, System> {
   using Message = typename Base::Message;
 
  public:
-  StaleFixedPoint(T& transport, const System& system, const FixedPointOptions& options)
+  StaleFixedPoint(T& transport, const System& system, const pattern::FixedPointOptions& options)
       : Base(transport, system, options), m_freshness(options.freshness) {
     this->m_fixed = true;
   }
 
-  FixedPoint<Value> run() {
+  pattern::FixedPoint<Value> run() {
     const std::size_t ranks = this->m_workers.size();
     for (std::size_t r = 0; r < ranks; ++r) m_shares.push_back({this->cut(r), this->cut(r + 1)});
     for (std::size_t r = 0; r < ranks; ++r)
