@@ -78,9 +78,9 @@ TEST_CASE("a staged send is done with its memory when it returns; a receive's wa
     std::fill(from.begin(), from.end(), std::byte{0});
     const auto nowhere = [] { return std::string("test"); };
     const auto stuck = [] { return heddle::ErrorInfo{"test", "stuck"}; };
-    heddle::await(transport, send, heddle::Idle::yield, 60, nowhere, stuck);
+    heddle::impl::await(transport, send, heddle::Idle::yield, 60, nowhere, stuck);
     CHECK(to == std::vector<std::byte>(bytes, std::byte{9}));
-    heddle::await(transport, receive, heddle::Idle::yield, 60, nowhere, stuck);
+    heddle::impl::await(transport, receive, heddle::Idle::yield, 60, nowhere, stuck);
     CHECK(to == std::vector<std::byte>(bytes, std::byte{5}));
     CHECK(transport.test(receive));  // once complete, it stays so
   }

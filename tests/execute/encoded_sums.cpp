@@ -254,26 +254,27 @@ TEST_CASE("floats become integers by a rule, whatever they are") {
   constexpr float infinite = std::numeric_limits<float>::infinity();
   constexpr auto most = std::numeric_limits<std::int32_t>::max();
   constexpr auto least = std::numeric_limits<std::int32_t>::min();
-  CHECK(impl::saturating_cast<std::int32_t>(1.75) == 1);
-  CHECK(impl::saturating_cast<std::int32_t>(-2.5) == -2);
-  CHECK(impl::saturating_cast<std::int32_t>(2147483647.5) == most);
-  CHECK(impl::saturating_cast<std::int32_t>(2147483648.0) == most);
-  CHECK(impl::saturating_cast<std::int32_t>(2147483520.0F) == 2147483520);
-  CHECK(impl::saturating_cast<std::int32_t>(2147483648.0F) == most);
-  CHECK(impl::saturating_cast<std::int32_t>(-2147483648.0F) == least);
-  CHECK(impl::saturating_cast<std::int32_t>(-1e20F) == least);
-  CHECK(impl::saturating_cast<std::int32_t>(infinite) == most);
-  CHECK(impl::saturating_cast<std::int32_t>(-infinite) == least);
-  CHECK(impl::saturating_cast<std::int32_t>(std::numeric_limits<float>::quiet_NaN()) == 0);
-  CHECK(impl::saturating_cast<std::int64_t>(9223372036854775808.0) ==
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(1.75) == 1);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(-2.5) == -2);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(2147483647.5) == most);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(2147483648.0) == most);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(2147483520.0F) == 2147483520);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(2147483648.0F) == most);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(-2147483648.0F) == least);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(-1e20F) == least);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(infinite) == most);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(-infinite) == least);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(std::numeric_limits<float>::quiet_NaN()) == 0);
+  CHECK(heddle::impl::saturating_cast<std::int64_t>(9223372036854775808.0) ==
         std::numeric_limits<std::int64_t>::max());
-  CHECK(impl::saturating_cast<std::int64_t>(-9223372036854775808.0) ==
+  CHECK(heddle::impl::saturating_cast<std::int64_t>(-9223372036854775808.0) ==
         std::numeric_limits<std::int64_t>::min());
-  CHECK(impl::saturating_cast<std::int64_t>(1e300) == std::numeric_limits<std::int64_t>::max());
-  CHECK(impl::saturating_cast<std::int32_t>(std::int64_t{1} << 40) == most);
-  CHECK(impl::saturating_cast<std::int32_t>(-(std::int64_t{1} << 40)) == least);
-  CHECK(impl::saturating_cast<std::int32_t>(std::int64_t{-7}) == -7);
-  CHECK(impl::saturating_cast<float>(1e300) == infinite);
+  CHECK(heddle::impl::saturating_cast<std::int64_t>(1e300) ==
+        std::numeric_limits<std::int64_t>::max());
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(std::int64_t{1} << 40) == most);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(-(std::int64_t{1} << 40)) == least);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(std::int64_t{-7}) == -7);
+  CHECK(heddle::impl::saturating_cast<float>(1e300) == infinite);
 }
 
 TEST_CASE("a cast that no codec makes is refused by name") {

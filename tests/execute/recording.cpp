@@ -246,7 +246,7 @@ TableCosts told(const Schedule& schedule, bool at_once, TicksOf&& ticks) {
       if (at_once && (action.flags & flag::with_next) != 0) kept = std::exchange(own, 0);
       stamps[i].end = own;
     }
-    impl::CostSamples samples;
+    heddle::impl::CostSamples samples;
     samples.add(program, stamps);
     tables[+transport.rank()].push_back(samples.costs(transport, schedule, clock));
   });
@@ -280,7 +280,7 @@ TEST_CASE("the first recorded step counts only while it is the only one") {
       for (Stamp& stamp : stamps) stamp.end = each;
       return stamps;
     };
-    impl::CostSamples samples;
+    heddle::impl::CostSamples samples;
     const auto forward = [&] {
       TableCosts costs = samples.costs(transport, schedule, clock);
       return costs.at(Kind::forward, Stage{0});

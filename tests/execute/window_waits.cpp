@@ -132,7 +132,7 @@ Seconds run(const Window& window, const WeightFile& file, const Times& times, bo
   std::vector<std::uint64_t> results(list[window.results].bytes / 8, 0);
   ThreadMover thread;
   thread.attach(window.weights, {.path = file.path(), .bytes = blocks * block});
-  ShapedMover mover(thread, impl::mover_shape_of(device_of(times)));
+  ShapedMover mover(thread, heddle::impl::mover_shape_of(device_of(times)));
   // A wait ends at a time that counts from the end of the wait before, so that late wake-ups do not
   // add up.
   Seconds due = 0, took = 0;
@@ -145,7 +145,7 @@ Seconds run(const Window& window, const WeightFile& file, const Times& times, bo
                        task.uses()[u].data};
       };
       auto request = mover.start(Lane{1}, end(0), end(1), task.uses()[0].bytes);
-      return impl::finish_move(mover, request);
+      return heddle::impl::finish_move(mover, request);
     }
     const Seconds now = steady_seconds();
     due = (now - due < 2e-3 ? due : now) + times.compute;
@@ -233,7 +233,7 @@ TEST_CASE("prefetch_window() over a file takes what it is simulated to take") {
       Seconds took = 0;
       ThreadMover thread;
       thread.attach(weights, {.path = file.path(), .bytes = list[weights].bytes});
-      ShapedMover mover(thread, impl::mover_shape_of(device));
+      ShapedMover mover(thread, heddle::impl::mover_shape_of(device));
       std::vector<std::uint64_t> fast(list[slots].bytes / 8, 0);
       bool same = true;
       Seconds due = 0;
@@ -320,7 +320,7 @@ TEST_CASE("blocks pass three tiers, each lane while the others and the computati
   const auto execute_once = [&] {
     Seconds took = 0;
     ThreadMover thread;
-    ShapedMover mover(thread, impl::mover_shape_of(device));
+    ShapedMover mover(thread, heddle::impl::mover_shape_of(device));
     bool same = true;
     Seconds due = 0;
     const auto model = [&](const Task& task) {

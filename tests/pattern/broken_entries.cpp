@@ -201,12 +201,12 @@ TEST_CASE("a chain of equations rejects options that are none") {
       {"block on ranks", with({.block = -1}), {"block = -1"}},
       {"tolerance on ranks", with({.tolerance = infinity}), {"tolerance = inf"}},
       {"reach", with({.reach = -3}), {"reach = -3"}},
-      {"age", with({.freshness = {.age = -1}}), {"age = -1"}},
-      {"warmup", with({.freshness = {.age = 1, .warmup = -1}}), {"warmup = -1"}},
+      {"age", with({.staleness = {.age = -1}}), {"age = -1"}},
+      {"warmup", with({.staleness = {.age = 1, .warmup = -1}}), {"warmup = -1"}},
       {"idle", with({.wait = {.idle = static_cast<Idle>(3)}}), {"idle = 3"}},
       {"watchdog", with({.wait = {.watchdog = -1}}), {"watchdog = -1"}},
       {"threads on ranks", with({.threads = 2}), {"threads = 2"}},
-      {"age on threads", solve({.freshness = {.age = 1}}), {"age 1"}},
+      {"age on threads", solve({.staleness = {.age = 1}}), {"age 1"}},
       {"equations",
        [] { Equations(-1, 0.0, [](int, const pattern::ValuesBefore<double>&) { return 0.0; }); },
        {"count = -1"}},
@@ -226,7 +226,7 @@ TEST_CASE("the largest block has all equations") {
 
 TEST_CASE("an age may be larger than the number of sweeps") {
   run_threads(2, [&](ThreadTransport& transport) {
-    const auto solved = pattern::fixed_point(transport, equations(), {.freshness = {.age = most}});
+    const auto solved = pattern::fixed_point(transport, equations(), {.staleness = {.age = most}});
     CHECK(solved.values == std::vector<double>{1, 2, 4, 8});
     CHECK(solved.converged);
   });

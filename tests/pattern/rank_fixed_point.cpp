@@ -30,7 +30,7 @@
 #include <heddle/pattern/fixed_point.hpp>
 #include <heddle/pattern/rank_fixed_point.hpp>
 #include <heddle/pattern/sweep.hpp>
-#include <heddle/schedule/redistribution/freshness.hpp>
+#include <heddle/schedule/redistribution/staleness.hpp>
 
 #include "support/complaint.hpp"
 #include "support/rounds.hpp"
@@ -145,7 +145,7 @@ TEST_CASE("between two sweeps only the boundary moves, and what changes its rank
 struct OldSweeps {
   std::vector<std::vector<double>> values;  // by sweep; sweep 0 is the start
   int sweeps = 0;
-  OldSweeps(const Equations<double, Rule>& equations, int ranks, const schedule::Freshness& fresh) {
+  OldSweeps(const Equations<double, Rule>& equations, int ranks, const schedule::Staleness& fresh) {
     const int n = equations.size();
     values.emplace_back(static_cast<std::size_t>(n), 0.0);
     const auto rank_of = [&](int i) {
@@ -193,16 +193,16 @@ TEST_CASE("ranks that read old values get the bits of a plain loop, and the coun
   for (const Case& each : {Case{contracting, 1}, Case{kinked, 3}, Case{reads_all, 0}})
     for (const int count : {7, 30})
       for (const int ranks : {1, 2, 5})
-        for (const schedule::Freshness fresh :
-             {schedule::Freshness{.age = 1}, schedule::Freshness{.age = 3},
-              schedule::Freshness{.age = 2, .warmup = 5}}) {
+        for (const schedule::Staleness fresh :
+             {schedule::Staleness{.age = 1}, schedule::Staleness{.age = 3},
+              schedule::Staleness{.age = 2, .warmup = 5}}) {
           const auto equations = chain(each.rule, count);
           const OldSweeps expected(equations, ranks, fresh);
           const std::vector<double> loop =
               pattern::fixed_point(equations, {.sweep = pattern::Sweep::gauss_seidel}).values;
           CAPTURE(count, ranks, each.reach, fresh.age, fresh.warmup);
           CHECK(expected.values.back() == loop);
-          const auto all = on_ranks(ranks, equations, {.reach = each.reach, .freshness = fresh});
+          const auto all = on_ranks(ranks, equations, {.reach = each.reach, .staleness = fresh});
           for (const auto& x : all) {
             CHECK(x.values == loop);
             CHECK(x.sweeps == expected.sweeps);
@@ -214,7 +214,7 @@ TEST_CASE("ranks that read old values get the bits of a plain loop, and the coun
             for (const auto& x : all) CHECK(x.received <= x.sweeps);
           // Stopped before: the values of that sweep.
           const auto few = on_ranks(ranks, equations,
-                                    {.most_sweeps = 2, .reach = each.reach, .freshness = fresh});
+                                    {.most_sweeps = 2, .reach = each.reach, .staleness = fresh});
           if (expected.sweeps > 2)
             for (const auto& x : few) {
               CHECK(x.values == expected.values[2]);
@@ -231,14 +231,14 @@ TEST_CASE("each boundary between ranks costs a chaotic chain as many sweeps as v
   for (const int ranks : {2, 4})
     for (const int age : {1, 2, 4})
       for (const auto& x :
-           on_ranks(ranks, chain(chaotic, count), {.reach = 1, .freshness = {.age = age}}))
+           on_ranks(ranks, chain(chaotic, count), {.reach = 1, .staleness = {.age = age}}))
         CHECK(x.sweeps == count + age * (ranks - 1) + 2 * age);
   // Blocks in turn inside a share: as many sweeps as blocks, and the same for each boundary.
   const auto blocks = on_ranks(3, chain(chaotic, count),
                                {.sweep = pattern::Sweep::jacobi_gauss_seidel,
                                 .block = 5,
                                 .reach = 1,
-                                .freshness = {.age = 2}});
+                                .staleness = {.age = 2}});
   const auto loop =
       pattern::fixed_point(chain(chaotic, count), {.sweep = pattern::Sweep::gauss_seidel});
   for (const auto& x : blocks) {
@@ -265,7 +265,7 @@ TEST_CASE("a rank with old values is ahead of one that waits") {
       const Seconds start = steady_seconds();
       static_cast<void>(pattern::fixed_point(
           transport, equations,
-          {.most_sweeps = 6, .reach = 1, .freshness = {.age = age}, .wait = {.idle = Idle::nap}}));
+          {.most_sweeps = 6, .reach = 1, .staleness = {.age = age}, .wait = {.idle = Idle::nap}}));
       const std::lock_guard lock(mutex);
       longest = std::max(longest, steady_seconds() - start);
     });
@@ -320,19 +320,19 @@ TEST_CASE("wrong options, unequal ranks and failing equations end all ranks") {
   all(errors(same, [](std::uint32_t) { return pattern::FixedPointOptions{.tolerance = -1}; }),
       "the tolerance must be finite");
   all(errors(same,
-             [](std::uint32_t) { return pattern::FixedPointOptions{.freshness = {.age = -1}}; }),
+             [](std::uint32_t) { return pattern::FixedPointOptions{.staleness = {.age = -1}}; }),
       "heddle::pattern::fixed_point");
   all(errors(same,
              [](std::uint32_t) {
                return pattern::FixedPointOptions{.sweep = pattern::Sweep::gauss_seidel,
-                                                 .freshness = {.age = 1}};
+                                                 .staleness = {.age = 1}};
              }),
       "old values need a sweep in which all ranks compute at once");
   all(errors(same,
              [](std::uint32_t r) {
-               return pattern::FixedPointOptions{.freshness = {.age = r == 1 ? 2 : 1}};
+               return pattern::FixedPointOptions{.staleness = {.age = r == 1 ? 2 : 1}};
              }),
-      "rank 0 has freshness = age 1, rank 1 has freshness = age 2");
+      "rank 0 has staleness = age 1, rank 1 has staleness = age 2");
   all(errors(same,
              [](std::uint32_t r) { return pattern::FixedPointOptions{.reach = r == 1 ? 2 : 1}; }),
       "rank 0 has reach = 1, rank 1 has reach = 2");
@@ -352,7 +352,7 @@ TEST_CASE("wrong options, unequal ranks and failing equations end all ranks") {
     const auto broken =
         errors([&](std::uint32_t) { return chain(breaks, 20); },
                [&](std::uint32_t) {
-                 return pattern::FixedPointOptions{.reach = 1, .freshness = {.age = age}};
+                 return pattern::FixedPointOptions{.reach = 1, .staleness = {.age = age}};
                });
     // Equation 12 is in the share of one rank; the others hear of it.
     CHECK(std::count(broken.begin(), broken.end(), "equation 12 broke") == 1);
@@ -376,7 +376,7 @@ TEST_CASE("the watchdog names all ranks that do not come to the end of a sweep")
                         try {
                           static_cast<void>(pattern::fixed_point(
                               transport, equations,
-                              {.reach = 1, .freshness = {.age = age}, .wait = {.watchdog = 0.2}}));
+                              {.reach = 1, .staleness = {.age = age}, .wait = {.watchdog = 0.2}}));
                         } catch (const communication_error& error) {
                           texts[+transport.rank()] = error.what();
                           throw;

@@ -385,7 +385,7 @@ TEST_CASE("choices of collectives reject algorithms, collectives and pieces that
       {"domains",
        [=] {
          schedule::CollectiveOptions levels = options;
-         (void)impl::shared_algorithm(Collective::all_reduce, Algorithm::ring, levels, {});
+         (void)heddle::impl::shared_algorithm(Collective::all_reduce, Algorithm::ring, levels, {});
        },
        {"0 domains, 2 ranks"}},
   });

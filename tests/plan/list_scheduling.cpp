@@ -388,16 +388,16 @@ TEST_CASE("levels of stages, and a circle") {
                            {Stage{0}, Stage{3}},
                            {Stage{2}, Stage{3}},
                            {Stage{3}, Stage{2}, B}}};
-  CHECK(impl::stage_levels(joined) == std::vector<int>{0, 1, 0, 2});
-  CHECK(impl::stage_levels(StageGraph::chain(5)) == std::vector<int>{0, 1, 2, 3, 4});
-  CHECK(impl::stage_levels({}).empty());
+  CHECK(heddle::impl::stage_levels(joined) == std::vector<int>{0, 1, 0, 2});
+  CHECK(heddle::impl::stage_levels(StageGraph::chain(5)) == std::vector<int>{0, 1, 2, 3, 4});
+  CHECK(heddle::impl::stage_levels({}).empty());
   StageGraph circle = StageGraph::chain(4);
   circle.edges.push_back({Stage{2}, Stage{1}});
   CHECK_THAT(
-      test::message_of<contract_error>([&] { (void)impl::stage_levels(circle); }),
+      test::message_of<contract_error>([&] { (void)heddle::impl::stage_levels(circle); }),
       ContainsSubstring("the stage graph has a cycle") && ContainsSubstring("stages 1, 2, 3"));
   circle.edges.push_back({Stage{9}, Stage{1}});
-  CHECK_THAT(test::message_of<contract_error>([&] { (void)impl::stage_levels(circle); }),
+  CHECK_THAT(test::message_of<contract_error>([&] { (void)heddle::impl::stage_levels(circle); }),
              ContainsSubstring("9 -> 1, stages 0 to 3"));
 }
 

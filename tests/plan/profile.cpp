@@ -177,7 +177,7 @@ TEST_CASE("bytes of several layers are sums, shares are rounded up") {
 }
 
 TEST_CASE("a wrong profile is rejected, and the measurement is named") {
-  CHECK_NOTHROW(hd::check(example()));
+  CHECK_NOTHROW(hd::plan::check(example()));
   struct Change {
     const char* error;
     std::function<void(hd::plan::Profile&)> make;
@@ -208,7 +208,7 @@ TEST_CASE("a wrong profile is rejected, and the measurement is named") {
   for (const Change& change : changes) {
     hd::plan::Profile profile = example();
     change.make(profile);
-    CHECK_THAT(message_of<hd::contract_error>([&] { hd::check(profile); }),
+    CHECK_THAT(message_of<hd::contract_error>([&] { hd::plan::check(profile); }),
                ContainsSubstring(change.error));
   }
 }

@@ -164,7 +164,7 @@ TEST_CASE("orders reject kinds, stages and microbatches that do not exist") {
   add("stages", {"graph.stages = 2147483647"}, [](Orders& o) { o.graph.stages = most; });
   StageGraph negative;
   negative.stages = -1;
-  table.push_back({"levels", [=] { (void)impl::stage_levels(negative); }, {"stages = -1"}});
+  table.push_back({"levels", [=] { (void)heddle::impl::stage_levels(negative); }, {"stages = -1"}});
   const auto shares = [](Stage stage, std::size_t share, std::int64_t size, std::int64_t samples) {
     return
         [=] { (void)StageShares{.samples = samples, .stages = {{4}}}.range(stage, share, size); };

@@ -196,11 +196,11 @@ TEST_CASE("sizes bound after a cut are those bound before it") {
       buffer.type = sized.type;
       buffer.bytes = sized.bytes;
     });
-    CHECK(hash(impl::with_message_sizes(wide)) == hash(before));
+    CHECK(hash(heddle::impl::with_message_sizes(wide)) == hash(before));
   }
   const Schedule narrow = schedule::cast_at_cut(shape(0, Scalar::byte), {Scalar::f32}, everywhere);
   const std::string why = message_of<contract_error>([&] {
-    (void)impl::with_message_sizes(narrow.with_sizes([](Buffer& buffer) {
+    (void)heddle::impl::with_message_sizes(narrow.with_sizes([](Buffer& buffer) {
       if (buffer.type == Scalar::byte) buffer.type = Scalar::f32;
       buffer.bytes = 16 * buffer.parts;
     }));

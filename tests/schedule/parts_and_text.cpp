@@ -55,7 +55,7 @@ TEST_CASE("parts end where the buffer says") {
   CHECK(schedule::part_bytes(buffer, 0, 4) == 29);
   CHECK(schedule::part_offset(buffer, 0) == 0);
   CHECK(schedule::part_offset(buffer, 3) == 28);
-  CHECK_FALSE(impl::is_cut_evenly(buffer));
+  CHECK_FALSE(heddle::impl::is_cut_evenly(buffer));
 }
 
 TEST_CASE("the bytes of a use are those of its parts") {

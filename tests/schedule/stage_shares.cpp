@@ -254,7 +254,7 @@ TEST_CASE("a folded schedule of shares keeps as many microbatches as the one wit
       std::set<std::uint32_t> found;
       for (const Buffer& buffer : folded.buffers())
         if (folded[buffer.label] == role && buffer.stage == Stage{stage})
-          found.insert(buffer.parts / impl::parts_per_item(buffer));
+          found.insert(buffer.parts / heddle::impl::parts_per_item(buffer));
       REQUIRE(found.size() <= 1);
       return found.empty() ? 0 : *found.begin();
     };
@@ -301,13 +301,13 @@ TEST_CASE("a model sizes the buffers by their samples after weave()") {
         const Buffer& expected = sized[BufferId{next++}];
         buffer.type = Scalar::i64;
         if (buffer.granules != nullptr)
-          impl::size_by_samples(buffer, sized[expected.label] == role::saved   ? 8
-                                        : sized[expected.label] == role::delta ? 0
-                                                                               : 24);
+          heddle::impl::size_by_samples(buffer, sized[expected.label] == role::saved   ? 8
+                                                : sized[expected.label] == role::delta ? 0
+                                                                                       : 24);
       });
   CHECK(hash(later) == hash(sized));
   Buffer whole;
-  CHECK_THAT(test::message_of<contract_error>([&] { impl::size_by_samples(whole, 8); }),
+  CHECK_THAT(test::message_of<contract_error>([&] { heddle::impl::size_by_samples(whole, 8); }),
              ContainsSubstring("the buffer has no granules"));
 }
 

@@ -202,7 +202,7 @@ HEDDLE_FULL_INLINE std::vector<Bytes> SharedTransport::together(const Communicat
     while (!come()) {
       waiting();
       if (waiting.polls() % 64 != 0) continue;
-      if (const std::optional<Abort> abort = aborted()) throw lost(place(), *abort);
+      if (const std::optional<Abort> abort = aborted()) throw impl::lost(place(), *abort);
       const bool late = m_watchdog > 0 && steady_seconds() - since > m_watchdog;
       // The destructor tells nobody that it gives up, because others may reach it much later.
       if (m_ends ? late : late || impl::RollCall::begun(m_all))

@@ -146,8 +146,6 @@ void combine_encoded(const Task& task, const Reduction& reduction, Run&& run) {
                           : combine_encoded<float>(task, reduction, run);
 }
 
-}  // namespace impl
-
 /// A `run` for cast() and combine_encoded() that is a plain loop.
 struct RunOnHost {
   /// Makes all calls of `body`, one after another.
@@ -156,8 +154,6 @@ struct RunOnHost {
     for (std::size_t call = 0; call < body.message.calls(); ++call) body(call);
   }
 };
-
-namespace impl {
 
 /// Returns the number `from` as an Into. A conversion to an integer rounds toward zero, as
 /// `static_cast` does. A number beyond the range becomes the nearest end of the range, and NaN

@@ -52,7 +52,7 @@ HEDDLE_INLINE void cast_on_host(const Task& task) {
           [&] { return impl::bad_cast(task, "bytes have no values to cast"); });
   const bool plain = is_plain(source) && is_plain(target) && task.uses().size() == 2 &&
                      from.access == Access::read;
-  if (!plain) return cast(task, RunOnHost{});
+  if (!plain) return cast(task, impl::RunOnHost{});
   expects(from.bytes / size_of(source) == into.bytes / size_of(target), [&] {
     return impl::bad_cast(task, "the two buffers have different numbers of elements");
   });

@@ -43,7 +43,7 @@ namespace pattern {
 /// back, these are the boundary of `reach` values before its share, and the few by which its share
 /// moves because values have become final.
 ///
-/// With options.freshness of age a, a rank gets the values of sweep k - a before its sweep k + 1,
+/// With options.staleness of age a, a rank gets the values of sweep k - a before its sweep k + 1,
 /// so it may be a sweeps ahead of the others. The result is still that of a plain loop, bit for
 /// bit, if options.tolerance is 0, and each boundary between ranks costs up to a more sweeps. The
 /// counts are the same in every run, because a rank never uses newer values than it should.
@@ -63,7 +63,7 @@ template <Transport T, class Value, class Rule>
       "heddle::pattern::fixed_point",
       all_gather(transport, std::as_bytes(std::span(terms.data(), terms.size())), options.wait));
   const FixedPointOptions same = heddle::impl::as_on_threads(options, transport.size());
-  if (options.freshness.age > 0)
+  if (options.staleness.age > 0)
     return heddle::impl::StaleFixedPoint<T, Equations<Value, Rule>>(transport, equations, same)
         .run();
   return heddle::impl::RankFixedPoint<T, Equations<Value, Rule>>(transport, equations, same).run();

@@ -14,7 +14,7 @@
 #include <heddle/pattern/impl/equal_terms.hpp>
 #include <heddle/pattern/rank_fixed_point.hpp>
 #include <heddle/pattern/sweep.hpp>
-#include <heddle/schedule/redistribution/freshness.hpp>
+#include <heddle/schedule/redistribution/staleness.hpp>
 
 namespace heddle::inline v0::impl {
 
@@ -23,7 +23,7 @@ HEDDLE_INLINE std::string fixed_point_terms(int equations,
   return text("equations = ", equations, "\nsweep = ", static_cast<int>(options.sweep),
               "\nblock = ", options.block, "\ntolerance = ", exact_text(options.tolerance),
               "\nmost_sweeps = ", options.most_sweeps, "\nreach = ", options.reach,
-              "\nfreshness = ", options.freshness, "\ntrail = ", options.trail != nullptr, "\n");
+              "\nstaleness = ", options.staleness, "\ntrail = ", options.trail != nullptr, "\n");
 }
 
 HEDDLE_INLINE pattern::FixedPointOptions as_on_threads(const pattern::FixedPointOptions& options,
@@ -33,13 +33,13 @@ HEDDLE_INLINE pattern::FixedPointOptions as_on_threads(const pattern::FixedPoint
                      text("threads = ", options.threads), "leave threads at 1"};
   });
   check_options(options);
-  const bool is_stale = options.freshness.age > 0;
+  const bool is_stale = options.staleness.age > 0;
   expects(!is_stale || options.sweep == pattern::Sweep::jacobi ||
               options.sweep == pattern::Sweep::jacobi_gauss_seidel,
           [&] {
             return ErrorInfo{"heddle::pattern::fixed_point",
                              "old values need a sweep in which all ranks compute at once",
-                             text("freshness = ", options.freshness,
+                             text("staleness = ", options.staleness,
                                   ", sweep = ", static_cast<int>(options.sweep)),
                              "use Sweep::jacobi or Sweep::jacobi_gauss_seidel, or age 0"};
           });

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <heddle/execute/execute_options.hpp>
-#include <heddle/schedule/redistribution/freshness.hpp>
+#include <heddle/schedule/redistribution/staleness.hpp>
 
 namespace heddle::inline v0 {
 
@@ -42,7 +42,7 @@ struct FixedPointOptions {
   /// when the values that other ranks have computed in sweep k - a are there, so that their
   /// messages have a sweeps of time. Ranks keep their shares then. Needs a Sweep without windows:
   /// jacobi or jacobi_gauss_seidel.
-  schedule::Freshness freshness = {};
+  schedule::Staleness staleness = {};
   /// If set, gets an event for the part of each worker in each sweep. The item is the sweep. Over
   /// ranks, the times are in rank 0's steady_seconds(), and all ranks set it or none.
   Trail* trail = nullptr;

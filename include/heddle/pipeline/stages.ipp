@@ -213,7 +213,7 @@ HEDDLE_FULL_INLINE Schedule StagesBase::prepare_on(Schedule schedule, const impl
                   schedule::action_text(task.schedule(), task.id()),
                   ", the sum of gradients by MPI");
     };
-    if (const std::optional<Abort> abort = transport.aborted()) throw lost(where(), *abort);
+    if (const std::optional<Abort> abort = transport.aborted()) throw impl::lost(where(), *abort);
     const bool late = options.watchdog > 0 && steady_seconds() - since > options.watchdog;
     if (late || impl::RollCall::begun(*own.replicas))
       throw impl::RollCall(*own.replicas, all)

@@ -63,7 +63,7 @@ HEDDLE_INLINE Schedule collective_in_domains(schedule::Collective collective,
                                              schedule::Algorithm algorithm,
                                              const schedule::CollectiveOptions& options,
                                              const std::vector<std::uint32_t>& domains) {
-  return schedule::works_in_place(collective) && all_share(domains)
+  return schedule::impl::works_in_place(collective) && all_share(domains)
              ? collective_in_segments(collective, algorithm, options)
              : schedule::collective(collective, algorithm, options);
 }

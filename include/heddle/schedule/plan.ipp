@@ -322,7 +322,7 @@ HEDDLE_INLINE Plan in_buckets(const Plan& plan) {
     for (int b = 0; b < count; ++b) {
       if (s > 0 || b > 0) result.casts.emplace_back(b == 0 ? plan.cast_after(s - 1) : std::nullopt);
       PlanStage& bucket = result.stages.emplace_back(stage);
-      bucket.layers = {first, first + even_count(layers, count, b)};
+      bucket.layers = {first, first + heddle::impl::even_count(layers, count, b)};
       first = bucket.layers.last;
     }
   }

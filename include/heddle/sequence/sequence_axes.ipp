@@ -103,7 +103,7 @@ HEDDLE_FULL_INLINE std::size_t SequenceAxes::ring_rows(const SequenceShape& shap
 
 HEDDLE_FULL_INLINE kernel::AttentionHeads SequenceAxes::own_heads(
     const kernel::AttentionHeads& heads) const {
-  kernel::expect_attention_heads(where, heads);
+  kernel::impl::expect_attention_heads(where, heads);
   expects(heads_size() <= heads.kv_heads, [&] {
     return ErrorInfo{where, "there are more heads ranks than K,V heads",
                      text(heads_size(), " heads ranks; expected at most ", heads.kv_heads),

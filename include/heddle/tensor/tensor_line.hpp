@@ -143,7 +143,7 @@ class TensorLine {
  private:
   template <class Rows>
   void expect_rows(const char* where, const Rows& rows, const Matrix& room) const {
-    kernel::expect_shape(where, "rows", rows, share(room.extent(0)).count, room.extent(1));
+    kernel::impl::expect_shape(where, "rows", rows, share(room.extent(0)).count, room.extent(1));
   }
 
   /// Returns options whose blocks are whole rows.

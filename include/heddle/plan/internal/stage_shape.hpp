@@ -324,7 +324,8 @@ class CutPricer {
       Bytes bytes = part / unit * output + (part % unit * output + unit - 1) / unit;
       if (codec) {
         const Bytes element = size_of(m_problem->options().activation);
-        bytes = encoded_bytes(codec->type, codec->block, (bytes + element - 1) / element);
+        bytes =
+            heddle::impl::encoded_bytes(codec->type, codec->block, (bytes + element - 1) / element);
       }
       m_traffic[0].add(from.ranks()[i], to.ranks()[j], static_cast<double>(bytes));
       m_traffic[1].add(to.ranks()[j], from.ranks()[i], static_cast<double>(bytes));

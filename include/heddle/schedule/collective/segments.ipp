@@ -22,7 +22,7 @@ namespace heddle::inline v0::schedule {
 
 HEDDLE_INLINE Schedule collective_in_segments(Collective collective, Algorithm algorithm,
                                               const CollectiveOptions& options) {
-  if (!schedule::works_in_place(collective) || options.apart)
+  if (!schedule::impl::works_in_place(collective) || options.apart)
     throw infeasible({"heddle::schedule::collective_in_segments",
                       text(collective, " cannot be cut into segments"),
                       "only collectives that work in place can"});

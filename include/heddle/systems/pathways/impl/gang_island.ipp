@@ -185,7 +185,7 @@ class GangIsland::State {
           waiting();
         if (waiting.polls() % 64 != 0 && m_options.wait.idle != Idle::nap) continue;
         if (since == 0) since = steady_seconds();
-        look_up(
+        heddle::impl::look_up(
             m_transport, since, walker.waits() ? m_options.wait.watchdog : 0,
             [&] { return place(walker); },
             [&] {
