@@ -290,14 +290,15 @@ void run() {
   measured.sizes.assign(sizes.begin(), sizes.end());
   measured.candidates = 2;
   measured.budget = 0.3;
-  const auto costs = std::make_shared<const hd::CostTable>(hd::measure_collectives(comm, measured));
+  const auto costs =
+      std::make_shared<const hd::plan::CostTable>(hd::measure_collectives(comm, measured));
   // How far apart two cores of a virtual machine are may change from one minute to the next.
   compare(
       "automatic",
       [&](Collective collective, hd::Bytes bytes) {
         measured.collectives = {collective};
         measured.sizes = {bytes};
-        return hd::CallOptions{.costs = std::make_shared<const hd::CostTable>(
+        return hd::CallOptions{.costs = std::make_shared<const hd::plan::CostTable>(
                                    hd::measure_collectives(comm, measured))};
       },
       prints, comm);

@@ -26,13 +26,13 @@ constexpr const char* name = "pattern/balance";
 
 /// Both ways take turns round by round, and in who goes first.
 void run_threads() {
-  hd::SpeedRatios ratios(2);
+  hd::plan::SpeedRatios ratios(2);
   for (int i = 0; i < 3; ++i) UnequalThreads::run(ratios);  // learns; what that costs is simulated
   std::vector<double> equal, ours, equal_processor, ours_processor;
   for (int i = 0; i < rounds; ++i) {
     UnequalThreads::Round round[2];
     for (const int which : {i % 2, 1 - i % 2}) {
-      hd::SpeedRatios fresh(2);
+      hd::plan::SpeedRatios fresh(2);
       round[which] = UnequalThreads::run(which == 0 ? fresh : ratios);
     }
     bench::require_equal("the sum over all items", round[1].sum, round[0].sum);

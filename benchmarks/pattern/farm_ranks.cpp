@@ -31,11 +31,13 @@ constexpr std::int64_t items = 200;
 double seconds(heddle::MpiTransport& transport, int prefetch) {
   std::int64_t next = 0, sum = 0;
   const double time = bench::seconds_of_all(MPI_COMM_WORLD, [&] {
-    heddle::farm(
+    heddle::pattern::farm(
         transport, {.prefetch = prefetch, .wait = {.idle = heddle::Idle::spin}},
         [&] { return next < items ? std::optional<std::int64_t>(next++) : std::nullopt; },
         [](std::int64_t item) { return item; },
-        [&](std::int64_t, heddle::FarmOutcome<std::int64_t>&& outcome) { sum += *outcome.value; });
+        [&](std::int64_t, heddle::pattern::FarmOutcome<std::int64_t>&& outcome) {
+          sum += *outcome.value;
+        });
   });
   if (transport.rank() == heddle::Rank{0})
     bench::require_equal("the sum of the results", sum, items * (items - 1) / 2);

@@ -106,7 +106,7 @@ void dapple() {
 /// 1F1B with as many microbatches as ranks and F = I = W.
 void two_bp() {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", 4}});
-  const hd::Orders orders = hd::schedule::one_f_one_b_orders(4, 4);
+  const hd::Orders orders = hd::schedule::one_f_one_b(4, 4);
   WaitingModel their_model, our_model;
   hd::Runner fused(their_model, hd::weave(orders, sizes), mesh, options);
   hd::Runner split(our_model, hd::weave(hd::schedule::two_bp(orders), sizes), mesh, options);

@@ -198,7 +198,7 @@ void waits(hd::DeviceMesh& mesh) {
     // Two microbatches a rank in each direction: the fewest that all of them take.
     const hd::Orders orders = entry.orders({.ranks = mesh.size(), .microbatches = 2 * mesh.size()});
     const hd::Schedule schedule =
-        hd::expand(hd::weave(orders, sizes), hd::schedule::CollectiveForm{});
+        hd::schedule::expand(hd::weave(orders, sizes), hd::schedule::CollectiveForm{});
     hd::Runner run(WaitingModel{}, schedule, mesh,
                    {.execute = {.idle = hd::Idle::nap, .record = true}});
     const Outcome outcome =

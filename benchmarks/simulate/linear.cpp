@@ -99,7 +99,7 @@ int million() {
   constexpr int microbatches = 512;
   hd::Timeline timeline;
   const double seconds = bench::seconds_of([&] {
-    const hd::Orders orders = hd::schedule::one_f_one_b_orders(stages, microbatches);
+    const hd::Orders orders = hd::schedule::one_f_one_b(stages, microbatches);
     const hd::Schedule schedule = hd::weave(orders);
     timeline = hd::simulate(schedule, {.forward = forward, .backward = backward});
   });

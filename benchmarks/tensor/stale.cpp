@@ -35,7 +35,7 @@ constexpr const char* name = "tensor/stale";
 constexpr int steps = 50, pairs = 31;
 constexpr std::int64_t rows = 64;
 constexpr hd::Bytes row = 4096;
-constexpr hs::Freshness fresh{}, stale{.age = 1, .warmup = 4};
+constexpr hs::Staleness fresh{}, stale{.age = 1, .warmup = 4};
 
 /// Patches of all ranks, each of which needs those of all others.
 hs::BlockExchange patches(int ranks) {
@@ -63,8 +63,8 @@ void simulated() {
   constexpr int ranks = 8;
   const hs::BlockExchange exchange = patches(ranks);
   const hd::StageCosts costs{.forward = 1, .per_byte = 1.0 / (rows * row)};
-  const auto makespan = [&](const hs::Freshness& freshness) {
-    return hd::simulate(hs::exchanged_steps(exchange, steps, freshness), costs).makespan();
+  const auto makespan = [&](const hs::Staleness& staleness) {
+    return hd::simulate(hs::exchanged_steps(exchange, steps, staleness), costs).makespan();
   };
   bench::print_ratio(name, "fresh_simulated",
                      bench::summarise({makespan(fresh) / makespan(stale)}));

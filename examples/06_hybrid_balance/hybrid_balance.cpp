@@ -31,14 +31,14 @@ std::uint64_t value_of(std::int64_t item, int times) {
 
 /// Runs rounds of one kernel that takes `slower` times as long on worker 1.
 void run(const char* kernel, int slower) {
-  hd::SpeedRatios ratios(2, 16);  // shares begin at multiples of 16 items
+  hd::plan::SpeedRatios ratios(2, 16);  // shares begin at multiples of 16 items
   for (int round = 0; round < 5; ++round) {
     Values values(items);
-    const auto work = [&](hd::Worker worker, hd::ItemRange range) {
+    const auto work = [&](hd::Worker worker, hd::plan::ItemRange range) {
       for (std::int64_t i = range.first; i < range.last; ++i)
         values[static_cast<std::size_t>(i)] = value_of(i, worker == hd::Worker{1} ? slower : 1);
     };
-    const auto [ranges, times] = hd::balance(ratios, items, work);
+    const auto [ranges, times] = hd::pattern::balance(ratios, items, work);
     std::cout << kernel << ", round " << round << ": " << ranges[0].size() << " items in "
               << times[0] * 1e3 << " ms, " << ranges[1].size() << " in " << times[1] * 1e3
               << " ms\n";

@@ -25,7 +25,7 @@ namespace hd = heddle;
 namespace {
 
 /// Counts the letters of a word, unless the service is busy, which three in ten attempts find.
-std::size_t ask(const std::string& word, const hd::FarmTask& task) {
+std::size_t ask(const std::string& word, const hd::pattern::FarmTask& task) {
   const hd::Random busy(1, "busy");
   if (busy.uniform(static_cast<std::uint64_t>(10 * task.item + task.attempt)) < 0.3)
     throw std::runtime_error("the service is busy");
@@ -34,7 +34,7 @@ std::size_t ask(const std::string& word, const hd::FarmTask& task) {
 
 void ask_for_all() {
   const std::vector<std::string> words{"warp", "weft", "shuttle", "reed", "treadle", "heddle"};
-  const auto sizes = hd::farm({.workers = 3, .attempts = 4, .backoff = 1e-3}, words, ask);
+  const auto sizes = hd::pattern::farm({.workers = 3, .attempts = 4, .backoff = 1e-3}, words, ask);
   for (std::size_t i = 0; i < words.size(); ++i) {
     std::cout << words[i] << ": ";
     if (sizes[i].value)
@@ -48,9 +48,11 @@ void ask_for_all() {
 void forecast() {
   const hd::Random times(1, "times");
   for (const int workers : {1, 4, 16, 64}) {
-    const auto farm = hd::forecast_farm(
-        {.workers = workers, .ordered = false}, 320, [&](hd::Worker, const hd::FarmTask& task) {
-          return hd::ForecastAttempt{0.5 + times.uniform(static_cast<std::uint64_t>(task.item))};
+    const auto farm = hd::pattern::forecast_farm(
+        {.workers = workers, .ordered = false}, 320,
+        [&](hd::Worker, const hd::pattern::FarmTask& task) {
+          return hd::pattern::ForecastAttempt{0.5 +
+                                              times.uniform(static_cast<std::uint64_t>(task.item))};
         });
     std::cout << workers << (workers == 1 ? " worker: 320" : " workers: 320")
               << " items of 0.5 to 1.5 s in " << std::lround(farm.makespan) << " s, utilisation "
@@ -65,7 +67,8 @@ double search(int workers) {
   double best = 0;
   double least = 1e9;
   std::vector<double> points;
-  const auto propose = [&](std::span<const hd::FarmOutcome<double>> seen) -> std::optional<double> {
+  const auto propose =
+      [&](std::span<const hd::pattern::FarmOutcome<double>> seen) -> std::optional<double> {
     if (proposals == 40) return std::nullopt;
     for (std::size_t i = 0; i < seen.size(); ++i)
       if (*seen[i].value < least) {
@@ -77,8 +80,8 @@ double search(int workers) {
     return points.back();
   };
   const auto value = [](double x) { return (x - 1.5) * (x - 1.5) + 0.1 * std::cos(9 * x); };
-  hd::farm({.workers = workers, .lag = 4}, propose, value,
-           [](std::int64_t, hd::FarmOutcome<double>&&) {});
+  hd::pattern::farm({.workers = workers, .lag = 4}, propose, value,
+                    [](std::int64_t, hd::pattern::FarmOutcome<double>&&) {});
   return best;
 }
 

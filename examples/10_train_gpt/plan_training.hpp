@@ -121,7 +121,7 @@ void add_degree(heddle::LayerProfile& profile, const GptTraining& training, cons
   kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
   for (std::size_t l = 0; l < profile.layers.size(); ++l)
     for (const std::string& kind : kinds)
-      for (heddle::LayerMeasurement each : divided.layers[l].measured) {
+      for (heddle::plan::LayerMeasurement each : divided.layers[l].measured) {
         each.device = kind;
         profile.layers[l].measured.push_back(std::move(each));
       }

@@ -48,8 +48,8 @@ int main() {
 
   hd::run_threads(3, [&](hd::ThreadTransport& threads) {
     hd::ShapedTransport network(threads, {.link = link});
-    hd::AdaptiveRunner run(wait, hd::ScheduleChoice(candidates), network, {.every = 2});
-    const hd::ScheduleChoice& choice = run.choice();
+    hd::AdaptiveRunner run(wait, hd::plan::ScheduleChoice(candidates), network, {.every = 2});
+    const hd::plan::ScheduleChoice& choice = run.choice();
     const bool prints = network.rank() == 0;
     const auto say = [&](const char* when) {
       if (prints) std::cout << when << ": " << choice.schedule().name() << '\n';

@@ -91,7 +91,7 @@ void run(hd::Environment& env) {
 
   // The times of calls on this machine, measured once or read from a file of the program `measure`.
   // Each call then uses the fastest algorithm, or the MPI library's own call if that is faster.
-  const auto costs = std::make_shared<const hd::CostTable>(hd::measure_collectives(
+  const auto costs = std::make_shared<const hd::plan::CostTable>(hd::measure_collectives(
       comm,
       {.collectives = {hd::schedule::Collective::all_reduce}, .sizes = {8, 8192}, .budget = 0.1}));
   Kokkos::deep_copy(sum, static_cast<double>(me + 1));
@@ -141,7 +141,7 @@ void run(hd::Environment& env) {
     const hd::Schedule schedule = prepared.schedule();
     const hd::Machine machine = hd::Machine::uniform(comm.size(), {"rank"}, {1e-6, 1e9});
     std::cout << schedule.name() << ": " << schedule.size() << " actions, "
-              << hd::simulate(schedule, hd::MessageCosts(machine)).makespan() * 1e6
+              << hd::simulate(schedule, hd::plan::MessageCosts(machine)).makespan() * 1e6
               << " us on links of 1 us and 1 GB/s\n";
   }
 }

@@ -27,9 +27,10 @@ constexpr int layers = 24;
 constexpr int microbatches = 16;
 
 /// Equal layers. Each takes 1 ms forward and 2 ms backward for a microbatch of 4 samples.
-hd::Profile profile_by_hand() {
-  hd::Profile profile{.model = "waits", .input = 40, .reference = "fast"};
-  const hd::LayerTimes times{.forward = 1e-3, .backward_input = 1e-3, .backward_weight = 1e-3};
+hd::plan::Profile profile_by_hand() {
+  hd::plan::Profile profile{.model = "waits", .input = 40, .reference = "fast"};
+  const hd::plan::LayerTimes times{
+      .forward = 1e-3, .backward_input = 1e-3, .backward_weight = 1e-3};
   profile.layers.assign(layers, {.name = "layer",
                                  .output = 40,
                                  .saved = 40,
@@ -66,7 +67,7 @@ hd::Seconds measured(const hd::Schedule& schedule, const hd::plan::RankCosts& co
 }  // namespace
 
 int main() {
-  const hd::Profile profile = profile_by_hand();
+  const hd::plan::Profile profile = profile_by_hand();
   std::vector<hd::Device> devices(2, {.name = "fast"});
   devices.resize(4, {.name = "slow", .speed = 0.4});
   const hd::Machine machine =
@@ -83,8 +84,8 @@ int main() {
     equal.stages.push_back({.layers = {6 * s, 6 * s + 6}, .ranks = {hd::Rank{s}}, .samples = {4}});
   for (const hd::Plan& plan : {found.best(), equal}) {
     // Gradients of the ranks of a stage, if there are several, are summed by a ring.
-    const hd::Schedule schedule =
-        hd::expand(hd::plan::schedule(plan, profile, {.ranks = 4}), hd::schedule::CollectiveForm{});
+    const hd::Schedule schedule = hd::schedule::expand(
+        hd::plan::schedule(plan, profile, {.ranks = 4}), hd::schedule::CollectiveForm{});
     const hd::plan::RankCosts costs = hd::plan::costs(plan, profile, machine);
     std::cout << (plan == equal ? "equal stages" : "best plan") << ": predicted "
               << simulate(schedule, costs).makespan() * 1e3 << " ms, measured "

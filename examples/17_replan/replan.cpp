@@ -20,9 +20,10 @@ namespace hd = heddle;
 namespace {
 
 /// 12 equal layers. Each takes 1 ms forward and 2 ms backward for a microbatch of one sample.
-hd::Profile profile_by_hand() {
-  hd::Profile profile{.model = "waits", .input = 40, .reference = "gpu"};
-  const hd::LayerTimes times{.forward = 1e-3, .backward_input = 1e-3, .backward_weight = 1e-3};
+hd::plan::Profile profile_by_hand() {
+  hd::plan::Profile profile{.model = "waits", .input = 40, .reference = "gpu"};
+  const hd::plan::LayerTimes times{
+      .forward = 1e-3, .backward_input = 1e-3, .backward_weight = 1e-3};
   profile.layers.assign(12, {.name = "layer",
                              .output = 40,
                              .saved = 40,
@@ -48,7 +49,7 @@ struct Waits {
 }  // namespace
 
 int main() {
-  const hd::Profile profile = profile_by_hand();
+  const hd::plan::Profile profile = profile_by_hand();
   const hd::Machine machine = hd::Machine::uniform(4, {.name = "gpu"}, {.bandwidth = 1e6});
   constexpr int steps = 50;
   hd::run_threads(4, [&](hd::ThreadTransport& transport) {

@@ -54,10 +54,11 @@ void move(const Matrix& from, const Matrix& to) {
   const auto plan =
       hd::schedule::redistribution(from.layout(), to.layout(), comm.size(), sizeof(double));
   const hd::Machine machine = hd::Machine::uniform(comm.size(), {"rank"}, {1e-6, 1e9});
-  std::cout << plan << "\n  " << wrong << " of " << from.layout().elements() << " are wrong, "
-            << hd::simulate(hd::schedule::to_schedule(plan), hd::MessageCosts(machine)).makespan() *
-                   1e6
-            << " us on links of 1 us and 1 GB/s\n";
+  std::cout
+      << plan << "\n  " << wrong << " of " << from.layout().elements() << " are wrong, "
+      << hd::simulate(hd::schedule::to_schedule(plan), hd::plan::MessageCosts(machine)).makespan() *
+             1e6
+      << " us on links of 1 us and 1 GB/s\n";
 }
 
 void run() {

@@ -170,7 +170,7 @@ class GptGenerator {
   /// Returns the bytes of a message in this step.
   [[nodiscard]] heddle::Bytes used_bytes(const heddle::Action& action, const heddle::Buffer& buffer,
                                          std::uint32_t part) const {
-    if (action.kind != heddle::Kind::move) return part_bytes(buffer, part, 1);
+    if (action.kind != heddle::Kind::move) return heddle::schedule::part_bytes(buffer, part, 1);
     return message_bytes(m_plan.shape(+action.item),
                          +action.stage + 1 == static_cast<std::uint32_t>(m_serving.stages));
   }

@@ -92,7 +92,7 @@ class GptWindow {
   [[nodiscard]] heddle::Bytes used_bytes(const heddle::Action& action, const heddle::Buffer& buffer,
                                          std::uint32_t part) const {
     const heddle::Queue& queue = m_schedule[action.queue];
-    if (queue.local()) return part_bytes(buffer, part, 1);
+    if (queue.local()) return heddle::schedule::part_bytes(buffer, part, 1);
     return m_generator->message_bytes(
         m_passes[+action.item], +queue.from + 1 == static_cast<std::size_t>(m_schedule.ranks()));
   }

@@ -12,7 +12,6 @@
 #include <heddle/schedule/capacity.hpp>
 #include <heddle/schedule/collective.hpp>
 #include <heddle/schedule/fold.hpp>
-#include <heddle/schedule/fold_to_arena.hpp>
 #include <heddle/schedule/generator.hpp>
 #include <heddle/schedule/hash.hpp>
 #include <heddle/schedule/list_place.hpp>

@@ -26,7 +26,7 @@
 
 #include <heddle/collective.hpp>
 #include <heddle/memory/message_memory.hpp>
-#include <heddle/schedule/collective/domain_levels.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 
 namespace test_calls {
 

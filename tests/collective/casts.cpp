@@ -83,8 +83,8 @@ void compare(const hd::Codec& codec, std::size_t count) {
                 {read(data, 0, 3), write(into, 0, 3)});
   builder.add({.kind = hd::Kind::combine, .queue = builder.local(hd::Rank{1})},
               {read(got, 0, 3), update(sum, 0, 3)});
-  const hd::Schedule schedule =
-      hd::cast_at_cut(std::move(builder).build(), codec, [](hd::Rank, hd::Rank) { return true; });
+  const hd::Schedule schedule = hd::schedule::cast_at_cut(std::move(builder).build(), codec,
+                                                          [](hd::Rank, hd::Rank) { return true; });
 
   std::vector<Twice> memory;
   for (std::size_t b = 0; b < schedule.buffers().size(); ++b) {
@@ -115,7 +115,7 @@ void compare(const hd::Codec& codec, std::size_t count) {
         hd::cast_in<Space>(in_kernel);
         break;
       case hd::Kind::combine:
-        REQUIRE(hd::combines_encoded(on_host));
+        REQUIRE(hd::impl::combines_encoded(on_host));
         hd::combine_on_host(on_host);
         hd::combine_in<Space>(in_kernel);
         break;

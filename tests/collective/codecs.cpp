@@ -20,7 +20,7 @@
 
 #include <heddle/collective/prepared.hpp>
 #include <heddle/heddle.hpp>
-#include <heddle/schedule/collective/domain_levels.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 
 #include "support/complaint.hpp"
 
@@ -140,7 +140,7 @@ TEST_CASE("only what ranks of different numbers send each other is encoded") {
       const hd::Schedule whole =
           hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, exact).schedule();
       const auto encoded = [](hd::Bytes bytes) {
-        return hd::encoded_bytes(Scalar::i8, 64, bytes / sizeof(float));
+        return hd::impl::encoded_bytes(Scalar::i8, 64, bytes / sizeof(float));
       };
       const hd::Schedule made = prepared.schedule();
       for (std::size_t from = 0; from < 4; ++from)

@@ -52,7 +52,7 @@ hd::Machine pairs(int ranks, bool in_turns = false) {
 }
 
 /// What is expected to be the fastest over levels.
-hd::CollectiveChoice best_nested(Collective collective, const hd::Machine& machine) {
+hd::plan::CollectiveChoice best_nested(Collective collective, const hd::Machine& machine) {
   const hd::schedule::CollectiveOptions options{
       .ranks = machine.ranks(), .bytes = 1 << 16, .type = hd::Scalar::i64};
   for (const auto& [choice, time] : hd::plan::predict(collective, options, machine))
@@ -61,16 +61,16 @@ hd::CollectiveChoice best_nested(Collective collective, const hd::Machine& machi
 }
 
 /// A table that leads to levels.
-std::shared_ptr<const hd::CostTable> leading_to_levels(int ranks, bool in_turns = false) {
-  hd::CostTable table(pairs(ranks, in_turns));
+std::shared_ptr<const hd::plan::CostTable> leading_to_levels(int ranks, bool in_turns = false) {
+  hd::plan::CostTable table(pairs(ranks, in_turns));
   for (const Collective collective : nested) {
-    const hd::CollectiveChoice choice = best_nested(collective, table.machine());
+    const hd::plan::CollectiveChoice choice = best_nested(collective, table.machine());
     REQUIRE(choice.algorithm == Algorithm::hierarchical);
     REQUIRE(choice.levels[0].groups.empty() != in_turns);
     table.set(collective, 1 << 16, choice, 1e-6);
     table.set(collective, 1 << 16, {.library = true}, 1);
   }
-  return std::make_shared<const hd::CostTable>(std::move(table));
+  return std::make_shared<const hd::plan::CostTable>(std::move(table));
 }
 
 View filled(const hd::Communicator& comm, std::size_t size, std::int64_t salt) {
@@ -91,8 +91,8 @@ std::size_t differing(const View& a, const View& b) {
 template <class Call, class Start, class Prepare>
 void leaves_the_same(const hd::Communicator& comm, std::size_t data,
                      std::optional<std::size_t> output,
-                     const std::shared_ptr<const hd::CostTable>& table, Call&& call, Start&& start,
-                     Prepare&& prepare) {
+                     const std::shared_ptr<const hd::plan::CostTable>& table, Call&& call,
+                     Start&& start, Prepare&& prepare) {
   const View theirs = filled(comm, data, 3), their_output("output", output.value_or(0));
   call(theirs, their_output, hd::CallOptions{});
   const hd::CallOptions options{.costs = table, .shared_memory = false};
@@ -181,14 +181,14 @@ TEST_CASE("a reduction over levels leaves the sum at its root") {
 
 TEST_CASE("a choice over levels can be timed") {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  const auto table = std::make_shared<const hd::CostTable>(pairs(comm.size()));
+  const auto table = std::make_shared<const hd::plan::CostTable>(pairs(comm.size()));
   const Exec exec;
   using Floats = Kokkos::View<float*, Kokkos::HostSpace>;
   const auto moves = hd::impl::instance<Floats>(exec);
   const auto adds = hd::impl::instance<Floats>(exec, hd::Sum{});
   for (const Collective collective : nested) {
     const hd::impl::TimedCalls timed({moves, adds}, collective, 52, comm, table, 20);
-    const hd::CollectiveChoice nested_choice = best_nested(collective, pairs(comm.size()));
+    const hd::plan::CollectiveChoice nested_choice = best_nested(collective, pairs(comm.size()));
     REQUIRE(nested_choice.algorithm == hd::schedule::Algorithm::hierarchical);
     const auto times =
         hd::impl::time_in_turns({timed({.library = true}), timed(nested_choice)}, 1e-3, comm);

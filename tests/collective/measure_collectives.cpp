@@ -49,7 +49,7 @@ heddle::CollectiveMeasureOptions quick() {
 
 TEST_CASE("every rank has the same table, with the library's call and ours") {
   const heddle::Communicator comm(MPI_COMM_WORLD);
-  const heddle::CostTable table = heddle::measure_collectives(comm, quick());
+  const heddle::plan::CostTable table = heddle::measure_collectives(comm, quick());
   std::string text = table.to_text();
   std::string first = text;
   auto length = static_cast<int>(text.size());
@@ -77,13 +77,13 @@ TEST_CASE("without any time to spend the first size is measured, and no other") 
   heddle::CollectiveMeasureOptions options = quick();
   options.collectives = {Collective::all_reduce};
   options.budget = 0;
-  const heddle::CostTable table = heddle::measure_collectives(comm, options);
+  const heddle::plan::CostTable table = heddle::measure_collectives(comm, options);
   CHECK(table.sizes(Collective::all_reduce) == std::vector<heddle::Bytes>{4});
   CHECK(table.times(Collective::all_reduce, 4).size() > 1);
 }
 
 TEST_CASE("of one algorithm two candidates are timed at most") {
-  std::vector<heddle::CollectivePrediction> all;
+  std::vector<heddle::plan::CollectivePrediction> all;
   for (const heddle::Bytes piece : {0u, 1u, 2u}) all.push_back({{.piece = piece}, 1.0 + piece});
   all.push_back({{.algorithm = Algorithm::ring}, 9});
   all.push_back({{.algorithm = Algorithm::star}, 10});
@@ -94,7 +94,7 @@ TEST_CASE("of one algorithm two candidates are timed at most") {
 }
 
 TEST_CASE("two over levels and two over shared memory are timed beside them") {
-  std::vector<heddle::CollectivePrediction> all;
+  std::vector<heddle::plan::CollectivePrediction> all;
   for (const heddle::Bytes piece : {3u, 2u, 1u}) {
     all.push_back({{.piece = piece, .shared = true}, 1});
     all.push_back({{.algorithm = Algorithm::hierarchical,

@@ -23,7 +23,7 @@
 #include <mpi.h>
 
 #include <heddle/collective.hpp>
-#include <heddle/schedule/collective/domain_levels.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 
 #include "support/complaint.hpp"
 
@@ -205,11 +205,11 @@ TEST_CASE("so do calls on Views that all ranks see, and calls with a cost table"
     hd::all_reduce(Exec{}, view, InOrder{}, comm, options);
     REQUIRE(wrong(view, comm) == 0);
   }
-  hd::CostTable costs(hd::Machine::uniform(comm.size(), {"rank"}, {1e-6, 1e9}));
+  hd::plan::CostTable costs(hd::Machine::uniform(comm.size(), {"rank"}, {1e-6, 1e9}));
   costs.set(Collective::all_reduce, 8, {.algorithm = Algorithm::ring}, 1e-9);
   fill(view, comm);
   hd::all_reduce(Exec{}, view, InOrder{}, comm,
-                 {.costs = std::make_shared<const hd::CostTable>(costs)});
+                 {.costs = std::make_shared<const hd::plan::CostTable>(costs)});
   CHECK(wrong(view, comm) == 0);
 }
 

@@ -210,14 +210,14 @@ TEST_CASE("a progress thread is refused where MPI does not take calls from sever
 
 TEST_CASE("a cost table chooses for each size, the library's call or one of ours") {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  hd::CostTable costs(hd::Machine::uniform(comm.size(), {"rank"}, {1e-6, 1e9}));
-  const hd::CollectiveChoice library{.library = true};
-  const hd::CollectiveChoice ring{.algorithm = Algorithm::ring, .piece = 4096};
+  hd::plan::CostTable costs(hd::Machine::uniform(comm.size(), {"rank"}, {1e-6, 1e9}));
+  const hd::plan::CollectiveChoice library{.library = true};
+  const hd::plan::CollectiveChoice ring{.algorithm = Algorithm::ring, .piece = 4096};
   costs.set(Collective::all_reduce, 8, library, 1e-6);
   costs.set(Collective::all_reduce, 8, ring, 1e-5);
   costs.set(Collective::all_reduce, 80000, library, 2e-3);
   costs.set(Collective::all_reduce, 80000, ring, 1e-3);
-  const hd::CallOptions options{.costs = std::make_shared<const hd::CostTable>(costs)};
+  const hd::CallOptions options{.costs = std::make_shared<const hd::plan::CostTable>(costs)};
   for (const std::size_t count : {0, 1, 10000, 20000}) {
     const View view = filled(comm, count);
     auto sum = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, options);
@@ -241,7 +241,7 @@ TEST_CASE("a cost table chooses for each size, the library's call or one of ours
   CHECK_FALSE(last.by_library());
   last();
   CHECK(view(0) == comm.size());
-  const auto others = std::make_shared<const hd::CostTable>(
+  const auto others = std::make_shared<const hd::plan::CostTable>(
       hd::Machine::uniform(comm.size() + 1, {"rank"}, {1e-6, 1e9}));
   CHECK_THROWS_MATCHES(
       hd::all_reduce(Exec{}, view, hd::Sum{}, comm, {.costs = others}), hd::contract_error,
@@ -253,10 +253,10 @@ TEST_CASE("a table that replaces another one chooses, although the communicator 
   const View view = filled(comm, 10000);
   for (int round = 0; round < 8; ++round) {  // the memory of a table may be that of the last one
     const bool by_library = round % 2 == 0;
-    hd::CostTable costs(hd::Machine::uniform(comm.size(), {"rank"}, {1e-6, 1e9}));
+    hd::plan::CostTable costs(hd::Machine::uniform(comm.size(), {"rank"}, {1e-6, 1e9}));
     costs.set(Collective::all_reduce, 80000, {.library = true}, by_library ? 1e-6 : 1e-3);
     costs.set(Collective::all_reduce, 80000, {.algorithm = Algorithm::ring}, 1e-5);
-    const hd::CallOptions options{.costs = std::make_shared<const hd::CostTable>(costs)};
+    const hd::CallOptions options{.costs = std::make_shared<const hd::plan::CostTable>(costs)};
     const auto sum = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, options);
     CHECK(sum.by_library() == by_library);
   }

@@ -28,7 +28,7 @@ namespace test_shared_choice {
 
 namespace hd = heddle;
 using hd::Bytes;
-using hd::CollectiveChoice;
+using hd::plan::CollectiveChoice;
 using hd::schedule::Algorithm;
 using hd::schedule::Collective;
 
@@ -39,10 +39,10 @@ using View = Kokkos::View<std::int64_t*, Kokkos::HostSpace>;
 
 /// A table of `ranks` that leads every collective to `choice` but where that does not count; then
 /// to a ring.
-std::shared_ptr<const hd::CostTable> leading_to(const CollectiveChoice& choice, int ranks) {
+std::shared_ptr<const hd::plan::CostTable> leading_to(const CollectiveChoice& choice, int ranks) {
   const auto p = static_cast<std::size_t>(ranks);
   const std::vector<std::vector<hd::Link>> links(p, std::vector<hd::Link>(p, {1e-6, 1e9}));
-  hd::CostTable table(hd::network(links, {.name = "node"}));
+  hd::plan::CostTable table(hd::network(links, {.name = "node"}));
   for (const Collective collective :
        {Collective::all_reduce, Collective::reduce_scatter, Collective::broadcast}) {
     CollectiveChoice mine = choice;
@@ -52,7 +52,7 @@ std::shared_ptr<const hd::CostTable> leading_to(const CollectiveChoice& choice, 
     table.set(collective, 1 << 16, {.algorithm = Algorithm::ring}, 1e-3);
     table.set(collective, 1 << 16, {.library = true}, 1);
   }
-  return std::make_shared<const hd::CostTable>(std::move(table));
+  return std::make_shared<const hd::plan::CostTable>(std::move(table));
 }
 
 View filled(const hd::Communicator& comm, std::size_t size, std::int64_t round) {
@@ -187,7 +187,7 @@ TEST_CASE("what shared memory cannot serve goes by messages") {
 
 TEST_CASE("a measured table has times over shared memory") {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  const hd::CostTable table = hd::measure_collectives(
+  const hd::plan::CostTable table = hd::measure_collectives(
       comm, {.sizes = {1 << 10, 1 << 18}, .candidates = 1, .budget = 0.05, .links = {}});
   const auto shared = [&](Bytes bytes) {
     std::size_t count = 0;

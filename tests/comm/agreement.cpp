@@ -57,7 +57,7 @@ CollectiveCall usual() {
 }
 
 void check(const hd::Communicator& comm, const CollectiveCall& call, double watchdog = 60) {
-  hd::check_agreement(
+  hd::impl::check_agreement(
       comm, [&] { return call; }, ContractLevel::communication, watchdog);
 }
 
@@ -87,8 +87,8 @@ TEST_CASE("with the level off nothing is sent, whatever the ranks call") {
     described = true;
     return CollectiveCall{std::to_string(world_rank()), {}};
   };
-  CHECK_NOTHROW(hd::check_agreement(comm, describe));
-  CHECK_NOTHROW(hd::check_agreement(comm, describe, ContractLevel::local));
+  CHECK_NOTHROW(hd::impl::check_agreement(comm, describe));
+  CHECK_NOTHROW(hd::impl::check_agreement(comm, describe, ContractLevel::local));
   CHECK(calls_of_mpi == 0);
   CHECK_FALSE(described);
   CHECK_NOTHROW(check(comm, usual()));
@@ -176,7 +176,7 @@ TEST_CASE("a rank that throws what is no std::exception reports it, and throws i
   if (world_size() == 1) return;
   const hd::Communicator comm(MPI_COMM_WORLD);
   const auto call = [&] {
-    hd::check_together(
+    hd::impl::check_together(
         comm, "heddle::barrier", [] { throw 5; }, usual, ContractLevel::communication);
   };
   if (world_rank() == 1)
@@ -190,7 +190,7 @@ TEST_CASE("a rank whose report fails throws its own error") {
   if (world_size() == 1) return;
   hd::Communicator comm(MPI_COMM_WORLD);
   if (world_rank() == 1)
-    CHECK_THROWS_AS(hd::check_together(
+    CHECK_THROWS_AS(hd::impl::check_together(
                         comm, "heddle::barrier", [] { throw 5; }, usual,
                         ContractLevel::communication, 60, [] { throw 'r'; }),
                     int);

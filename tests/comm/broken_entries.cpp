@@ -165,7 +165,7 @@ TEST_CASE("agreements and environments reject levels and times that are none") {
   const Communicator world(MPI_COMM_WORLD);
   const auto agree = [&](double watchdog) {
     return [=, &world] {
-      check_agreement(
+      heddle::impl::check_agreement(
           world,
           [] {
             return CollectiveCall{"heddle::test", {}};

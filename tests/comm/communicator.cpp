@@ -140,10 +140,10 @@ TEST_CASE("what cannot be done with an empty communicator is a contract_error") 
       {"split", [&] { static_cast<void>(empty.split(0, 0)); }},
       {"attached", [&] { static_cast<void>(empty.attached<heddle::MpiTransport>()); }},
       {"check_agreement",
-       [&] { check_agreement(empty, call, heddle::ContractLevel::communication); }},
+       [&] { heddle::impl::check_agreement(empty, call, heddle::ContractLevel::communication); }},
       {"heddle::here",
        [&] {
-         check_together(
+         heddle::impl::check_together(
              empty, "heddle::here", [] {}, call);
        }},
       {"attached", [&] { const Exchange exchange(empty, {}, {}); }},
@@ -168,7 +168,7 @@ TEST_CASE("an error that is no contract_error reaches the other ranks as a commu
     if (comm.rank() == heddle::Rank{1}) throw std::bad_alloc();
   };
   const auto call = [&] {
-    heddle::check_together(
+    heddle::impl::check_together(
         comm, "heddle::here", check,
         [] {
           return heddle::CollectiveCall{"heddle::here", {}};
@@ -203,7 +203,7 @@ TEST_CASE("errors of MPI are thrown with MPI's sentence") {
   CHECK(code != MPI_SUCCESS);
   CHECK_THROWS_MATCHES(heddle::check(code, "heddle::here"), heddle::communication_error,
                        MessageMatches(ContainsSubstring("heddle::here: MPI reports an error") &&
-                                      ContainsSubstring(heddle::mpi_error_text(code))));
+                                      ContainsSubstring(heddle::impl::mpi_error_text(code))));
 }
 
 TEST_CASE("an environment takes what is up and leaves it up") {

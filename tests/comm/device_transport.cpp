@@ -78,9 +78,9 @@ TEST_CASE("a staged send is done with its memory when it returns; a receive's wa
     std::fill(from.begin(), from.end(), std::byte{0});
     const auto nowhere = [] { return std::string("test"); };
     const auto stuck = [] { return heddle::ErrorInfo{"test", "stuck"}; };
-    heddle::await(transport, send, heddle::Idle::yield, 60, nowhere, stuck);
+    heddle::impl::await(transport, send, heddle::Idle::yield, 60, nowhere, stuck);
     CHECK(to == std::vector<std::byte>(bytes, std::byte{9}));
-    heddle::await(transport, receive, heddle::Idle::yield, 60, nowhere, stuck);
+    heddle::impl::await(transport, receive, heddle::Idle::yield, 60, nowhere, stuck);
     CHECK(to == std::vector<std::byte>(bytes, std::byte{5}));
     CHECK(transport.test(receive));  // once complete, it stays so
   }
@@ -134,7 +134,7 @@ TEST_CASE("owned memory of messages is handed over, other is staged") {
 TEST_CASE("what each path stands for") {
   using enum DevicePath;
   using heddle::ContractLevel;
-  using heddle::device_path;
+  using heddle::impl::device_path;
   for (const auto level : {ContractLevel::local, ContractLevel::communication})
     for (const bool on_host : {false, true}) {
       CHECK(device_path(automatic, on_host, false, level) == staged);

@@ -39,7 +39,7 @@ namespace test_rank_farm {
 
 using namespace heddle;
 using Row = std::vector<double>;
-using Seen = std::span<const FarmOutcome<Row>>;
+using Seen = std::span<const pattern::FarmOutcome<Row>>;
 
 /// A search with rows of 1 to 20 000 numbers, of which some go in a header and some do not.
 struct Search {
@@ -54,30 +54,34 @@ struct Search {
     ++given;
     return Row(given % 9 == 0 ? 20'000u : static_cast<std::size_t>(given % 5 + 1), first);
   }
-  static Row evaluate(const Row& row, const FarmTask& task) {
+  static Row evaluate(const Row& row, const pattern::FarmTask& task) {
     if ((task.item + task.attempt) % 6 == 0) throw std::runtime_error(text("item ", task.item));
     Row result = row;
     for (double& x : result) x = x * (1 - x) / (1 + x * x);
     return result;
   }
-  void take(FarmOutcome<Row>&& outcome) {
+  void take(pattern::FarmOutcome<Row>&& outcome) {
     results.push_back(outcome.value ? *outcome.value : Row{-1.0 * outcome.attempts});
   }
 };
 
 TEST_CASE("a farm over MPI ranks gives the bits of a farm on threads") {
   Search expected;
-  farm(
+  pattern::farm(
       {.workers = 2, .attempts = 2, .backoff = 1e-5, .lag = 4},
       [&](Seen seen) { return expected.propose(seen); }, Search::evaluate,
-      [&](std::int64_t, FarmOutcome<Row>&& outcome) { expected.take(std::move(outcome)); });
+      [&](std::int64_t, pattern::FarmOutcome<Row>&& outcome) {
+        expected.take(std::move(outcome));
+      });
   MpiTransport transport(MPI_COMM_WORLD);
   for (const int prefetch : {1, 2}) {
     Search search;
-    const FarmReport report = farm(
+    const pattern::FarmReport report = pattern::farm(
         transport, {.attempts = 2, .backoff = 1e-5, .lag = 4, .prefetch = prefetch},
         [&](Seen seen) { return search.propose(seen); }, Search::evaluate,
-        [&](std::int64_t, FarmOutcome<Row>&& outcome) { search.take(std::move(outcome)); });
+        [&](std::int64_t, pattern::FarmOutcome<Row>&& outcome) {
+          search.take(std::move(outcome));
+        });
     CHECK(report.items == 60);
     CHECK(report.attempts > 60);
     if (transport.rank() == Rank{0}) {
@@ -91,21 +95,21 @@ TEST_CASE("a farm over MPI ranks gives the bits of a farm on threads") {
 TEST_CASE("a farm on 3 + 1 MPI ranks takes at most 1.05 times as long as its decider says") {
   MpiTransport transport(MPI_COMM_WORLD);
   const bool first = transport.rank() == Rank{0};
-  std::array forms{
-      test::Form{"a farm on 3 + 1 ranks over its decider", [&] {
-                   test::FarmWaits waits{60};
-                   MPI_Barrier(MPI_COMM_WORLD);
-                   farm(
-                       transport, {}, [&] { return waits.source(); }, test::FarmWaits::work,
-                       [&](std::int64_t, FarmOutcome<Seconds>&& outcome) { waits.sink(outcome); });
-                   double ratio = 0;
-                   if (first) {
-                     REQUIRE(waits.times.size() == 60);
-                     ratio = waits.over_forecast(3);
-                   }
-                   MPI_Bcast(&ratio, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-                   return ratio;
-                 }}};
+  std::array forms{test::Form{
+      "a farm on 3 + 1 ranks over its decider", [&] {
+        test::FarmWaits waits{60};
+        MPI_Barrier(MPI_COMM_WORLD);
+        pattern::farm(
+            transport, {}, [&] { return waits.source(); }, test::FarmWaits::work,
+            [&](std::int64_t, pattern::FarmOutcome<Seconds>&& outcome) { waits.sink(outcome); });
+        double ratio = 0;
+        if (first) {
+          REQUIRE(waits.times.size() == 60);
+          ratio = waits.over_forecast(3);
+        }
+        MPI_Bcast(&ratio, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+        return ratio;
+      }}};
   const test::Spread& ratio = forms[0].spread;
   if (!test::measure_in_rounds(forms, [&] { return ratio.median() <= 1.05; },
                                {.print = first, .all = test::on_all_ranks}))
@@ -118,11 +122,11 @@ TEST_CASE("a sink that throws ends the farm on every MPI rank") {
   MpiTransport transport(MPI_COMM_WORLD);
   int next = 0;
   const auto run = [&] {
-    farm(
+    pattern::farm(
         transport, {.prefetch = 2, .wait = {.idle = Idle::nap, .watchdog = 60}},
         [&] { return std::optional<std::string>(std::string(100'000, 'x') + text(next++)); },
         [](const std::string& item) { return item; },
-        [](std::int64_t number, FarmOutcome<std::string>&&) {
+        [](std::int64_t number, pattern::FarmOutcome<std::string>&&) {
           if (number == 7) throw std::runtime_error("the sink broke");
         });
   };
@@ -134,12 +138,12 @@ TEST_CASE("a sink that throws ends the farm on every MPI rank") {
 
 TEST_CASE("sweeps over MPI ranks give the bits of sweeps on threads") {
   MpiTransport transport(MPI_COMM_WORLD);
-  const auto rule = [](int i, const ValuesBefore<double>& before) {
+  const auto rule = [](int i, const pattern::ValuesBefore<double>& before) {
     return i == 0 ? 0.5 : std::tanh(0.9 * before[i - 1] + std::cos(i));
   };
   const Equations<double, decltype(rule)> equations(100, 0.0, rule);
-  const auto expected = fixed_point(equations, {.threads = 4});
-  const auto x = fixed_point(transport, equations, {.reach = 1});
+  const auto expected = pattern::fixed_point(equations, {.threads = 4});
+  const auto x = pattern::fixed_point(transport, equations, {.reach = 1});
   CHECK(x.values == expected.values);
   CHECK(x.sweeps == expected.sweeps);
   CHECK(x.converged);

@@ -130,10 +130,10 @@ TEST_CASE("many small collectives, one after the other") {
   SharedTransport transport(MPI_COMM_WORLD);
   const int p = transport.size();
   const SharedBlocks data = transport.share(8 * 3);
-  const Schedule sum =
-      share_memory(schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
-                                        {.ranks = p, .bytes = 8 * 3, .type = Scalar::i64}),
-                   transport.domains());
+  const Schedule sum = schedule::share_memory(
+      schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
+                           {.ranks = p, .bytes = 8 * 3, .type = Scalar::i64}),
+      transport.domains());
   SharedExecutor executor(transport, sum,
                           [&](BufferId, const Buffer& buffer) { return data.of[+buffer.rank]; });
   auto* const mine = reinterpret_cast<std::int64_t*>(data.of[+transport.rank()]);
@@ -149,7 +149,7 @@ TEST_CASE("a rank that throws in place stops the others, who say at what") {
   for (int failing = 0; failing < world_size(); ++failing) {
     SharedTransport transport(MPI_COMM_WORLD);
     const SharedBlocks data = transport.share(8 * 300);
-    const Schedule sum = share_memory(
+    const Schedule sum = schedule::share_memory(
         schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
                              {.ranks = transport.size(), .bytes = 8 * 300, .type = Scalar::i64}),
         transport.domains());
@@ -183,9 +183,8 @@ TEST_CASE("a rank that does not come is named by the watchdog") {
         static_cast<void>(transport.share(1));
         FAIL("rank 0 did not come");
       } catch (const communication_error& error) {
-        CHECK_THAT(error.what(),
-                   ContainsSubstring("rank 0 does not take part in the call") ||
-                       ContainsSubstring("failed at"));
+        CHECK_THAT(error.what(), ContainsSubstring("rank 0 does not take part in the call") ||
+                                     ContainsSubstring("failed at"));
         CHECK_THAT(error.what(), ContainsSubstring("heddle::SharedTransport::share, rank"));
         if (!transport.aborted()) transport.abort({transport.rank(), "share", error.what()});
       }
@@ -209,7 +208,7 @@ TEST_CASE("a peer that does not come on is named by the executor's watchdog") {
   if (world_size() == 1) return;
   SharedTransport transport(MPI_COMM_WORLD);
   const SharedBlocks data = transport.share(64);
-  const Schedule sum = share_memory(
+  const Schedule sum = schedule::share_memory(
       schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
                            {.ranks = transport.size(), .bytes = 64, .type = Scalar::i64}),
       transport.domains());

@@ -112,7 +112,7 @@ TEST_CASE("a SpaceMover copies within a space, cancels by waiting, and needs mem
       if (source == target)
         mover.cancel(request);
       else
-        finish_move(mover, request);
+        heddle::impl::finish_move(mover, request);
       CHECK((to[0] == std::byte{1} && to[1] == std::byte{2} && to[2] == std::byte{0}));
       CHECK(mover.test(request));
     }

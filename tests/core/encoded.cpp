@@ -48,7 +48,7 @@ struct Message {
   Encoded encoded;
 
   explicit Message(Codec codec, std::size_t count, std::size_t together = 4096)
-      : memory(encoded_bytes(codec.type, codec.block, count)),
+      : memory(heddle::impl::encoded_bytes(codec.type, codec.block, count)),
         encoded{memory.data(), codec.type, codec.block, count, together} {}
 
   void encode(const std::vector<Wide>& from, Wide* lost = nullptr, Wide* kept = nullptr) {
@@ -83,9 +83,12 @@ const std::vector<Codec> with_scales = {
 
 }  // namespace
 
-static_assert(encoded_bytes(Scalar::f16, 0, 7) == 14 && encoded_bytes(Scalar::i8, 0, 7) == 7);
-static_assert(encoded_bytes(Scalar::i8, 64, 0) == 0 && encoded_bytes(Scalar::i8, 64, 1) == 2);
-static_assert(encoded_bytes(Scalar::i8, 64, 64) == 65 && encoded_bytes(Scalar::i8, 64, 65) == 67);
+static_assert(heddle::impl::encoded_bytes(Scalar::f16, 0, 7) == 14 &&
+              heddle::impl::encoded_bytes(Scalar::i8, 0, 7) == 7);
+static_assert(heddle::impl::encoded_bytes(Scalar::i8, 64, 0) == 0 &&
+              heddle::impl::encoded_bytes(Scalar::i8, 64, 1) == 2);
+static_assert(heddle::impl::encoded_bytes(Scalar::i8, 64, 64) == 65 &&
+              heddle::impl::encoded_bytes(Scalar::i8, 64, 65) == 67);
 
 TEMPLATE_TEST_CASE("a block arrives as its definition says, of any size and at any place", "",
                    float, double) {

@@ -22,12 +22,12 @@ using Words = std::array<std::uint32_t, 4>;
 
 // Constant expressions, and the generator's published known-answer vectors.
 constexpr std::uint32_t ones = 0xffffffffu;
-static_assert(philox({0, 0, 0, 0}, {0, 0}) ==
+static_assert(heddle::impl::philox({0, 0, 0, 0}, {0, 0}) ==
               Words{0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u});
-static_assert(philox({ones, ones, ones, ones}, {ones, ones}) ==
+static_assert(heddle::impl::philox({ones, ones, ones, ones}, {ones, ones}) ==
               Words{0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu});
-static_assert(philox({0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u},
-                     {0xa4093822u, 0x299f31d0u}) ==
+static_assert(heddle::impl::philox({0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u},
+                                   {0xa4093822u, 0x299f31d0u}) ==
               Words{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u});
 
 // The published values of 64-bit FNV-1a.

@@ -50,11 +50,11 @@ struct Door {
 
 int run_fork_join() {
   // The paths wait for each other, so that fewer threads than asked for would hang.
-  const auto meet = [](Fork&, int) {
+  const auto meet = [](pattern::Fork&, int) {
     for (++work; work < 8;) std::this_thread::yield();
     return 1;
   };
-  return fork_join({.threads = 8}, [&](Fork& fork) {
+  return pattern::fork_join({.threads = 8}, [&](pattern::Fork& fork) {
     return fork.map(std::vector<int>(8), meet, [](const std::vector<int>& each) {
       return std::accumulate(each.begin(), each.end(), 0);
     });
@@ -62,43 +62,45 @@ int run_fork_join() {
 }
 
 int run_fixed_point() {
-  const auto one = [](int, const ValuesBefore<int>&) {
+  const auto one = [](int, const pattern::ValuesBefore<int>&) {
     ++work;
     return 1;
   };
-  const auto solved = fixed_point(Equations(8, 0, one), {.threads = 8});
+  const auto solved = pattern::fixed_point(Equations(8, 0, one), {.threads = 8});
   return static_cast<int>(solved.evaluations);
 }
 
 int run_race() {
   // All searches but the last one end only when they are beaten.
-  const auto found = race({.walkers = 8}, [](Walker& walker) -> std::optional<int> {
-    ++work;
-    if (walker.number() == 7) {
-      while (work < 8) std::this_thread::yield();
-      return 8;
-    }
-    while (!walker.stop_requested()) std::this_thread::yield();
-    return std::nullopt;
-  });
+  const auto found =
+      pattern::race({.walkers = 8}, [](pattern::Walker& walker) -> std::optional<int> {
+        ++work;
+        if (walker.number() == 7) {
+          while (work < 8) std::this_thread::yield();
+          return 8;
+        }
+        while (!walker.stop_requested()) std::this_thread::yield();
+        return std::nullopt;
+      });
   return found.value.value_or(0);
 }
 
 int run_farm() {
   const std::vector<int> items(1'000, 1);
   int done = 0;
-  const auto outcomes = farm({.workers = 8}, items, [](int item) { return work += item, item; });
+  const auto outcomes =
+      pattern::farm({.workers = 8}, items, [](int item) { return work += item, item; });
   for (const auto& outcome : outcomes) done += outcome.value.value_or(0);
   return done;
 }
 
 int run_balance() {
-  SpeedRatios ratios(8);
-  const BalancedRound round = balance(ratios, 1'000, [](Worker, const ItemRange& range) {
-    work += static_cast<int>(range.size());
-  });
+  plan::SpeedRatios ratios(8);
+  const pattern::BalancedRound round = pattern::balance(
+      ratios, 1'000,
+      [](Worker, const plan::ItemRange& range) { work += static_cast<int>(range.size()); });
   std::int64_t done = 0;
-  for (const ItemRange& range : round.ranges) done += range.size();
+  for (const plan::ItemRange& range : round.ranges) done += range.size();
   return static_cast<int>(done);
 }
 
@@ -152,11 +154,11 @@ int run_core_group() {
 }
 
 std::vector<Door> doors() {
-  return {{"heddle::fork_join", 7, 8, true, run_fork_join},
-          {"heddle::fixed_point", 7, 15, true, run_fixed_point},
-          {"heddle::race", 7, 8, true, run_race},
-          {"heddle::farm", 7, 1'000, true, run_farm},
-          {"heddle::balance", 7, 1'000, true, run_balance},
+  return {{"heddle::pattern::fork_join", 7, 8, true, run_fork_join},
+          {"heddle::pattern::fixed_point", 7, 15, true, run_fixed_point},
+          {"heddle::pattern::race", 7, 8, true, run_race},
+          {"heddle::pattern::farm", 7, 1'000, true, run_farm},
+          {"heddle::pattern::balance", 7, 1'000, true, run_balance},
           {"heddle::run_threads", 8, 8, true, run_ranks},
           {"heddle::ThreadMover", 1, 1, true, run_mover},
           {"heddle::stream", 7, 400, false, run_stream},
@@ -201,10 +203,11 @@ TEST_CASE("the same calls do all their work if the threads start") {
 }
 
 TEST_CASE("a balance that cannot start leaves the ratios as they were") {
-  SpeedRatios ratios(4);
+  plan::SpeedRatios ratios(4);
   const auto before = ratios.split(1'000);
   const test::ThreadLimit limit(1);
-  CHECK_THROWS_AS(balance(ratios, 1'000, [](Worker, const ItemRange&) {}), std::system_error);
+  CHECK_THROWS_AS(pattern::balance(ratios, 1'000, [](Worker, const plan::ItemRange&) {}),
+                  std::system_error);
   CHECK(ratios.split(1'000) == before);
 }
 

@@ -88,10 +88,10 @@ TEST_CASE("a handler that throws on one rank at a random action: 100 runs, all e
     const Schedule pipeline =
         n % 2 == 0
             ? schedule::one_f_one_b({.stages = p, .microbatches = 5, .sizes = {.activation = 4096}})
-            : fold_to_min_slots(schedule::interleaved({.ranks = p,
-                                                  .stages_per_rank = 2,
-                                                  .microbatches = p,
-                                                  .sizes = {.activation = 16}}));
+            : schedule::fold(schedule::interleaved({.ranks = p,
+                                                    .stages_per_rank = 2,
+                                                    .microbatches = p,
+                                                    .sizes = {.activation = 16}}));
     const Rank thrower{random.below(4 * n + 1, static_cast<std::uint64_t>(p))};
     const std::uint64_t calls = n % 2 == 0 ? 11 : 4 * static_cast<std::uint64_t>(p) + 2;
     const std::uint64_t call = random.below(4 * n + 2, 3 * calls);

@@ -89,7 +89,7 @@ TEST_CASE("what is computed does not depend on what is chosen") {
     std::atomic<int> wrong = 0;
     run_threads(ranks, [&](ThreadTransport& transport) {
       Counting model{ranks};
-      AdaptiveRunner run(model, ScheduleChoice(candidates(ranks, microbatches)), transport,
+      AdaptiveRunner run(model, plan::ScheduleChoice(candidates(ranks, microbatches)), transport,
                          {.every = 2});
       const Bytes least = run.choice().needs()[0];
       for (int step = 0; step < 12; ++step) {
@@ -112,7 +112,7 @@ TEST_CASE("the rank that has least memory decides, for all ranks") {
     // The other way round, so that the first choice is the larger.
     auto all = candidates(3, 4);
     std::swap(all[0], all[1]);
-    AdaptiveRunner run(model, ScheduleChoice(all), transport);
+    AdaptiveRunner run(model, plan::ScheduleChoice(all), transport);
     const auto needs = run.choice().needs();
     run.step(0);
     wrong += run.choice().current() != 0;
@@ -143,7 +143,7 @@ TEST_CASE("a limit counts with the sizes that only the model knows") {
     for (const int k : {2, 1})
       unsized.push_back(schedule::kfkb({.stages = 3, .microbatches = 4, .group = k}));
     Sizing model{{3}};
-    AdaptiveRunner run(model, ScheduleChoice(unsized), transport);
+    AdaptiveRunner run(model, plan::ScheduleChoice(unsized), transport);
     const std::vector<Bytes> needs(run.choice().needs().begin(), run.choice().needs().end());
     wrong += !(needs[0] > needs[1] && needs[1] > 0);
     Bytes most = 0;
@@ -159,10 +159,11 @@ TEST_CASE("a limit counts with the sizes that only the model knows") {
     wrong += run.choice().current() != 1;
     wrong += run.step(1) != 406;
     // From the beginning, too.
-    AdaptiveRunner small(model, ScheduleChoice(unsized, needs[1]), transport);
+    AdaptiveRunner small(model, plan::ScheduleChoice(unsized, needs[1]), transport);
     wrong += small.choice().current() != 1;
-    messages[+transport.rank()] = test::message_of<infeasible>(
-        [&] { AdaptiveRunner none(model, ScheduleChoice(unsized, needs[1] - 1), transport); });
+    messages[+transport.rank()] = test::message_of<infeasible>([&] {
+      AdaptiveRunner none(model, plan::ScheduleChoice(unsized, needs[1] - 1), transport);
+    });
   });
   CHECK(wrong == 0);
   for (const std::string& message : messages)
@@ -180,7 +181,7 @@ TEST_CASE("a slow network is seen, and all ranks change alike") {
       if (task.kind() == Kind::forward) std::this_thread::sleep_for(milliseconds(2));
       if (task.kind() == Kind::backward) std::this_thread::sleep_for(milliseconds(4));
     };
-    AdaptiveRunner run(model, ScheduleChoice(candidates(3, 8)), transport,
+    AdaptiveRunner run(model, plan::ScheduleChoice(candidates(3, 8)), transport,
                        {.run = {.execute = {.idle = Idle::nap}}, .every = 2});
     for (int step = 0; step < 7; ++step) {
       run.step();
@@ -198,7 +199,7 @@ TEST_CASE("an adaptive runner that never looks is refused") {
   Counting model{1};
   CHECK_THAT(
       test::message_of<contract_error>([&] {
-        AdaptiveRunner run(model, ScheduleChoice(candidates(1, 2)), transport, {.every = 0});
+        AdaptiveRunner run(model, plan::ScheduleChoice(candidates(1, 2)), transport, {.every = 0});
       }),
       ContainsSubstring("heddle::AdaptiveRunner: AdaptiveOptions::every must be at least 1 step") &&
           ContainsSubstring("every = 0"));

@@ -27,11 +27,11 @@ TEST_CASE("a message cast at a cut arrives rounded, the others as they were") {
   const auto value = [](Item m, std::size_t i) {
     return (1.0 + +m) / (3.0 + static_cast<double>(i));
   };
-  const Schedule schedule = fold_to_min_slots(
-      cast_at_cut(schedule::stream({.stages = 3,
-                                    .microbatches = 7,
-                                    .sizes = {.activation = 8 * length, .type = Scalar::f64}}),
-                  {Scalar::f32}, [](Rank from, Rank) { return from == Rank{0}; }));
+  const Schedule schedule = schedule::fold(schedule::cast_at_cut(
+      schedule::stream({.stages = 3,
+                        .microbatches = 7,
+                        .sizes = {.activation = 8 * length, .type = Scalar::f64}}),
+      {Scalar::f32}, [](Rank from, Rank) { return from == Rank{0}; }));
   std::mutex guard;
   std::size_t compared = 0;
   bool equal = true;

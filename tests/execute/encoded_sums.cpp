@@ -112,7 +112,7 @@ TEST_CASE("an all-reduce around a ring errs as far as its roundings, and ranks a
     for (const int p : {1, 2, 3, 4, 7}) {
       for (const std::size_t n : {0, 1, 5, 97, 1009}) {
         const Schedule plain = ring<float>(p, n);
-        const Schedule narrow = cast_at_cut(plain, each.codec, everywhere);
+        const Schedule narrow = schedule::cast_at_cut(plain, each.codec, everywhere);
         Data<float> data = numbers<float>(p, n);
         const std::vector<double> exact = sum_of(data);
         run(narrow, data);
@@ -143,8 +143,8 @@ TEST_CASE("every algorithm of an all-reduce errs as far as its roundings, and ra
       const CollectiveOptions options{.ranks = p, .bytes = n * sizeof(float), .type = Scalar::f32};
       if (!applicable(Collective::all_reduce, algorithm, options)) continue;
       const Schedule plain = collective(Collective::all_reduce, algorithm, options);
-      const Schedule narrow =
-          cast_at_cut(plain, {.type = Scalar::i8, .block = 32, .agree = true}, everywhere);
+      const Schedule narrow = schedule::cast_at_cut(
+          plain, {.type = Scalar::i8, .block = 32, .agree = true}, everywhere);
       Data<float> data = numbers<float>(p, n);
       const std::vector<double> exact = sum_of(data);
       run(narrow, data);
@@ -166,7 +166,7 @@ TEST_CASE("messages at cuts have the bytes of their codec, part by part") {
       const Schedule plain = ring<float>(p, n, 1);
       for (const std::uint32_t block : {1u, 32u, 64u}) {
         const Schedule narrow =
-            cast_at_cut(plain, {.type = Scalar::i8, .block = block}, everywhere);
+            schedule::cast_at_cut(plain, {.type = Scalar::i8, .block = block}, everywhere);
         // Every piece of the ring travels 2 (P - 1) times.
         Bytes expected = 0;
         for (int piece = 0; piece < p; ++piece) {
@@ -177,7 +177,8 @@ TEST_CASE("messages at cuts have the bytes of their codec, part by part") {
         }
         CHECK(bytes_sent(narrow) == 2 * static_cast<Bytes>(p - 1) * expected);
       }
-      CHECK(bytes_sent(cast_at_cut(plain, {Scalar::bf16}, everywhere)) * 2 == bytes_sent(plain));
+      CHECK(bytes_sent(schedule::cast_at_cut(plain, {Scalar::bf16}, everywhere)) * 2 ==
+            bytes_sent(plain));
     }
   }
 }
@@ -189,7 +190,7 @@ TEST_CASE("with feedback the error of a sum over steps does not grow with them")
   const auto error = [&](bool feedback) {
     Codec chosen = codec;
     chosen.feedback = feedback;
-    const Schedule schedule = cast_at_cut(ring<double>(ranks, count), chosen, everywhere);
+    const Schedule schedule = schedule::cast_at_cut(ring<double>(ranks, count), chosen, everywhere);
     const Data<double> before = numbers<double>(ranks, count);
     Data<double> data = before;
     Data<double> total(ranks, std::vector<double>(count));
@@ -221,9 +222,9 @@ TEST_CASE("with feedback the error of a sum over steps does not grow with them")
 }
 
 TEST_CASE("an infinity in a gradient does not stay in what the next messages make up for") {
-  const Schedule schedule =
-      cast_at_cut(ring<float>(2, 64),
-                  {.type = Scalar::i8, .block = 32, .feedback = true, .agree = true}, everywhere);
+  const Schedule schedule = schedule::cast_at_cut(
+      ring<float>(2, 64), {.type = Scalar::i8, .block = 32, .feedback = true, .agree = true},
+      everywhere);
   Data<float> data = numbers<float>(2, 64);
   const Data<float> before = data;
   run(schedule, data, 2, [&](int step, std::vector<float>& mine) {
@@ -241,7 +242,7 @@ TEST_CASE("at one slow link only its messages are encoded, and what crossed twic
   Data<double> data = numbers<double>(3, 101);
   const std::vector<double> exact = sum_of(data);
   const Schedule plain = ring<double>(3, 101);
-  const Schedule narrow = cast_at_cut(plain, {Scalar::f16}, slow);
+  const Schedule narrow = schedule::cast_at_cut(plain, {Scalar::f16}, slow);
   CHECK(bytes_sent(narrow) < bytes_sent(plain));
   run(narrow, data);
   for (const auto& rank : data)
@@ -253,26 +254,27 @@ TEST_CASE("floats become integers by a rule, whatever they are") {
   constexpr float infinite = std::numeric_limits<float>::infinity();
   constexpr auto most = std::numeric_limits<std::int32_t>::max();
   constexpr auto least = std::numeric_limits<std::int32_t>::min();
-  CHECK(saturating_cast<std::int32_t>(1.75) == 1);
-  CHECK(saturating_cast<std::int32_t>(-2.5) == -2);
-  CHECK(saturating_cast<std::int32_t>(2147483647.5) == most);
-  CHECK(saturating_cast<std::int32_t>(2147483648.0) == most);
-  CHECK(saturating_cast<std::int32_t>(2147483520.0F) == 2147483520);
-  CHECK(saturating_cast<std::int32_t>(2147483648.0F) == most);
-  CHECK(saturating_cast<std::int32_t>(-2147483648.0F) == least);
-  CHECK(saturating_cast<std::int32_t>(-1e20F) == least);
-  CHECK(saturating_cast<std::int32_t>(infinite) == most);
-  CHECK(saturating_cast<std::int32_t>(-infinite) == least);
-  CHECK(saturating_cast<std::int32_t>(std::numeric_limits<float>::quiet_NaN()) == 0);
-  CHECK(saturating_cast<std::int64_t>(9223372036854775808.0) ==
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(1.75) == 1);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(-2.5) == -2);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(2147483647.5) == most);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(2147483648.0) == most);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(2147483520.0F) == 2147483520);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(2147483648.0F) == most);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(-2147483648.0F) == least);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(-1e20F) == least);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(infinite) == most);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(-infinite) == least);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(std::numeric_limits<float>::quiet_NaN()) == 0);
+  CHECK(heddle::impl::saturating_cast<std::int64_t>(9223372036854775808.0) ==
         std::numeric_limits<std::int64_t>::max());
-  CHECK(saturating_cast<std::int64_t>(-9223372036854775808.0) ==
+  CHECK(heddle::impl::saturating_cast<std::int64_t>(-9223372036854775808.0) ==
         std::numeric_limits<std::int64_t>::min());
-  CHECK(saturating_cast<std::int64_t>(1e300) == std::numeric_limits<std::int64_t>::max());
-  CHECK(saturating_cast<std::int32_t>(std::int64_t{1} << 40) == most);
-  CHECK(saturating_cast<std::int32_t>(-(std::int64_t{1} << 40)) == least);
-  CHECK(saturating_cast<std::int32_t>(std::int64_t{-7}) == -7);
-  CHECK(saturating_cast<float>(1e300) == infinite);
+  CHECK(heddle::impl::saturating_cast<std::int64_t>(1e300) ==
+        std::numeric_limits<std::int64_t>::max());
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(std::int64_t{1} << 40) == most);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(-(std::int64_t{1} << 40)) == least);
+  CHECK(heddle::impl::saturating_cast<std::int32_t>(std::int64_t{-7}) == -7);
+  CHECK(heddle::impl::saturating_cast<float>(1e300) == infinite);
 }
 
 TEST_CASE("a cast that no codec makes is refused by name") {

@@ -115,7 +115,7 @@ TEST_CASE("a Runner folds uneven parts to an arena where a machine is given") {
 
   run(short_by_one, {.machine = machine_of(256 + 7)});
   for (const std::string& error : short_by_one.errors)
-    CHECK_THAT(error, ContainsSubstring("heddle::check_capacity") &&
+    CHECK_THAT(error, ContainsSubstring("heddle::schedule::check_capacity") &&
                           ContainsSubstring("does not fit in tier 0 ('HBM') of rank 0") &&
                           ContainsSubstring("264 bytes live there; it has 263, so 1 bytes lack"));
   CHECK(short_by_one.allocations == 0);

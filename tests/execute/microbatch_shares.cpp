@@ -193,12 +193,12 @@ class Model {
 std::size_t differences(const Orders& orders, std::size_t items, const RunOptions& options) {
   const auto samples = static_cast<Bytes>(orders.shares.samples);
   const Bytes each = samples * width * sizeof(Word);
-  const Schedule schedule = expand(weave(orders, {.activation = each,
-                                                  .saved = each,
-                                                  .delta = each,
-                                                  .parameters = width * sizeof(Word),
-                                                  .type = Scalar::i64}),
-                                   schedule::CollectiveForm{});
+  const Schedule schedule = schedule::expand(weave(orders, {.activation = each,
+                                                            .saved = each,
+                                                            .delta = each,
+                                                            .parameters = width * sizeof(Word),
+                                                            .type = Scalar::i64}),
+                                             schedule::CollectiveForm{});
   const auto expected = serial(orders.shares, items);
   std::size_t wrong = 0;
   std::mutex guard;
@@ -234,8 +234,8 @@ TEST_CASE("stages in random shares learn the weights of the serial model, bit by
 
 TEST_CASE("the issue's stage of 3, 3 and 2 samples before one of 8 trains under every order") {
   const StageShares shares{.samples = 8, .stages = {{3, 3, 2}, {8}}};
-  for (const Orders& orders : {schedule::gpipe_orders(2, 4), schedule::one_f_one_b_orders(2, 4),
-                               schedule::zb_h1_orders(2, 4), schedule::zb_h2_orders(2, 4)}) {
+  for (const Orders& orders : {schedule::gpipe(2, 4), schedule::one_f_one_b(2, 4),
+                               schedule::zb_h1(2, 4), schedule::zb_h2(2, 4)}) {
     INFO(orders.name);
     CHECK(differences(in_shares(orders, shares), 4, {}) == 0);
   }
@@ -249,8 +249,7 @@ TEST_CASE("a last microbatch that is smaller trains as on one rank") {
         std::pair{2, StageShares{3, {{2, 1}, {1, 2}}, schedule::microbatch_sizes(8, 3)}},
         std::pair{3, StageShares{5, {{3, 2}, {5}, {1, 2, 2}}, schedule::microbatch_sizes(13, 3)}}})
     for (const Orders& orders :
-         {schedule::gpipe_orders(stages, 3), schedule::one_f_one_b_orders(stages, 3),
-          schedule::zb_h1_orders(stages, 3)})
+         {schedule::gpipe(stages, 3), schedule::one_f_one_b(stages, 3), schedule::zb_h1(stages, 3)})
       for (const bool fold : {false, true}) {
         INFO(orders.name << ", " << stages << " stages");
         CHECK(differences(in_shares(orders, shares), 3, {.fold = fold}) == 0);

@@ -94,7 +94,7 @@ void battery(M& mover) {
                                    end_at(to[k].data()), bytes));
   }
   for (std::size_t k = requests.size(); k-- > 0;) {
-    finish_move(mover, requests[k]);
+    heddle::impl::finish_move(mover, requests[k]);
     CHECK(mover.test(requests[k]));  // a complete request refers to no move
     CHECK(std::equal(from[k].begin(), from[k].end() - 1, to[k].begin()));
     CHECK(to[k].back() == std::byte{0x5a});
@@ -104,7 +104,7 @@ void battery(M& mover) {
   requests.clear();
   for (std::size_t k = 0; k + 1 < chain.size(); ++k)
     requests.push_back(mover.start(Lane{3}, end_at(&chain[k]), end_at(&chain[k + 1]), 1));
-  for (auto& request : requests) finish_move(mover, request);
+  for (auto& request : requests) heddle::impl::finish_move(mover, request);
   CHECK(chain.back() == std::byte{9});
   // Cancelled moves leave their memory: nothing is written later.
   std::vector<std::byte> big(std::size_t{4} << 20, std::byte{1}), target(big.size());
@@ -116,7 +116,7 @@ void battery(M& mover) {
     const std::vector<std::byte> then = target;
     std::byte one{2}, two{0};
     auto after = mover.start(Lane{0}, end_at(&one), end_at(&two), 1);
-    finish_move(mover, after);
+    heddle::impl::finish_move(mover, after);
     CHECK(two == std::byte{2});
     CHECK(target == then);
   }
@@ -241,7 +241,7 @@ TEST_CASE("random schedules with moves between tiers equal the serial list over 
     Schedule list = test::random_schedule(seed, ranks, 50, !shares, true);
     if (shares) {
       const std::vector<std::uint32_t> domains(static_cast<std::size_t>(ranks), 0);
-      list = share_memory(list, domains);
+      list = schedule::share_memory(list, domains);
     }
     std::vector<std::unique_ptr<LateMover>> movers;
     for (int r = 0; r < ranks; ++r)
@@ -258,7 +258,7 @@ TEST_CASE("random schedules with moves between tiers equal the serial list over 
               movers[static_cast<std::size_t>(r)]->started());
       moved = moved || movers[static_cast<std::size_t>(r)]->started() > 3;
     }
-    std::vector<ProgressCounter> progress(static_cast<std::size_t>(ranks));
+    std::vector<heddle::impl::ProgressCounter> progress(static_cast<std::size_t>(ranks));
     const Program program = slice(
         list, Rank{0}, [](BufferId, const Buffer&) { return nullptr; },
         [&](Rank rank) { return &progress[+rank]; });
@@ -304,10 +304,10 @@ TEST_CASE("moves read a file and write it, at the offset of the buffer") {
   std::vector<std::byte> data(2 * bytes, std::byte{0x77}), back(count * bytes);
   auto out = mover.start(Lane{0}, end_at(data.data(), BufferId{9}),
                          end_at(nullptr, fetching.weights, bytes), 2 * bytes);
-  finish_move(mover, out);
+  heddle::impl::finish_move(mover, out);
   auto in = mover.start(Lane{0}, end_at(nullptr, fetching.weights),
                         end_at(back.data(), BufferId{9}), back.size());
-  finish_move(mover, in);
+  heddle::impl::finish_move(mover, in);
   for (std::size_t i = 0; i < back.size(); ++i)
     REQUIRE(back[i] ==
             (i / bytes == 1 || i / bytes == 2 ? std::byte{0x77} : TierFile::byte_at(before + i)));
@@ -355,7 +355,7 @@ TEST_CASE("a function reads a buffer: the objects of a store, one for each move"
   CHECK_THROWS_AS(static_cast<void>(tier::reader_of(store, std::vector<tier::ObjectId>{9})),
                   contract_error);
   CHECK_THAT(test::message_of<contract_error>(
-                 [&] { mover.attach_reader(fetching.weights, BytesReader()); }),
+                 [&] { mover.attach_reader(fetching.weights, heddle::impl::BytesReader()); }),
              ContainsSubstring("there is no function that reads the buffer"));
   std::byte data{};
   CHECK_THAT(test::message_of<contract_error>([&] {
@@ -615,9 +615,10 @@ TEST_CASE("a program waits for a move before its first use, and leaves its lane 
       for (const Wait& wait : program.waits_of(i))
         line += text("(", wait.port, ":", wait.messages, wait.carried ? "*" : "", ")");
       const Step& step = program.steps[i];
-      line += step.does == Step::Does::move   ? text("M", step.port)
-              : step.does == Step::Does::send ? text("S", step.port)
-                                              : action_text(program.schedule, step.action);
+      line += step.does == Step::Does::move ? text("M", step.port)
+              : step.does == Step::Does::send
+                  ? text("S", step.port)
+                  : schedule::action_text(program.schedule, step.action);
       line += " ";
     }
     return line;

@@ -36,7 +36,7 @@ TEST_CASE("pipelines on 1 to 4 ranks, folded or not, over several steps, equal t
         const Schedule pipeline = with_memory(plain, 13, Scalar::byte);
         CHECK(difference_from_oracle(pipeline, 3) == "");
         for (const std::uint32_t slack : {0, 1, 2})
-          CHECK(difference_from_oracle(fold_to_min_slots(pipeline, slack), 3) == "");
+          CHECK(difference_from_oracle(schedule::fold(pipeline, slack), 3) == "");
       }
     }
   }
@@ -51,7 +51,7 @@ TEST_CASE("ring all-reduces of integers and of doubles equal the serial list bit
               schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
                                    {.ranks = p, .bytes = 8 * elements, .type = type, .chunks = c});
           CHECK(difference_from_oracle(ring, 2) == "");
-          CHECK(difference_from_oracle(fold_to_min_slots(ring, 0), 2) == "");
+          CHECK(difference_from_oracle(schedule::fold(ring, 0), 2) == "");
         }
 }
 
@@ -81,11 +81,12 @@ TEST_CASE("data parallel pipelines, their gradient sums expanded, equal the seri
     for (const Schedule& pipeline :
          {schedule::one_f_one_b({.stages = p, .microbatches = 3}),
           schedule::interleaved({.ranks = p, .stages_per_rank = 2, .microbatches = 2})}) {
-      const Schedule lines = with_memory(data_parallel(pipeline, mesh), 8 * 11, Scalar::i64);
+      const Schedule lines =
+          with_memory(schedule::data_parallel(pipeline, mesh), 8 * 11, Scalar::i64);
       CHECK(difference_from_oracle(lines, 2) == "");
-      const Schedule expanded = expand(lines, schedule::CollectiveForm{.chunks = 2});
+      const Schedule expanded = schedule::expand(lines, schedule::CollectiveForm{.chunks = 2});
       CHECK(difference_from_oracle(expanded, 3) == "");
-      CHECK(difference_from_oracle(fold_to_min_slots(expanded), 3) == "");
+      CHECK(difference_from_oracle(schedule::fold(expanded), 3) == "");
     }
   }
 }
@@ -105,7 +106,7 @@ TEST_CASE("no option of the executor changes a result") {
   const Schedule random = test::random_schedule(4711, 3, 80);
   for (const Idle idle : {Idle::spin, Idle::yield, Idle::nap})
     for (const bool record : {false, true})
-      for (const Schedule& each : {pipeline, fold_to_min_slots(pipeline), random})
+      for (const Schedule& each : {pipeline, schedule::fold(pipeline), random})
         CHECK(difference_from_oracle(each, 3, {.idle = idle, .record = record}) == "");
 }
 
@@ -116,8 +117,7 @@ TEST_CASE("steps that are polled, or polled and then waited for, equal the seria
       schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
                            {.ranks = 4, .bytes = 8 * 23, .type = Scalar::i64, .chunks = 2});
   for (const test::Steps how : {test::Steps::polled, test::Steps::half_polled}) {
-    for (const Schedule& each :
-         {pipeline, fold_to_min_slots(pipeline), ring, fold_to_min_slots(ring)})
+    for (const Schedule& each : {pipeline, schedule::fold(pipeline), ring, schedule::fold(ring)})
       for (const bool record : {false, true})
         CHECK(difference_from_oracle(each, 3, {.record = record}, how) == "");
     for (std::uint64_t seed = 0; seed < 100; ++seed)

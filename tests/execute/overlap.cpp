@@ -165,8 +165,8 @@ TEST_CASE("a product and a ring's reduce-scatter leave the sums of one rank, in 
       for (std::size_t r = 0; r < ranks; ++r) {
         const Buffer& data = list[BufferId{r}];
         const auto block = static_cast<std::uint32_t>(r);
-        const std::size_t end = part_offset(data, block + 1) / sizeof(double);
-        for (std::size_t i = part_offset(data, block) / sizeof(double); i < end; ++i) {
+        const std::size_t end = schedule::part_offset(data, block + 1) / sizeof(double);
+        for (std::size_t i = schedule::part_offset(data, block) / sizeof(double); i < end; ++i) {
           const auto partial = [&](std::size_t rank) {
             std::vector<double> row;
             for (std::size_t k = 0; k < shape.depth; ++k)

@@ -115,7 +115,7 @@ TEST_CASE("spans run forward, queues keep their order, and messages arrive after
   for (std::size_t i = 0; i < run.schedule.size(); ++i) {
     const ActionId id{i};
     const Span& span = timeline[id];
-    INFO(action_text(run.schedule, id));
+    INFO(schedule::action_text(run.schedule, id));
     CHECK(span.start <= span.end);
     const bool moves = run.schedule[id].kind == Kind::move;
     if (moves)
@@ -246,7 +246,7 @@ TableCosts told(const Schedule& schedule, bool at_once, TicksOf&& ticks) {
       if (at_once && (action.flags & flag::with_next) != 0) kept = std::exchange(own, 0);
       stamps[i].end = own;
     }
-    CostSamples samples;
+    heddle::impl::CostSamples samples;
     samples.add(program, stamps);
     tables[+transport.rank()].push_back(samples.costs(transport, schedule, clock));
   });
@@ -280,7 +280,7 @@ TEST_CASE("the first recorded step counts only while it is the only one") {
       for (Stamp& stamp : stamps) stamp.end = each;
       return stamps;
     };
-    CostSamples samples;
+    heddle::impl::CostSamples samples;
     const auto forward = [&] {
       TableCosts costs = samples.costs(transport, schedule, clock);
       return costs.at(Kind::forward, Stage{0});
@@ -306,9 +306,8 @@ TEST_CASE("a table of pairs prices the schedule without them") {
     return kind == Kind::update ? 0 : kind == Kind::backward ? 2 * each : each;
   };
   std::size_t hidden = 0;
-  for (const Orders& plain :
-       {merge_backward(zb_v_orders(3, 7)), merge_backward(one_f_one_b_orders(4, 9)),
-        dualpipe_orders(2, 6), dualpipe_orders(4, 10)}) {
+  for (const Orders& plain : {merge_backward(zb_v(3, 7)), merge_backward(one_f_one_b(4, 9)),
+                              dualpipe(2, 6), dualpipe(4, 10)}) {
     Orders apart = plain, pairs = fuse(plain);
     for (auto& list : apart.ranks)
       for (Order& order : list) order.fused = false;

@@ -47,8 +47,8 @@ constexpr int layers = 12;
 constexpr Seconds unit = 6e-3;
 constexpr double least_factor = 1.5;  ///< a busy machine wakes threads late
 
-Profile waits(Seconds of_three = unit) {
-  Profile profile{.model = "waits", .input = 4, .layers = {}, .reference = "gpu"};
+plan::Profile waits(Seconds of_three = unit) {
+  plan::Profile profile{.model = "waits", .input = 4, .layers = {}, .reference = "gpu"};
   profile.layers.assign(
       layers, {.name = "layer",
                .output = 4,
@@ -71,7 +71,7 @@ plan::PlanChoice choice_of(int microbatches) {
 
 /// Waits as the profile says for the present plan, and longer on a slow rank.
 struct Waits {
-  Profile profile = waits();
+  plan::Profile profile = waits();
   double slowness = 1;
   int plans = 0;
   std::vector<plan::RankCosts> costs = {};

@@ -361,9 +361,9 @@ TEST_CASE("the hash tells records from numbers and from blocks of scales") {
 
 TEST_CASE("parts of records are cut between records") {
   const Buffer buffer{.parts = 2, .type = Scalar::f64, .bytes = 72, .record = 3};
-  CHECK(part_bytes(buffer, 0, 1) == 48);
-  CHECK(part_bytes(buffer, 1, 1) == 24);
-  CHECK_FALSE(is_cut_evenly(buffer));
+  CHECK(schedule::part_bytes(buffer, 0, 1) == 48);
+  CHECK(schedule::part_bytes(buffer, 1, 1) == 24);
+  CHECK_FALSE(heddle::impl::is_cut_evenly(buffer));
 }
 
 }  // namespace test_ring_attention_results

@@ -56,10 +56,10 @@ struct Case {
 
 Case make_case(const std::vector<std::int64_t>& shares) {
   Case made;
-  const Orders orders = schedule::in_shares(schedule::one_f_one_b_orders(1, microbatches),
+  const Orders orders = schedule::in_shares(schedule::one_f_one_b(1, microbatches),
                                             {.samples = samples, .stages = {shares}});
   constexpr Bytes each = 8 * samples;
-  made.schedule = expand(
+  made.schedule = schedule::expand(
       weave(orders, {.activation = each, .saved = each, .parameters = 64, .type = Scalar::i64}),
       schedule::CollectiveForm{});
   made.predicted = simulate(made.schedule, ShareCosts(WaitCosts{}, samples)).makespan();

@@ -63,8 +63,8 @@ TEST_CASE("what is written between two steps is read, whoever is late") {
       const Schedule plain =
           schedule::collective(Collective::all_reduce, Algorithm::ring,
                                {.ranks = ranks, .bytes = 8 * 3, .type = Scalar::i64});
-      const Schedule sum =
-          share_memory(where == Data::shared ? plain : copy_out(plain, domains), domains);
+      const Schedule sum = schedule::share_memory(
+          where == Data::shared ? plain : schedule::copy_out(plain, domains), domains);
       CHECK(found_by_threads(ranks, [&](ThreadTransport& transport) -> std::string {
               const SharedBlocks data = transport.share(8 * 3);
               SharedExecutor executor(transport, sum, [&](BufferId, const Buffer& buffer) {
@@ -97,16 +97,19 @@ TEST_CASE("what is copied out is copied once, and folds to a few slots") {
   // Every block of an all-gather goes out once and comes in with the three others.
   const Schedule gather = schedule::collective(Collective::all_gather, Algorithm::direct,
                                                {.ranks = 4, .bytes = 4 * 64});
-  CHECK(copies_of(share_memory(gather, domains)) == 4 * 3);
-  CHECK(copies_of(share_memory(copy_out(gather, domains), domains)) == 4 + 4 * 3);
+  CHECK(copies_of(schedule::share_memory(gather, domains)) == 4 * 3);
+  CHECK(copies_of(schedule::share_memory(schedule::copy_out(gather, domains), domains)) ==
+        4 + 4 * 3);
 
   const Schedule sum = schedule::collective_in_segments(
       Collective::all_reduce, Algorithm::direct, {.ranks = 2, .bytes = 64 * 1024, .chunks = 64});
-  const Schedule small = fold_to_min_slots(share_memory(copy_out(sum, {0, 0}), {0, 0}), 2);
+  const Schedule small =
+      schedule::fold(schedule::share_memory(schedule::copy_out(sum, {0, 0}), {0, 0}), 2);
   for (const Buffer& buffer : small.buffers())
     CHECK((!buffer.transient || buffer.bytes <= 4 * 512));
-  CHECK_THAT(test::message_of<contract_error>([&] { (void)copy_out(sum, {0}); }),
-             ContainsSubstring("heddle::copy_out") && ContainsSubstring("1 domains for 2 ranks"));
+  CHECK_THAT(test::message_of<contract_error>([&] { (void)schedule::copy_out(sum, {0}); }),
+             ContainsSubstring("heddle::schedule::copy_out") &&
+                 ContainsSubstring("1 domains for 2 ranks"));
 }
 
 TEST_CASE("segments are of collectives in place") {
@@ -143,10 +146,10 @@ TEST_CASE("levels are found in the domains of memory") {
 }
 
 TEST_CASE("domains that are not the transport's are refused") {
-  const Schedule sum =
-      share_memory(schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
-                                        {.ranks = 2, .bytes = 64}),
-                   {0, 1});
+  const Schedule sum = schedule::share_memory(
+      schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
+                           {.ranks = 2, .bytes = 64}),
+      {0, 1});
   CHECK_THAT(test::message_of<contract_error>([&] {
                run_threads(2, [&](ThreadTransport& transport) {
                  SharedExecutor executor(transport, sum, [](BufferId, const Buffer&) {
@@ -158,7 +161,7 @@ TEST_CASE("domains that are not the transport's are refused") {
 }
 
 TEST_CASE("a rank that throws at an action stops the others") {
-  const Schedule sum = share_memory(
+  const Schedule sum = schedule::share_memory(
       schedule::collective(Collective::all_reduce, Algorithm::ring, {.ranks = 3, .bytes = 8 * 300}),
       {0, 0, 0});
   for (int failing = 0; failing < 3; ++failing) {
@@ -200,7 +203,7 @@ struct Holder {
 }  // namespace
 
 TEST_CASE("a model keeps what only its rank touches, and is refused what others read in place") {
-  const Schedule shared = share_memory(
+  const Schedule shared = schedule::share_memory(
       schedule::stream(
           {.stages = 2, .microbatches = 3, .sizes = {.activation = 8, .parameters = 8}}),
       {0, 0});

@@ -34,7 +34,8 @@ std::string steps_text(const Program& program) {
     for (const Wait& wait : program.waits_of(i))
       line += text("(", wait.port, ":", wait.messages, wait.carried ? "*" : "", ")");
     const Step& step = program.steps[i];
-    line += step.does == Step::Does::run    ? text(action_text(program.schedule, step.action))
+    line += step.does == Step::Does::run
+                ? text(schedule::action_text(program.schedule, step.action))
             : step.does == Step::Does::send ? text("S", step.port)
                                             : text("R", step.port);
     line += " ";

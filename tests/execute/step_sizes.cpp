@@ -230,9 +230,9 @@ TEST_CASE("a move between tiers brings the used bytes, and an empty function the
     const auto model = [&](const Task& task) { seen = task.uses()[0].bytes; };
     for (const Bytes used : {Bytes{24}, Bytes{0}, Bytes{64}}) {
       to.fill(std::byte{});
-      executor.sizes(used == 64 ? UsedBytes() : [&](const Action&, const Buffer&, std::uint32_t) {
-        return used;
-      });
+      executor.sizes(used == 64
+                         ? heddle::impl::UsedBytes()
+                         : [&](const Action&, const Buffer&, std::uint32_t) { return used; });
       executor.step(model);
       executor.drain();
       results.push_back({used, seen, static_cast<Bytes>(std::ranges::count(to, std::byte{1}))});
@@ -274,7 +274,7 @@ TEST_CASE("sizes that cannot be are refused, and the program stays as it was") {
   CHECK(sizes() == capacities);
   using Sizes = std::array<Bytes, 5>;  // a, b1, b2, b3, c
   const auto set = [&](const Sizes& of) {
-    use_bytes(program, [=](const Action&, const Buffer& each, std::uint32_t part) {
+    heddle::impl::use_bytes(program, [=](const Action&, const Buffer& each, std::uint32_t part) {
       return list[each.label] == "a" ? of[0] : list[each.label] == "c" ? of[4] : of[part];
     });
   };
@@ -300,7 +300,7 @@ TEST_CASE("sizes that cannot be are refused, and the program stays as it was") {
   CHECK(sizes() == std::vector<Bytes>{16, 16, 16, 48});
   set({32, 32, 32, 8, 32});
   CHECK(sizes() == std::vector<Bytes>{32, 32, 32, 72});
-  use_bytes(program, {});
+  heddle::impl::use_bytes(program, {});
   CHECK(sizes() == capacities);
 }
 

@@ -132,7 +132,7 @@ TEST_CASE("the clocks of threads do not differ by more than their messages take"
   std::atomic<int> wrong = 0;
   run_threads(3, [&](ThreadTransport& transport) {
     // One host, one clock: what is measured is below half a round trip, so it counts as none.
-    wrong += clock_offset(transport) != 0;
+    wrong += heddle::impl::clock_offset(transport) != 0;
   });
   CHECK(wrong == 0);
 }

@@ -132,7 +132,7 @@ Seconds run(const Window& window, const WeightFile& file, const Times& times, bo
   std::vector<std::uint64_t> results(list[window.results].bytes / 8, 0);
   ThreadMover thread;
   thread.attach(window.weights, {.path = file.path(), .bytes = blocks * block});
-  ShapedMover mover(thread, mover_shape_of(device_of(times)));
+  ShapedMover mover(thread, heddle::impl::mover_shape_of(device_of(times)));
   // A wait ends at a time that counts from the end of the wait before, so that late wake-ups do not
   // add up.
   Seconds due = 0, took = 0;
@@ -141,11 +141,11 @@ Seconds run(const Window& window, const WeightFile& file, const Times& times, bo
       const auto uses = list.uses(task.id());
       const auto end = [&](std::size_t u) {
         const Buffer& buffer = list[uses[u].buffer];
-        return MoveEnd{uses[u].buffer, buffer.tier, part_offset(buffer, uses[u].first),
+        return MoveEnd{uses[u].buffer, buffer.tier, schedule::part_offset(buffer, uses[u].first),
                        task.uses()[u].data};
       };
       auto request = mover.start(Lane{1}, end(0), end(1), task.uses()[0].bytes);
-      return finish_move(mover, request);
+      return heddle::impl::finish_move(mover, request);
     }
     const Seconds now = steady_seconds();
     due = (now - due < 2e-3 ? due : now) + times.compute;
@@ -233,7 +233,7 @@ TEST_CASE("prefetch_window() over a file takes what it is simulated to take") {
       Seconds took = 0;
       ThreadMover thread;
       thread.attach(weights, {.path = file.path(), .bytes = list[weights].bytes});
-      ShapedMover mover(thread, mover_shape_of(device));
+      ShapedMover mover(thread, heddle::impl::mover_shape_of(device));
       std::vector<std::uint64_t> fast(list[slots].bytes / 8, 0);
       bool same = true;
       Seconds due = 0;
@@ -241,7 +241,7 @@ TEST_CASE("prefetch_window() over a file takes what it is simulated to take") {
         const Seconds now = steady_seconds();
         due = (now - due < 2e-3 ? due : now) + compute;
         const auto object = static_cast<std::uint32_t>(+list[task.id()].stage);
-        const auto first = part_offset(list[weights], object) / 8;
+        const auto first = schedule::part_offset(list[weights], object) / 8;
         const auto* const words = reinterpret_cast<const std::uint64_t*>(task.uses()[0].data);
         for (std::size_t i = 0; i < objects[object] / 8; ++i)
           same = same && words[i] == file.word(first + i);
@@ -320,7 +320,7 @@ TEST_CASE("blocks pass three tiers, each lane while the others and the computati
   const auto execute_once = [&] {
     Seconds took = 0;
     ThreadMover thread;
-    ShapedMover mover(thread, mover_shape_of(device));
+    ShapedMover mover(thread, heddle::impl::mover_shape_of(device));
     bool same = true;
     Seconds due = 0;
     const auto model = [&](const Task& task) {

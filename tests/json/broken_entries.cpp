@@ -86,29 +86,32 @@ TEST_CASE("a plan with a broken entry is not written") {
 }
 
 TEST_CASE("a profile with a broken entry is not written") {
-  Table<Profile> table;
-  table.add("layers", [](Profile& p) { p.layers.clear(); }, {"0"});
-  table.add("no measurement", [](Profile& p) { p.layers[1].measured.clear(); }, {"layer 1"});
-  table.add("reference", [](Profile& p) { p.reference = "none"; }, {"'none'"});
+  Table<plan::Profile> table;
+  table.add("layers", [](plan::Profile& p) { p.layers.clear(); }, {"0"});
+  table.add("no measurement", [](plan::Profile& p) { p.layers[1].measured.clear(); }, {"layer 1"});
+  table.add("reference", [](plan::Profile& p) { p.reference = "none"; }, {"'none'"});
   table.add("device",
-            [](Profile& p) {
+            [](plan::Profile& p) {
               p.reference.clear();
               p.layers[1].measured[0].device.clear();
             },
             {"layer 1", "device ''"});
-  table.add("tensor", [](Profile& p) { p.layers[1].measured[0].tensor = 0; }, {"tensor 0"});
-  table.add("samples", [](Profile& p) { p.layers[1].measured[0].samples = -4; }, {"samples -4"});
-  table.add("many samples", [](Profile& p) { p.layers[1].measured[0].samples = most64; },
+  table.add("tensor", [](plan::Profile& p) { p.layers[1].measured[0].tensor = 0; }, {"tensor 0"});
+  table.add("samples", [](plan::Profile& p) { p.layers[1].measured[0].samples = -4; },
+            {"samples -4"});
+  table.add("many samples", [](plan::Profile& p) { p.layers[1].measured[0].samples = most64; },
             {"write_profile", "layers[1].measured[0].samples", "9223372036854775807"});
-  table.add("forward", [](Profile& p) { p.layers[1].measured[0].times.forward = 0; },
+  table.add("forward", [](plan::Profile& p) { p.layers[1].measured[0].times.forward = 0; },
             {"layer 1", "forward 0 s"});
-  table.add("update", [](Profile& p) { p.layers[0].measured[1].times.update = nan; },
+  table.add("update", [](plan::Profile& p) { p.layers[0].measured[1].times.update = nan; },
             {"layer 0", "update nan s"});
-  table.add("backward", [](Profile& p) { p.layers[2].measured[0].times.backward_input = infinity; },
+  table.add("backward",
+            [](plan::Profile& p) { p.layers[2].measured[0].times.backward_input = infinity; },
             {"layer 2", "backward_input inf s"});
-  table.add("twice", [](Profile& p) { p.layers[1].measured.push_back(p.layers[1].measured[0]); },
+  table.add("twice",
+            [](plan::Profile& p) { p.layers[1].measured.push_back(p.layers[1].measured[0]); },
             {"layer 1", "twice"});
-  table.add("name", [](Profile& p) { p.layers[0].name = "\xff"; }, {"UTF-8"});
+  table.add("name", [](plan::Profile& p) { p.layers[0].name = "\xff"; }, {"UTF-8"});
   table.check();
 }
 

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <iostream>
 #include <span>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +19,8 @@
 #include <heddle/machine.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/systems/planners.hpp>
+
+#include "support/printed.hpp"
 
 namespace test_cluster_guide {
 
@@ -34,9 +35,9 @@ struct Rated {
 };
 
 // Times from operation counts and rates. Four tensor degrees, each with its efficiency.
-std::vector<hd::LayerMeasurement> described(double operations, double weights,
-                                            std::span<const Rated> devices) {
-  std::vector<hd::LayerMeasurement> all;
+std::vector<hd::plan::LayerMeasurement> described(double operations, double weights,
+                                                  std::span<const Rated> devices) {
+  std::vector<hd::plan::LayerMeasurement> all;
   for (const auto& [name, rate] : devices)
     for (const auto& [tensor, efficiency] : {std::pair{1, 1.0}, {2, 0.94}, {4, 0.88}, {8, 0.82}}) {
       const double time = operations / tensor / (rate * efficiency);
@@ -46,13 +47,13 @@ std::vector<hd::LayerMeasurement> described(double operations, double weights,
 }
 
 // A GPT in 16 bits: an embedding, equal blocks, and the head.
-hd::Profile gpt(const char* model, double width, double context, int blocks,
-                std::span<const Rated> devices) {
+hd::plan::Profile gpt(const char* model, double width, double context, int blocks,
+                      std::span<const Rated> devices) {
   const double words = 50257;
   const double work = 24 * width * width * context + 4 * context * context * width;
   const auto bytes = [](double count) { return static_cast<hd::Bytes>(count); };
   const auto output = bytes(2 * context * width);
-  hd::Profile profile{.model = model, .input = bytes(4 * context)};
+  hd::plan::Profile profile{.model = model, .input = bytes(4 * context)};
   profile.layers.push_back({.name = "embedding",
                             .output = output,
                             .saved = output,
@@ -73,16 +74,6 @@ hd::Profile gpt(const char* model, double width, double context, int blocks,
   return profile;
 }
 
-/// The standard output goes into a text for as long as this object lives.
-struct Printed {
-  std::ostringstream text;
-  std::streambuf* before = std::cout.rdbuf(text.rdbuf());
-  Printed() = default;
-  ~Printed() { std::cout.rdbuf(before); }
-  Printed(const Printed&) = delete;
-  Printed& operator=(const Printed&) = delete;
-};
-
 }  // namespace
 
 TEST_CASE("a plan for two sites is better than the fast site and than equal stages") {
@@ -90,10 +81,10 @@ TEST_CASE("a plan for two sites is better than the fast site and than equal stag
   const std::filesystem::path folder = home / "cluster_guide_files";
   std::filesystem::create_directories(folder);
   std::filesystem::current_path(folder);
-  const Printed printed;
+  const test::Printed printed;
 
   const Rated devices[] = {{"fast", 400e12}, {"slow", 140e12}};
-  const hd::Profile profile = gpt("gpt-175b", 12288, 2048, 96, devices);
+  const hd::plan::Profile profile = gpt("gpt-175b", 12288, 2048, 96, devices);
   const auto site = [](const char* kind) {
     const hd::Device device{.name = kind,
                             .memories = {{.name = "HBM", .capacity = 80'000'000'000}}};

@@ -41,7 +41,7 @@ constexpr std::int64_t batch = 448;  // 16 microbatches of 28 samples
 /// Writes a model of which 6 layers take 5 ms forward on a fast rank, and twice as long backward.
 void write_profile(const std::string& file) {
   constexpr Seconds sample = 5e-3 / 6 / 28;
-  Profile profile{.model = "waits", .input = 40, .layers = {}, .reference = "fast"};
+  plan::Profile profile{.model = "waits", .input = 40, .layers = {}, .reference = "fast"};
   profile.layers.assign(layers, {.name = "layer",
                                  .output = 40,
                                  .saved = 40,
@@ -69,7 +69,7 @@ TEST_CASE("steps of planners' plans take what their files predict") {
   std::vector<std::string> names;  // of the planners of each different plan
   std::vector<std::string> plans;  // their files
   {
-    const Profile profile = json::read_profile(file("profile.json"));
+    const plan::Profile profile = json::read_profile(file("profile.json"));
     const Machine machine = json::read_machine(file("machine.json"));
     const plan::PlanSearch found =
         plan::search(profile, machine, {.batch = batch, .microbatches = {16}}, systems::planners());
@@ -87,7 +87,7 @@ TEST_CASE("steps of planners' plans take what their files predict") {
       json::write_plan(plans.back(), different.back());
     }
   }
-  const Profile profile = json::read_profile(file("profile.json"));
+  const plan::Profile profile = json::read_profile(file("profile.json"));
   const Machine machine = json::read_machine(file("machine.json"));
   std::vector<WaitingPlan> cases;
   for (std::size_t i = 0; i < plans.size(); ++i)

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,33 +25,21 @@
 #include <heddle/systems/rhino/rhino_plan.hpp>
 #include <heddle/trace.hpp>
 
+#include "support/printed.hpp"
+
 namespace test_planning_guide {
 
 namespace hd = heddle;
-
-namespace {
-
-/// The standard output goes into a text for as long as this object lives.
-struct Printed {
-  std::ostringstream text;
-  std::streambuf* before = std::cout.rdbuf(text.rdbuf());
-  Printed() = default;
-  ~Printed() { std::cout.rdbuf(before); }
-  Printed(const Printed&) = delete;
-  Printed& operator=(const Printed&) = delete;
-};
-
-}  // namespace
 
 TEST_CASE("a profile and a machine become a plan that is better than equal stages") {
   const std::filesystem::path home = std::filesystem::current_path();
   const std::filesystem::path folder = home / "planning_guide_files";
   std::filesystem::create_directories(folder);
   std::filesystem::current_path(folder);
-  const Printed printed;
+  const test::Printed printed;
 
   // Times in seconds, for one sample and for eight.
-  hd::Profile profile{.model = "gpt", .input = 8 << 20, .reference = "fast"};
+  hd::plan::Profile profile{.model = "gpt", .input = 8 << 20, .reference = "fast"};
   for (int layer = 0; layer < 12; ++layer)
     profile.layers.push_back({.name = "block",
                               .output = 8 << 20,
@@ -119,7 +106,7 @@ TEST_CASE("Rhino divides a layer, and its plan becomes instructions") {
                    {"w", {"i", "o"}, hd::systems::TensorRole::parameter},
                    {"y", {"b", "o"}, hd::systems::TensorRole::output}};
   layer.operations = {{hd::systems::OperationKind::matmul, {"x", "w"}, "y"}};
-  const Printed printed;
+  const test::Printed printed;
 
   const hd::Machine gpus =
       hd::Machine::uniform(4, {.name = "gpu"}, {.latency = 2e-6, .bandwidth = 50e9});

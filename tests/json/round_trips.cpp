@@ -45,7 +45,7 @@ struct Folder {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a file gives an equal value", "", hd::Profile, hd::Machine, hd::Plan,
+TEMPLATE_TEST_CASE("a file gives an equal value", "", hd::plan::Profile, hd::Machine, hd::Plan,
                    hd::systems::TensorProgram) {
   using Files = FilesOf<TestType>;
   const TestType value = Files::example();
@@ -148,11 +148,11 @@ TEST_CASE("files by hand may leave out what has a default") {
                        .tensors = {{"x", {"b"}, hd::systems::TensorRole::input},
                                    {"y", {}, hd::systems::TensorRole::output}},
                        .operations = {{hd::systems::OperationKind::reduce, {"x"}, "y", "sum"}}});
-  const hd::Profile profile = hd::json::parse_profile(
+  const hd::plan::Profile profile = hd::json::parse_profile(
       R"({"format": "heddle-profile", "version": 1, "profile": {"layers": [{"measured": [
            {"device": "a100", "forward": 1, "backward_input": 1e0, "backward_weight": 0}]}]}})",
       "p.json");
-  CHECK(profile == hd::Profile{.layers = {{.measured = {{"a100", 1, 1, {1, 1, 0, 0}}}}}});
+  CHECK(profile == hd::plan::Profile{.layers = {{.measured = {{"a100", 1, 1, {1, 1, 0, 0}}}}}});
 }
 
 }  // namespace test_round_trips

@@ -66,7 +66,7 @@ bool same_or_rejected(const std::string& text, const T& value) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a file that is no such file is rejected", "", hd::Profile, hd::Machine,
+TEMPLATE_TEST_CASE("a file that is no such file is rejected", "", hd::plan::Profile, hd::Machine,
                    hd::Plan) {
   using Files = FilesOf<TestType>;
   const auto parse = [](const std::string& text) {
@@ -98,7 +98,7 @@ TEMPLATE_TEST_CASE("a file that is no such file is rejected", "", hd::Profile, h
 }
 
 TEMPLATE_TEST_CASE("an incomplete or damaged file is rejected or has the same value", "",
-                   hd::Profile, hd::Machine, hd::Plan) {
+                   hd::plan::Profile, hd::Machine, hd::Plan) {
   using Files = FilesOf<TestType>;
   const TestType value = Files::example();
   const std::string good = Files::text(value);
@@ -118,7 +118,7 @@ TEMPLATE_TEST_CASE("an incomplete or damaged file is rejected or has the same va
 }
 
 TEST_CASE("a wrong member of a profile is named") {
-  const auto error = error_of<hd::Profile>;
+  const auto error = error_of<hd::plan::Profile>;
   CHECK_THAT(error("\"forward\":0.1", "\"forward\":-0.1"),
              ContainsSubstring("profile.layers[0].measured[0].forward: expected a number above 0 "
                                "(got -0.1); correct the member"));
@@ -140,7 +140,7 @@ TEST_CASE("a wrong member of a profile is named") {
   // The device of reference lacks a layer: found by check(), and the file is named.
   CHECK_THAT(error("\"reference\":\"a100\"", "\"reference\":\"v100\""),
              ContainsSubstring("layer 1 ('block') was not on 'v100'"));
-  hd::Profile wrong = hd::test::example_profile();
+  hd::plan::Profile wrong = hd::test::example_profile();
   wrong.layers[0].measured[0].times.update = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_AS(hd::json::profile_text(wrong), hd::contract_error);
   wrong = hd::test::example_profile();
@@ -214,7 +214,7 @@ TEST_CASE("a prediction of another plan, or a wrong one, is named") {
              ContainsSubstring("plan.prediction.memory[2]"));
 }
 
-TEMPLATE_TEST_CASE("mutated files are rejected or valid, and never crash", "", hd::Profile,
+TEMPLATE_TEST_CASE("mutated files are rejected or valid, and never crash", "", hd::plan::Profile,
                    hd::Machine, hd::Plan) {
   using Files = FilesOf<TestType>;
   const std::string good = Files::text(Files::example());

@@ -80,7 +80,7 @@ TEST_CASE("shapes of attention reject heads and positions that are none") {
     return [=] { attention_backward_input(Exec{}, shape, qkv, square, column, square, qkv); };
   };
   const auto heads = [](AttentionHeads each) {
-    return [=] { expect_attention_heads("heddle::test", each); };
+    return [=] { kernel::impl::expect_attention_heads("heddle::test", each); };
   };
   check_broken({
       {"heads", forward({1, 2, 0, 1}), {"heads 0"}},

@@ -89,7 +89,7 @@ TEST_CASE("orders of grids, sets of indices and regions reject entries outside o
   const auto pairs = [](systems::GridOrder order) {
     return [order = std::move(order)] { (void)systems::adjacent_pairs(order); };
   };
-  const auto blocks = [](SharedRun run, ArrayShape array) {
+  const auto blocks = [](heddle::impl::SharedRun run, ArrayShape array) {
     return [=] { (void)SharedRegion({{run}}).blocks(SharedRegion::Side::a, array, 8); };
   };
   const auto share = [](std::vector<std::int64_t> sums, std::int64_t worker) {

@@ -98,7 +98,7 @@ TEST_CASE("no pieces have a smaller largest piece") {
     REQUIRE(largest(counted, shares, at) == best);
     std::vector<int> sums{7};
     for (const int weight : weights) sums.push_back(sums.back() + weight);
-    REQUIRE(cut_sums(sums, std::vector<double>(shares.begin(), shares.end())) == at);
+    REQUIRE(heddle::impl::cut_sums(sums, std::vector<double>(shares.begin(), shares.end())) == at);
   }
   CHECK(seen.rarer_than(15).empty());
 }
@@ -144,11 +144,12 @@ TEST_CASE("wrong weights and shares are named") {
   CHECK_THAT(test::message_of<contract_error>([] { (void)cut(std::vector<int>{1}, 0); }),
              ContainsSubstring("pieces = 0"));
   CHECK_THAT(test::message_of<contract_error>([] {
-               (void)cut_sums(std::vector<int>{0, 3, 2}, 2);
+               (void)heddle::impl::cut_sums(std::vector<int>{0, 3, 2}, 2);
              }),
              ContainsSubstring("sum 2 is 2 after 3"));
-  CHECK_THAT(test::message_of<contract_error>([] { (void)cut_sums(std::vector<int>{}, 2); }),
-             ContainsSubstring("begin with 0"));
+  CHECK_THAT(
+      test::message_of<contract_error>([] { (void)heddle::impl::cut_sums(std::vector<int>{}, 2); }),
+      ContainsSubstring("begin with 0"));
 }
 
 }  // namespace test_cut

@@ -65,14 +65,14 @@ void compare(const StridedBlock& block) {
     });
   };
   for (const std::size_t first : {std::size_t{0}, std::size_t{1}, size / 3, size / 2, size - 1}) {
-    unpack_first(first, block, packed.data(), to.base());
+    heddle::impl::unpack_first(first, block, packed.data(), to.base());
     place_first(first);
     REQUIRE(to.bytes == meant.bytes);
   }
   unpack(block, packed.data(), to.base());
   place_first(size);
   REQUIRE(to.bytes == meant.bytes);
-  unpack_first(size + 5, block, packed.data(), to.base());
+  heddle::impl::unpack_first(size + 5, block, packed.data(), to.base());
   REQUIRE(to.bytes == meant.bytes);
 }
 

@@ -9,9 +9,9 @@
 
 namespace test_share {
 
-using heddle::even_count;
 using heddle::even_share;
 using heddle::Share;
+using heddle::impl::even_count;
 
 TEST_CASE("shares follow one another, are all there is, and differ by one at most") {
   for (std::size_t count = 0; count <= 23; ++count)

@@ -48,31 +48,34 @@ struct Trial {
   std::optional<double> cost;
 };
 
-auto run_farm(const FarmOptions& options) {
-  return [=] { (void)farm(options, items, [](int item) { return item; }); };
+auto run_farm(const pattern::FarmOptions& options) {
+  return [=] { (void)pattern::farm(options, items, [](int item) { return item; }); };
 }
 
-auto decide(const FarmOptions& options) {
-  return [=] { FarmDecider decider(options); };
+auto decide(const pattern::FarmOptions& options) {
+  return [=] { pattern::FarmDecider decider(options); };
 }
 
-auto forecast(const FarmOptions& options, ForecastAttempt made, std::int64_t count = 2) {
-  return
-      [=] { (void)forecast_farm(options, count, [=](Worker, const FarmTask&) { return made; }); };
+auto forecast(const pattern::FarmOptions& options, pattern::ForecastAttempt made,
+              std::int64_t count = 2) {
+  return [=] {
+    (void)pattern::forecast_farm(options, count,
+                                 [=](Worker, const pattern::FarmTask&) { return made; });
+  };
 }
 
-auto back_off(const FarmOptions& options, const FarmTask& task) {
-  return [=] { (void)farm_backoff(options, task); };
+auto back_off(const pattern::FarmOptions& options, const pattern::FarmTask& task) {
+  return [=] { (void)pattern::farm_backoff(options, task); };
 }
 
-Equations<double, std::function<double(int, const ValuesBefore<double>&)>> equations() {
-  return {4, 0.0, [](int i, const ValuesBefore<double>& before) {
+Equations<double, std::function<double(int, const pattern::ValuesBefore<double>&)>> equations() {
+  return {4, 0.0, [](int i, const pattern::ValuesBefore<double>& before) {
             return i == 0 ? 1.0 : 2 * before[i - 1];
           }};
 }
 
-auto solve(const FixedPointOptions& options) {
-  return [=] { (void)fixed_point(equations(), options); };
+auto solve(const pattern::FixedPointOptions& options) {
+  return [=] { (void)pattern::fixed_point(equations(), options); };
 }
 
 /// Runs on two ranks, of which all have the options, or the last one only.
@@ -85,22 +88,24 @@ std::function<void()> on_ranks(Call call, Options options, bool last_only = fals
   };
 }
 
-void farm_on_ranks(ThreadTransport& transport, const FarmOptions& options) {
-  (void)farm(transport, options, items, [](int item) { return item; });
+void farm_on_ranks(ThreadTransport& transport, const pattern::FarmOptions& options) {
+  (void)pattern::farm(transport, options, items, [](int item) { return item; });
 }
 
-void solve_on_ranks(ThreadTransport& transport, const FixedPointOptions& options) {
-  (void)fixed_point(transport, equations(), options);
+void solve_on_ranks(ThreadTransport& transport, const pattern::FixedPointOptions& options) {
+  (void)pattern::fixed_point(transport, equations(), options);
 }
 
-void race_on_ranks(ThreadTransport& transport, const RaceOptions& options) {
-  (void)race(transport, options,
-             [](Walker& walker) -> std::optional<int> { return walker.number(); });
+void race_on_ranks(ThreadTransport& transport, const pattern::RaceOptions& options) {
+  (void)pattern::race(transport, options, [](pattern::Walker& walker) -> std::optional<int> {
+    return walker.number();
+  });
 }
 
-auto run_race(const RaceOptions& options) {
+auto run_race(const pattern::RaceOptions& options) {
   return [=] {
-    (void)race(options, [](Walker& walker) -> std::optional<int> { return walker.number(); });
+    (void)pattern::race(
+        options, [](pattern::Walker& walker) -> std::optional<int> { return walker.number(); });
   };
 }
 
@@ -140,21 +145,22 @@ TEST_CASE("a farm rejects options that are none") {
 
 TEST_CASE("a lease may be longer than a clock can count") {
   for (const double lease : {1e12, 1e300}) {
-    const auto outcomes = farm({.workers = 2, .lease = lease}, std::vector{7}, [](int item) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the other worker waits
-      return item;
-    });
+    const auto outcomes =
+        pattern::farm({.workers = 2, .lease = lease}, std::vector{7}, [](int item) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the other worker waits
+          return item;
+        });
     CHECK(outcomes[0].value == 7);
   }
 }
 
 TEST_CASE("the forecast of a farm rejects times and counts that are none") {
-  const std::function<ForecastAttempt(Worker, const FarmTask&)> nothing;
+  const std::function<pattern::ForecastAttempt(Worker, const pattern::FarmTask&)> nothing;
   check_broken({
       {"time", forecast({}, {.time = -1}), {"item 0", "-1"}},
       {"time is no number", forecast({}, {.time = nan}), {"item 0", "nan"}},
       {"items", forecast({}, {.time = 1}, -5), {"items = -5"}},
-      {"attempt", [=] { (void)forecast_farm({}, 2, nothing); }, {"`attempt` is empty"}},
+      {"attempt", [=] { (void)pattern::forecast_farm({}, 2, nothing); }, {"`attempt` is empty"}},
       {"sum of times", forecast({}, {.time = 1e308}), {"item 1", "1e+308"}},
       {"sum of waits",
        forecast({.attempts = 5, .backoff = 1.7e308, .longest_backoff = 1.7e308},
@@ -165,7 +171,7 @@ TEST_CASE("the forecast of a farm rejects times and counts that are none") {
 }
 
 TEST_CASE("a farm on ranks rejects options that are none") {
-  const auto with = [](const FarmOptions& options, bool last_only = false) {
+  const auto with = [](const pattern::FarmOptions& options, bool last_only = false) {
     return on_ranks(farm_on_ranks, options, last_only);
   };
   check_broken({
@@ -182,36 +188,37 @@ TEST_CASE("a farm on ranks rejects options that are none") {
 }
 
 TEST_CASE("a chain of equations rejects options that are none") {
-  const auto with = [](const FixedPointOptions& options) {
+  const auto with = [](const pattern::FixedPointOptions& options) {
     return on_ranks(solve_on_ranks, options);
   };
   check_broken({
-      {"sweep", solve({.sweep = static_cast<Sweep>(9)}), {"sweep = 9"}},
+      {"sweep", solve({.sweep = static_cast<pattern::Sweep>(9)}), {"sweep = 9"}},
       {"threads", solve({.threads = 0}), {"threads = 0"}},
       {"block", solve({.block = -1}), {"block = -1"}},
       {"tolerance", solve({.tolerance = nan}), {"tolerance = nan"}},
       {"most_sweeps", solve({.most_sweeps = -1}), {"most_sweeps = -1"}},
-      {"sweep on ranks", with({.sweep = static_cast<Sweep>(4)}), {"sweep = 4"}},
+      {"sweep on ranks", with({.sweep = static_cast<pattern::Sweep>(4)}), {"sweep = 4"}},
       {"block on ranks", with({.block = -1}), {"block = -1"}},
       {"tolerance on ranks", with({.tolerance = infinity}), {"tolerance = inf"}},
       {"reach", with({.reach = -3}), {"reach = -3"}},
-      {"age", with({.freshness = {.age = -1}}), {"age = -1"}},
-      {"warmup", with({.freshness = {.age = 1, .warmup = -1}}), {"warmup = -1"}},
+      {"age", with({.staleness = {.age = -1}}), {"age = -1"}},
+      {"warmup", with({.staleness = {.age = 1, .warmup = -1}}), {"warmup = -1"}},
       {"idle", with({.wait = {.idle = static_cast<Idle>(3)}}), {"idle = 3"}},
       {"watchdog", with({.wait = {.watchdog = -1}}), {"watchdog = -1"}},
       {"threads on ranks", with({.threads = 2}), {"threads = 2"}},
-      {"age on threads", solve({.freshness = {.age = 1}}), {"age 1"}},
+      {"age on threads", solve({.staleness = {.age = 1}}), {"age 1"}},
       {"equations",
-       [] { Equations(-1, 0.0, [](int, const ValuesBefore<double>&) { return 0.0; }); },
+       [] { Equations(-1, 0.0, [](int, const pattern::ValuesBefore<double>&) { return 0.0; }); },
        {"count = -1"}},
   });
 }
 
 TEST_CASE("the largest block has all equations") {
-  for (const Sweep sweep : {Sweep::jacobi_gauss_seidel, Sweep::gauss_seidel_jacobi})
+  for (const pattern::Sweep sweep :
+       {pattern::Sweep::jacobi_gauss_seidel, pattern::Sweep::gauss_seidel_jacobi})
     for (const int threads : {1, 2}) {
       const auto solved =
-          fixed_point(equations(), {.sweep = sweep, .threads = threads, .block = most});
+          pattern::fixed_point(equations(), {.sweep = sweep, .threads = threads, .block = most});
       CHECK(solved.values == std::vector<double>{1, 2, 4, 8});
       CHECK(solved.converged);
     }
@@ -219,15 +226,17 @@ TEST_CASE("the largest block has all equations") {
 
 TEST_CASE("an age may be larger than the number of sweeps") {
   run_threads(2, [&](ThreadTransport& transport) {
-    const auto solved = fixed_point(transport, equations(), {.freshness = {.age = most}});
+    const auto solved = pattern::fixed_point(transport, equations(), {.staleness = {.age = most}});
     CHECK(solved.values == std::vector<double>{1, 2, 4, 8});
     CHECK(solved.converged);
   });
 }
 
 TEST_CASE("a race rejects options that are none") {
-  const auto order = static_cast<RaceOrder>(9);
-  const auto with = [](const RaceOptions& options) { return on_ranks(race_on_ranks, options); };
+  const auto order = static_cast<pattern::RaceOrder>(9);
+  const auto with = [](const pattern::RaceOptions& options) {
+    return on_ranks(race_on_ranks, options);
+  };
   check_broken({
       {"walkers", run_race({.walkers = 0}), {"walkers = 0"}},
       {"threads", run_race({.threads = -1}), {"threads = -1"}},
@@ -238,12 +247,12 @@ TEST_CASE("a race rejects options that are none") {
       {"watchdog", with({.wait = {.watchdog = nan}}), {"watchdog = nan"}},
       {"grace", with({.wait = {.grace = -1}}), {"grace = -1"}},
       {"fork_join",
-       [] { (void)fork_join({.threads = 0}, [](Fork&) { return 0; }); },
+       [] { (void)pattern::fork_join({.threads = 0}, [](pattern::Fork&) { return 0; }); },
        {"threads = 0"}},
       {"balance",
        [] {
-         SpeedRatios ratios(2);
-         (void)balance(ratios, -1, [](Worker, ItemRange) {});
+         plan::SpeedRatios ratios(2);
+         (void)pattern::balance(ratios, -1, [](Worker, plan::ItemRange) {});
        },
        {"items = -1"}},
   });
@@ -323,13 +332,13 @@ TEST_CASE("a prompt, a journal and a decider reject numbers that count nothing")
        [] {
          const std::filesystem::path path =
              std::filesystem::temp_directory_path() / text("heddle-broken-entries-", ::getpid());
-         FarmJournal journal(path, "a farm");
+         pattern::FarmJournal journal(path, "a farm");
          std::filesystem::remove(path);
          journal.note(-1, 0, {});
        },
        {"number = -1"}},
-      {"chunk", [] { FarmDecider({}).expect_chunks(0); }, {"items = 0"}},
-      {"worker", [] { FarmDecider({}).renew(Worker{7}, 0); }, {"worker 7 of 1"}},
+      {"chunk", [] { pattern::FarmDecider({}).expect_chunks(0); }, {"items = 0"}},
+      {"worker", [] { pattern::FarmDecider({}).renew(Worker{7}, 0); }, {"worker 7 of 1"}},
       {"data",
        [] {
          systems::PromptSchema schema;

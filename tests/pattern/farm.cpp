@@ -51,10 +51,10 @@ TEST_CASE("a farm finishes each item once, in order where that is asked for") {
       for (const bool ordered : {true, false}) {
         std::vector<std::int64_t> arrived;
         std::vector<int> results(static_cast<std::size_t>(count), -1);
-        const FarmReport report = farm(
+        const pattern::FarmReport report = pattern::farm(
             {.workers = workers, .ordered = ordered}, numbers(count),
             [](int item) { return item * 3; },
-            [&](std::int64_t number, FarmOutcome<int>&& outcome) {
+            [&](std::int64_t number, pattern::FarmOutcome<int>&& outcome) {
               arrived.push_back(number);
               results[static_cast<std::size_t>(number)] = *outcome.value;
             });
@@ -74,15 +74,15 @@ TEST_CASE("a farm finishes each item once, in order where that is asked for") {
 }
 
 TEST_CASE("a farm on 8 threads takes at most 1.05 times as long as its decider says") {
-  std::array forms{
-      test::Form{"a farm on 8 threads over its decider", [] {
-                   test::FarmWaits waits{160};
-                   farm(
-                       {.workers = 8}, [&] { return waits.source(); }, test::FarmWaits::work,
-                       [&](std::int64_t, FarmOutcome<Seconds>&& outcome) { waits.sink(outcome); });
-                   REQUIRE(waits.times.size() == 160);
-                   return waits.over_forecast(8);
-                 }}};
+  std::array forms{test::Form{
+      "a farm on 8 threads over its decider", [] {
+        test::FarmWaits waits{160};
+        pattern::farm(
+            {.workers = 8}, [&] { return waits.source(); }, test::FarmWaits::work,
+            [&](std::int64_t, pattern::FarmOutcome<Seconds>&& outcome) { waits.sink(outcome); });
+        REQUIRE(waits.times.size() == 160);
+        return waits.over_forecast(8);
+      }}};
   const test::Spread& ratio = forms[0].spread;
   if (!test::measure_in_rounds(forms, [&] { return ratio.median() <= 1.05; }))
     SKIP(test::no_result);
@@ -92,7 +92,7 @@ TEST_CASE("a farm on 8 threads takes at most 1.05 times as long as its decider s
 
 TEST_CASE("a farm over a range returns its outcomes in order") {
   const std::vector<std::string> words{"a", "bcd", "", "ef"};
-  const auto sizes = farm({.workers = 3}, words, [](const std::string& word) {
+  const auto sizes = pattern::farm({.workers = 3}, words, [](const std::string& word) {
     if (word.empty()) throw std::invalid_argument("an empty word");
     return word.size();
   });
@@ -110,14 +110,14 @@ TEST_CASE("failed attempts are repeated as often as the oracle says") {
     for (const int workers : {1, 3, 8}) {
       std::vector<int> items(count);
       for (int i = 0; i < count; ++i) items[static_cast<std::size_t>(i)] = i;
-      const auto outcomes = farm({.workers = workers, .attempts = 3, .backoff = 1e-5, .seed = seed},
-                                 items, [&](int item, const FarmTask& task) {
-                                   if (task.item != item)
-                                     throw std::logic_error("another item's task");
-                                   if (fails(seed, item, task.attempt))
-                                     throw std::runtime_error(text("attempt ", task.attempt));
-                                   return 10 * item + task.attempt;
-                                 });
+      const auto outcomes =
+          pattern::farm({.workers = workers, .attempts = 3, .backoff = 1e-5, .seed = seed}, items,
+                        [&](int item, const pattern::FarmTask& task) {
+                          if (task.item != item) throw std::logic_error("another item's task");
+                          if (fails(seed, item, task.attempt))
+                            throw std::runtime_error(text("attempt ", task.attempt));
+                          return 10 * item + task.attempt;
+                        });
       for (int i = 0; i < count; ++i) {
         int attempt = 1;
         while (attempt < 3 && fails(seed, i, attempt)) ++attempt;
@@ -141,8 +141,8 @@ TEST_CASE("a source that sees results proposes the same for any number of worker
       std::vector<std::uint64_t> proposed;
       std::int64_t i = 0;
       bool right_view = true;
-      const auto source =
-          [&](std::span<const FarmOutcome<std::uint64_t>> seen) -> std::optional<std::uint64_t> {
+      const auto source = [&](std::span<const pattern::FarmOutcome<std::uint64_t>> seen)
+          -> std::optional<std::uint64_t> {
         if (i == count) return std::nullopt;
         right_view = right_view && static_cast<std::int64_t>(seen.size()) ==
                                        std::max<std::int64_t>(0, i - lag + 1);
@@ -151,13 +151,13 @@ TEST_CASE("a source that sees results proposes the same for any number of worker
         proposed.push_back(next);
         return next;
       };
-      farm(
+      pattern::farm(
           {.workers = workers, .lag = lag}, source,
           [](std::uint64_t item) {
             if (item % 3 == 0) std::this_thread::yield();
             return item * item + 1;
           },
-          [](std::int64_t, FarmOutcome<std::uint64_t>&&) {});
+          [](std::int64_t, pattern::FarmOutcome<std::uint64_t>&&) {});
       if (expected.empty()) expected = proposed;
       CAPTURE(lag, workers);
       CHECK(right_view);
@@ -176,10 +176,10 @@ TEST_CASE("light items go in chunks, and none of them waits behind a heavy one")
       std::atomic<int> at_once{0}, most{1}, light_behind{0};
       std::vector<std::int64_t> arrived;
       bool right = true;
-      const FarmReport report = farm(
+      const pattern::FarmReport report = pattern::farm(
           {.workers = workers, .attempts = 3, .backoff = 1e-6, .seed = 5, .ordered = ordered},
           numbers(count),
-          [&](int item, const FarmTask& task) {
+          [&](int item, const pattern::FarmTask& task) {
             if (is_heavy(item)) {
               if (++at_once == 2) most = 2;
               // It ends when the others have come by, or if they do not come for long.
@@ -194,7 +194,7 @@ TEST_CASE("light items go in chunks, and none of them waits behind a heavy one")
             if (fails(5, item, task.attempt)) throw std::runtime_error("no");
             return task.attempt;
           },
-          [&](std::int64_t number, FarmOutcome<int>&& outcome) {
+          [&](std::int64_t number, pattern::FarmOutcome<int>&& outcome) {
             arrived.push_back(number);
             int attempt = 1;
             while (attempt < 3 && fails(5, number, attempt)) ++attempt;
@@ -218,7 +218,7 @@ TEST_CASE("light items go in chunks, and none of them waits behind a heavy one")
 TEST_CASE("a silent worker's item goes to another, and its late result is dropped") {
   std::atomic<int> begun{0};
   std::vector<int> delivered;
-  const FarmReport report = farm(
+  const pattern::FarmReport report = pattern::farm(
       {.workers = 2, .lease = 0.02}, numbers(6),
       [&](int item) {
         // The first attempt at item 2 sleeps longer than its lease.
@@ -228,7 +228,9 @@ TEST_CASE("a silent worker's item goes to another, and its late result is droppe
         }
         return item;
       },
-      [&](std::int64_t, FarmOutcome<int>&& outcome) { delivered.push_back(*outcome.value); });
+      [&](std::int64_t, pattern::FarmOutcome<int>&& outcome) {
+        delivered.push_back(*outcome.value);
+      });
   CHECK(delivered == std::vector<int>{0, 1, 2, 3, 4, 5});
   CHECK(report.late == 1);
   CHECK(report.attempts == 7);
@@ -248,7 +250,7 @@ TEST_CASE("no more items than in_flight are in memory") {
     std::atomic<int> live{0};
     std::atomic<int> most{0};
     int given = 0;
-    farm(
+    pattern::farm(
         {.workers = 3, .in_flight = 5, .ordered = ordered},
         [&]() -> std::optional<Counted> {
           if (given++ == 200) return std::nullopt;
@@ -261,7 +263,7 @@ TEST_CASE("no more items than in_flight are in memory") {
           }
           return now;
         },
-        [](std::int64_t, FarmOutcome<int>&&) {});
+        [](std::int64_t, pattern::FarmOutcome<int>&&) {});
     // One more is in the hands of the source.
     CHECK(most <= 6);
     CHECK(live == 0);
@@ -272,20 +274,21 @@ TEST_CASE("an exception of the source or the sink ends the farm") {
   for (const int workers : {1, 4}) {
     int given = 0;
     CHECK_THAT(test::message_of<std::runtime_error>([&] {
-                 farm(
+                 pattern::farm(
                      {.workers = workers},
                      [&]() -> std::optional<int> {
                        if (++given == 20) throw std::runtime_error("the source broke");
                        return given;
                      },
-                     [](int item) { return item; }, [](std::int64_t, FarmOutcome<int>&&) {});
+                     [](int item) { return item; },
+                     [](std::int64_t, pattern::FarmOutcome<int>&&) {});
                }),
                ContainsSubstring("the source broke"));
     int delivered = 0;
     CHECK_THAT(test::message_of<std::runtime_error>([&] {
-                 farm(
+                 pattern::farm(
                      {.workers = workers}, numbers(100), [](int item) { return item; },
-                     [&](std::int64_t, FarmOutcome<int>&&) {
+                     [&](std::int64_t, pattern::FarmOutcome<int>&&) {
                        if (++delivered == 5) throw std::runtime_error("the disk is full");
                      });
                }),
@@ -304,29 +307,30 @@ TEST_CASE("a sink that threw gets no outcome of the attempts that ran meanwhile"
     return item;
   };
   CHECK_THAT(test::message_of<std::runtime_error>([&] {
-               farm({.workers = 4}, numbers(100), work, [&](std::int64_t, FarmOutcome<int>&&) {
-                 ++delivered;
-                 broken = true;
-                 throw std::runtime_error("the disk is full");
-               });
+               pattern::farm({.workers = 4}, numbers(100), work,
+                             [&](std::int64_t, pattern::FarmOutcome<int>&&) {
+                               ++delivered;
+                               broken = true;
+                               throw std::runtime_error("the disk is full");
+                             });
              }),
              ContainsSubstring("the disk is full"));
   CHECK(delivered == 1);
 }
 
 TEST_CASE("wrong options of a farm are refused") {
-  const auto message = [](const FarmOptions& options) {
+  const auto message = [](const pattern::FarmOptions& options) {
     return test::message_of<contract_error>(
-        [&] { (void)farm(options, std::vector<int>{1}, [](int item) { return item; }); });
+        [&] { (void)pattern::farm(options, std::vector<int>{1}, [](int item) { return item; }); });
   };
   CHECK_THAT(message({.workers = 0}), ContainsSubstring("workers = 0"));
   CHECK_THAT(message({.attempts = 0}), ContainsSubstring("attempts = 0"));
   CHECK_THAT(message({.in_flight = -1}), ContainsSubstring("in_flight = -1"));
   CHECK_THAT(message({.lease = -1}), ContainsSubstring("lease = -1"));
   CHECK_THAT(test::message_of<contract_error>(
-                 [] { FarmDecider({.workers = 2, .ordered = false, .lag = 3}); }),
+                 [] { pattern::FarmDecider({.workers = 2, .ordered = false, .lag = 3}); }),
              ContainsSubstring("set ordered, or lag = 0"));
-  CHECK_THAT(test::message_of<contract_error>([] { FarmDecider({.lag = -1}); }),
+  CHECK_THAT(test::message_of<contract_error>([] { pattern::FarmDecider({.lag = -1}); }),
              ContainsSubstring("lag = -1"));
 }
 

@@ -47,7 +47,7 @@ struct Count {
   int next = 0;
   std::int64_t sum = 0;
   std::optional<int> source() { return next < count ? std::optional<int>(next++) : std::nullopt; }
-  void sink(std::int64_t number, const FarmOutcome<int>& outcome) {
+  void sink(std::int64_t number, const pattern::FarmOutcome<int>& outcome) {
     if (number == first) before = allocations;
     if (number == count - 1) after = allocations;
     sum += *outcome.value;
@@ -62,10 +62,10 @@ TEST_CASE("a farm on threads allocates nothing for an item after the first 1,000
   for (const int workers : {1, 2})
     for (const int in_flight : {0, 32}) {
       Count counted;
-      farm(
+      pattern::farm(
           {.workers = workers, .in_flight = in_flight}, [&] { return counted.source(); },
           [](int item) { return item; },
-          [&](std::int64_t n, FarmOutcome<int>&& outcome) { counted.sink(n, outcome); });
+          [&](std::int64_t n, pattern::FarmOutcome<int>&& outcome) { counted.sink(n, outcome); });
       CAPTURE(workers, in_flight);
       CHECK(counted.sum == std::int64_t{count} * (count - 1) / 2);
       CHECK(counted.after - counted.before <= most(in_flight == 0 ? 4 * 64 * workers : in_flight));
@@ -77,10 +77,10 @@ TEST_CASE("a farm over ranks allocates nothing for an item after the first 1,000
     const int prefetch = 1 + ranks % 2;
     Count counted;
     run_threads(ranks, [&](ThreadTransport& transport) {
-      farm(
+      pattern::farm(
           transport, {.prefetch = prefetch, .wait = {.idle = Idle::yield}},
           [&] { return counted.source(); }, [](int item) { return item; },
-          [&](std::int64_t n, FarmOutcome<int>&& outcome) { counted.sink(n, outcome); });
+          [&](std::int64_t n, pattern::FarmOutcome<int>&& outcome) { counted.sink(n, outcome); });
     });
     CAPTURE(ranks, prefetch);
     CHECK(counted.sum == std::int64_t{count} * (count - 1) / 2);

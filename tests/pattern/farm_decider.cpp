@@ -34,9 +34,10 @@ double time_of(std::uint64_t seed, std::int64_t item) {
   return 0.5 + Random(seed, "time").uniform(static_cast<std::uint64_t>(item));
 }
 
-FarmForecast forecast(const FarmOptions& options, std::int64_t items, std::uint64_t seed) {
-  return forecast_farm(options, items, [&](Worker, const FarmTask& task) {
-    return ForecastAttempt{time_of(seed, task.item), true};
+pattern::FarmForecast forecast(const pattern::FarmOptions& options, std::int64_t items,
+                               std::uint64_t seed) {
+  return pattern::forecast_farm(options, items, [&](Worker, const pattern::FarmTask& task) {
+    return pattern::ForecastAttempt{time_of(seed, task.item), true};
   });
 }
 
@@ -51,7 +52,8 @@ TEST_CASE("a farm in virtual time keeps Graham's bound") {
       sum += time_of(seed, i);
       longest = std::max(longest, time_of(seed, i));
     }
-    const FarmForecast farm = forecast({.workers = workers, .ordered = false}, items, seed);
+    const pattern::FarmForecast farm =
+        forecast({.workers = workers, .ordered = false}, items, seed);
     // List scheduling: sum / W + (1 - 1 / W) longest.
     CHECK(farm.makespan <= sum / workers + (1 - 1.0 / workers) * longest + 1e-9);
     CHECK(farm.makespan >= std::max(sum / workers, longest) - 1e-9);
@@ -77,9 +79,9 @@ TEST_CASE("20 items a worker of times that differ by half use 95% of up to 64 wo
 TEST_CASE("equal items in order take ceil(n / W) rounds") {
   for (const int workers : {1, 2, 3, 7})
     for (const std::int64_t items : {0, 1, 6, 7, 8, 50}) {
-      const FarmForecast farm =
-          forecast_farm({.workers = workers}, items, [](Worker, const FarmTask&) {
-            return ForecastAttempt{2.0, true};
+      const pattern::FarmForecast farm =
+          pattern::forecast_farm({.workers = workers}, items, [](Worker, const pattern::FarmTask&) {
+            return pattern::ForecastAttempt{2.0, true};
           });
       CHECK(farm.makespan == 2.0 * static_cast<double>((items + workers - 1) / workers));
     }
@@ -103,16 +105,16 @@ TEST_CASE("silent, slow and failing workers lose nothing and finish nothing twic
     const Random random(seed, "faults");
     const int workers = 1 + static_cast<int>(random.below(0, 6));
     const auto items = static_cast<std::int64_t>(random.below(1, 60));
-    const FarmOptions options{.workers = workers,
-                              .attempts = 1 + static_cast<int>(random.below(2, 4)),
-                              .backoff = 0.3,
-                              .seed = seed,
-                              .ordered = random.below(3, 2) == 0,
-                              .lease = 2.0};
+    const pattern::FarmOptions options{.workers = workers,
+                                       .attempts = 1 + static_cast<int>(random.below(2, 4)),
+                                       .backoff = 0.3,
+                                       .seed = seed,
+                                       .ordered = random.below(3, 2) == 0,
+                                       .lease = 2.0};
     std::uint64_t drawn = 10;
-    FarmDecider decider(options);
+    pattern::FarmDecider decider(options);
     struct Running {
-      FarmTask task;
+      pattern::FarmTask task;
       double end = 0;
       bool succeeded = true;
     };
@@ -130,14 +132,14 @@ TEST_CASE("silent, slow and failing workers lose nothing and finish nothing twic
           continue;
         }
         auto next = decider.next(Worker{w}, now);
-        while (next.answer == FarmDecider::Answer::propose) {
+        while (next.answer == pattern::FarmDecider::Answer::propose) {
           decider.proposed(decider.items() < items);
           next = decider.next(Worker{w}, now);
         }
-        if (next.answer == FarmDecider::Answer::end) continue;
+        if (next.answer == pattern::FarmDecider::Answer::end) continue;
         ended = false;
         if (next.until) later = std::min(later, *next.until);
-        if (next.answer == FarmDecider::Answer::wait) continue;
+        if (next.answer == pattern::FarmDecider::Answer::wait) continue;
         CHECK(next.task.attempt <= options.attempts);
         // One in ten is silent for ten leases, one in five fails.
         const double time = random.below(drawn++, 10) == 0 ? 20.0 : 0.1 + random.uniform(drawn++);
@@ -151,7 +153,8 @@ TEST_CASE("silent, slow and failing workers lose nothing and finish nothing twic
         if (!running[w] || running[w]->end > now) continue;
         const Running done = *running[w];
         running[w].reset();
-        if (decider.report(Worker{w}, done.succeeded, now) == FarmDecider::Fate::finished) {
+        if (decider.report(Worker{w}, done.succeeded, now) ==
+            pattern::FarmDecider::Fate::finished) {
           ++finished[static_cast<std::size_t>(done.task.item)];
           if (!done.succeeded) CHECK(done.task.attempt == options.attempts);
         }
@@ -166,35 +169,36 @@ TEST_CASE("silent, slow and failing workers lose nothing and finish nothing twic
 }
 
 TEST_CASE("the waits before attempts double, and depend on seed, item and attempt only") {
-  const FarmOptions options{.attempts = 40, .backoff = 0.1, .longest_backoff = 3, .seed = 5};
+  const pattern::FarmOptions options{
+      .attempts = 40, .backoff = 0.1, .longest_backoff = 3, .seed = 5};
   std::set<double> waits;
   for (std::int64_t item = 0; item < 50; ++item)
     for (int attempt = 2; attempt <= 40; ++attempt) {
       const double full = std::min(3.0, std::ldexp(0.1, attempt - 2));
-      const double wait = farm_backoff(options, {item, attempt});
+      const double wait = pattern::farm_backoff(options, {item, attempt});
       CHECK(wait >= 0.5 * full);
       CHECK(wait < full);
-      CHECK(wait == farm_backoff(options, {item, attempt}));
+      CHECK(wait == pattern::farm_backoff(options, {item, attempt}));
       waits.insert(wait / full);
     }
   CHECK(waits.size() > 1'000);  // jitter
 }
 
 TEST_CASE("a worker that breaks the rules of the decider is refused") {
-  FarmDecider decider({.workers = 2});
+  pattern::FarmDecider decider({.workers = 2});
   CHECK_THAT(test::message_of<contract_error>([&] { (void)decider.report(Worker{1}, true, 0); }),
              ContainsSubstring("the worker has no task"));
-  REQUIRE(decider.next(Worker{0}, 0).answer == FarmDecider::Answer::propose);
-  CHECK(decider.next(Worker{1}, 0).answer == FarmDecider::Answer::wait);  // one source
+  REQUIRE(decider.next(Worker{0}, 0).answer == pattern::FarmDecider::Answer::propose);
+  CHECK(decider.next(Worker{1}, 0).answer == pattern::FarmDecider::Answer::wait);  // one source
   decider.proposed(true);
-  REQUIRE(decider.next(Worker{0}, 0).answer == FarmDecider::Answer::work);
+  REQUIRE(decider.next(Worker{0}, 0).answer == pattern::FarmDecider::Answer::work);
   CHECK_THAT(test::message_of<contract_error>([&] { (void)decider.next(Worker{0}, 0); }),
              ContainsSubstring("asks again before it has reported"));
   CHECK_THAT(test::message_of<contract_error>([&] { (void)decider.next(Worker{2}, 0); }),
              ContainsSubstring("worker 2 of 2"));
   CHECK_THAT(test::message_of<contract_error>([] {
-               (void)forecast_farm({}, 1, [](Worker, const FarmTask&) {
-                 return ForecastAttempt{-1, true};
+               (void)pattern::forecast_farm({}, 1, [](Worker, const pattern::FarmTask&) {
+                 return pattern::ForecastAttempt{-1, true};
                });
              }),
              ContainsSubstring("item 0, attempt 1: -1"));

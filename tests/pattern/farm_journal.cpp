@@ -83,7 +83,7 @@ struct Run {
   std::atomic<int> works{0};
   std::vector<int> delivered;  // by item
   std::vector<std::string> outcomes;
-  FarmReport report;
+  pattern::FarmReport report;
 
   /// `hook(number)` is called in the sink.
   template <class Hook>
@@ -92,16 +92,16 @@ struct Run {
     outcomes.assign(static_cast<std::size_t>(count), {});
     int next = 0;
     run_threads(ranks, [&](ThreadTransport& transport) {
-      const FarmReport counts = farm(
+      const pattern::FarmReport counts = pattern::farm(
           transport,
           {.attempts = 2, .backoff = 1e-6, .ordered = false, .prefetch = 2, .journal = journal},
           [&] { return next < count ? std::optional<std::string>(text(next++)) : std::nullopt; },
-          [&](const std::string& item, const FarmTask& task) {
+          [&](const std::string& item, const pattern::FarmTask& task) {
             if (task.item % 7 == 3) throw std::runtime_error("item " + item);
             ++works;
             return std::vector<std::string>{item, std::string(item.size() * 40, '.')};
           },
-          [&](std::int64_t number, FarmOutcome<std::vector<std::string>>&& outcome) {
+          [&](std::int64_t number, pattern::FarmOutcome<std::vector<std::string>>&& outcome) {
             const auto at = static_cast<std::size_t>(number);
             ++delivered[at];
             outcomes[at] = outcome.value ? outcome.value->front() : outcome.error;
@@ -202,7 +202,7 @@ TEST_CASE("a farm on threads continues from its journal") {
   std::vector<int> items;
   for (int i = 0; i < count; ++i) items.push_back(3 * i);
   std::atomic<int> works{0};
-  const auto work = [&](int item, const FarmTask& task) {
+  const auto work = [&](int item, const pattern::FarmTask& task) {
     if (task.item % 7 == 3) throw std::runtime_error(text("item ", task.item));
     ++works;
     return text(item);
@@ -211,13 +211,13 @@ TEST_CASE("a farm on threads continues from its journal") {
     std::vector<int> delivered(count, 0);
     bool right = true;
     std::size_t next = 0;
-    const FarmReport report = farm(
+    const pattern::FarmReport report = pattern::farm(
         {.workers = workers, .ordered = false, .journal = path.name},
         [&]() -> std::optional<int> {
           return next < items.size() ? std::optional<int>(items[next++]) : std::nullopt;
         },
         work,
-        [&](std::int64_t number, FarmOutcome<std::string>&& outcome) {
+        [&](std::int64_t number, pattern::FarmOutcome<std::string>&& outcome) {
           if (most-- == 0) throw std::runtime_error("the sink broke");
           const auto at = static_cast<std::size_t>(number);
           ++delivered[at];
@@ -230,12 +230,12 @@ TEST_CASE("a farm on threads continues from its journal") {
   };
   CHECK_THROWS_AS(run(3, 100), std::runtime_error);
   const int before = works;
-  const FarmReport rest = run(2, count);
+  const pattern::FarmReport rest = run(2, count);
   CHECK(rest.items == count);
   CHECK(rest.known > 100);  // the item of the broken sink is in the journal too
   CHECK(rest.known < count);
   CHECK(rest.attempts == count - rest.known);
-  const FarmReport all = run(1, count);
+  const pattern::FarmReport all = run(1, count);
   CHECK(all.known == count);
   CHECK(all.failed == 43);  // items 3, 10, .. 297
   CHECK(all.attempts == 0);
@@ -246,8 +246,8 @@ TEST_CASE("a farm on threads continues from its journal") {
              ContainsSubstring("has another item 5"));
   // Results that cannot be written are named.
   CHECK_THAT(test::message_of<contract_error>([&] {
-               static_cast<void>(farm({.workers = 1, .journal = path.name}, items,
-                                      [](int) -> const int* { return nullptr; }));
+               static_cast<void>(pattern::farm({.workers = 1, .journal = path.name}, items,
+                                               [](int) -> const int* { return nullptr; }));
              }),
              ContainsSubstring("the results are not Sendable"));
 }
@@ -290,10 +290,10 @@ TEST_CASE("a journal of another farm or another source is rejected") {
   const auto run = [&](std::uint64_t seed, int first, int ranks) {
     int next = first;
     run_threads(ranks, [&](ThreadTransport& transport) {
-      farm(
+      pattern::farm(
           transport, {.seed = seed, .journal = path.name},
           [&] { return next < 8 ? std::optional<int>(next++) : std::nullopt; },
-          [](int item) { return item; }, [](std::int64_t, FarmOutcome<int>&&) {});
+          [](int item) { return item; }, [](std::int64_t, pattern::FarmOutcome<int>&&) {});
     });
   };
   run(1, 0, 2);
@@ -308,15 +308,16 @@ TEST_CASE("a journal of another farm or another source is rejected") {
   }
   CHECK(content_of(path.name) == before);
   {
-    const FarmJournal held(path.name,
-                           "attempts = 1, seed = 1, lag = 0, items = i32, results = i32");
+    const pattern::FarmJournal held(path.name,
+                                    "attempts = 1, seed = 1, lag = 0, items = i32, results = i32");
     CHECK(held.size() == 8);
     CHECK_THAT(test::message_of<format_error>([&] { run(1, 0, 2); }),
                ContainsSubstring("is in use"));
   }
   run(1, 0, 2);
-  CHECK_THAT(test::message_of<format_error>([] { const FarmJournal no("/nowhere/j", "x"); }),
-             ContainsSubstring("/nowhere"));
+  CHECK_THAT(
+      test::message_of<format_error>([] { const pattern::FarmJournal no("/nowhere/j", "x"); }),
+      ContainsSubstring("/nowhere"));
 }
 
 /// Two processes that do rounds together.
@@ -373,7 +374,7 @@ TEST_CASE("of two processes that begin a journal together one has it, and loses 
   for (std::uint64_t r = 0; r < rounds; ++r) {
     two.meet();
     {
-      std::optional<FarmJournal> journal;
+      std::optional<pattern::FarmJournal> journal;
       int said = 0;
       try {
         journal.emplace(path.name, "a farm");
@@ -390,7 +391,7 @@ TEST_CASE("of two processes that begin a journal together one has it, and loses 
     const bool mine = two.said(0) == 1;
     owned += (two.said(0) == 1) + (two.said(1) == 1);
     refused += (two.said(0) == 2) + (two.said(1) == 2);
-    FarmJournal journal(path.name, "a farm");
+    pattern::FarmJournal journal(path.name, "a farm");
     if (journal.size() == 1 && journal.take(mine ? 0 : 1, 9) == outcome) ++kept;
     std::filesystem::remove(path.name);
   }
@@ -405,16 +406,16 @@ TEST_CASE("of two processes that begin a journal together one has it, and loses 
 /// Runs a farm of items of one type whose results have another one.
 template <class Item, class Result>
 void run_typed(const std::string& journal, int ranks) {
-  const auto sink = [](std::int64_t, FarmOutcome<Result>&&) {};
+  const auto sink = [](std::int64_t, pattern::FarmOutcome<Result>&&) {};
   const auto work = [](const Item&) { return Result{}; };
   if (ranks == 0) {
     const std::vector<Item> items(3);
-    (void)farm({.workers = 1, .journal = journal}, items, work);
+    (void)pattern::farm({.workers = 1, .journal = journal}, items, work);
     return;
   }
   int next = 0;
   run_threads(ranks, [&](ThreadTransport& transport) {
-    farm(
+    pattern::farm(
         transport, {.journal = journal},
         [&] { return next++ < 3 ? std::optional<Item>(Item{}) : std::nullopt; }, work, sink);
   });

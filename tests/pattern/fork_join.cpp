@@ -53,7 +53,7 @@ std::uint64_t hash_of(const Text* text) {
 std::atomic<int> prefixes_held{0};
 
 /// Continues `text` as the tree says; returns the tokens of the tree in order.
-std::vector<std::uint64_t> write(Fork& fork, const test::ForkTree& tree, Text text) {
+std::vector<std::uint64_t> write(pattern::Fork& fork, const test::ForkTree& tree, Text text) {
   std::vector<std::uint64_t> written;
   for (const test::ForkTree::Part& part : tree.parts) {
     for (std::int64_t t = 0; t < part.tokens; ++t) {
@@ -65,7 +65,7 @@ std::vector<std::uint64_t> write(Fork& fork, const test::ForkTree& tree, Text te
     text = {prefix, {}};
     const std::vector<std::uint64_t> joined = fork.map(
         part.paths,
-        [&](Fork& inner, const test::ForkTree& path) {
+        [&](pattern::Fork& inner, const test::ForkTree& path) {
           return write(inner, path, {prefix, {}});
         },
         [](std::vector<std::vector<std::uint64_t>> paths) {
@@ -83,43 +83,46 @@ std::vector<std::uint64_t> write(Fork& fork, const test::ForkTree& tree, Text te
 TEST_CASE("nested forks on threads write what a serial run writes") {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const test::ForkTree tree = test::ForkTrees(seed).draw(4);
-    const auto serial =
-        fork_join({.threads = 1}, [&](Fork& fork) { return write(fork, tree, {}); });
+    const auto serial = pattern::fork_join(
+        {.threads = 1}, [&](pattern::Fork& fork) { return write(fork, tree, {}); });
     CHECK(serial.size() == static_cast<std::size_t>(test::text_of(tree).tokens()));
     for (const int threads : {2, 3, 8}) {
-      const auto parallel =
-          fork_join({.threads = threads}, [&](Fork& fork) { return write(fork, tree, {}); });
+      const auto parallel = pattern::fork_join(
+          {.threads = threads}, [&](pattern::Fork& fork) { return write(fork, tree, {}); });
       REQUIRE(parallel == serial);
       CHECK(prefixes_held == 0);
     }
   }
 }
 
-std::uint64_t fibonacci(Fork& fork, int n) {
+std::uint64_t fibonacci(pattern::Fork& fork, int n) {
   if (n < 2) return static_cast<std::uint64_t>(n);
   return fork.map(
-      std::vector<int>{n - 1, n - 2}, [](Fork& inner, int k) { return fibonacci(inner, k); },
+      std::vector<int>{n - 1, n - 2},
+      [](pattern::Fork& inner, int k) { return fibonacci(inner, k); },
       [](const std::vector<std::uint64_t>& two) { return two[0] + two[1]; });
 }
 
 TEST_CASE("forks nest deeper than there are threads") {
   for (const int threads : {1, 2, 4})
-    CHECK(fork_join({.threads = threads}, [](Fork& fork) { return fibonacci(fork, 16); }) == 987);
+    CHECK(pattern::fork_join({.threads = threads},
+                             [](pattern::Fork& fork) { return fibonacci(fork, 16); }) == 987);
 }
 
 TEST_CASE("results are joined in the order of the items, whichever ends first") {
   std::vector<int> items(50);
   std::iota(items.begin(), items.end(), 0);
-  const auto squares = fork_join({.threads = 4}, [&](Fork& fork) {
-    return fork.map(items, [](Fork&, int item) {
+  const auto squares = pattern::fork_join({.threads = 4}, [&](pattern::Fork& fork) {
+    return fork.map(items, [](pattern::Fork&, int item) {
       if (item % 7 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
       return std::make_unique<int>(item * item);  // results need not be copyable
     });
   });
   REQUIRE(squares.size() == 50);
   for (std::size_t i = 0; i < squares.size(); ++i) CHECK(*squares[i] == static_cast<int>(i * i));
-  const auto none = fork_join(
-      {}, [](Fork& fork) { return fork.map(std::vector<int>{}, [](Fork&, int i) { return i; }); });
+  const auto none = pattern::fork_join({}, [](pattern::Fork& fork) {
+    return fork.map(std::vector<int>{}, [](pattern::Fork&, int i) { return i; });
+  });
   CHECK(none.empty());
 }
 
@@ -128,10 +131,10 @@ TEST_CASE("a path that throws stops those beside it and inside them") {
     std::atomic<int> stopped{0};
     std::atomic<int> begun{0};
     std::atomic<int> waiting{0};
-    const auto program = [&](Fork& fork) {
+    const auto program = [&](pattern::Fork& fork) {
       std::vector<int> items(200);
       std::iota(items.begin(), items.end(), 0);
-      return fork.map(items, [&](Fork& inner, int item) {
+      return fork.map(items, [&](pattern::Fork& inner, int item) {
         ++begun;
         if (item == 1) {
           while (threads == 4 && waiting < 2) std::this_thread::yield();
@@ -139,7 +142,7 @@ TEST_CASE("a path that throws stops those beside it and inside them") {
         }
         if (item != 0) return 0;
         // Path 0 forks again, and its paths wait for the end of the failing one.
-        const auto results = inner.map(std::vector<int>{0, 1}, [&](Fork& deep, int) {
+        const auto results = inner.map(std::vector<int>{0, 1}, [&](pattern::Fork& deep, int) {
           if (threads < 4) return 0;  // a thread must be left for path 1
           ++waiting;
           while (!deep.stop_requested()) std::this_thread::yield();
@@ -150,7 +153,7 @@ TEST_CASE("a path that throws stops those beside it and inside them") {
       });
     };
     CHECK_THAT(test::message_of<std::runtime_error>(
-                   [&] { (void)fork_join({.threads = threads}, program); }),
+                   [&] { (void)pattern::fork_join({.threads = threads}, program); }),
                ContainsSubstring("path 1 broke"));
     if (threads < 4) CHECK(begun < 200);
     if (threads == 4) CHECK(stopped == 2);
@@ -193,12 +196,12 @@ class OnStack {
 TEST_CASE("a path that waits for its fork is not interrupted by another outer path") {
   Seen seen;
   std::atomic<bool> stolen{false};
-  const auto outer_path = [&](Fork& inner, int item) {
+  const auto outer_path = [&](pattern::Fork& inner, int item) {
     const Nested self;
     const OnStack here(self, seen);
     if (item != 0) return 1;
     // The other thread takes the second path, and this one waits for it.
-    const auto sum = inner.map(std::vector<int>{0, 1}, [&](Fork&, int half) {
+    const auto sum = inner.map(std::vector<int>{0, 1}, [&](pattern::Fork&, int half) {
       const Nested below{&self};
       const OnStack here_too(below, seen);
       if (half == 0) {
@@ -212,7 +215,7 @@ TEST_CASE("a path that waits for its fork is not interrupted by another outer pa
     });
     return sum[0] + sum[1];
   };
-  const auto results = fork_join({.threads = 2}, [&](Fork& fork) {
+  const auto results = pattern::fork_join({.threads = 2}, [&](pattern::Fork& fork) {
     return fork.map(std::vector<int>{0, 1, 2, 3, 4}, outer_path);
   });
   CHECK(results == std::vector<int>{2, 1, 1, 1, 1});
@@ -220,7 +223,7 @@ TEST_CASE("a path that waits for its fork is not interrupted by another outer pa
 }
 
 /// A random tree of paths; returns its leaves.
-int grow(Fork& fork, int depth, std::uint64_t seed, const Nested* outer, Seen& seen) {
+int grow(pattern::Fork& fork, int depth, std::uint64_t seed, const Nested* outer, Seen& seen) {
   const Nested self{outer};
   const OnStack here(self, seen);
   std::mt19937_64 random(seed);
@@ -232,7 +235,9 @@ int grow(Fork& fork, int depth, std::uint64_t seed, const Nested* outer, Seen& s
   for (std::uint64_t& each : seeds) each = random();
   return fork.map(
       seeds,
-      [&](Fork& inner, std::uint64_t each) { return grow(inner, depth - 1, each, &self, seen); },
+      [&](pattern::Fork& inner, std::uint64_t each) {
+        return grow(inner, depth - 1, each, &self, seen);
+      },
       [](const std::vector<int>& leaves) {
         return std::accumulate(leaves.begin(), leaves.end(), 0);
       });
@@ -245,8 +250,9 @@ TEST_CASE("a path runs on top of the paths that it is in, and of no others") {
     constexpr int depth = 7;
     for (const int threads : {1, 2, 4, 7}) {
       Seen seen;
-      const int leaves = fork_join(
-          {.threads = threads}, [&](Fork& fork) { return grow(fork, depth, seed, nullptr, seen); });
+      const int leaves = pattern::fork_join({.threads = threads}, [&](pattern::Fork& fork) {
+        return grow(fork, depth, seed, nullptr, seen);
+      });
       (threads == 1 ? on_one_thread : on_all) += leaves;
       REQUIRE(seen.strangers == 0);
       REQUIRE(seen.levels <= depth);  // a thread holds no more levels than the tree has
@@ -258,12 +264,12 @@ TEST_CASE("a path runs on top of the paths that it is in, and of no others") {
 
 /// Forks once a level, with `bytes` on the stack beside the fork's own; returns the levels.
 template <std::size_t bytes>
-int descend(Fork& fork, int levels, std::atomic<int>& deepest) {
+int descend(pattern::Fork& fork, int levels, std::atomic<int>& deepest) {
   volatile char mine[bytes];
   mine[0] = 1;
   ++deepest;
   if (levels == 1) return mine[0];
-  return mine[0] + fork.map(std::vector<int>{levels - 1}, [&](Fork& inner, int rest) {
+  return mine[0] + fork.map(std::vector<int>{levels - 1}, [&](pattern::Fork& inner, int rest) {
     return descend<bytes>(inner, rest, deepest);
   })[0];
 }
@@ -288,8 +294,9 @@ void check_depth(std::size_t stack, int threads) {
   std::atomic<int> deepest{0};
   const auto run = [&](int levels) {
     deepest = 0;
-    return fork_join({.threads = threads},
-                     [&](Fork& fork) { return descend<bytes>(fork, levels, deepest); });
+    return pattern::fork_join({.threads = threads}, [&](pattern::Fork& fork) {
+      return descend<bytes>(fork, levels, deepest);
+    });
   };
   std::string said;
   int fitting = 0, limit = 0;
@@ -303,7 +310,7 @@ void check_depth(std::size_t stack, int threads) {
     fitting = run(20);
   });
   INFO(stack << " B of stack, " << bytes << " B a level, " << threads << " threads: " << limit);
-  CHECK_THAT(said, ContainsSubstring("heddle::Fork::map: forks are nested too deeply") &&
+  CHECK_THAT(said, ContainsSubstring("heddle::pattern::Fork::map: forks are nested too deeply") &&
                        ContainsSubstring("of forks; expected ") && ContainsSubstring("ulimit -s"));
   CHECK(fitting == 20);
   CHECK(limit > 40);
@@ -320,8 +327,8 @@ TEST_CASE("four branches of waits take the longest one's time") {
   constexpr double unit = 0.01;
   const std::vector<int> units{1, 4, 2, 3};
   const double begin = steady_seconds();
-  fork_join({.threads = 4}, [&](Fork& fork) {
-    return fork.map(units, [](Fork&, int n) {
+  pattern::fork_join({.threads = 4}, [&](pattern::Fork& fork) {
+    return fork.map(units, [](pattern::Fork&, int n) {
       std::this_thread::sleep_for(std::chrono::duration<double>(n * unit));
       return n;
     });
@@ -332,9 +339,9 @@ TEST_CASE("four branches of waits take the longest one's time") {
 }
 
 TEST_CASE("a program without threads is refused") {
-  CHECK_THAT(
-      test::message_of<contract_error>([] { fork_join({.threads = 0}, [](Fork&) { return 1; }); }),
-      ContainsSubstring("threads = 0"));
+  CHECK_THAT(test::message_of<contract_error>(
+                 [] { pattern::fork_join({.threads = 0}, [](pattern::Fork&) { return 1; }); }),
+             ContainsSubstring("threads = 0"));
 }
 
 }  // namespace test_fork_join

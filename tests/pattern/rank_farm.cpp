@@ -65,7 +65,7 @@ struct Taken {
   std::vector<std::int64_t> order;
   std::vector<std::string> outcomes;  // by item
   explicit Taken(std::size_t count) : outcomes(count) {}
-  void operator()(std::int64_t number, FarmOutcome<Words>&& outcome) {
+  void operator()(std::int64_t number, pattern::FarmOutcome<Words>&& outcome) {
     order.push_back(number);
     std::string& line = outcomes[static_cast<std::size_t>(number)];
     line += text("<", outcome.attempts, " ", outcome.error, ">");
@@ -78,7 +78,7 @@ TEST_CASE("a farm over ranks gives the outcomes of a loop, in order where asked 
   constexpr std::int64_t count = 300;
   Taken expected(count);
   for (std::int64_t i = 0; i < count; ++i) {
-    FarmOutcome<Words> outcome;
+    pattern::FarmOutcome<Words> outcome;
     for (outcome.attempts = 1; outcome.attempts < 3 && fails(i, outcome.attempts);)
       ++outcome.attempts;
     if (fails(i, outcome.attempts))
@@ -95,31 +95,31 @@ TEST_CASE("a farm over ranks gives the outcomes of a loop, in order where asked 
     for (const bool ordered : {true, false})
       for (const int prefetch : {1, 3}) {
         Taken taken(count);
-        std::vector<FarmReport> reports(static_cast<std::size_t>(ranks));
+        std::vector<pattern::FarmReport> reports(static_cast<std::size_t>(ranks));
         std::int64_t next = 0;
         run_threads(ranks, [&](ThreadTransport& transport) {
-          reports[+transport.rank()] = farm(
+          reports[+transport.rank()] = pattern::farm(
               transport, {.attempts = 3, .backoff = 1e-5, .ordered = ordered, .prefetch = prefetch},
               [&]() -> std::optional<std::string> {
                 if (next == count) return std::nullopt;
                 return item_of(next++);
               },
-              [](const std::string& item, const FarmTask& task) {
+              [](const std::string& item, const pattern::FarmTask& task) {
                 if (fails(task.item, task.attempt))
                   throw std::runtime_error(text("attempt ", task.attempt));
                 return work_on(item, task.attempt);
               },
               taken);
           // The transport has no message left: a second farm works on it.
-          farm(
+          pattern::farm(
               transport, {}, [] { return std::optional<int>(); }, [](int i) { return i; },
-              [](std::int64_t, FarmOutcome<int>&&) {});
+              [](std::int64_t, pattern::FarmOutcome<int>&&) {});
         });
         CAPTURE(ranks, ordered, prefetch);
         CHECK(taken.outcomes == expected.outcomes);
         if (!ordered) std::sort(taken.order.begin(), taken.order.end());
         CHECK(taken.order == expected.order);
-        for (const FarmReport& report : reports) {
+        for (const pattern::FarmReport& report : reports) {
           CHECK(report.items == count);
           CHECK(report.failed == failed);
           CHECK(report.late == 0);
@@ -133,9 +133,9 @@ TEST_CASE("a farm over a range needs no packed items") {
     const char* name;
   };
   const std::vector<File> files{{"a"}, {"bcd"}, {""}, {"ef"}};
-  std::vector<FarmOutcome<std::size_t>> sizes;
+  std::vector<pattern::FarmOutcome<std::size_t>> sizes;
   run_threads(3, [&](ThreadTransport& transport) {
-    const auto got = farm(transport, {.prefetch = 2}, files, [](const File& file) {
+    const auto got = pattern::farm(transport, {.prefetch = 2}, files, [](const File& file) {
       const std::string name = file.name;
       if (name.empty()) throw std::invalid_argument("an empty name");
       return name.size();
@@ -154,7 +154,7 @@ struct Search {
   std::vector<double> proposed;
   std::vector<double> results;
   bool right_view = true;
-  std::optional<double> propose(std::span<const FarmOutcome<double>> seen, int lag) {
+  std::optional<double> propose(std::span<const pattern::FarmOutcome<double>> seen, int lag) {
     const auto i = static_cast<std::int64_t>(proposed.size());
     if (i == 60) return std::nullopt;
     right_view = right_view &&
@@ -168,26 +168,30 @@ struct Search {
     if (x > 1) std::this_thread::yield();
     return x * (1 - x) / (1 + x * x);
   }
-  void take(const FarmOutcome<double>& outcome) { results.push_back(*outcome.value); }
+  void take(const pattern::FarmOutcome<double>& outcome) { results.push_back(*outcome.value); }
 };
 
 TEST_CASE("a source that sees results proposes the same on threads and on any ranks") {
   for (const int lag : {1, 2, 7}) {
     Search expected;
-    farm(
+    pattern::farm(
         {.workers = 2, .lag = lag},
-        [&](std::span<const FarmOutcome<double>> seen) { return expected.propose(seen, lag); },
+        [&](std::span<const pattern::FarmOutcome<double>> seen) {
+          return expected.propose(seen, lag);
+        },
         [](double x) { return Search::evaluate(x); },
-        [&](std::int64_t, FarmOutcome<double>&& outcome) { expected.take(outcome); });
+        [&](std::int64_t, pattern::FarmOutcome<double>&& outcome) { expected.take(outcome); });
     REQUIRE(expected.proposed.size() == 60);
     for (const int ranks : {1, 2, 3, 4, 9}) {
       Search search;
       run_threads(ranks, [&](ThreadTransport& transport) {
-        farm(
+        pattern::farm(
             transport, {.lag = lag, .prefetch = ranks % 2 + 1},
-            [&](std::span<const FarmOutcome<double>> seen) { return search.propose(seen, lag); },
+            [&](std::span<const pattern::FarmOutcome<double>> seen) {
+              return search.propose(seen, lag);
+            },
             [](double x) { return Search::evaluate(x); },
-            [&](std::int64_t, FarmOutcome<double>&& outcome) { search.take(outcome); });
+            [&](std::int64_t, pattern::FarmOutcome<double>&& outcome) { search.take(outcome); });
       });
       CAPTURE(lag, ranks);
       CHECK(search.right_view);
@@ -199,11 +203,11 @@ TEST_CASE("a source that sees results proposes the same on threads and on any ra
 
 TEST_CASE("a silent rank's items go to others, and its late answers are dropped") {
   std::vector<int> delivered;
-  std::vector<FarmReport> reports(3);
+  std::vector<pattern::FarmReport> reports(3);
   std::atomic<int> begun{0};
   int next = 0;
   run_threads(3, [&](ThreadTransport& transport) {
-    reports[+transport.rank()] = farm(
+    reports[+transport.rank()] = pattern::farm(
         transport, {.lease = 0.03, .prefetch = 2},
         [&] { return next < 20 ? std::optional<int>(next++) : std::nullopt; },
         [&](int item) {
@@ -215,12 +219,14 @@ TEST_CASE("a silent rank's items go to others, and its late answers are dropped"
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
           return item;
         },
-        [&](std::int64_t, FarmOutcome<int>&& outcome) { delivered.push_back(*outcome.value); });
+        [&](std::int64_t, pattern::FarmOutcome<int>&& outcome) {
+          delivered.push_back(*outcome.value);
+        });
   });
   std::vector<int> expected(20);
   for (int i = 0; i < 20; ++i) expected[static_cast<std::size_t>(i)] = i;
   CHECK(delivered == expected);
-  for (const FarmReport& report : reports) {
+  for (const pattern::FarmReport& report : reports) {
     CHECK(report.late >= 1);
     CHECK(report.attempts == 20 + report.late);
   }
@@ -235,7 +241,7 @@ TEST_CASE("random slow and throwing workers lose nothing and give nothing twice"
     int next = 0;
     const int ranks = 2 + static_cast<int>(seed % 4);
     run_threads(ranks, [&](ThreadTransport& transport) {
-      farm(
+      pattern::farm(
           transport,
           {.attempts = 4,
            .backoff = 1e-4,
@@ -244,14 +250,14 @@ TEST_CASE("random slow and throwing workers lose nothing and give nothing twice"
            .lease = 0.004,
            .prefetch = 1 + static_cast<int>(seed % 3)},
           [&] { return next < count ? std::optional<int>(next++) : std::nullopt; },
-          [&](int item, const FarmTask& task) {
+          [&](int item, const pattern::FarmTask& task) {
             const double trouble =
                 random.uniform(static_cast<std::uint64_t>(8 * item + task.attempt));
             if (trouble < 0.05) std::this_thread::sleep_for(std::chrono::milliseconds(8));
             if (trouble > 0.8) throw std::runtime_error("trouble");
             return item;
           },
-          [&](std::int64_t number, FarmOutcome<int>&& outcome) {
+          [&](std::int64_t number, pattern::FarmOutcome<int>&& outcome) {
             ++times[static_cast<std::size_t>(number)];
             const bool all_fail = [&] {
               for (int a = 1; a <= 4; ++a)
@@ -275,14 +281,14 @@ TEST_CASE("an exception of the source or the sink is told to all ranks") {
       const std::string error = test::message_of<std::runtime_error>([&] {
         run_threads(ranks, [&](ThreadTransport& transport) {
           try {
-            farm(
+            pattern::farm(
                 transport, {.prefetch = 2},
                 [&]() -> std::optional<Words> {
                   if (++given == 20 && !in_sink) throw std::runtime_error("it broke");
                   return Words(10, std::string(100, 'x'));
                 },
                 [](const Words& item) { return item; },
-                [&](std::int64_t number, FarmOutcome<Words>&&) {
+                [&](std::int64_t number, pattern::FarmOutcome<Words>&&) {
                   if (number == 9 && in_sink) throw std::runtime_error("it broke");
                 });
           } catch (const std::exception& caught) {
@@ -306,9 +312,9 @@ std::vector<std::string> errors_of(int ranks, Of&& of) {
   std::vector<std::string> errors(static_cast<std::size_t>(ranks));
   run_threads(ranks, [&](ThreadTransport& transport) {
     try {
-      farm(
+      pattern::farm(
           transport, of(transport.rank().value), [] { return std::optional<int>(); },
-          [](int i) { return i; }, [](std::int64_t, FarmOutcome<int>&&) {});
+          [](int i) { return i; }, [](std::int64_t, pattern::FarmOutcome<int>&&) {});
     } catch (const contract_error& error) {
       errors[+transport.rank()] = error.what();
     }
@@ -321,15 +327,20 @@ TEST_CASE("wrong and unequal options are rejected on every rank") {
     for (const std::string& error : errors_of(3, of))
       CHECK_THAT(error, ContainsSubstring(expected));
   };
-  check([](unsigned) { return FarmOptions{.attempts = 0}; }, "attempts must be at least 1");
-  check([](unsigned) { return FarmOptions{.prefetch = 0}; }, "prefetch must be at least 1");
-  check([](unsigned) { return FarmOptions{.ordered = false, .lag = 2}; }, "lag = 2");
-  check([](unsigned) { return FarmOptions{.lease = -1}; }, "lease must be finite");
-  check([](unsigned rank) { return FarmOptions{.attempts = rank == 2 ? 5 : 4}; },
+  check([](unsigned) { return pattern::FarmOptions{.attempts = 0}; },
+        "attempts must be at least 1");
+  check([](unsigned) { return pattern::FarmOptions{.prefetch = 0}; },
+        "prefetch must be at least 1");
+  check([](unsigned) { return pattern::FarmOptions{.ordered = false, .lag = 2}; }, "lag = 2");
+  check([](unsigned) { return pattern::FarmOptions{.lease = -1}; }, "lease must be finite");
+  check([](unsigned rank) { return pattern::FarmOptions{.attempts = rank == 2 ? 5 : 4}; },
         "rank 0 has attempts = 4, rank 2 has attempts = 5");
-  check([](unsigned rank) { return FarmOptions{.backoff = rank == 1 ? 0.01 : 0.01 + 1e-12}; },
-        "rank 0 has backoff = 0.010000000001, rank 1 has backoff = 0.01");
-  check([](unsigned rank) { return FarmOptions{.journal = rank == 0 ? "a" : ""}; },
+  check(
+      [](unsigned rank) {
+        return pattern::FarmOptions{.backoff = rank == 1 ? 0.01 : 0.01 + 1e-12};
+      },
+      "rank 0 has backoff = 0.010000000001, rank 1 has backoff = 0.01");
+  check([](unsigned rank) { return pattern::FarmOptions{.journal = rank == 0 ? "a" : ""}; },
         "rank 0 has journal = a, rank 1 has journal = ");
 }
 
@@ -338,8 +349,8 @@ TEST_CASE("a farm inside a farm on the same ranks is a failed attempt") {
     std::vector<std::string> errors;
     run_threads(ranks, [&](ThreadTransport& transport) {
       const std::vector<int> items{1, 2};
-      const auto outcomes = farm(transport, {}, items, [&](int) {
-        return farm(transport, {}, items, [](int i) { return i; }).size();
+      const auto outcomes = pattern::farm(transport, {}, items, [&](int) {
+        return pattern::farm(transport, {}, items, [](int i) { return i; }).size();
       });
       for (const auto& outcome : outcomes) errors.push_back(outcome.error);
     });
@@ -370,18 +381,18 @@ TEST_CASE("the trail of a farm is priced within 1 %, and its head is no worker")
   };
   for (const int lag : {0, 2}) {
     int next = 0;
-    const auto source = [&](std::span<const FarmOutcome<double>>) {
+    const auto source = [&](std::span<const pattern::FarmOutcome<double>>) {
       return next < 30 ? std::optional<double>(next++) : std::nullopt;
     };
-    const auto sink = [](std::int64_t, FarmOutcome<double>&&) {};
+    const auto sink = [](std::int64_t, pattern::FarmOutcome<double>&&) {};
     Trail threads;
-    farm({.workers = 3, .lag = lag, .trail = &threads}, source, wait, sink);
+    pattern::farm({.workers = 3, .lag = lag, .trail = &threads}, source, wait, sink);
     check(threads, 3, 30);
     next = 0;
     std::vector<Trail> ranks(4);
     run_threads(4, [&](ThreadTransport& transport) {
-      farm(transport, {.lag = lag, .prefetch = 2, .trail = &ranks[+transport.rank()]}, source, wait,
-           sink);
+      pattern::farm(transport, {.lag = lag, .prefetch = 2, .trail = &ranks[+transport.rank()]},
+                    source, wait, sink);
     });
     check(ranks[0], 3, 30);
     CHECK(ranks[1].events().empty());

@@ -30,7 +30,7 @@
 #include <heddle/pattern/fixed_point.hpp>
 #include <heddle/pattern/rank_fixed_point.hpp>
 #include <heddle/pattern/sweep.hpp>
-#include <heddle/schedule/redistribution/freshness.hpp>
+#include <heddle/schedule/redistribution/staleness.hpp>
 
 #include "support/complaint.hpp"
 #include "support/rounds.hpp"
@@ -40,7 +40,7 @@ namespace test_rank_fixed_point {
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
 
-using Before = ValuesBefore<double>;
+using Before = pattern::ValuesBefore<double>;
 using Rule = double (*)(int, const Before&);
 
 double input(int i) { return Random(7, "input").normal(static_cast<std::uint64_t>(i)); }
@@ -65,11 +65,12 @@ double reads_all(int i, const Before& before) {
 
 Equations<double, Rule> chain(Rule rule, int count) { return {count, 0.0, rule}; }
 
-std::vector<FixedPoint<double>> on_ranks(int ranks, const Equations<double, Rule>& equations,
-                                         const FixedPointOptions& options) {
-  std::vector<FixedPoint<double>> all(static_cast<std::size_t>(ranks));
+std::vector<pattern::FixedPoint<double>> on_ranks(int ranks,
+                                                  const Equations<double, Rule>& equations,
+                                                  const pattern::FixedPointOptions& options) {
+  std::vector<pattern::FixedPoint<double>> all(static_cast<std::size_t>(ranks));
   run_threads(ranks, [&](ThreadTransport& transport) {
-    all[+transport.rank()] = fixed_point(transport, equations, options);
+    all[+transport.rank()] = pattern::fixed_point(transport, equations, options);
   });
   return all;
 }
@@ -82,12 +83,13 @@ TEST_CASE("sweeps over ranks give all ranks the bits and the counts of sweeps on
   for (const Case& each : {Case{contracting, 1}, Case{chaotic, 1}, Case{kinked, 3},
                            Case{reads_all, 0}, Case{contracting, 0}, Case{kinked, 50}})
     for (const int count : {0, 1, 7, 40})
-      for (const Sweep sweep : {Sweep::gauss_seidel, Sweep::jacobi, Sweep::jacobi_gauss_seidel,
-                                Sweep::gauss_seidel_jacobi})
+      for (const pattern::Sweep sweep :
+           {pattern::Sweep::gauss_seidel, pattern::Sweep::jacobi,
+            pattern::Sweep::jacobi_gauss_seidel, pattern::Sweep::gauss_seidel_jacobi})
         for (const int ranks : {1, 2, 3, 5})
           for (const int most : {0, 3}) {
             const int block = count == 40 ? 6 : 0;
-            const auto expected = fixed_point(
+            const auto expected = pattern::fixed_point(
                 chain(each.rule, count),
                 {.sweep = sweep, .threads = ranks, .block = block, .most_sweeps = most});
             CAPTURE(count, static_cast<int>(sweep), ranks, each.reach, most);
@@ -112,7 +114,7 @@ std::int64_t must_receive(const Equations<double, Rule>& equations, int ranks, i
   std::int64_t sum = 0;
   int before = 0;
   for (int sweep = 1;; ++sweep) {
-    const auto x = fixed_point(equations, {.threads = ranks, .most_sweeps = sweep});
+    const auto x = pattern::fixed_point(equations, {.threads = ranks, .most_sweeps = sweep});
     if (x.converged) return sum;
     for (int i = std::max(before, first(x.exact, r) - 1); i < first(x.exact, r + 1); ++i)
       if (i < first(before, r) || i >= first(before, r + 1)) ++sum;
@@ -126,7 +128,7 @@ TEST_CASE("between two sweeps only the boundary moves, and what changes its rank
     for (const Rule rule : {contracting, chaotic}) {
       const auto all = on_ranks(ranks, chain(rule, count), {.reach = 1});
       for (int r = 0; r < ranks; ++r) {
-        const FixedPoint<double>& x = all[static_cast<std::size_t>(r)];
+        const pattern::FixedPoint<double>& x = all[static_cast<std::size_t>(r)];
         CAPTURE(ranks, r, x.sweeps);
         CHECK(x.received == must_receive(chain(rule, count), ranks, r));
         // At most one value a sweep, and each value once because the share has moved.
@@ -143,7 +145,7 @@ TEST_CASE("between two sweeps only the boundary moves, and what changes its rank
 struct OldSweeps {
   std::vector<std::vector<double>> values;  // by sweep; sweep 0 is the start
   int sweeps = 0;
-  OldSweeps(const Equations<double, Rule>& equations, int ranks, const schedule::Freshness& fresh) {
+  OldSweeps(const Equations<double, Rule>& equations, int ranks, const schedule::Staleness& fresh) {
     const int n = equations.size();
     values.emplace_back(static_cast<std::size_t>(n), 0.0);
     const auto rank_of = [&](int i) {
@@ -191,16 +193,16 @@ TEST_CASE("ranks that read old values get the bits of a plain loop, and the coun
   for (const Case& each : {Case{contracting, 1}, Case{kinked, 3}, Case{reads_all, 0}})
     for (const int count : {7, 30})
       for (const int ranks : {1, 2, 5})
-        for (const schedule::Freshness fresh :
-             {schedule::Freshness{.age = 1}, schedule::Freshness{.age = 3},
-              schedule::Freshness{.age = 2, .warmup = 5}}) {
+        for (const schedule::Staleness fresh :
+             {schedule::Staleness{.age = 1}, schedule::Staleness{.age = 3},
+              schedule::Staleness{.age = 2, .warmup = 5}}) {
           const auto equations = chain(each.rule, count);
           const OldSweeps expected(equations, ranks, fresh);
           const std::vector<double> loop =
-              fixed_point(equations, {.sweep = Sweep::gauss_seidel}).values;
+              pattern::fixed_point(equations, {.sweep = pattern::Sweep::gauss_seidel}).values;
           CAPTURE(count, ranks, each.reach, fresh.age, fresh.warmup);
           CHECK(expected.values.back() == loop);
-          const auto all = on_ranks(ranks, equations, {.reach = each.reach, .freshness = fresh});
+          const auto all = on_ranks(ranks, equations, {.reach = each.reach, .staleness = fresh});
           for (const auto& x : all) {
             CHECK(x.values == loop);
             CHECK(x.sweeps == expected.sweeps);
@@ -212,7 +214,7 @@ TEST_CASE("ranks that read old values get the bits of a plain loop, and the coun
             for (const auto& x : all) CHECK(x.received <= x.sweeps);
           // Stopped before: the values of that sweep.
           const auto few = on_ranks(ranks, equations,
-                                    {.most_sweeps = 2, .reach = each.reach, .freshness = fresh});
+                                    {.most_sweeps = 2, .reach = each.reach, .staleness = fresh});
           if (expected.sweeps > 2)
             for (const auto& x : few) {
               CHECK(x.values == expected.values[2]);
@@ -229,13 +231,16 @@ TEST_CASE("each boundary between ranks costs a chaotic chain as many sweeps as v
   for (const int ranks : {2, 4})
     for (const int age : {1, 2, 4})
       for (const auto& x :
-           on_ranks(ranks, chain(chaotic, count), {.reach = 1, .freshness = {.age = age}}))
+           on_ranks(ranks, chain(chaotic, count), {.reach = 1, .staleness = {.age = age}}))
         CHECK(x.sweeps == count + age * (ranks - 1) + 2 * age);
   // Blocks in turn inside a share: as many sweeps as blocks, and the same for each boundary.
-  const auto blocks = on_ranks(
-      3, chain(chaotic, count),
-      {.sweep = Sweep::jacobi_gauss_seidel, .block = 5, .reach = 1, .freshness = {.age = 2}});
-  const auto loop = fixed_point(chain(chaotic, count), {.sweep = Sweep::gauss_seidel});
+  const auto blocks = on_ranks(3, chain(chaotic, count),
+                               {.sweep = pattern::Sweep::jacobi_gauss_seidel,
+                                .block = 5,
+                                .reach = 1,
+                                .staleness = {.age = 2}});
+  const auto loop =
+      pattern::fixed_point(chain(chaotic, count), {.sweep = pattern::Sweep::gauss_seidel});
   for (const auto& x : blocks) {
     CHECK(x.values == loop.values);
     CHECK(x.sweeps == 12 + 2 * 2 + 2 * 2);
@@ -251,16 +256,16 @@ TEST_CASE("a rank with old values is ahead of one that waits") {
     run_threads(2, [&](ThreadTransport& transport) {
       int calls = 0;
       const bool odd = transport.rank() == Rank{1};
-      const auto rule = [&](int i, const ValuesBefore<int>& before) {
+      const auto rule = [&](int i, const pattern::ValuesBefore<int>& before) {
         if (i % 6 == 5 && (calls++ % 2 == 1) == odd)
           std::this_thread::sleep_for(std::chrono::milliseconds(10));
         return i == 0 ? 1 : before[i - 1] + 1;
       };
       const Equations<int, decltype(rule)> equations(12, 0, rule);
       const Seconds start = steady_seconds();
-      static_cast<void>(fixed_point(
+      static_cast<void>(pattern::fixed_point(
           transport, equations,
-          {.most_sweeps = 6, .reach = 1, .freshness = {.age = age}, .wait = {.idle = Idle::nap}}));
+          {.most_sweeps = 6, .reach = 1, .staleness = {.age = age}, .wait = {.idle = Idle::nap}}));
       const std::lock_guard lock(mutex);
       longest = std::max(longest, steady_seconds() - start);
     });
@@ -296,7 +301,7 @@ TEST_CASE("wrong options, unequal ranks and failing equations end all ranks") {
       run_threads(3, [&](ThreadTransport& transport) {
         const std::uint32_t rank = transport.rank().value;
         try {
-          static_cast<void>(fixed_point(transport, equations_of(rank), options_of(rank)));
+          static_cast<void>(pattern::fixed_point(transport, equations_of(rank), options_of(rank)));
         } catch (const std::exception& error) {
           texts[rank] = error.what();
           throw;
@@ -310,27 +315,32 @@ TEST_CASE("wrong options, unequal ranks and failing equations end all ranks") {
     for (const std::string& each : texts) CHECK_THAT(each, ContainsSubstring(expected));
   };
   const auto same = [](std::uint32_t) { return chain(contracting, 20); };
-  all(errors(same, [](std::uint32_t) { return FixedPointOptions{.reach = -1}; }), "reach = -1");
-  all(errors(same, [](std::uint32_t) { return FixedPointOptions{.tolerance = -1}; }),
+  all(errors(same, [](std::uint32_t) { return pattern::FixedPointOptions{.reach = -1}; }),
+      "reach = -1");
+  all(errors(same, [](std::uint32_t) { return pattern::FixedPointOptions{.tolerance = -1}; }),
       "the tolerance must be finite");
-  all(errors(same, [](std::uint32_t) { return FixedPointOptions{.freshness = {.age = -1}}; }),
-      "heddle::fixed_point");
+  all(errors(same,
+             [](std::uint32_t) { return pattern::FixedPointOptions{.staleness = {.age = -1}}; }),
+      "heddle::pattern::fixed_point");
   all(errors(same,
              [](std::uint32_t) {
-               return FixedPointOptions{.sweep = Sweep::gauss_seidel, .freshness = {.age = 1}};
+               return pattern::FixedPointOptions{.sweep = pattern::Sweep::gauss_seidel,
+                                                 .staleness = {.age = 1}};
              }),
       "old values need a sweep in which all ranks compute at once");
-  all(errors(
-          same,
-          [](std::uint32_t r) { return FixedPointOptions{.freshness = {.age = r == 1 ? 2 : 1}}; }),
-      "rank 0 has freshness = age 1, rank 1 has freshness = age 2");
-  all(errors(same, [](std::uint32_t r) { return FixedPointOptions{.reach = r == 1 ? 2 : 1}; }),
+  all(errors(same,
+             [](std::uint32_t r) {
+               return pattern::FixedPointOptions{.staleness = {.age = r == 1 ? 2 : 1}};
+             }),
+      "rank 0 has staleness = age 1, rank 1 has staleness = age 2");
+  all(errors(same,
+             [](std::uint32_t r) { return pattern::FixedPointOptions{.reach = r == 1 ? 2 : 1}; }),
       "rank 0 has reach = 1, rank 1 has reach = 2");
   all(errors([](std::uint32_t r) { return chain(contracting, r == 2 ? 19 : 20); },
-             [](std::uint32_t) { return FixedPointOptions{}; }),
+             [](std::uint32_t) { return pattern::FixedPointOptions{}; }),
       "rank 0 has equations = 20, rank 2 has equations = 19");
   const auto far = errors([](std::uint32_t) { return chain(kinked, 20); },
-                          [](std::uint32_t) { return FixedPointOptions{.reach = 2}; });
+                          [](std::uint32_t) { return pattern::FixedPointOptions{.reach = 2}; });
   // Rank 0 names the equation that was evaluated first, which may be another rank's.
   CHECK_THAT(far[0], ContainsSubstring("reads farther back than options.reach (equation ") &&
                          ContainsSubstring(", reach = 2); set reach to the largest distance"));
@@ -339,9 +349,11 @@ TEST_CASE("wrong options, unequal ranks and failing equations end all ranks") {
     return i == 0 ? 1.0 : before[i - 1] + 1;
   };
   for (const int age : {0, 2}) {
-    const auto broken = errors(
-        [&](std::uint32_t) { return chain(breaks, 20); },
-        [&](std::uint32_t) { return FixedPointOptions{.reach = 1, .freshness = {.age = age}}; });
+    const auto broken =
+        errors([&](std::uint32_t) { return chain(breaks, 20); },
+               [&](std::uint32_t) {
+                 return pattern::FixedPointOptions{.reach = 1, .staleness = {.age = age}};
+               });
     // Equation 12 is in the share of one rank; the others hear of it.
     CHECK(std::count(broken.begin(), broken.end(), "equation 12 broke") == 1);
     for (const std::string& each : broken) CHECK_THAT(each, ContainsSubstring("equation 12 broke"));
@@ -356,15 +368,15 @@ TEST_CASE("the watchdog names all ranks that do not come to the end of a sweep")
           run_threads(3,
                       [&](ThreadTransport& transport) {
                         const bool silent = transport.rank().value >= first_silent;
-                        const auto rule = [&](int i, const ValuesBefore<double>& before) {
+                        const auto rule = [&](int i, const pattern::ValuesBefore<double>& before) {
                           while (silent && !transport.aborted()) std::this_thread::yield();
                           return contracting(i, before);
                         };
                         const Equations<double, decltype(rule)> equations(20, 0.0, rule);
                         try {
-                          static_cast<void>(fixed_point(
+                          static_cast<void>(pattern::fixed_point(
                               transport, equations,
-                              {.reach = 1, .freshness = {.age = age}, .wait = {.watchdog = 0.2}}));
+                              {.reach = 1, .staleness = {.age = age}, .wait = {.watchdog = 0.2}}));
                         } catch (const communication_error& error) {
                           texts[+transport.rank()] = error.what();
                           throw;

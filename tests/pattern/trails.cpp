@@ -87,7 +87,7 @@ void check(const Trail& trail, int workers) {
 
 TEST_CASE("the trail of a race has its walkers, of which the winner ends first") {
   // Walker 2 needs 2 ms, the others stop when they see it.
-  const auto search = [](Walker& walker) -> std::optional<int> {
+  const auto search = [](pattern::Walker& walker) -> std::optional<int> {
     for (int step = 0; step < 200 && !walker.stop_requested(); ++step) {
       wait(1);
       walker.work();
@@ -96,7 +96,7 @@ TEST_CASE("the trail of a race has its walkers, of which the winner ends first")
     return std::nullopt;
   };
   Trail threads;
-  CHECK(race({.walkers = 3, .trail = &threads}, search).value == 7);
+  CHECK(pattern::race({.walkers = 3, .trail = &threads}, search).value == 7);
   REQUIRE(threads.events().size() >= 1);
   check(threads, 3);
   for (const TrailEvent& event : threads.events())
@@ -104,7 +104,7 @@ TEST_CASE("the trail of a race has its walkers, of which the winner ends first")
 
   std::vector<Trail> ranks(3);
   run_threads(3, [&](ThreadTransport& transport) {
-    static_cast<void>(race(transport, {.trail = &ranks[+transport.rank()]}, search));
+    static_cast<void>(pattern::race(transport, {.trail = &ranks[+transport.rank()]}, search));
   });
   for (const Trail& trail : ranks) {
     REQUIRE(trail.events().size() == 3);
@@ -114,26 +114,26 @@ TEST_CASE("the trail of a race has its walkers, of which the winner ends first")
 
   // Two threads for three walkers that all give up: one thread has two of them, one after another.
   Trail few;
-  const auto give_up = [](Walker&) -> std::optional<int> {
+  const auto give_up = [](pattern::Walker&) -> std::optional<int> {
     wait(1);
     return std::nullopt;
   };
-  CHECK_FALSE(race({.walkers = 3, .threads = 2, .trail = &few}, give_up).value);
+  CHECK_FALSE(pattern::race({.walkers = 3, .threads = 2, .trail = &few}, give_up).value);
   CHECK(few.events().size() == 3);
   check(few, 2);
 }
 
 TEST_CASE("the trail of a fork-join has a piece for each path, and one more for each fork") {
-  const auto program = [](Fork& fork) {
+  const auto program = [](pattern::Fork& fork) {
     wait(1);
     const int sum = fork.map(
         std::vector<int>{1, 2, 3},
-        [](Fork& inner, int path) {
+        [](pattern::Fork& inner, int path) {
           wait(2 * path);
           if (path != 2) return path;
           return inner.map(
               std::vector<int>{10, 20},
-              [](Fork&, int step) {
+              [](pattern::Fork&, int step) {
                 wait(2);
                 return step;
               },
@@ -148,7 +148,7 @@ TEST_CASE("the trail of a fork-join has a piece for each path, and one more for 
   };
   for (const int threads : {1, 2, 4}) {
     Trail trail;
-    CHECK(fork_join({.threads = threads, .trail = &trail}, program) == 34);
+    CHECK(pattern::fork_join({.threads = threads, .trail = &trail}, program) == 34);
     check(trail, threads);
     // The program, its three paths and their two, and a second piece where something forks.
     CHECK(trail.events().size() == 1 + 5 + 2);
@@ -165,7 +165,7 @@ TEST_CASE("the trail of a fork-join has a piece for each path, and one more for 
 
 TEST_CASE("the trail of fixed_point() has each sweep, and no sweep begins before the last ends") {
   // Each value is the one before it and 1, so value i is final after sweep i + 1.
-  const Equations equations(6, 0, [](int i, const ValuesBefore<int>& before) {
+  const Equations equations(6, 0, [](int i, const pattern::ValuesBefore<int>& before) {
     wait(0.5);
     return i == 0 ? 1 : before[i - 1] + 1;
   });
@@ -211,13 +211,14 @@ TEST_CASE("the trail of fixed_point() has each sweep, and no sweep begins before
     CHECK(doubled.makespan() >= longest / 2);
   };
   Trail threads;
-  const auto solved = fixed_point(equations, {.threads = 2, .trail = &threads});
+  const auto solved = pattern::fixed_point(equations, {.threads = 2, .trail = &threads});
   CHECK(solved.values.back() == 6);
   check_sweeps(threads, solved.sweeps, static_cast<int>(solved.evaluations));
 
   std::vector<Trail> ranks(2);
   run_threads(2, [&](ThreadTransport& transport) {
-    static_cast<void>(fixed_point(transport, equations, {.trail = &ranks[+transport.rank()]}));
+    static_cast<void>(
+        pattern::fixed_point(transport, equations, {.trail = &ranks[+transport.rank()]}));
   });
   for (const Trail& trail : ranks)
     check_sweeps(trail, solved.sweeps, static_cast<int>(solved.evaluations));
@@ -226,8 +227,8 @@ TEST_CASE("the trail of fixed_point() has each sweep, and no sweep begins before
   run_threads(2, [&](ThreadTransport& transport) {
     Trail mine;
     const std::string said = test::message_of<contract_error>([&] {
-      static_cast<void>(fixed_point(transport, equations,
-                                    {.trail = transport.rank() == Rank{0} ? &mine : nullptr}));
+      static_cast<void>(pattern::fixed_point(
+          transport, equations, {.trail = transport.rank() == Rank{0} ? &mine : nullptr}));
     });
     if (said.find("trail") == std::string::npos) throw std::runtime_error(said);
   });

@@ -55,7 +55,7 @@ TEST_CASE("a schedule that changes trains bit by bit as one that does not") {
     auto ours = make_gpt<double>(training, {});
     auto theirs = make_gpt<double>(training, {});
     const auto all = candidates(pipe);
-    hd::AdaptiveRunner adaptive(ours, hd::ScheduleChoice({all[2], all[1], all[0]}), mesh,
+    hd::AdaptiveRunner adaptive(ours, hd::plan::ScheduleChoice({all[2], all[1], all[0]}), mesh,
                                 {.every = 2});
     hd::Runner fixed(theirs, all[0], mesh);
     const std::vector<hd::Bytes> needs(adaptive.choice().needs().begin(),
@@ -73,7 +73,7 @@ TEST_CASE("a schedule that changes trains bit by bit as one that does not") {
       REQUIRE(adaptive.runner().schedule().ranks() == world_size());
     }
     // Replicas or not, it has learned what the pipeline takes.
-    const hd::ObservedCosts& costs = adaptive.choice().costs();
+    const hd::plan::ObservedCosts& costs = adaptive.choice().costs();
     for (int stage = 0; stage + 1 < pipe; ++stage)
       CHECK(costs.between(hd::Stage{stage}, hd::Stage{stage + 1}) > 0);
     CHECK(adaptive.choice().predicted()[0] > 0);

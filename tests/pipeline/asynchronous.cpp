@@ -180,7 +180,7 @@ template <class S, class Place>
 template <class S = MlpStage, class Place>
 int expect_recurrence(Place& place, int stages, int microbatches, bool vertical_sync) {
   const int layers = stages + 2;  // uneven, but for one stage
-  hd::Orders orders = hd::schedule::pipedream_orders(stages, microbatches, vertical_sync);
+  hd::Orders orders = hd::schedule::pipedream(stages, microbatches, vertical_sync);
   if (std::same_as<S, PairedMlpStage>) orders = hd::schedule::fuse(orders);
   const hd::Schedule schedule = hd::weave(orders);
   const Seen seen = train<S>(place, schedule, layers);

@@ -317,7 +317,7 @@ void for_each_crossed(int ranks, Visit&& visit) {
   REQUIRE(models.empty() == (ranks == 1));
   for (const Crossed& crossed : models) {
     for (const int microbatches : {1, 3, 8}) {
-      visit(hd::schedule::flexpipe_orders(ranks, microbatches, 2, crossed.interactions), crossed,
+      visit(hd::schedule::flexpipe(ranks, microbatches, 2, crossed.interactions), crossed,
             microbatches);
       const auto planned = hd::systems::flexpipe(
           {.ranks = ranks, .microbatches = microbatches, .interactions = crossed.interactions},
@@ -344,7 +344,7 @@ TEST_CASE("gradients of two branches with a joint loss are those of the serial m
       std::vector<int> per_stage(static_cast<std::size_t>(2 * ranks), 1);
       per_stage[0] += extra;
       per_stage[static_cast<std::size_t>(ranks)] += extra;
-      const hd::Orders slots = hd::schedule::flexpipe_orders(ranks, microbatches);
+      const hd::Orders slots = hd::schedule::flexpipe(ranks, microbatches);
       expect_gradients(slots, per_stage, layers, microbatches);
       expect_gradients(split(slots), per_stage, layers, microbatches);
       const auto planned =
@@ -388,8 +388,9 @@ TEST_CASE("passes leave the gradients of branches that interact as they are") {
     run(split_backward(orders));
     run(two_bp(orders));
     run(fuse(orders));
-    CHECK_NOTHROW(expect_crossed(mesh, hd::recompute(hd::weave(orders)), crossed, count));
-    CHECK_NOTHROW(expect_crossed(mesh, hd::recompute(hd::weave(two_bp(orders))), crossed, count));
+    CHECK_NOTHROW(expect_crossed(mesh, hd::schedule::recompute(hd::weave(orders)), crossed, count));
+    CHECK_NOTHROW(
+        expect_crossed(mesh, hd::schedule::recompute(hd::weave(two_bp(orders))), crossed, count));
   });
 }
 
@@ -464,7 +465,7 @@ TEST_CASE("inputs of another size than the calls of a stage take are refused on 
   const int ranks = world_size();
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
   // Besides the stage before it, the second stage of a branch gets the first of the other.
-  const hd::Orders orders = hd::schedule::flexpipe_orders(ranks, 2, 2, {{0, 0, 1, ranks - 1}});
+  const hd::Orders orders = hd::schedule::flexpipe(ranks, 2, 2, {{0, 0, 1, ranks - 1}});
   if (ranks == 1) return;
   hd::Stages<ProductStage> model(
       2 * ranks, [=](int first, int last) { return ProductStage(first, last, ranks); });
@@ -496,14 +497,14 @@ TEST_CASE(
     return hd::test::message_of<hd::contract_error>(
         [&] { hd::Runner run(model, hd::weave(orders), mesh); });
   };
-  CHECK_THAT(refusal(hd::schedule::flexpipe_orders(ranks, 2, 3), 3),
+  CHECK_THAT(refusal(hd::schedule::flexpipe(ranks, 2, 3), 3),
              ContainsSubstring("a stage has more inputs or outputs than its calls take") &&
                  ContainsSubstring("an output has gradients, or one partner in the loss"));
-  CHECK_THAT(refusal(hd::schedule::flexpipe_orders(ranks, 2, 2, {{0, ranks - 1, 1, ranks - 1}}), 2),
+  CHECK_THAT(refusal(hd::schedule::flexpipe(ranks, 2, 2, {{0, ranks - 1, 1, ranks - 1}}), 2),
              ContainsSubstring("a stage has more inputs or outputs than its calls take") &&
                  ContainsSubstring("of 'FlexPipe P="));
   // A chain whose last stage would hand something on.
-  CHECK_THAT(refusal(hd::schedule::one_f_one_b_orders(ranks, 2), 1),
+  CHECK_THAT(refusal(hd::schedule::one_f_one_b(ranks, 2), 1),
              ContainsSubstring("a stage has fewer inputs or outputs than its calls take") &&
                  ContainsSubstring("input_size is 0 for the first stage"));
 }

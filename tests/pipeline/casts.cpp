@@ -59,9 +59,9 @@ hd::Schedule pipeline(int stages) {
 
 /// Gradients are summed over the replicas, an axis of two that lies innermost, as int8.
 hd::Schedule narrow_sums(const hd::Schedule& schedule) {
-  return hd::cast_at_cut(schedule,
-                         {.type = Scalar::i8, .block = 16, .feedback = true, .agree = true},
-                         [](hd::Rank a, hd::Rank b) { return +a % 2 != +b % 2; });
+  return hd::schedule::cast_at_cut(
+      schedule, {.type = Scalar::i8, .block = 16, .feedback = true, .agree = true},
+      [](hd::Rank a, hd::Rank b) { return +a % 2 != +b % 2; });
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ TEST_CASE("with fp8 between stages training ends within 2% of the loss it has wi
   const hd::Schedule plain = pipeline(world_size());
   const double reference = loss_after(plain, {});
   const auto cut = [&](const hd::Codec& codec) {
-    return loss_after(hd::cast_at_cut(plain, codec, everywhere), {});
+    return loss_after(hd::schedule::cast_at_cut(plain, codec, everywhere), {});
   };
   const double fp8 = cut({.type = Scalar::f8e4m3, .block = 3});
   CHECK(std::abs(fp8 - reference) <= 0.02 * reference);
@@ -84,8 +84,8 @@ TEST_CASE("8 bits at the cut between two sites train within 2% of the loss of 32
   const auto with_cut = [&](const hd::Codec& codec) {
     const int half = world_size() / 2;  // the ranks of the first site
     return loss_after(
-        hd::cast_at_cut(plain, codec,
-                        [&](hd::Rank a, hd::Rank b) { return (a < half) != (b < half); }),
+        hd::schedule::cast_at_cut(plain, codec,
+                                  [&](hd::Rank a, hd::Rank b) { return (a < half) != (b < half); }),
         {});
   };
   const double reference = with_cut({Scalar::f32});

@@ -403,8 +403,7 @@ TEST_CASE("ranks that divide the samples of a stage tie its parameters") {
   for (const auto& stages : {std::vector<std::vector<int>>{{1, 1}, {2}}, {{2}, {1, 1}}}) {
     hd::StageShares shares{.samples = samples};
     for (const auto& stage : stages) shares.stages.emplace_back(stage.begin(), stage.end());
-    const hd::Orders orders =
-        hd::schedule::in_shares(hd::schedule::one_f_one_b_orders(2, count), shares);
+    const hd::Orders orders = hd::schedule::in_shares(hd::schedule::one_f_one_b(2, count), shares);
     hd::Stages<hd::ChainStage<double>> model(chain.size(), chain);
     hd::Runner run(model, hd::weave(orders), mesh);
     for (int step = 0; step < 2; ++step)
@@ -437,7 +436,7 @@ TEST_CASE("a chain goes from plan to plan with its tied parameter") {
            {.layers = {3, n}, .ranks = {Rank{0}, Rank{2}}, .samples = {1, 1}}});
   }
   const Serial serial(bends, count, static_cast<int>(plans.size()));
-  hd::Profile profile{.model = "any"};
+  hd::plan::Profile profile{.model = "any"};
   profile.layers.assign(static_cast<std::size_t>(n),
                         {.output = 8, .saved = 8, .delta = 8, .parameters = 8});
   hd::PlannedMesh places(MPI_COMM_WORLD);

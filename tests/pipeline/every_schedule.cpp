@@ -197,7 +197,7 @@ std::string for_each_orders(int ranks, Visit&& visit) {
   for (const int microbatches : {1, 6, 2 * ranks, 4 * ranks}) {
     if (ranks % 4 != 0) continue;
     for (const bool doubled : {false, true})
-      visit(hd::schedule::chimera_orders(ranks, microbatches, 2, doubled), microbatches);
+      visit(hd::schedule::chimera(ranks, microbatches, 2, doubled), microbatches);
   }
   for (const NamedSchedule& entry : hd::schedule::catalogue()) {
     if (!entry.synchronous || entry.branches) continue;  // branches: see branches.cpp
@@ -225,8 +225,8 @@ bool has_fused(const hd::Orders& orders) {
 
 /// Every message between ranks in single precision.
 hd::Schedule narrow(const hd::Schedule& schedule) {
-  return hd::cast_at_cut(schedule, hd::Codec{.type = hd::Scalar::f32},
-                         [](hd::Rank, hd::Rank) { return true; });
+  return hd::schedule::cast_at_cut(schedule, hd::Codec{.type = hd::Scalar::f32},
+                                   [](hd::Rank, hd::Rank) { return true; });
 }
 
 }  // namespace
@@ -288,9 +288,9 @@ TEST_CASE("passes over every synchronous schedule leave the gradients as they ar
     fused += has_fused(pairs);
     CHECK_NOTHROW(expect_serial(mesh, hd::weave(pairs), count));
     const hd::Schedule schedule = hd::weave(orders);
-    CHECK_NOTHROW(expect_serial(mesh, hd::recompute(schedule), count));
-    CHECK_NOTHROW(expect_serial(mesh, hd::eager_sums(schedule), count));
-    CHECK_NOTHROW(expect_serial(mesh, hd::lazy_sums(schedule), count));
+    CHECK_NOTHROW(expect_serial(mesh, hd::schedule::recompute(schedule), count));
+    CHECK_NOTHROW(expect_serial(mesh, hd::schedule::eager_sums(schedule), count));
+    CHECK_NOTHROW(expect_serial(mesh, hd::schedule::lazy_sums(schedule), count));
   });
   CHECK(fused > 0);
 }
@@ -303,7 +303,7 @@ TEST_CASE("a stage that does fused pairs at once gets them all, and the serial g
     INFO(orders.name);
     const hd::Schedule pairs = hd::weave(fuse(merge_backward(orders)));
     CHECK_NOTHROW(expect_serial<PairedMlpStage>(mesh, pairs, count));
-    CHECK_NOTHROW(expect_serial<PairedMlpStage>(mesh, hd::recompute(pairs), count));
+    CHECK_NOTHROW(expect_serial<PairedMlpStage>(mesh, hd::schedule::recompute(pairs), count));
   });
   if (ranks != 1) return;
   for (const int threads : {2, 3, 4})

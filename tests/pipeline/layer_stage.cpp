@@ -259,8 +259,8 @@ void expect_sum_of_samples(const hd::Orders& plain, const std::vector<std::int64
     return losses;
   };
   const std::vector<double> ours = train(plain, sizes, ranks, MPI_COMM_WORLD);
-  const std::vector<double> serial = train(hd::schedule::gpipe_orders(1, all),
-                                           std::vector<std::int64_t>(all, 1), 1, MPI_COMM_SELF);
+  const std::vector<double> serial =
+      train(hd::schedule::gpipe(1, all), std::vector<std::int64_t>(all, 1), 1, MPI_COMM_SELF);
   for (std::size_t step = 0; step < 2; ++step)
     CHECK(std::abs(ours[step] - serial[step]) <= 1e-13 * serial[step]);
 }
@@ -271,7 +271,7 @@ TEST_CASE("a stage of layers computes a smaller last microbatch") {
   const int ranks = world_size();
   for (const auto& sizes : {hd::schedule::microbatch_sizes(8, 3), {3, 4, 1}})
     for (const hd::Orders& orders :
-         {hd::schedule::one_f_one_b_orders(ranks, 3), hd::schedule::zb_h1_orders(ranks, 3)}) {
+         {hd::schedule::one_f_one_b(ranks, 3), hd::schedule::zb_h1(ranks, 3)}) {
       expect_sum_of_samples<SplitDense>(orders, sizes);
       expect_sum_of_samples<WholeDense>(orders, sizes);
     }
@@ -336,7 +336,7 @@ std::vector<double> alternate(const std::vector<int>& steps, const std::vector<s
                  {&weight}, {});
   });
   const auto schedule = [&](int count) {
-    const hd::Orders orders = hd::schedule::zb_h1_orders(ranks, count);
+    const hd::Orders orders = hd::schedule::zb_h1(ranks, count);
     if (sizes.empty()) return weave(orders);
     hd::StageShares shares{.samples = most, .stages = {}, .microbatches = sizes};
     shares.microbatches.resize(static_cast<std::size_t>(count));

@@ -134,13 +134,13 @@ TEST_CASE("a profile has the times, bytes and kinds of layers that wait") {
   REQUIRE(profile.layers.size() == layers);
   for (int l = 0; l < layers; ++l) {
     INFO("layer " << l);
-    const hd::ProfiledLayer& layer = profile.layers[static_cast<std::size_t>(l)];
+    const hd::plan::ProfiledLayer& layer = profile.layers[static_cast<std::size_t>(l)];
     CHECK(layer.output == (l + 1 == layers ? 0 : 20));
     CHECK(layer.saved == 28);
     CHECK(layer.delta == 8);
     CHECK(layer.parameters == 44);
     REQUIRE(layer.measured.size() == (world_size() > 1 ? 4 : 2));
-    for (const hd::LayerMeasurement& each : layer.measured) {
+    for (const hd::plan::LayerMeasurement& each : layer.measured) {
       const double wait = unit * (l + 1) * (each.device == "fast" ? 1 : 4);
       const auto samples = static_cast<double>(each.samples);
       CHECK(takes(each.times.forward, wait * samples));
@@ -166,7 +166,7 @@ TEST_CASE("a profile has the times, bytes and kinds of layers that wait") {
   const hd::TableCosts costs = run.costs();
   for (std::size_t i = 0; i < run.schedule().size(); ++i) {
     const hd::Kind kind = run.schedule()[hd::ActionId{i}].kind;
-    const hd::LayerTimes times = profile.times({0, layers}, {.name = "fast"}, 1, 4);
+    const hd::plan::LayerTimes times = profile.times({0, layers}, {.name = "fast"}, 1, 4);
     if (kind != hd::Kind::forward && kind != hd::Kind::backward) continue;
     const double expected = kind == hd::Kind::forward ? times.forward : times.backward();
     CHECK(costs.time(run.schedule(), hd::ActionId{i}) >= expected / 2);

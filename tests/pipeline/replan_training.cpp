@@ -66,8 +66,8 @@ GptTraining small() {
   return training;
 }
 
-hd::Profile waits() {
-  hd::Profile profile{.model = "gpt", .input = 4, .layers = {}, .reference = "rank"};
+hd::plan::Profile waits() {
+  hd::plan::Profile profile{.model = "gpt", .input = 4, .layers = {}, .reference = "rank"};
   profile.layers.assign(layers, {.name = "block",
                                  .output = 4,
                                  .saved = 4,
@@ -196,11 +196,11 @@ hd::Bytes migrated_bytes(const GptTraining& training, hd::Plan before, hd::Plan 
   return bytes + hd::plan::moved(hd::plan::migration(before, after, steps, world_size())).bytes;
 }
 
-hd::Profile wide_waits() {
+hd::plan::Profile wide_waits() {
   constexpr hd::Seconds each = 2.5e-4;  // of the forward of a layer and a sample
-  hd::Profile profile = waits();
+  hd::plan::Profile profile = waits();
   profile.layers.assign(wide_layers, profile.layers[0]);
-  for (hd::ProfiledLayer& layer : profile.layers)
+  for (hd::plan::ProfiledLayer& layer : profile.layers)
     layer.measured = {{"rank", 1, 1, {each, each, each, 0}}};
   return profile;
 }

@@ -227,8 +227,8 @@ TEST_CASE("stages in shares have the losses and gradients of the serial model") 
   for (const StageShares& shares : all) {
     const int stages = static_cast<int>(shares.stages.size());
     for (const hd::Orders& orders :
-         {hd::schedule::gpipe_orders(stages, 3), hd::schedule::one_f_one_b_orders(stages, 3),
-          hd::schedule::zb_h1_orders(stages, 3)})
+         {hd::schedule::gpipe(stages, 3), hd::schedule::one_f_one_b(stages, 3),
+          hd::schedule::zb_h1(stages, 3)})
       check(orders, shares, 3);
   }
 }
@@ -236,9 +236,9 @@ TEST_CASE("stages in shares have the losses and gradients of the serial model") 
 TEST_CASE("several stages on a rank, and lines of stages in shares") {
   if (world_size() != 4) return;
   // ZB-V: ranks 2 and 3 have stages 1 and 2, and copy the samples that they keep.
-  check(hd::schedule::zb_v_orders(2, 4), {8, {{5, 3}, {4, 4}, {1, 7}, {6, 2}}}, 4);
-  check(hd::schedule::interleaved_orders(2, 2, 4), {8, {{5, 3}, {4, 4}, {1, 7}, {6, 2}}}, 4);
-  check(hd::schedule::one_f_one_b_orders(1, 3), {8, {{5, 3}}}, 3, 2);
+  check(hd::schedule::zb_v(2, 4), {8, {{5, 3}, {4, 4}, {1, 7}, {6, 2}}}, 4);
+  check(hd::schedule::interleaved(2, 2, 4), {8, {{5, 3}, {4, 4}, {1, 7}, {6, 2}}}, 4);
+  check(hd::schedule::one_f_one_b(1, 3), {8, {{5, 3}}}, 3, 2);
 }
 
 TEST_CASE("the guide's 8 samples in 3 microbatches, and a stage made for whole microbatches") {
@@ -246,7 +246,7 @@ TEST_CASE("the guide's 8 samples in 3 microbatches, and a stage made for whole m
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", 2}});
   const hd::StageShares shares{
       .samples = 3, .stages = {{3}, {3}}, .microbatches = hd::schedule::microbatch_sizes(8, 3)};
-  const hd::Orders orders = in_shares(hd::schedule::one_f_one_b_orders(2, 3), shares);
+  const hd::Orders orders = in_shares(hd::schedule::one_f_one_b(2, 3), shares);
   hd::Stages<ShareStage> model(
       layers, [&](const hd::StagePlace& place) { return ShareStage(place, shares); });
   hd::Runner run(model, weave(orders), mesh);
@@ -257,8 +257,8 @@ TEST_CASE("the guide's 8 samples in 3 microbatches, and a stage made for whole m
     return ShareStage({place.stage, place.layers, {0, 7}}, {7, {{7}}});
   });
   CHECK_THAT(hd::test::message_of<hd::contract_error>([&] {
-               hd::Runner refused(
-                   whole, weave(in_shares(hd::schedule::gpipe_orders(1, 2), divided)), mesh);
+               hd::Runner refused(whole, weave(in_shares(hd::schedule::gpipe(1, 2), divided)),
+                                  mesh);
              }),
              Catch::Matchers::ContainsSubstring("make the stage for StagePlace::samples"));
 }
@@ -266,8 +266,8 @@ TEST_CASE("the guide's 8 samples in 3 microbatches, and a stage made for whole m
 namespace {
 
 /// Layers of any cost: stages say their sizes themselves.
-hd::Profile any_profile() {
-  hd::Profile profile{.model = "any"};
+hd::plan::Profile any_profile() {
+  hd::plan::Profile profile{.model = "any"};
   profile.layers.assign(layers, {.output = 8, .saved = 8, .delta = 8, .parameters = 8});
   return profile;
 }
@@ -278,7 +278,7 @@ void check_plan(const hd::Plan& plan, hd::GradientSum sum) {
   INFO(plan);
   hd::PlannedMesh places(MPI_COMM_WORLD, plan, {.ranks = world_size()});
   hd::StageShares shares{.samples = plan.microbatch_samples()};
-  const hd::Plan buckets = hd::in_buckets(plan);
+  const hd::Plan buckets = hd::schedule::in_buckets(plan);
   for (const hd::PlanStage& stage : buckets.stages) shares.stages.push_back(stage.samples);
   hd::Stages<ShareStage> model(
       layers, [&](const hd::StagePlace& place) { return ShareStage(place, shares); },
@@ -473,7 +473,7 @@ TEST_CASE("replicas divide updates only of stages that can update a part") {
   hd::Stages<WholeStage> model(
       layers, [&](const hd::StagePlace& place) { return WholeStage(place, shares); },
       {.gradient_sum = hd::GradientSum::sharded});
-  const auto orders = in_shares(hd::schedule::gpipe_orders(1, 2), shares);
+  const auto orders = in_shares(hd::schedule::gpipe(1, 2), shares);
   CHECK_THAT(hd::test::message_of<hd::contract_error>(
                  [&] { hd::Runner refused(model, weave(orders), mesh); }),
              Catch::Matchers::ContainsSubstring("add the member update(first, count)"));

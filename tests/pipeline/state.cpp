@@ -137,9 +137,10 @@ hd::Plan plan_of(const std::vector<int>& counts) {
   return plan;
 }
 
-hd::Profile profile_by_hand() {
-  hd::Profile profile{.model = "mlp", .input = 48, .layers = {}, .reference = "rank"};
-  const hd::LayerTimes times{.forward = 1e-4, .backward_input = 1e-4, .backward_weight = 1e-4};
+hd::plan::Profile profile_by_hand() {
+  hd::plan::Profile profile{.model = "mlp", .input = 48, .layers = {}, .reference = "rank"};
+  const hd::plan::LayerTimes times{
+      .forward = 1e-4, .backward_input = 1e-4, .backward_weight = 1e-4};
   profile.layers.assign(layers, {.name = "layer",
                                  .output = 48,
                                  .saved = 48,
@@ -554,7 +555,7 @@ TEST_CASE("a run that saves two files in turns continues from the newest one tha
   const SecondFile second{file.path() + ".2"};
   constexpr int steps = 10;
   const std::vector<double> expected = serial_losses(steps);
-  const hd::Profile profile = profile_by_hand();
+  const hd::plan::Profile profile = profile_by_hand();
   const hd::Machine machine = hd::Machine::uniform(world_size(), {.name = "rank"}, {});
   const auto train = [&](int from, int to, const char* words) {
     Named model = named({});

@@ -107,7 +107,7 @@ TEST_CASE("divided stages under other schedules, sums and forms train as one ran
     expect_serial(schedule, training, tensor, hd::RowForm::whole);
     expect_serial(schedule, training, tensor, hd::RowForm::sharded,
                   {.gradient_sum = hd::GradientSum::library});
-    expect_serial(hd::recompute(hd::schedule::gpipe({.stages = pipe, .microbatches = 3})),
+    expect_serial(hd::schedule::recompute(hd::schedule::gpipe({.stages = pipe, .microbatches = 3})),
                   small(pipe, 3, data, tensor), tensor);
     expect_serial(hd::schedule::zb_h1({.stages = pipe, .microbatches = 2 * pipe}), training,
                   tensor);

@@ -91,7 +91,7 @@ void for_each_division(Visit&& visit) {
 
 /// 1F1B with every B split, its W put off by `delay` actions of the rank.
 hd::Schedule split_backward(int stages, int microbatches, std::size_t delay) {
-  hd::Orders orders = hd::schedule::one_f_one_b_orders(stages, microbatches);
+  hd::Orders orders = hd::schedule::one_f_one_b(stages, microbatches);
   for (auto& rank : orders.ranks) {
     std::vector<hd::Order> split;
     std::vector<std::pair<std::size_t, hd::Order>> put_off;
@@ -219,8 +219,8 @@ TEST_CASE("with activations recomputed a pipeline trains as one rank does, and k
   for_each_division([](int pipe, int data) {
     const auto training = small(7, 5, data);
     const hd::schedule::PipelineOptions options = {.stages = pipe, .microbatches = 5};
-    expect_serial<double>({hd::recompute(hd::schedule::gpipe(options)), training});
-    expect_serial<double>({hd::recompute(split_backward(pipe, 5, 3)), training});
+    expect_serial<double>({hd::schedule::recompute(hd::schedule::gpipe(options)), training});
+    expect_serial<double>({hd::schedule::recompute(split_backward(pipe, 5, 3)), training});
 
     hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", pipe}, {"data", data}});
     auto model = make_gpt<double>(training);
@@ -228,12 +228,12 @@ TEST_CASE("with activations recomputed a pipeline trains as one rank does, and k
       hd::Runner run(model, schedule, mesh, {.execute = {.record = true}});
       const auto tokens = batch(training, words(), 0, mesh.coordinate("data"));
       run.step(tokens, weight(training));
-      const auto measured = hd::memory_use(run.timeline());
+      const auto measured = hd::schedule::memory_use(run.timeline());
       const std::size_t mine = +mesh.rank();
-      return std::pair(hd::peak(measured[mine].activations).parts, run.allocated());
+      return std::pair(hd::schedule::peak(measured[mine].activations).parts, run.allocated());
     };
     const auto [kept, more] = live(hd::schedule::gpipe(options));
-    const auto [again, less] = live(hd::recompute(hd::schedule::gpipe(options)));
+    const auto [again, less] = live(hd::schedule::recompute(hd::schedule::gpipe(options)));
     CHECK(kept == 5);
     CHECK(again == 1);
     CHECK(less < more);

@@ -71,8 +71,8 @@ constexpr Bytes large = Bytes{1} << 63;
 
 Machine two_ranks() { return Machine::uniform(2, {.name = "d"}, {1e-6, 1e9}); }
 
-Profile four_layers() {
-  Profile profile{.model = "m", .input = 4, .layers = {}, .reference = "d"};
+plan::Profile four_layers() {
+  plan::Profile profile{.model = "m", .input = 4, .layers = {}, .reference = "d"};
   for (int l = 0; l < 4; ++l)
     profile.layers.push_back({.name = "l",
                               .output = 4,
@@ -242,7 +242,7 @@ TEST_CASE("flows, pieces of state and nano-batches reject what does not exist") 
 }
 
 TEST_CASE("list schedules reject empty rules and activations below zero") {
-  const Orders base = schedule::one_f_one_b_orders(2, 2);
+  const Orders base = schedule::one_f_one_b(2, 2);
   const StageCosts costs{.forward = 1, .backward = 2};
   const auto list = [=](ListOptions options) {
     return [=] { (void)list_schedule(base, costs, options); };
@@ -355,21 +355,23 @@ TEST_CASE("choices of collectives reject algorithms, collectives and pieces that
   const schedule::CollectiveOptions options{.ranks = 2, .bytes = 1024};
   const auto no_collective = static_cast<Collective>(99);
   const auto no_algorithm = static_cast<Algorithm>(99);
-  const auto choice = [=](CollectiveChoice each, Collective collective = Collective::all_reduce,
-                          Bytes bytes = 1024) {
+  const auto choice = [=](plan::CollectiveChoice each,
+                          Collective collective = Collective::all_reduce, Bytes bytes = 1024) {
     schedule::CollectiveOptions of = options;
     of.bytes = bytes;
-    return [=] { (void)to_schedule(each, collective, of, two_ranks()); };
+    return [=] { (void)plan::to_schedule(each, collective, of, two_ranks()); };
   };
-  const CostTable table(two_ranks());
+  const plan::CostTable table(two_ranks());
   check_broken({
       {"algorithm", choice({.algorithm = no_algorithm}), {"no algorithm 99"}},
       {"collective", choice({}, no_collective), {"no collective 99"}},
       {"piece", choice({.piece = 1}, Collective::all_reduce, Bytes{1} << 40), {"pieces of 1"}},
       {"predicted", [=] { (void)plan::predict(no_collective, options, two_ranks()); }, {"unknown"}},
-      {"set", [=] { CostTable(table).set(no_collective, 4, {}, 1); }, {"unknown"}},
+      {"set", [=] { plan::CostTable(table).set(no_collective, 4, {}, 1); }, {"unknown"}},
       {"set algorithm",
-       [=] { CostTable(table).set(Collective::all_reduce, 4, {.algorithm = no_algorithm}, 1); },
+       [=] {
+         plan::CostTable(table).set(Collective::all_reduce, 4, {.algorithm = no_algorithm}, 1);
+       },
        {"unknown"}},
       {"best", [=] { (void)table.best(no_collective, 4); }, {"collective = 99"}},
       {"times", [=] { (void)table.times(no_collective, 4); }, {"collective = 99"}},
@@ -383,22 +385,22 @@ TEST_CASE("choices of collectives reject algorithms, collectives and pieces that
       {"domains",
        [=] {
          schedule::CollectiveOptions levels = options;
-         (void)shared_algorithm(Collective::all_reduce, Algorithm::ring, levels, {});
+         (void)heddle::impl::shared_algorithm(Collective::all_reduce, Algorithm::ring, levels, {});
        },
        {"0 domains, 2 ranks"}},
   });
 }
 
 TEST_CASE("profiles, problems, planners and costs of plans reject numbers that do not fit") {
-  const Profile profile = four_layers();
+  const plan::Profile profile = four_layers();
   const Machine machine = two_ranks();
   const Plan plan = two_stages();
   const PlanProblem problem(profile, machine, {.batch = 4});
   const auto times = [&](Device device, double samples) {
     return [=, &profile] { (void)profile.times(0, device, 1, samples); };
   };
-  const auto measured = [&](const std::function<void(LayerMeasurement&)>& change) {
-    Profile broken = profile;
+  const auto measured = [&](const std::function<void(plan::LayerMeasurement&)>& change) {
+    plan::Profile broken = profile;
     change(broken.layers[0].measured[0]);
     return [=] { (void)broken.times(0, {.name = "d"}, 1, 2); };
   };
@@ -408,9 +410,9 @@ TEST_CASE("profiles, problems, planners and costs of plans reject numbers that d
   const auto search = [&](auto planner) {
     return [=, &problem] { (void)planner.search(problem); };
   };
-  Profile heavy = profile;
+  plan::Profile heavy = profile;
   heavy.layers[0].saved = heavy.layers[1].saved = large;
-  Profile heavier = profile;
+  plan::Profile heavier = profile;
   heavier.layers[0].delta = large;
   const auto latency = [](systems::LatencyStage stage) {
     return [=] {
@@ -427,7 +429,9 @@ TEST_CASE("profiles, problems, planners and costs of plans reject numbers that d
   check_broken({
       {"speed", times({.name = "e", .speed = 0}, 1), {"speed = 0"}},
       {"samples", times({.name = "d"}, nan), {"samples = nan"}},
-      {"measured samples", measured([](LayerMeasurement& m) { m.samples = 0; }), {"forward = inf"}},
+      {"measured samples",
+       measured([](plan::LayerMeasurement& m) { m.samples = 0; }),
+       {"forward = inf"}},
       {"activation", options({.batch = 2, .activation = no_scalar}), {"activation = 99"}},
       {"attention",
        options({.batch = 2, .attention = static_cast<SequenceMethod>(99)}),

@@ -25,7 +25,7 @@
 #include <heddle/machine.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
-#include <heddle/schedule/collective/domain_levels.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 
 #include "support/complaint.hpp"
 
@@ -35,12 +35,12 @@ namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::WithinRel;
 using hd::Bytes;
-using hd::CollectiveChoice;
-using hd::CostTable;
 using hd::Link;
 using hd::Machine;
 using hd::Rank;
 using hd::Seconds;
+using hd::plan::CollectiveChoice;
+using hd::plan::CostTable;
 using hd::schedule::Algorithm;
 using hd::schedule::Collective;
 using hd::test::message_of;
@@ -123,10 +123,10 @@ TEST_CASE("a network has a port for each rank, as fast as its fastest link") {
                  ContainsSubstring("expected 1 links in each row, got 2"));
   const std::vector<hd::Device> kinds{{.name = "fast"}, {.name = "slow"}};
   const std::vector<std::vector<Link>> pairs(2, std::vector<Link>(2));
-  CHECK(hd::network_of(pairs, kinds).device(Rank{1}).name == "slow");
-  CHECK_THAT(
-      message_of<hd::contract_error>([&] { static_cast<void>(hd::network_of({{Link{}}}, kinds)); }),
-      ContainsSubstring("expected 1 devices, got 2"));
+  CHECK(hd::impl::network_of(pairs, kinds).device(Rank{1}).name == "slow");
+  CHECK_THAT(message_of<hd::contract_error>(
+                 [&] { static_cast<void>(hd::impl::network_of({{Link{}}}, kinds)); }),
+             ContainsSubstring("expected 1 devices, got 2"));
 }
 
 TEST_CASE("a message above the eager limit waits for its receiver's answer") {
@@ -135,7 +135,7 @@ TEST_CASE("a message above the eager limit waits for its receiver's answer") {
     const hd::Schedule schedule =
         hd::schedule::collective(Collective::all_gather, Algorithm::ring,
                                  {.ranks = 2, .bytes = 2 * bytes, .type = hd::Scalar::byte});
-    return hd::simulate(schedule, hd::MessageCosts(machine, 500)).makespan();
+    return hd::simulate(schedule, hd::plan::MessageCosts(machine, 500)).makespan();
   };
   CHECK_THAT(takes(500), WithinRel(1.5, 1e-12));
   CHECK_THAT(takes(501), WithinRel(3.501, 1e-12));
@@ -152,8 +152,8 @@ TEST_CASE("the choice is the candidate with the least simulated time") {
     for (std::size_t i = 1; i < all.size(); ++i) CHECK(all[i - 1].time <= all[i].time);
     // In the order of time it still is that collective, and takes as long.
     const hd::Schedule made =
-        hd::to_schedule(all.front().choice, Collective::all_reduce, options, machine);
-    CHECK_THAT(hd::simulate(made, hd::MessageCosts(machine)).makespan(),
+        hd::plan::to_schedule(all.front().choice, Collective::all_reduce, options, machine);
+    CHECK_THAT(hd::simulate(made, hd::plan::MessageCosts(machine)).makespan(),
                WithinRel(all.front().time, 1e-9));
   }
 }
@@ -163,8 +163,8 @@ TEST_CASE("pieces are cut from the blocks of the algorithm") {
   const auto messages = [&](Algorithm algorithm, Bytes bytes, Bytes piece) {
     std::size_t count = 0;
     const hd::Schedule made =
-        hd::to_schedule({.algorithm = algorithm, .piece = piece}, Collective::all_reduce,
-                        {.ranks = 3, .bytes = bytes, .type = hd::Scalar::f32}, machine);
+        hd::plan::to_schedule({.algorithm = algorithm, .piece = piece}, Collective::all_reduce,
+                              {.ranks = 3, .bytes = bytes, .type = hd::Scalar::f32}, machine);
     for (const hd::Action& action : made.actions()) count += action.kind == hd::Kind::move;
     return count;
   };
@@ -174,8 +174,8 @@ TEST_CASE("pieces are cut from the blocks of the algorithm") {
   CHECK(messages(Algorithm::ring, 3 * 4096, 4095) == 2 * 12);
   CHECK(messages(Algorithm::ring, 0, 4096) == 0);
   CHECK_THAT(message_of<hd::contract_error>([&] {
-               static_cast<void>(hd::to_schedule({.library = true}, Collective::all_reduce,
-                                                 {.ranks = 3}, machine));
+               static_cast<void>(hd::plan::to_schedule({.library = true}, Collective::all_reduce,
+                                                       {.ranks = 3}, machine));
              }),
              ContainsSubstring("the MPI library performs this call, so it has no Schedule"));
 }
@@ -209,8 +209,8 @@ TEST_CASE("groups of near ranks are levels of a choice, where that is faster") {
       CHECK(chosen.levels[1].ranks == 2);
       for (const auto& [choice, time] : all)
         if (choice.algorithm != Algorithm::hierarchical) CHECK(time > all.front().time);
-      const hd::Schedule made = hd::to_schedule(chosen, collective, options, machine);
-      CHECK_THAT(hd::simulate(made, hd::MessageCosts(machine)).makespan(),
+      const hd::Schedule made = hd::plan::to_schedule(chosen, collective, options, machine);
+      CHECK_THAT(hd::simulate(made, hd::plan::MessageCosts(machine)).makespan(),
                  WithinRel(all.front().time, 1e-9));
     }
     // What they do not perform has no levels.
@@ -308,8 +308,9 @@ TEST_CASE("hosts of several sizes, and ranks dealt to them in turns, are levels 
       // A message inside takes a thousandth of one between.
       CHECK(nested <= flat * (1 + 5e-3));
       if (collective == Collective::all_reduce && even) CHECK(nested < flat);
-      const hd::Schedule made = hd::to_schedule(all.front().choice, collective, options, machine);
-      CHECK_THAT(hd::simulate(made, hd::MessageCosts(machine)).makespan(),
+      const hd::Schedule made =
+          hd::plan::to_schedule(all.front().choice, collective, options, machine);
+      CHECK_THAT(hd::simulate(made, hd::plan::MessageCosts(machine)).makespan(),
                  WithinRel(all.front().time, 1e-9));
     }
   }
@@ -619,13 +620,17 @@ TEST_CASE("domains of memory are of all ranks, or there are none") {
   const CollectiveChoice shared{.shared = true};
   const std::vector<std::uint32_t> three = {0, 0, 0};
   const auto check = [](auto&& call) {
-    CHECK_THAT(message_of<hd::contract_error>(call),
-               ContainsSubstring("heddle::CollectiveChoice: every rank needs one memory domain") &&
-                   ContainsSubstring("3 domains, 4 ranks"));
+    CHECK_THAT(
+        message_of<hd::contract_error>(call),
+        ContainsSubstring("heddle::plan::CollectiveChoice: every rank needs one memory domain") &&
+            ContainsSubstring("3 domains, 4 ranks"));
   };
   check([&] { (void)hd::plan::choose(Collective::all_reduce, options, machine, three); });
-  check([&] { (void)hd::to_schedule(shared, Collective::all_reduce, options, machine, three); });
-  check([&] { (void)hd::to_shared_schedule(shared, Collective::all_reduce, options, three); });
+  check([&] {
+    (void)hd::plan::to_schedule(shared, Collective::all_reduce, options, machine, three);
+  });
+  check(
+      [&] { (void)hd::plan::to_shared_schedule(shared, Collective::all_reduce, options, three); });
 }
 
 }  // namespace test_collective_choice

@@ -41,13 +41,13 @@ namespace {
 
 constexpr double huge = 1e300;
 
-Profile profile_of(Seconds time, Bytes bytes = 8) {
-  const LayerTimes times = {time, time, time, 0};
-  const ProfiledLayer layer{.name = "block",
-                            .output = bytes,
-                            .saved = bytes,
-                            .parameters = bytes,
-                            .measured = {{"gpu", 1, 1, times}}};
+plan::Profile profile_of(Seconds time, Bytes bytes = 8) {
+  const plan::LayerTimes times = {time, time, time, 0};
+  const plan::ProfiledLayer layer{.name = "block",
+                                  .output = bytes,
+                                  .saved = bytes,
+                                  .parameters = bytes,
+                                  .measured = {{"gpu", 1, 1, times}}};
   return {.model = "huge", .input = bytes, .layers = {layer, layer}, .reference = "gpu"};
 }
 Machine two_ranks(Link link = {1e-6, 1e9}, double speed = 1) {
@@ -151,12 +151,12 @@ TEST_CASE("finite costs that add up to infinity are rejected by the function tha
        }},
       {"heddle::simulate: the costs add up to more than their type can hold",
        [] {
-         const Schedule schedule = weave(schedule::gpipe_orders(2, 4));
+         const Schedule schedule = weave(schedule::gpipe(2, 4));
          (void)simulate(schedule, {.forward = 5e307, .backward = 5e307});
        }},
       {"heddle::simulate: the costs add up to more than their type can hold",
        [] {  // by events, because ports are shared
-         const Schedule schedule = weave(schedule::gpipe_orders(2, 4));
+         const Schedule schedule = weave(schedule::gpipe(2, 4));
          const Machine machine = Machine::hierarchical(
              {{.name = "gpu"}, {.name = "gpu"}},
              {{.name = "rank", .ranks = 1, .ports = {1e9, 1e9}}, {.name = "all", .ranks = 2}});
@@ -164,7 +164,7 @@ TEST_CASE("finite costs that add up to infinity are rejected by the function tha
        }},
       {"heddle::simulate: the costs add up to more than their type can hold",
        [] {
-         (void)plan::place_weights(schedule::zb_h1_orders(2, 4),
+         (void)plan::place_weights(schedule::zb_h1(2, 4),
                                    {.forward = 5e307, .backward_input = 5e307});
        }},
   };

@@ -54,7 +54,7 @@ bool same_work(const Orders& a, const Orders& b) {
 }
 
 std::int64_t most_live(const Orders& orders) {
-  const auto live = live_activations(orders);
+  const auto live = schedule::live_activations(orders);
   return *std::max_element(live.begin(), live.end());
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("backward first under a cap of P makes 1F1B of GPipe's work, to the cl
       for (const auto& [forward, backward] :
            {std::pair<Rational, Rational>{1, 2}, {1, 1}, {{2, 7}, {4, 7}}}) {
         const Exact costs{.forward = forward, .backward = backward};
-        const Orders orders = plan::list_schedule(schedule::gpipe_orders(p, m), costs, {.cap = p});
+        const Orders orders = plan::list_schedule(schedule::gpipe(p, m), costs, {.cap = p});
         INFO(p << " ranks, " << m << " microbatches");
         CHECK(simulate(weave(orders), costs).makespan() ==
               Rational(m + p - 1) * (forward + backward));
@@ -82,34 +82,31 @@ TEST_CASE("backward first under a cap of P makes 1F1B of GPipe's work, to the cl
 TEST_CASE("a list by hand: latencies are waited for, and what is ready goes meanwhile") {
   // Two ranks, one unit each way, F = 1, B = 2, latency 3. Rank 1 gets microbatch 0 at 4. It does
   // 4-5 F0, 5-7 B0, 7-8 F1, 8-10 B1. Rank 0 gets the gradients at 10 and 13.
-  const Orders orders = plan::list_schedule(schedule::gpipe_orders(2, 2),
-                                            {.forward = 1, .backward = 2, .latency = 3});
+  const Orders orders =
+      plan::list_schedule(schedule::gpipe(2, 2), {.forward = 1, .backward = 2, .latency = 3});
   CHECK(to_string(orders) == "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
   CHECK(simulate(weave(orders), {.forward = 1, .backward = 2, .latency = 3}).makespan() == 15);
   // Where channels are occupied for 4, microbatch 1 comes to rank 1 at 9 only: after 7, it idles.
   const StageCosts slow{.forward = 1, .backward = 2, .per_byte = 4};
-  const Orders queued =
-      plan::list_schedule(schedule::gpipe_orders(2, 2), slow, {}, {.activation = 1});
+  const Orders queued = plan::list_schedule(schedule::gpipe(2, 2), slow, {}, {.activation = 1});
   // Rank 1: F0 5-6, B0 6-8, F1 9-10, B1 10-12; gradients at rank 0 at 12 and 16.
   CHECK(simulate(weave(queued, {.activation = 1}), slow).makespan() == 18);
   // Forward first takes both forwards where both are there.
-  const Orders forwards =
-      plan::list_schedule(schedule::gpipe_orders(2, 2), {.forward = 1, .backward = 2},
-                          {.priority = plan::forward_first});
+  const Orders forwards = plan::list_schedule(schedule::gpipe(2, 2), {.forward = 1, .backward = 2},
+                                              {.priority = plan::forward_first});
   CHECK(to_string(forwards) == "0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n");
   // Any callable is a priority: the last microbatch first.
-  const Orders last =
-      plan::list_schedule(schedule::gpipe_orders(1, 3), {.forward = 1, .backward = 2},
-                          {.priority = [](const plan::Candidate& c) {
-                            return plan::Urgency{-c.turn, 0, 0};
-                          }});
+  const Orders last = plan::list_schedule(schedule::gpipe(1, 3), {.forward = 1, .backward = 2},
+                                          {.priority = [](const plan::Candidate& c) {
+                                            return plan::Urgency{-c.turn, 0, 0};
+                                          }});
   CHECK(to_string(last) == "0F2,0B2,0F1,0B1,0F0,0B0\n");
 }
 
 TEST_CASE("what a priority sees of an order") {
   // Interleaved, so that stages 0 and 2 are on rank 0.
   std::vector<plan::Candidate> seen;
-  (void)plan::list_schedule(schedule::interleaved_orders(2, 2, 2), {.forward = 1, .backward = 2},
+  (void)plan::list_schedule(schedule::interleaved(2, 2, 2), {.forward = 1, .backward = 2},
                             {.priority = [&](const plan::Candidate& c) {
                               seen.push_back(c);
                               return plan::backward_first(c);
@@ -165,7 +162,7 @@ TEST_CASE("branches, joins, split backward passes and every rule: a legal list o
 
 TEST_CASE("W last: 27 under a cap of 4 for P = 4 and M = 8, where W first takes 30") {
   const StageCosts unit{.forward = 1, .backward_input = 1, .backward_weight = 1};
-  const Orders split = schedule::split_backward(schedule::gpipe_orders(4, 8));
+  const Orders split = schedule::split_backward(schedule::gpipe(4, 8));
   const auto makespan = [&](const plan::Priority& priority) {
     return simulate(weave(plan::list_schedule(split, unit, {priority, 4})), unit).makespan();
   };
@@ -176,7 +173,7 @@ TEST_CASE("W last: 27 under a cap of 4 for P = 4 and M = 8, where W first takes 
   CHECK(makespan(in_rules.priority) == 27);
   for (const int p : {2, 3, 5, 8})
     for (const int m : {p, 2 * p, 3 * p + 1}) {
-      const Orders h1 = schedule::zb_h1_orders(p, m);
+      const Orders h1 = schedule::zb_h1(p, m);
       const Orders listed = plan::list_schedule(h1, unit, {plan::WeightsLast{}, p});
       INFO(h1.name);
       CHECK(most_live(listed) <= p);
@@ -188,13 +185,13 @@ TEST_CASE("list, then fill: of the orders of GPipe within P activations no longe
   const StageCosts unit{.forward = 1, .backward_input = 1, .backward_weight = 1};
   for (const int p : {2, 3, 4, 5, 8})
     for (const int m : {p, 2 * p, 3 * p + 1}) {
-      const Orders split = schedule::split_backward(schedule::gpipe_orders(p, m));
+      const Orders split = schedule::split_backward(schedule::gpipe(p, m));
       const auto found = plan::coordinate(split, unit, {.cap = p});
       INFO(split.name << ", " << found.rule);
       CHECK(found.extra == 0);
       CHECK(most_live(found.orders) <= p);
       CHECK(found.makespan == simulate(weave(found.orders), unit).makespan());
-      CHECK(found.makespan <= simulate(weave(schedule::zb_h1_orders(p, m)), unit).makespan());
+      CHECK(found.makespan <= simulate(weave(schedule::zb_h1(p, m)), unit).makespan());
     }
 }
 
@@ -205,7 +202,7 @@ TEST_CASE("no rule leads ZB-V into a dead end under a cap that one microbatch at
     for (const int m : {1, p, 2 * p, 3 * p + 1})
       for (const int cap : {2, 3, p + 1, 2 * p})
         for (const plan::Rule& rule : rules) {
-          const Orders orders = schedule::zb_v_orders(p, m);
+          const Orders orders = schedule::zb_v(p, m);
           INFO(orders.name << " under " << cap << ", " << rule.name);
           const Orders listed = plan::list_schedule(orders, costs, {rule.priority, cap});
           CHECK(same_work(listed, orders));
@@ -249,7 +246,7 @@ TEST_CASE("random models of unequal activations: no dead end under a cap that ho
         INFO("round " << round << " under " << cap << ", " << rule.name);
         const Orders listed = plan::list_schedule(orders, costs, {rule.priority, cap, activations});
         CHECK(same_work(listed, orders));
-        CHECK(std::ranges::max(live_activations(listed, activations)) <= cap);
+        CHECK(std::ranges::max(schedule::live_activations(listed, activations)) <= cap);
         CHECK_NOTHROW(weave(listed));
       }
   }
@@ -309,21 +306,21 @@ TEST_CASE("activations are counted as told: a heavy stage fills the cap alone") 
   const Orders listed =
       plan::list_schedule(orders, {.forward = 1, .backward = 1}, {plan::forward_first, 4, {3, 1}});
   CHECK(to_string(listed) == "0F0,1F0,1B0,0B0,0F1,1F1,1B1,0B1,0F2,1F2,1B2,0B2\n");
-  CHECK(live_activations(listed, {3, 1}) == std::vector<std::int64_t>{4});
-  CHECK(live_activations(orders, {3, 1}) == std::vector<std::int64_t>{12});
-  CHECK(live_activations(orders) == std::vector<std::int64_t>{6});
+  CHECK(schedule::live_activations(listed, {3, 1}) == std::vector<std::int64_t>{4});
+  CHECK(schedule::live_activations(orders, {3, 1}) == std::vector<std::int64_t>{12});
+  CHECK(schedule::live_activations(orders) == std::vector<std::int64_t>{6});
 }
 
 TEST_CASE("without backwards nothing is kept, and a cap holds nobody back") {
-  const Orders stream = schedule::stream_orders(3, 7);
+  const Orders stream = schedule::stream(3, 7);
   CHECK(plan::list_schedule(stream, {.forward = 1}, {.cap = 1}) == stream);
-  CHECK(live_activations(stream) == std::vector<std::int64_t>{0, 0, 0});
+  CHECK(schedule::live_activations(stream) == std::vector<std::int64_t>{0, 0, 0});
 }
 
 TEST_CASE("a dead end names the cap, the ranks and what they have no room for") {
   // Each rank holds one stage of either branch; under a cap of 1 both keep the wrong one: forwards
   // of the first stages, while the last stages, without which no backward begins, have no room.
-  const Orders orders = schedule::flexpipe_orders(2, 2);
+  const Orders orders = schedule::flexpipe(2, 2);
   CHECK_THAT(test::message_of<infeasible>([&] {
                (void)plan::list_schedule(orders, {.forward = 1, .backward = 2}, {.cap = 1});
              }),
@@ -336,8 +333,7 @@ TEST_CASE("a dead end names the cap, the ranks and what they have no room for") 
 
 TEST_CASE("the first order without room in a dead end is named as a cell, and marked") {
   try {
-    (void)plan::list_schedule(schedule::flexpipe_orders(2, 2), {.forward = 1, .backward = 2},
-                              {.cap = 1});
+    (void)plan::list_schedule(schedule::flexpipe(2, 2), {.forward = 1, .backward = 2}, {.cap = 1});
     FAIL("nothing was thrown");
   } catch (const blocked_order& error) {
     CHECK(error.fault().rank == Rank{0});
@@ -357,7 +353,7 @@ TEST_CASE("what cannot be list scheduled is refused") {
     return test::message_of<contract_error>(
         [&] { (void)plan::list_schedule(orders, {.forward = 1, .backward = 2}, options); });
   };
-  Orders orders = schedule::gpipe_orders(1, 2);
+  Orders orders = schedule::gpipe(1, 2);
   CHECK_THAT(refusal(orders, {.cap = -1}),
              ContainsSubstring("the cap on activations must be at least 0") &&
                  ContainsSubstring("cap = -1"));
@@ -371,7 +367,7 @@ TEST_CASE("what cannot be list scheduled is refused") {
              ContainsSubstring("heddle::plan::coordinate(GPipe P=1 M=2)") &&
                  ContainsSubstring("cap = -1"));
   CHECK_THAT(test::message_of<contract_error>([] {
-               (void)plan::coordinate(schedule::gpipe_orders(2, 1), {.forward = 1, .backward = 2},
+               (void)plan::coordinate(schedule::gpipe(2, 1), {.forward = 1, .backward = 2},
                                       {.cap = 1, .activations = {1}});
              }),
              ContainsSubstring("every stage needs a number of kept activations") &&
@@ -380,7 +376,7 @@ TEST_CASE("what cannot be list scheduled is refused") {
   CHECK_THAT(refusal(orders),
              ContainsSubstring("orders with updates or fused pairs cannot be rescheduled") &&
                  ContainsSubstring("found 0F1, fused"));
-  orders = schedule::gpipe_orders(1, 1);
+  orders = schedule::gpipe(1, 1);
   orders.ranks[0].push_back({Kind::update, Stage{0}, Item{0}});
   CHECK_THAT(refusal(orders), ContainsSubstring("found 0UPDATE0"));
 }
@@ -392,16 +388,16 @@ TEST_CASE("levels of stages, and a circle") {
                            {Stage{0}, Stage{3}},
                            {Stage{2}, Stage{3}},
                            {Stage{3}, Stage{2}, B}}};
-  CHECK(stage_levels(joined) == std::vector<int>{0, 1, 0, 2});
-  CHECK(stage_levels(StageGraph::chain(5)) == std::vector<int>{0, 1, 2, 3, 4});
-  CHECK(stage_levels({}).empty());
+  CHECK(heddle::impl::stage_levels(joined) == std::vector<int>{0, 1, 0, 2});
+  CHECK(heddle::impl::stage_levels(StageGraph::chain(5)) == std::vector<int>{0, 1, 2, 3, 4});
+  CHECK(heddle::impl::stage_levels({}).empty());
   StageGraph circle = StageGraph::chain(4);
   circle.edges.push_back({Stage{2}, Stage{1}});
   CHECK_THAT(
-      test::message_of<contract_error>([&] { (void)stage_levels(circle); }),
+      test::message_of<contract_error>([&] { (void)heddle::impl::stage_levels(circle); }),
       ContainsSubstring("the stage graph has a cycle") && ContainsSubstring("stages 1, 2, 3"));
   circle.edges.push_back({Stage{9}, Stage{1}});
-  CHECK_THAT(test::message_of<contract_error>([&] { (void)stage_levels(circle); }),
+  CHECK_THAT(test::message_of<contract_error>([&] { (void)heddle::impl::stage_levels(circle); }),
              ContainsSubstring("9 -> 1, stages 0 to 3"));
 }
 

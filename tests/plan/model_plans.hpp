@@ -26,7 +26,7 @@ namespace heddle::test {
 
 /// A model and the size of its microbatches.
 struct ModelBatch {
-  Profile profile;
+  heddle::plan::Profile profile;
   std::int64_t samples;   ///< of a microbatch
   std::string published;  ///< the ranks of DAPPLE's stages on two nodes of eight V100
 };
@@ -154,7 +154,7 @@ struct PipeDreamComparison {
 [[nodiscard]] inline PipeDreamComparison compare_pipedream(const Cluster& cluster) {
   constexpr int microbatches = 64;
   constexpr std::int64_t samples = 32;
-  const Profile profile = vgg19();
+  const heddle::plan::Profile profile = vgg19();
   const Machine machine = v100_nodes(cluster.nodes, cluster.ranks, cluster.inside, cluster.between);
   const plan::PlanProblem problem(
       profile, machine,

@@ -25,8 +25,9 @@ inline constexpr double v100_rate = 0.5 * 15.7e12;
 
 /// Returns a layer of `flops` per sample in the forward; a backward takes twice as long. Elements
 /// are of four bytes. `output` and `saved` are elements a sample, `weights` elements.
-[[nodiscard]] inline ProfiledLayer dense_layer(std::string name, double flops, double output,
-                                               double saved, double weights) {
+[[nodiscard]] inline heddle::plan::ProfiledLayer dense_layer(std::string name, double flops,
+                                                             double output, double saved,
+                                                             double weights) {
   const Seconds forward = flops / v100_rate;
   return {
       .name = std::move(name),
@@ -43,8 +44,8 @@ inline constexpr double v100_rate = 0.5 * 15.7e12;
 /// convolution before it. 143.7 million weights and 39.3 GFLOP a forward. Convolutions of 3 x 3
 /// take 2.25 times fewer multiplications by the algorithm F(2 x 2, 3 x 3) of A. Lavin, S. Gray,
 /// "Fast algorithms for convolutional neural networks", CVPR 2016, which cuDNN uses.
-[[nodiscard]] inline Profile vgg19() {
-  Profile profile{.model = "VGG19", .input = Bytes{4} * 3 * 224 * 224, .layers = {}};
+[[nodiscard]] inline heddle::plan::Profile vgg19() {
+  heddle::plan::Profile profile{.model = "VGG19", .input = Bytes{4} * 3 * 224 * 224, .layers = {}};
   double channels = 3, side = 224;
   for (const auto& [outputs, count] :
        {std::pair{64.0, 2}, {128.0, 2}, {256.0, 4}, {512.0, 4}, {512.0, 4}})
@@ -71,9 +72,10 @@ inline constexpr double v100_rate = 0.5 * 15.7e12;
 /// layer has 12 h^2 weights, used once a token, and 4 s h FLOP a token for the attention. The
 /// embedding belongs to the first layer. DAPPLE's BERT-48 has 48 such layers and 640 million
 /// weights (Fan et al., PPoPP'21, table 2); these have 636.
-[[nodiscard]] inline Profile bert(int layers) {
+[[nodiscard]] inline heddle::plan::Profile bert(int layers) {
   constexpr double h = 1024, s = 384, vocabulary = 30522 + 512 + 2;
-  Profile profile{.model = text("BERT-", layers), .input = Bytes{4 * 384}, .layers = {}};
+  heddle::plan::Profile profile{
+      .model = text("BERT-", layers), .input = Bytes{4 * 384}, .layers = {}};
   for (int l = 0; l < layers; ++l)
     profile.layers.push_back(dense_layer(text("layer ", l), s * (24 * h * h + 4 * s * h), s * h,
                                          s * 16 * h,
@@ -84,9 +86,9 @@ inline constexpr double v100_rate = 0.5 * 15.7e12;
 /// XLNet with 36 layers: Z. Yang et al., "XLNet", NeurIPS 2019: the sizes of BERT-large, a further
 /// h^2 for relative positions, vocabulary of 32000, sequences of 512. 504 million weights; DAPPLE's
 /// table 2 has 500.
-[[nodiscard]] inline Profile xlnet36() {
+[[nodiscard]] inline heddle::plan::Profile xlnet36() {
   constexpr double h = 1024, s = 512;
-  Profile profile{.model = "XLNet-36", .input = Bytes{4 * 512}, .layers = {}};
+  heddle::plan::Profile profile{.model = "XLNet-36", .input = Bytes{4 * 512}, .layers = {}};
   for (int l = 0; l < 36; ++l)
     profile.layers.push_back(dense_layer(text("layer ", l), s * (26 * h * h + 6 * s * h), s * h,
                                          s * 17 * h, 13 * h * h + (l == 0 ? 32000 * h : 0)));
@@ -97,8 +99,9 @@ inline constexpr double v100_rate = 0.5 * 15.7e12;
 /// 2019: three groups of 12 cells on 28 x 28, 14 x 14 and 7 x 7 places. Each group has twice the
 /// channels, so four times the weights and as many FLOP. The 933 million weights of DAPPLE's
 /// table 2 are divided in these proportions; each weight is used at every place.
-[[nodiscard]] inline Profile amoebanet36() {
-  Profile profile{.model = "AmoebaNet-36", .input = Bytes{4} * 3 * 224 * 224, .layers = {}};
+[[nodiscard]] inline heddle::plan::Profile amoebanet36() {
+  heddle::plan::Profile profile{
+      .model = "AmoebaNet-36", .input = Bytes{4} * 3 * 224 * 224, .layers = {}};
   double weights = 933e6 / (12 * (1 + 4 + 16)), side = 28, channels = 4 * 512;
   for (int group = 0; group < 3; ++group, weights *= 4, side /= 2, channels *= 2)
     for (int cell = 0; cell < 12; ++cell) {
@@ -114,9 +117,9 @@ inline constexpr double v100_rate = 0.5 * 15.7e12;
 /// with the attention's context beside its input; a vocabulary of 32000 words and 50 words a
 /// sentence. The outputs of the encoder travel with those of the decoder, which needs them.
 /// 278 million weights; DAPPLE's table 2 has 291.
-[[nodiscard]] inline Profile gnmt16() {
+[[nodiscard]] inline heddle::plan::Profile gnmt16() {
   constexpr double h = 1024, words = 50, vocabulary = 32000;
-  Profile profile{.model = "GNMT-16", .input = Bytes{4 * 100}, .layers = {}};
+  heddle::plan::Profile profile{.model = "GNMT-16", .input = Bytes{4 * 100}, .layers = {}};
   const auto lstm = [](double inputs) { return 4 * h * (inputs + h + 2); };
   for (int l = 0; l < 17; ++l) {
     double weights = lstm(h);

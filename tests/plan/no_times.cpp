@@ -147,9 +147,9 @@ TEST_CASE("costs of the user's own that return no time are refused at the action
                  ContainsSubstring("(transfer().") &&
                      ContainsSubstring(text(" of 0SEND_F0 -> 1RECV_F0 on rank 0 = ", bad, ")")));
     // Those that a plan asks.
-    CHECK_THROWS_AS(plan::ListScheduler(schedule::zb_h1_orders(2, 3), OwnCosts{.work = bad}),
+    CHECK_THROWS_AS(plan::ListScheduler(schedule::zb_h1(2, 3), OwnCosts{.work = bad}),
                     contract_error);
-    CHECK_THROWS_AS(plan::place_weights(schedule::zb_h1_orders(2, 3), OwnCosts{.work = bad}),
+    CHECK_THROWS_AS(plan::place_weights(schedule::zb_h1(2, 3), OwnCosts{.work = bad}),
                     contract_error);
   }
 }
@@ -162,14 +162,14 @@ TEST_CASE("finite costs that add up to infinity are refused") {
 TEST_CASE("costs of messages and observed ones are refused at their doors") {
   for (const double bad : no_times) {
     CHECK_THAT(message_of<contract_error>(
-                   [&] { (void)MessageCosts(Machine::uniform(2, {}, {}), 1024, bad); }),
-               ContainsSubstring(text("heddle::MessageCosts: ")) &&
+                   [&] { (void)plan::MessageCosts(Machine::uniform(2, {}, {}), 1024, bad); }),
+               ContainsSubstring(text("heddle::plan::MessageCosts: ")) &&
                    ContainsSubstring(text("(per_byte = ", bad, ")")));
     Timeline step = simulate(pipeline(), {.forward = 1, .backward = 2});
     step.spans()[0].end = step.spans()[0].start + bad;
-    ObservedCosts costs;
+    plan::ObservedCosts costs;
     CHECK_THAT(message_of<contract_error>([&] { costs.observe(step); }),
-               ContainsSubstring(text("heddle::ObservedCosts::observe: ")) &&
+               ContainsSubstring(text("heddle::plan::ObservedCosts::observe: ")) &&
                    ContainsSubstring(text("(duration of 0F0 = ", bad, ")")));
     CHECK(costs.time(pipeline(), ActionId{0}) == 0);
   }
@@ -224,7 +224,7 @@ TEST_CASE("whatever costs and machine say, the step is made of times or refused"
   const std::vector<double> times = {0, 1, 0.3, 1e-9, 1e9};
   const std::vector<double> no_rates = {0, -1, -infinity, nan};
   const Schedule schedule =
-      weave(schedule::interleaved_orders(3, 2, 6), {.activation = 8, .parameters = 8});
+      weave(schedule::interleaved(3, 2, 6), {.activation = 8, .parameters = 8});
   enum class Spoilt { nothing, costs, machine };
   const auto run = [&](Spoilt spoilt, bool refused, auto&& step) {
     try {

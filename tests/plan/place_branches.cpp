@@ -190,7 +190,7 @@ TEST_CASE("what cannot be placed is rejected") {
              ContainsSubstring("2 sizes for 3 stages"));
   CHECK_THAT(
       test::message_of<contract_error>([] {
-        (void)with_output_sizes(
+        (void)heddle::impl::with_output_sizes(
             weave({"", {{{Kind::forward, 0, 0}, {Kind::forward, 1, 0}}}, StageGraph::chain(2)}),
             {});
       }),

@@ -27,17 +27,18 @@ std::vector<std::vector<Order>> without_weights(Orders orders) {
   return orders.ranks;
 }
 
-Orders zb_v_orders(int ranks, int microbatches) {
-  return schedule::zb_v_orders(ranks, microbatches);
-}
+/// A generator whose Orders depend on two numbers.
+using Generator = Orders (*)(int, int);
+
+Orders zb_v(int ranks, int microbatches) { return schedule::zb_v(ranks, microbatches); }
 
 }  // namespace
 
 TEST_CASE("where the generators' assumptions hold, their orders stay") {
   const StageCosts costs{.forward = 1, .backward_input = 1, .backward_weight = 1};
   for (const int p : {1, 2, 3, 4, 7}) {
-    for (const auto orders : {&zb_v_orders, &schedule::v_half_orders,
-                              &schedule::v_min_orders, &schedule::zb_h1_orders}) {
+    for (const Generator orders : std::initializer_list<Generator>{
+             &zb_v, &schedule::v_half, &schedule::v_min, &schedule::zb_h1}) {
       const Orders given = orders(p, 3 * p);
       const auto placed = plan::place_weights(given, costs);
       INFO(given.name);
@@ -57,15 +58,14 @@ TEST_CASE("W in better places: never slower, no more activations, F and I in the
             StageCosts{.forward = 1, .backward_input = 0.75, .backward_weight = 1.25},
             StageCosts{.forward = 1, .backward_input = 1, .backward_weight = 1, .latency = 0.5},
             StageCosts{.forward = 1, .backward_input = 1}}) {
-        for (const auto orders :
-             {&zb_v_orders, &schedule::v_half_orders, &schedule::v_min_orders,
-              &schedule::zb_h1_orders, &schedule::zb_h2_orders}) {
+        for (const Generator orders : std::initializer_list<Generator>{
+                 &zb_v, &schedule::v_half, &schedule::v_min, &schedule::zb_h1, &schedule::zb_h2}) {
           const Orders given = orders(p, m);
           const auto placed = plan::place_weights(given, costs);
           INFO(given.name << ", " << placed.rule);
           CHECK(without_weights(placed.orders) == without_weights(given));
-          CHECK(std::ranges::max(live_activations(placed.orders)) <=
-                std::ranges::max(live_activations(given)));
+          CHECK(std::ranges::max(schedule::live_activations(placed.orders)) <=
+                std::ranges::max(schedule::live_activations(given)));
           const auto timeline = simulate(weave(placed.orders), costs);
           CHECK(timeline.makespan() == placed.makespan);
           const auto before = simulate(weave(given), costs).makespan();
@@ -82,12 +82,12 @@ TEST_CASE("V-half and transfers of half a forward need no new places, ZB-V with 
   // 24 microbatches, 144 of work on every rank.
   const StageCosts transfers{
       .forward = 1, .backward_input = 1, .backward_weight = 1, .latency = 0.5};
-  const auto half = plan::place_weights(schedule::v_half_orders(4, 24), transfers);
+  const auto half = plan::place_weights(schedule::v_half(4, 24), transfers);
   CHECK(half.rule == "as given");
   CHECK(half.makespan == 158);
   // W waits for gaps that hold none of it whole: only with any gap is the bubble that of F = I = W.
   const StageCosts long_w{.forward = 1, .backward_input = 0.75, .backward_weight = 1.25};
-  const auto v = plan::place_weights(schedule::zb_v_orders(4, 24), long_w);
+  const auto v = plan::place_weights(schedule::zb_v(4, 24), long_w);
   CHECK(v.rule == "gaps of at least 0 W");
   CHECK(v.makespan == 147);
 }
@@ -99,14 +99,14 @@ TEST_CASE("stages of unequal costs, by a table") {
     costs.at(Kind::backward_input, Stage{s}) = 1.5;
     costs.at(Kind::backward_weight, Stage{s}) = 1 - 0.25 * s;
   }
-  const Orders given = schedule::zb_h1_orders(3, 7);
+  const Orders given = schedule::zb_h1(3, 7);
   const auto placed = plan::place_weights(given, costs);
   CHECK(placed.makespan <= simulate(weave(given), costs).makespan());
   CHECK(placed.makespan == simulate(weave(placed.orders), costs).makespan());
 }
 
 TEST_CASE("orders that cannot be woven are refused as weave() does") {
-  Orders orders = schedule::zb_h1_orders(2, 2);
+  Orders orders = schedule::zb_h1(2, 2);
   std::ranges::reverse(orders.ranks[0]);
   CHECK_THAT(test::message_of<infeasible>([&] {
                (void)plan::place_weights(orders,

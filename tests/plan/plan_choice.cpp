@@ -42,8 +42,8 @@ constexpr int layers = 12;
 constexpr Bytes layer_bytes = 1200;
 
 /// Equal layers: three of them take F = 1 and B = 2 for a microbatch of one sample.
-Profile equal_layers() {
-  Profile profile{.model = "equal", .input = 4, .layers = {}, .reference = "gpu"};
+plan::Profile equal_layers() {
+  plan::Profile profile{.model = "equal", .input = 4, .layers = {}, .reference = "gpu"};
   constexpr Seconds third = 1.0 / 3;
   profile.layers.assign(layers, {.name = "layer",
                                  .output = 4,
@@ -248,7 +248,7 @@ TEST_CASE("a user's planner or a fixed list takes the place of the planners") {
 }
 
 TEST_CASE("with many layers a plan is rebalanced by single moves, and no worse") {
-  Profile profile = equal_layers();
+  plan::Profile profile = equal_layers();
   profile.layers.resize(24, profile.layers[0]);
   Machine machine = four();
   machine.set_device(Rank{2}, {.name = "slow", .speed = 0.5});

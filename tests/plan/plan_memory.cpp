@@ -46,9 +46,9 @@ constexpr double state = 2;  // weights and gradients, which are buffers of the 
 
 /// Returns layers with random bytes of whole elements. Gradients have parts of equal sizes for up
 /// to three ranks, or of any sizes.
-hd::Profile random_profile(std::mt19937_64& random, bool equal_parts) {
+hd::plan::Profile random_profile(std::mt19937_64& random, bool equal_parts) {
   const auto bytes = [&](hd::Bytes most) { return 4 * (1 + random() % most); };
-  hd::Profile profile{.model = "random", .input = bytes(30), .reference = "gpu"};
+  hd::plan::Profile profile{.model = "random", .input = bytes(30), .reference = "gpu"};
   for (int l = 0; l < layers; ++l)
     profile.layers.push_back({.output = 60 + bytes(40),  // encoded, at most half of this
                               .saved = bytes(60),
@@ -92,10 +92,11 @@ hd::Plan random_plan(std::mt19937_64& random, const std::string& schedule, std::
 }
 
 /// Returns the bytes of all buffers by rank, if rings sum the gradients or replicas divide updates.
-std::vector<hd::Bytes> buffers_of(const hd::Plan& plan, const hd::Profile& profile) {
+std::vector<hd::Bytes> buffers_of(const hd::Plan& plan, const hd::plan::Profile& profile) {
   const hd::Schedule made = hp::schedule(plan, profile, {.ranks = ranks});
-  const hd::Schedule folded = fold_to_min_slots(
-      plan.sharding.empty() ? expand(made, hd::schedule::CollectiveForm{}) : shard_updates(made));
+  const hd::Schedule folded = hd::schedule::fold(
+      plan.sharding.empty() ? hd::schedule::expand(made, hd::schedule::CollectiveForm{})
+                            : hd::schedule::shard_updates(made));
   std::vector<hd::Bytes> bytes(ranks);
   for (const hd::Buffer& buffer : folded.buffers()) bytes[+buffer.rank] += buffer.bytes;
   return bytes;
@@ -114,7 +115,7 @@ TEST_CASE("a Runner allocates what plan_memory() predicts, and never more") {
     const bool splits = seed % 2 == 1;
     const std::string name = splits ? split[seed / 2 % 4] : whole[seed / 2 % 4];
     const bool equal_parts = seed % 5 != 0;
-    const hd::Profile profile = random_profile(random, equal_parts);
+    const hd::plan::Profile profile = random_profile(random, equal_parts);
     hd::Plan plan = random_plan(random, name, static_cast<std::int64_t>(1 + random() % 5));
     if (name == "kfkb") plan.microbatches *= 2;  // whole groups of two
     bool changed = false;

@@ -50,8 +50,8 @@ constexpr hd::Link free_link{};
 constexpr hd::Link slow{0.5, 100};  // half a second, 100 B/s
 
 /// Equal layers: F 1, I 2, W 1 a sample, update 0.25; 100 bytes between layers.
-hd::Profile profile_of(int layers) {
-  const hd::ProfiledLayer layer{
+hd::plan::Profile profile_of(int layers) {
+  const hd::plan::ProfiledLayer layer{
       .output = 100,
       .saved = 40,
       .delta = 10,
@@ -59,7 +59,7 @@ hd::Profile profile_of(int layers) {
       .measured = {{"gpu", 1, 1, {1, 2, 1, 0.25}}, {"gpu", 2, 1, {0.5, 1, 0.5, 0.125}}}};
   return {.model = "equal",
           .input = 60,
-          .layers = std::vector<hd::ProfiledLayer>(static_cast<std::size_t>(layers), layer),
+          .layers = std::vector<hd::plan::ProfiledLayer>(static_cast<std::size_t>(layers), layer),
           .reference = "gpu"};
 }
 
@@ -92,7 +92,8 @@ double simulated_cut(const hp::PlanProblem& problem, const hd::Plan& plan, bool 
 }
 
 /// The time of the messages of the only cut of a plan.
-double cut_time(const hd::Profile& profile, const hd::Machine& machine, const hd::Plan& plan) {
+double cut_time(const hd::plan::Profile& profile, const hd::Machine& machine,
+                const hd::Plan& plan) {
   const hp::PlanProblem problem(profile, machine, {.batch = plan.batch()});
   const std::vector<hp::StagePrice> prices = hp::stage_prices(plan, problem);
   REQUIRE(prices.size() == 2);
@@ -183,7 +184,8 @@ class ShardCalls {
     hd::Schedule one = hd::schedule::collective(
         collective, algorithm,
         {.ranks = 2, .bytes = hd::Bytes{4096} >> line, .type = hd::Scalar::f32});
-    if (codec) one = hd::cast_at_cut(one, *codec, [](hd::Rank, hd::Rank) { return true; });
+    if (codec)
+      one = hd::schedule::cast_at_cut(one, *codec, [](hd::Rank, hd::Rank) { return true; });
     std::vector<std::vector<hd::Rank>> groups;
     const std::size_t stride = std::size_t{1} << line;
     for (std::size_t r = 0; r < 8; ++r)
@@ -226,7 +228,7 @@ TEST_CASE("a ring takes the least bandwidth and the greatest latency of its rank
 
 TEST_CASE("a stage takes the times of its slowest rank") {
   const std::vector<hd::Device> devices{{"gpu"}, {"old", 0.25}, {"gpu"}, {"gpu"}};
-  const hd::Profile profile = profile_of(4);
+  const hd::plan::Profile profile = profile_of(4);
   const hd::Machine machine = hd::Machine::from_links(devices, std::vector<hd::Link>(16, slow));
   hd::Plan plan{.stages = {stage(0, 3, {0, 1}, {6, 2}), stage(3, 4, {2, 3}, {5, 3})}};
   const hp::PlanProblem problem(profile, machine, {.batch = 8});
@@ -257,7 +259,7 @@ TEST_CASE("a stage takes the times of its slowest rank") {
 }
 
 TEST_CASE("messages join ranks whose samples overlap") {
-  const hd::Profile profile = profile_of(2);
+  const hd::plan::Profile profile = profile_of(2);
   const hd::Machine machine = hd::Machine::uniform(6, {"gpu"}, slow);
   const auto cut = [&](const hd::PlanStage& a, const hd::PlanStage& b) {
     return cut_time(profile, machine, {.stages = {a, b}});
@@ -318,7 +320,7 @@ TEST_CASE("the messages of random stages take as long as simulate() says") {
       }
     }
     shared += plan.stages[0].ranks.size() != plan.stages[1].ranks.size();
-    const hd::Profile profile = profile_of(2);
+    const hd::plan::Profile profile = profile_of(2);
     const hp::PlanProblem problem(profile, machine, {.batch = plan.batch()});
     const hp::StagePrice price = hp::stage_prices(plan, problem)[0];
     CAPTURE(c, plan);
@@ -329,7 +331,7 @@ TEST_CASE("the messages of random stages take as long as simulate() says") {
 }
 
 TEST_CASE("casts change the bytes of messages, ports and lines are shared") {
-  const hd::Profile profile = profile_of(2);
+  const hd::plan::Profile profile = profile_of(2);
   hd::Plan plan{.stages = {stage(0, 1, {0}, {8}), stage(1, 2, {2}, {8})}};
   hd::Machine machine = hd::Machine::uniform(4, {"gpu"}, slow);
   // 800 bytes are 200 floats: 200 bytes and 4 scales, or 400 bytes.
@@ -354,7 +356,7 @@ TEST_CASE("casts change the bytes of messages, ports and lines are shared") {
 TEST_CASE("the simulated step of equal stages has the closed form of its schedule") {
   for (int stages = 1; stages <= 5; ++stages)
     for (int microbatches = 1; microbatches <= 7; ++microbatches) {
-      const hd::Profile profile = profile_of(stages);
+      const hd::plan::Profile profile = profile_of(stages);
       const hd::Machine machine = hd::Machine::uniform(stages, {"gpu"}, free_link);
       const hp::PlanProblem problem(profile, machine, {.batch = microbatches});
       const double slots = microbatches - 1 + stages;
@@ -375,12 +377,12 @@ TEST_CASE("the simulated step of unequal stages and slow messages equals a recur
   };
   for (std::uint64_t c = 0; c < hd::test::cases(300, 10'000); ++c) {
     const int stages = from(1, 5), microbatches = from(1, 8);
-    hd::Profile profile = profile_of(stages);
+    hd::plan::Profile profile = profile_of(stages);
     std::vector<hd::Device> devices;
     std::vector<hd::Link> links;
     hd::Plan plan{.microbatches = microbatches};
     for (int s = 0; s < stages; ++s) {
-      hd::ProfiledLayer& layer = profile.layers[static_cast<std::size_t>(s)];
+      hd::plan::ProfiledLayer& layer = profile.layers[static_cast<std::size_t>(s)];
       layer.output = static_cast<hd::Bytes>(from(0, 8));
       const double forward = from(1, 8), input = from(0, 8), weight = from(0, 8),
                    update = from(0, 3);
@@ -407,7 +409,7 @@ TEST_CASE("the simulated step of unequal stages and slow messages equals a recur
 }
 
 TEST_CASE("a microbatch alone takes the sum of all stages and messages") {
-  const hd::Profile profile = profile_of(3);
+  const hd::plan::Profile profile = profile_of(3);
   const hd::Machine machine = hd::Machine::uniform(4, {"gpu"}, slow);
   const hp::PlanProblem problem(profile, machine, {.batch = 4});
   // Stage 0 has 2 samples a rank, its sum takes 2 + 1; stage 1 has two layers of 4 samples.
@@ -421,7 +423,7 @@ TEST_CASE("a microbatch alone takes the sum of all stages and messages") {
 }
 
 TEST_CASE("schedules with other stages than the plan are rejected by name") {
-  const hd::Profile profile = profile_of(4);
+  const hd::plan::Profile profile = profile_of(4);
   const hd::Machine machine = hd::Machine::uniform(4, {"gpu"}, free_link);
   const hp::PlanProblem problem(profile, machine, {.batch = 4});
   for (const char* schedule : {"zb-v", "dualpipe", "chimera", "flexpipe"})
@@ -435,7 +437,7 @@ TEST_CASE("schedules with other stages than the plan are rejected by name") {
 }
 
 TEST_CASE("a sharded update has the exchanges of its ZeRO stage") {
-  const hd::Profile profile = profile_of(1);
+  const hd::plan::Profile profile = profile_of(1);
   const hd::Machine machine = hd::Machine::uniform(4, {"gpu"}, slow);
   const hp::PlanProblem problem(profile, machine, {.batch = 8});
   hd::Plan plan{.stages = {stage(0, 1, {0, 1, 2, 3}, {1, 1, 1, 1})}, .microbatches = 2};
@@ -472,7 +474,7 @@ TEST_CASE("a sharded update has the exchanges of its ZeRO stage") {
 }
 
 TEST_CASE("shardings that know nodes are priced as the Schedules of their collectives take") {
-  hd::Profile profile = profile_of(1);
+  hd::plan::Profile profile = profile_of(1);
   profile.layers[0].parameters = 4096;
   const std::optional<hd::Codec> i8 = hd::Codec{.type = hd::Scalar::i8, .block = 64};
   hd::Plan plan{.stages = {stage(0, 1, {0, 1, 2, 3, 4, 5, 6, 7}, std::vector<std::int64_t>(8, 1))},
@@ -565,7 +567,7 @@ TEST_CASE("the attention of divided sequences is priced as the Schedule of its m
                                                .kv_heads = kv_heads,
                                                .head_width = width,
                                                .type = hd::Scalar::f32};
-        hd::Profile profile = profile_of(1);
+        hd::plan::Profile profile = profile_of(1);
         profile.layers[0].keys = hd::Bytes{2} * tokens * form.key_bytes();
         // With as many heads of keys as of queries, the default of the queries is right.
         if (kv_heads != heads) profile.layers[0].queries = hd::Bytes{tokens} * form.query_bytes();
@@ -618,7 +620,7 @@ TEST_CASE("a ring of any ranks is priced as its Schedule, forward and backward")
           const hd::Machine machine = hd::Machine::hierarchical(
               std::vector<hd::Device>(static_cast<std::size_t>(ranks), {"gpu"}),
               {rank, {.name = "all", .ranks = ranks, .link = {latency, block / 2}}});
-          hd::Profile profile = profile_of(1);
+          hd::plan::Profile profile = profile_of(1);
           profile.layers[0].keys = hd::Bytes{2} * tokens * form.key_bytes();
           hd::Plan plan{.stages = {stage(0, 1, {}, {sequences})}, .attention = method};
           for (int r = 0; r < ranks; ++r) plan.stages[0].ranks.emplace_back(r);
@@ -638,7 +640,7 @@ TEST_CASE("a ring of any ranks is priced as its Schedule, forward and backward")
 }
 
 TEST_CASE("ranks that divide sequences exchange keys in every pass") {
-  hd::Profile profile = profile_of(3);
+  hd::plan::Profile profile = profile_of(3);
   profile.layers[0].keys = profile.layers[2].keys = 1200;  // the layer between has no attention
   const hd::Machine machine = hd::Machine::uniform(6, {"gpu"}, slow);
   const hp::PlanProblem problem(profile, machine, {.batch = 4});
@@ -672,7 +674,7 @@ TEST_CASE("ranks that divide sequences exchange keys in every pass") {
 }
 
 TEST_CASE("a rank needs its state and what its live microbatches save") {
-  const hd::Profile profile = profile_of(5);
+  const hd::plan::Profile profile = profile_of(5);
   const hd::Machine machine = hd::Machine::uniform(5, {"gpu"}, free_link);
   const hp::PlanProblem problem(profile, machine, {.batch = 32, .state_per_parameter = 4});
   hd::Plan plan{.stages = {stage(0, 3, {0, 1}, {6, 2}), stage(3, 5, {2}, {8})}, .microbatches = 4};
@@ -711,7 +713,7 @@ TEST_CASE("a rank needs its state and what its live microbatches save") {
 }
 
 TEST_CASE("the rank that lacks most memory is named") {
-  const hd::Profile profile = profile_of(3);
+  const hd::plan::Profile profile = profile_of(3);
   const auto with = [](hd::Bytes bytes) {
     return hd::Device{.name = "gpu", .memories = {{.name = "HBM", .capacity = bytes}}};
   };
@@ -733,7 +735,7 @@ TEST_CASE("the rank that lacks most memory is named") {
 }
 
 TEST_CASE("a problem fills in what is left open, and rejects what cannot be") {
-  hd::Profile profile = profile_of(3);
+  hd::plan::Profile profile = profile_of(3);
   const hd::Machine machine = hd::Machine::uniform(4, {"gpu"}, free_link);
   const hp::PlanProblem problem(profile, machine, {.batch = 12});
   CHECK(problem.options().microbatches == std::vector{1, 2, 3, 4, 6, 12});

@@ -41,14 +41,14 @@ int in(Random& random, int low, int high) {
 }
 double time_in(Random& random) { return std::uniform_real_distribution<>(0.5, 2)(random); }
 
-Profile random_profile(Random& random, int layers) {
-  Profile profile{.model = "random", .input = 40, .layers = {}, .reference = "gpu"};
+plan::Profile random_profile(Random& random, int layers) {
+  plan::Profile profile{.model = "random", .input = 40, .layers = {}, .reference = "gpu"};
   for (int l = 0; l < layers; ++l) {
-    ProfiledLayer layer{.name = "layer",
-                        .output = Bytes(4 * in(random, 1, 200)),
-                        .saved = 80,
-                        .delta = 12,
-                        .parameters = Bytes(4 * in(random, 1, 100))};
+    plan::ProfiledLayer layer{.name = "layer",
+                              .output = Bytes(4 * in(random, 1, 200)),
+                              .saved = 80,
+                              .delta = 12,
+                              .parameters = Bytes(4 * in(random, 1, 100))};
     layer.measured = {
         {"gpu", 1, 1, {time_in(random), time_in(random), time_in(random), time_in(random)}},
         {"gpu", 1, 4, {5 + time_in(random), 5 + time_in(random), 5 + time_in(random), 9}}};
@@ -58,8 +58,8 @@ Profile random_profile(Random& random, int layers) {
 }
 
 /// Also measured on two ranks that divide a layer.
-Profile with_degrees(Random& random, Profile profile) {
-  for (ProfiledLayer& layer : profile.layers)
+plan::Profile with_degrees(Random& random, plan::Profile profile) {
+  for (plan::ProfiledLayer& layer : profile.layers)
     layer.measured.push_back(
         {"gpu", 2, 2, {time_in(random), time_in(random), time_in(random), time_in(random)}});
   return profile;
@@ -101,7 +101,7 @@ Plan random_plan(Random& random, int layers, int ranks, int most) {
   return plan;
 }
 
-Seconds simulated(const Plan& plan, const Profile& profile, const Machine& machine) {
+Seconds simulated(const Plan& plan, const plan::Profile& profile, const Machine& machine) {
   return simulate(plan::schedule(plan, profile, {.ranks = machine.ranks()}),
                   plan::costs(plan, profile, machine))
       .makespan();
@@ -121,7 +121,7 @@ TEST_CASE("with one rank a stage the Schedule takes simulated_step()") {
   const std::vector<std::string> names{"1f1b", "gpipe", "dapple", "zb-h1", "zb-h2"};
   for (std::uint64_t c = 0; c < test::cases(60, 5000); ++c) {
     const int layers = in(random, 1, 6), ranks = in(random, 1, 5);
-    const Profile profile = random_profile(random, layers);
+    const plan::Profile profile = random_profile(random, layers);
     const Machine machine = random_machine(random, ranks, 0);
     Plan plan = random_plan(random, layers, ranks, 1);
     plan.schedule = names[c % names.size()];
@@ -142,7 +142,7 @@ TEST_CASE("with shares, latencies or recomputation it is between the busiest ran
   int faster = 0;
   for (std::uint64_t c = 0; c < test::cases(90, 5000); ++c) {
     const int layers = in(random, 1, 6), ranks = in(random, 2, 7);
-    const Profile profile = random_profile(random, layers);
+    const plan::Profile profile = random_profile(random, layers);
     const Machine machine = random_machine(random, ranks, c % 2 == 0 ? 0 : 0.3);
     Plan plan = random_plan(random, layers, ranks, in(random, 1, 4));
     for (PlanStage& stage : plan.stages) stage.recompute = in(random, 0, 3) == 0;
@@ -154,7 +154,7 @@ TEST_CASE("with shares, latencies or recomputation it is between the busiest ran
       const Seconds sum = plan::ring_all_reduce_time(
           machine, stage.ranks, static_cast<double>(profile.parameters(stage.layers)));
       for (const Rank rank : stage.ranks) {
-        const LayerTimes& times = costs.times(rank);
+        const plan::LayerTimes& times = costs.times(rank);
         const Seconds passes = times.forward * (stage.recompute ? 2 : 1) + times.backward();
         const Seconds behind = plan.buckets > 1 ? 0 : sum + times.update;
         busiest = std::max(busiest, plan.microbatches * passes + behind);
@@ -171,7 +171,7 @@ TEST_CASE("with shares, latencies or recomputation it is between the busiest ran
 }
 
 TEST_CASE("shares that take equal times over free links take simulated_step()") {
-  Profile profile{.model = "even", .input = 4, .layers = {}, .reference = "gpu"};
+  plan::Profile profile{.model = "even", .input = 4, .layers = {}, .reference = "gpu"};
   profile.layers.assign(
       6, {.output = 4, .saved = 4, .parameters = 4, .measured = {{"gpu", 1, 1, {1, 2, 1, 0.5}}}});
   const Machine machine =
@@ -190,7 +190,7 @@ TEST_CASE("shares that take equal times over free links take simulated_step()") 
 
 TEST_CASE("ranks, samples and bytes of the Schedule are those of the plan") {
   Random random(3);
-  const Profile profile = random_profile(random, 3);
+  const plan::Profile profile = random_profile(random, 3);
   Plan plan = plan_3_to_1();
   plan.stages[0].recompute = true;
   const Schedule made = plan::schedule(plan, profile, {.ranks = 6});
@@ -205,7 +205,7 @@ TEST_CASE("ranks, samples and bytes of the Schedule are those of the plan") {
     const Action& action = made[id];
     const Queue& queue = made[action.queue];
     if (action.kind == Kind::forward || action.kind == Kind::backward)
-      CHECK(samples_of(made, id) == samples[+queue.from]);
+      CHECK(schedule::samples_of(made, id) == samples[+queue.from]);
     if (action.kind == Kind::forward)
       ++((action.flags & flag::again) != 0 ? again : forwards)[+queue.from];
     if (action.kind == Kind::move) sent[+queue.from] += made.bytes(made.uses(id).front());
@@ -245,8 +245,8 @@ TEST_CASE("ranks, samples and bytes of the Schedule are those of the plan") {
 
 TEST_CASE("ranks that divide layers share the samples of their group, and sum by parts") {
   Random random(5);
-  Profile profile = with_degrees(random, random_profile(random, 3));
-  for (ProfiledLayer& layer : profile.layers) layer.parameters *= 2;
+  plan::Profile profile = with_degrees(random, random_profile(random, 3));
+  for (plan::ProfiledLayer& layer : profile.layers) layer.parameters *= 2;
   Plan plan{.stages = {{.layers = {0, 2},
                         .ranks = {Rank{4}, Rank{3}, Rank{0}, Rank{2}},
                         .samples = {4, 2},
@@ -261,7 +261,7 @@ TEST_CASE("ranks that divide layers share the samples of their group, and sum by
     const ActionId id{i};
     const Action& action = made[id];
     const Rank from = made[action.queue].from;
-    if (action.kind == Kind::forward) CHECK(samples_of(made, id) == samples[+from]);
+    if (action.kind == Kind::forward) CHECK(schedule::samples_of(made, id) == samples[+from]);
     if (action.kind == Kind::move) sent[+from] += made.bytes(made.uses(id).front());
     if (action.kind != Kind::group) continue;
     std::vector<Rank>& ranks = sums.emplace_back();
@@ -285,7 +285,7 @@ TEST_CASE("with tensor degrees it is between the busiest rank and the price") {
   int divided = 0;
   for (std::uint64_t c = 0; c < test::cases(60, 5000); ++c) {
     const int layers = in(random, 1, 6), ranks = in(random, 1, 4);
-    const Profile profile = with_degrees(random, random_profile(random, layers));
+    const plan::Profile profile = with_degrees(random, random_profile(random, layers));
     const Machine machine = random_machine(random, 2 * ranks, c % 2 == 0 ? 0 : 0.3);
     Plan plan = random_plan(random, layers, ranks, in(random, 1, 3));
     for (PlanStage& stage : plan.stages) {
@@ -315,7 +315,7 @@ TEST_CASE("with tensor degrees it is between the busiest rank and the price") {
 TEST_CASE("ranks that divide sequences hand on among themselves and sum their gradients") {
   Random random(5);
   for (const int tensor : {1, 2}) {
-    const Profile profile = with_degrees(random, random_profile(random, 3));
+    const plan::Profile profile = with_degrees(random, random_profile(random, 3));
     // Group after group; in a group part after part of the sequences.
     Plan plan{.stages = {{.layers = {0, 1}, .ranks = {7, 2, 0, 5}, .samples = {4}},
                          {.layers = {1, 3}, .ranks = {1, 3, 4, 6}, .samples = {4}}},
@@ -369,7 +369,7 @@ TEST_CASE("ranks that divide sequences hand on among themselves and sum their gr
 
 TEST_CASE("schedule() names what it cannot express") {
   Random random(4);
-  const Profile profile = random_profile(random, 3);
+  const plan::Profile profile = random_profile(random, 3);
   Plan divided = plan_3_to_1();
   divided.stages[1].sequence = 2;
   divided.stages[1].ranks.push_back(Rank{2});
@@ -385,7 +385,7 @@ TEST_CASE("schedule() names what it cannot express") {
              ContainsSubstring("stage 1, group 0 has 9 samples and tensor degree 2") &&
                  ContainsSubstring("executable"));
   // Bytes a sample are rounded up to whole elements: two of f32, or three of f16.
-  Profile odd = profile, even = profile;
+  plan::Profile odd = profile, even = profile;
   odd.layers[1].output = 6;
   even.layers[1].output = 8;
   for (const Scalar type : {Scalar::f32, Scalar::f16}) {

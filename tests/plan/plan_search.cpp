@@ -32,8 +32,8 @@ using hd::test::message_of;
 
 namespace {
 
-hd::Profile two_layers() {
-  const hd::ProfiledLayer layer{
+hd::plan::Profile two_layers() {
+  const hd::plan::ProfiledLayer layer{
       .output = 100, .saved = 40, .parameters = 200, .measured = {{"gpu", 1, 1, {1, 2, 1, 0}}}};
   return {.model = "two", .layers = {layer, layer}};
 }
@@ -71,7 +71,7 @@ hp::PricedPlan none(const char* name, const char* why) {
 
 TEST_CASE("a found plan is priced by the simulator, or dropped if it does not fit") {
   const hp::NamedPlanner planner = hp::named_planner<OneEach>("one layer a rank");
-  const hd::Profile profile = two_layers();
+  const hd::plan::Profile profile = two_layers();
   const auto machine_of = [](hd::Bytes capacity) {
     return hd::Machine::uniform(
         2, {.name = "gpu", .memories = {{.name = "HBM", .capacity = capacity}}}, {});
@@ -123,7 +123,7 @@ TEST_CASE("planners are found by name, each name once") {
 }
 
 TEST_CASE("all planners give valid plans, in the order of their list") {
-  const hd::Profile profile = two_layers();
+  const hd::plan::Profile profile = two_layers();
   const hd::Machine machine = hd::Machine::uniform(2, {"gpu"}, {1e-3, 1e3});
   const hp::PlanSearch all = hp::search(profile, machine, {.batch = 4}, hd::systems::planners());
   REQUIRE(all.plans().size() == hd::systems::planners().size());
@@ -152,12 +152,12 @@ TEST_CASE("all planners give valid plans, in the order of their list") {
 }
 
 TEST_CASE("noise in the measurements of a profile does not make steps free") {
-  const hd::LayerTimes one = {1e-4, 1e-4, 1e-4, 0}, two = {9.9e-5, 9.9e-5, 9.9e-5, 0};
-  const hd::ProfiledLayer layer{.output = 4,
-                                .saved = 4,
-                                .parameters = 4,
-                                .measured = {{"gpu", 1, 1, one}, {"gpu", 1, 2, two}}};
-  const hd::Profile profile{.model = "noisy", .layers = {layer, layer}};
+  const hd::plan::LayerTimes one = {1e-4, 1e-4, 1e-4, 0}, two = {9.9e-5, 9.9e-5, 9.9e-5, 0};
+  const hd::plan::ProfiledLayer layer{.output = 4,
+                                      .saved = 4,
+                                      .parameters = 4,
+                                      .measured = {{"gpu", 1, 1, one}, {"gpu", 1, 2, two}}};
+  const hd::plan::Profile profile{.model = "noisy", .layers = {layer, layer}};
   const hd::Machine machine = hd::Machine::uniform(2, {"gpu"}, {1e-6, 1e9});
   for (const int microbatches : {1, 2, 128}) {
     const hp::PlanSearch found = hp::search(
@@ -178,15 +178,15 @@ TEST_CASE("executable plans have a Schedule whatever their tensor degrees") {
     for (int layers = 1; layers <= 4; ++layers)
       for (int samples = 1; samples <= 6; ++samples) {
         const double time = 0.1;
-        const hd::ProfiledLayer layer{
+        const hd::plan::ProfiledLayer layer{
             .output = 4096,
             .saved = 4096,
             .parameters = 4 * parameters,
             .measured = {{"gpu", 1, 1, {time, time, time, 0}},
                          {"gpu", 2, 1, {time / 2, time / 2, time / 2, 0}},
                          {"gpu", 4, 1, {time / 3, time / 3, time / 3, 0}}}};
-        const hd::Profile profile{.model = "divided",
-                                  .layers = {static_cast<std::size_t>(layers), layer}};
+        const hd::plan::Profile profile{.model = "divided",
+                                        .layers = {static_cast<std::size_t>(layers), layer}};
         const hd::Machine machine = hd::Machine::uniform(4, {.name = "gpu"}, {1e-6, 1e9});
         for (const bool executable : {true, false}) {
           const hp::PlanSearch found =

@@ -35,9 +35,9 @@ constexpr int microbatches = 16;
 constexpr int samples = 28;
 
 /// A forward of 6 layers takes 5 ms at speed 1, a backward twice as long.
-Profile waits() {
+plan::Profile waits() {
   constexpr Seconds sample = 5e-3 / 6 / samples;
-  Profile profile{.model = "waits", .input = 40, .layers = {}, .reference = "fast"};
+  plan::Profile profile{.model = "waits", .input = 40, .layers = {}, .reference = "fast"};
   profile.layers.assign(layers, {.name = "layer",
                                  .output = 40,
                                  .saved = 40,
@@ -82,7 +82,7 @@ bool stages_are_near(const WaitingPlan& each) {
 }  // namespace
 
 TEST_CASE("plans for unequal ranks take what simulate() predicts") {
-  const Profile profile = waits();
+  const plan::Profile profile = waits();
   const Machine machine = machine_of(4);
   std::vector<WaitingPlan> cases;
   const auto add = [&](std::string name, const Plan& plan) {
@@ -132,7 +132,7 @@ TEST_CASE("plans for unequal ranks take what simulate() predicts") {
 }
 
 TEST_CASE("shares by speed are faster than equal shares, as predicted") {
-  const Profile profile = waits();
+  const plan::Profile profile = waits();
   const Machine machine = machine_of(4, 1e9);  // sums of gradients take 1.5 ms
   const auto shares = [&](std::string name, std::vector<std::int64_t> of_ranks) {
     const Plan plan{.stages = {{.layers = {0, layers},

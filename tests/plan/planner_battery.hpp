@@ -34,7 +34,7 @@ namespace heddle::test {
 
 /// The numbers of a problem.
 struct PlanCase {
-  Profile profile;
+  heddle::plan::Profile profile;
   std::vector<Device> devices;
   std::vector<Level> levels;
   plan::PlanOptions options;
@@ -77,7 +77,7 @@ struct PlanCase {
   one.profile.model = text("random ", seed);
   one.profile.input = static_cast<Bytes>(draw(1, 100));
   for (int l = 0; l < layers; ++l) {
-    ProfiledLayer layer{
+    heddle::plan::ProfiledLayer layer{
         .name = text("layer ", l),
         .output = static_cast<Bytes>(draw(1, 100)),
         .saved = static_cast<Bytes>(draw(1, 100)),
@@ -186,7 +186,7 @@ void planner_battery(const P& planner, const BruteForce& least,
       const plan::FoundPlan faster =
           planner.search(plan::PlanProblem(one.profile, better, one.options));
       INFO(capacity << " times the memory, " << bandwidth << " times the bandwidth: "
-                  << faster.formula << " s after " << found.formula << " s");
+                    << faster.formula << " s after " << found.formula << " s");
       REQUIRE(faster.plan.has_value());
       REQUIRE(faster.formula <= found.formula * (1 + 1e-12));
     }
@@ -225,8 +225,8 @@ struct SimulatedPlan {
   std::optional<SimulatedPlan> best;
   const int ranks = problem.machine().ranks();
   const auto work = [&](LayerRange layers, Rank rank, std::int64_t samples) {
-    const LayerTimes times = problem.profile().times(layers, problem.machine().device(rank), 1,
-                                                     static_cast<double>(samples));
+    const heddle::plan::LayerTimes times = problem.profile().times(
+        layers, problem.machine().device(rank), 1, static_cast<double>(samples));
     return times.forward + times.backward();
   };
   for (const int microbatches : problem.options().microbatches)

@@ -49,7 +49,7 @@ TEST_CASE("DAPPLE divides five models 8:8 and VGG19 15:1 over two nodes of eight
 
 TEST_CASE("a microbatch that 15 ranks do not divide equally has another plan") {
   // 32 images on 15 ranks: three on most of them, as on 11 ranks.
-  const Profile model = test::vgg19();
+  const plan::Profile model = test::vgg19();
   const Machine machine = test::v100_nodes(2, 8, 25e9, 3e9);
   const plan::PlanProblem problem(model, machine,
                                   {.batch = 64 * 32, .microbatches = {64}, .schedule = "dapple"});
@@ -62,7 +62,7 @@ TEST_CASE("PipeDream's plan of VGG19 outruns data parallelism on three clusters"
   for (const test::Cluster& cluster : test::pipedream_clusters()) {
     const test::PipeDreamComparison run = test::compare_pipedream(cluster);
     INFO(cluster.name << ": " << run.plan);
-    CHECK(run.data_parallel / run.pipeline >= cluster.least_gain);
+    CHECK(run.data_parallel / run.pipeline > cluster.least_gain);  // above 1: not data parallelism
     // Bytes by the schedules' moves, and by closed forms.
     CHECK(run.counted_bytes == run.expected_bytes);
     CHECK(run.counted_data_parallel == run.expected_data_parallel);
@@ -72,7 +72,7 @@ TEST_CASE("PipeDream's plan of VGG19 outruns data parallelism on three clusters"
 }
 
 TEST_CASE("a model that fits no rank is refused with the rank and the bytes that it lacks") {
-  Profile model = test::vgg19();
+  plan::Profile model = test::vgg19();
   Machine machine = Machine::uniform(
       2, {.name = "V100", .memories = {{.name = "HBM", .capacity = 1'000'000'000}}},
       {.bandwidth = 25e9});
@@ -92,7 +92,7 @@ TEST_CASE("a model that fits no rank is refused with the rank and the bytes that
 
 TEST_CASE("memory decides between plans") {
   // BERT-48 with Adam has 10.2 GB of state. One rank of 7 GB cannot hold it, two stages can.
-  const Profile model = test::bert(48);
+  const plan::Profile model = test::bert(48);
   for (const Bytes gigabytes : {Bytes{7}, Bytes{80}}) {
     const Machine machine = Machine::uniform(
         4, {.name = "V100", .memories = {{.name = "HBM", .capacity = gigabytes * 1'000'000'000}}},

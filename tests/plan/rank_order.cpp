@@ -144,10 +144,10 @@ std::optional<Seconds> replicas(const plan::PlanProblem& problem) {
 }  // namespace
 
 TEST_CASE("a slow host in front and a byte of memory more do not change the best plan") {
-  const LayerTimes second = {1, 1, 1, 0};
-  const Profile profile{.model = "one",
-                        .layers = {{.parameters = 4, .measured = {{"fast", 1, 1, second}}}},
-                        .reference = "fast"};
+  const plan::LayerTimes second = {1, 1, 1, 0};
+  const plan::Profile profile{.model = "one",
+                              .layers = {{.parameters = 4, .measured = {{"fast", 1, 1, second}}}},
+                              .reference = "fast"};
   const auto time = [&](std::vector<Device> devices) {
     const Machine machine = Machine::from_links(std::move(devices), std::vector<Link>(9, Link{}));
     return best_time(plan::search(profile, machine, {.batch = 8}, systems::planners()));
@@ -328,9 +328,10 @@ TEST_CASE("a renumbered machine has the links, ports and shared lines of its ran
 TEST_CASE("the order of 130 ranks with links of pairs is found within its time") {
   // Alike ranks, and 13 nodes of ten, whose ranks the links alone tell apart.
   constexpr std::size_t ranks = 130;
-  const Profile profile{.model = "one",
-                        .layers = {{.parameters = 4, .measured = {{"fast", 1, 1, {1, 1, 1, 0}}}}},
-                        .reference = "fast"};
+  const plan::Profile profile{
+      .model = "one",
+      .layers = {{.parameters = 4, .measured = {{"fast", 1, 1, {1, 1, 1, 0}}}}},
+      .reference = "fast"};
   std::vector<std::size_t> place(ranks);
   std::iota(place.begin(), place.end(), std::size_t{0});
   std::ranges::shuffle(place, std::mt19937_64(1));
@@ -356,7 +357,7 @@ TEST_CASE("the order of 130 ranks with links of pairs is found within its time")
 
 TEST_CASE("ranks whose memories are all too small are given up at once") {
   constexpr std::size_t ranks = 300;
-  const Profile profile{
+  const plan::Profile profile{
       .model = "one",
       .layers = {{.parameters = 1'000'000, .measured = {{"fast", 1, 1, {1, 1, 1, 0}}}}},
       .reference = "fast"};

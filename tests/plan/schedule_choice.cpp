@@ -92,7 +92,7 @@ auto same(Seconds c) {
 }
 
 /// The chosen group size on a network with transfers of `c`, after `steps` looks.
-std::size_t settle(hd::ScheduleChoice& choice, Seconds c, int steps = 8) {
+std::size_t settle(hd::plan::ScheduleChoice& choice, Seconds c, int steps = 8) {
   for (int step = 0; step < steps; ++step) choice.observe(measured(choice.schedule(), same(c)));
   return choice.current();
 }
@@ -102,7 +102,7 @@ std::size_t settle(hd::ScheduleChoice& choice, Seconds c, int steps = 8) {
 TEST_CASE("costs and transfers are learned from a step, whichever group size it had") {
   for (const Seconds c : {0.0, 0.1, 0.5, 0.7}) {
     for (const hd::Schedule& schedule : candidates()) {
-      hd::ObservedCosts costs;
+      hd::plan::ObservedCosts costs;
       costs.observe(measured(schedule, same(c)));
       for (std::size_t i = 0; i < schedule.size(); ++i) {
         const hd::ActionId id{i};
@@ -120,7 +120,7 @@ TEST_CASE("costs and transfers are learned from a step, whichever group size it 
 }
 
 TEST_CASE("each pair of stages has its own link, the mean of both ways") {
-  hd::ObservedCosts costs;
+  hd::plan::ObservedCosts costs;
   const auto of = [](Rank from, Rank to) {
     return from == Rank{1} && to == Rank{2} ? 0.5 : to == Rank{3} ? 0.25 : 0.0;
   };
@@ -143,14 +143,14 @@ TEST_CASE("clocks that differ by less than a transfer do not show in what is lea
     span.end += ahead[+queue.from];
     span.arrival += ahead[+queue.to];
   }
-  hd::ObservedCosts costs;
+  hd::plan::ObservedCosts costs;
   costs.observe(step);
   for (std::size_t r = 0; r < 3; ++r)
     CHECK_THAT(costs.between(Stage{r}, Stage{r + 1}), WithinAbs(0.25, 1e-12));
 }
 
 TEST_CASE("what is learned is smoothed, and a change is half seen at first") {
-  hd::ObservedCosts costs;
+  hd::plan::ObservedCosts costs;
   const hd::Schedule schedule = grouped(2, 4, 1);
   CHECK(costs.between(Stage{0}, Stage{1}) == 0);
   CHECK(costs.time(schedule, hd::ActionId{0}) == 0);  // nothing was seen yet
@@ -158,13 +158,14 @@ TEST_CASE("what is learned is smoothed, and a change is half seen at first") {
   costs.observe(measured(schedule, same(0.5)));
   for (const Seconds c : {0.1, 0.1, 0.75, 0.0}) {
     costs.observe(measured(schedule, same(c)));
-    expected = hd::ObservedCosts::weight * c + (1 - hd::ObservedCosts::weight) * expected;
+    expected =
+        hd::plan::ObservedCosts::weight * c + (1 - hd::plan::ObservedCosts::weight) * expected;
     CHECK_THAT(costs.between(Stage{0}, Stage{1}), WithinAbs(expected, 1e-12));
   }
 }
 
 TEST_CASE("an empty step and one rank teach nothing of links") {
-  hd::ObservedCosts costs;
+  hd::plan::ObservedCosts costs;
   costs.observe({});
   const hd::Schedule alone = grouped(1, 3, 1);
   costs.observe(measured(alone, same(1)));
@@ -173,14 +174,14 @@ TEST_CASE("an empty step and one rank teach nothing of links") {
 }
 
 TEST_CASE("groups are formed where transfers cost something, and dissolved where they are free") {
-  hd::ScheduleChoice choice(candidates());
+  hd::plan::ScheduleChoice choice(candidates());
   CHECK(choice.current() == 0);
   CHECK(settle(choice, 0) == 0);
   for (const Seconds c : {0.1, 0.25, 0.4, 0.7}) {
     CHECK(settle(choice, c) == 1);  // 4 microbatches hide no more than 2
     CHECK(choice.schedule().name() == choice.candidates()[1].name());
     const auto times = choice.predicted();
-    CHECK(times[0] > (1 + hd::ScheduleChoice::gain) * times[1]);
+    CHECK(times[0] > (1 + hd::plan::ScheduleChoice::gain) * times[1]);
     CHECK(settle(choice, 0) == 0);
   }
   // Where a transfer takes longer than a forward and a backward, 4 hide more than 2.
@@ -188,7 +189,7 @@ TEST_CASE("groups are formed where transfers cost something, and dissolved where
 }
 
 TEST_CASE("the choice changes at once where a link becomes slow, and is told to the caller") {
-  hd::ScheduleChoice choice(candidates());
+  hd::plan::ScheduleChoice choice(candidates());
   CHECK_FALSE(choice.observe(measured(choice.schedule(), same(0))));
   CHECK(choice.observe(measured(choice.schedule(), same(0.5))));
   CHECK(choice.current() == 1);
@@ -198,20 +199,20 @@ TEST_CASE("the choice changes at once where a link becomes slow, and is told to 
 TEST_CASE("between the two thresholds the choice stays what it was") {
   // Two groups gain 2 % from about 0.052 on, and 1 % from 0.025.
   for (const Seconds c : {0.03, 0.04, 0.05}) {
-    hd::ScheduleChoice choice(candidates());
+    hd::plan::ScheduleChoice choice(candidates());
     CHECK(settle(choice, c) == 0);
     CHECK(settle(choice, 0.3) == 1);
     CHECK(settle(choice, c, 20) == 1);
     const double gain = choice.predicted()[0] / choice.predicted()[1];
-    CHECK(gain > 1 + hd::ScheduleChoice::gain / 2);
-    CHECK(gain < 1 + hd::ScheduleChoice::gain);
+    CHECK(gain > 1 + hd::plan::ScheduleChoice::gain / 2);
+    CHECK(gain < 1 + hd::plan::ScheduleChoice::gain);
     CHECK(settle(choice, 0.02, 20) == 0);
   }
 }
 
 TEST_CASE("no candidate is chosen that does not fit, and pressure leads back at once") {
   const auto all = candidates();
-  hd::ScheduleChoice choice(all);
+  hd::plan::ScheduleChoice choice(all);
   const auto needs = choice.needs();
   REQUIRE(needs.size() == 3);
   CHECK(needs[0] < needs[1]);
@@ -223,16 +224,17 @@ TEST_CASE("no candidate is chosen that does not fit, and pressure leads back at 
   CHECK(settle(choice, 0.7) == 0);
   CHECK(choice.limit(needs[1]));  // room again: what was learned meanwhile counts
   CHECK(choice.current() == 1);
-  CHECK(hd::ScheduleChoice(all, needs[0]).current() == 0);
+  CHECK(hd::plan::ScheduleChoice(all, needs[0]).current() == 0);
 
   const auto says_why = [&](const std::string& message) {
-    CHECK_THAT(message, ContainsSubstring("heddle::ScheduleChoice: no candidate fits the memory") &&
-                            ContainsSubstring(hd::text("the least need is ", needs[0])));
+    CHECK_THAT(message,
+               ContainsSubstring("heddle::plan::ScheduleChoice: no candidate fits the memory") &&
+                   ContainsSubstring(hd::text("the least need is ", needs[0])));
   };
   says_why(message_of<hd::infeasible>([&] { choice.limit(needs[0] - 1); }));
   CHECK(choice.current() == 1);
   CHECK_FALSE(choice.observe(measured(choice.schedule(), same(0.5))));  // the old limit holds
-  says_why(message_of<hd::infeasible>([&] { hd::ScheduleChoice(all, 5); }));
+  says_why(message_of<hd::infeasible>([&] { hd::plan::ScheduleChoice(all, 5); }));
 }
 
 TEST_CASE("candidates whose sizes others know need what they need as they run") {
@@ -241,11 +243,11 @@ TEST_CASE("candidates whose sizes others know need what they need as they run") 
   std::vector<hd::Schedule> as_run;
   for (const hd::Schedule& candidate : all) {
     unknown.push_back(candidate.with_sizes([](hd::Buffer& buffer) { buffer.bytes = 0; }));
-    as_run.push_back(hd::fold_to_min_slots(candidate));
+    as_run.push_back(hd::schedule::fold(candidate));
   }
-  const hd::ScheduleChoice sized(all);
+  const hd::plan::ScheduleChoice sized(all);
   const auto needs = sized.needs();
-  hd::ScheduleChoice choice({unknown[1], unknown[0]}, needs[0]);
+  hd::plan::ScheduleChoice choice({unknown[1], unknown[0]}, needs[0]);
   CHECK(choice.needs()[0] == 0);
   CHECK(choice.current() == 0);
   CHECK(choice.as_run(std::vector{as_run[1], as_run[0]}));
@@ -256,16 +258,18 @@ TEST_CASE("candidates whose sizes others know need what they need as they run") 
                choice.as_run(std::vector{as_run[1], as_run[2]});
              }),
              ContainsSubstring("no candidate fits the memory"));
-  CHECK(message_of<hd::contract_error>([&] { choice.as_run(as_run); }) ==
-        "heddle::ScheduleChoice: every candidate needs one schedule to size it (3 schedules, 2 "
-        "candidates)");
+  CHECK(
+      message_of<hd::contract_error>([&] { choice.as_run(as_run); }) ==
+      "heddle::plan::ScheduleChoice: every candidate needs one schedule to size it (3 schedules, 2 "
+      "candidates)");
 }
 
 TEST_CASE("candidates that are none are refused") {
-  CHECK_THAT(message_of<hd::contract_error>([] { hd::ScheduleChoice({}); }),
-             ContainsSubstring("heddle::ScheduleChoice: there is no candidate to choose from"));
+  CHECK_THAT(
+      message_of<hd::contract_error>([] { hd::plan::ScheduleChoice({}); }),
+      ContainsSubstring("heddle::plan::ScheduleChoice: there is no candidate to choose from"));
   CHECK_THAT(message_of<hd::contract_error>([] {
-               hd::ScheduleChoice({grouped(3, 4, 1), grouped(2, 4, 2)});
+               hd::plan::ScheduleChoice({grouped(3, 4, 1), grouped(2, 4, 2)});
              }),
              ContainsSubstring("the candidates are for different numbers of ranks") &&
                  ContainsSubstring("'kFkB P=3 M=4 k=1' has 3, 'kFkB P=2 M=4 k=2' has 2"));
@@ -285,7 +289,7 @@ TEST_CASE("static gains of pairs over 1F1B, at 4 ranks and 16 microbatches") {
 
 TEST_CASE("a network that others use: 0.1 F, or 0.7 F three times of ten, gains 4 to 30 %") {
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
-    hd::ScheduleChoice choice(candidates());
+    hd::plan::ScheduleChoice choice(candidates());
     const hd::Schedule fixed = choice.schedule();
     Seconds ours = 0;
     Seconds theirs = 0;

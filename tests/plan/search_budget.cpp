@@ -43,13 +43,13 @@ namespace {
 constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
 /// Returns a chain of layers of different sizes, measured on two kinds of devices.
-Profile chain(int layers) {
-  Profile profile{.model = "chain", .input = 100'000, .layers = {}};
+plan::Profile chain(int layers) {
+  plan::Profile profile{.model = "chain", .input = 100'000, .layers = {}};
   for (int l = 0; l < layers; ++l) {
-    ProfiledLayer layer{.name = text("layer ", l),
-                        .output = static_cast<Bytes>(1000 * (1 + (7 * l) % 5)),
-                        .saved = 5000,
-                        .parameters = static_cast<Bytes>(4000 * (1 + (3 * l) % 4))};
+    plan::ProfiledLayer layer{.name = text("layer ", l),
+                              .output = static_cast<Bytes>(1000 * (1 + (7 * l) % 5)),
+                              .saved = 5000,
+                              .parameters = static_cast<Bytes>(4000 * (1 + (3 * l) % 4))};
     for (const char* kind : {"fast", "slow"})
       for (const int tensor : {1, 2}) {
         const double time = (kind[0] == 'f' ? 1e-3 : 2.5e-3) * (1 + 0.2 * ((5 * l) % 3)) / tensor;
@@ -120,7 +120,7 @@ const std::vector<plan::NamedPlanner> one_and_failures = {
 }  // namespace
 
 TEST_CASE("a planner that fails costs no answer of the others") {
-  const Profile profile = chain(2);
+  const plan::Profile profile = chain(2);
   const Machine machine = two_sites(4);
   const plan::PlanSearch found = plan::search(profile, machine, {.batch = 4}, one_and_failures);
   REQUIRE(found.plans().size() == 3);
@@ -138,7 +138,7 @@ TEST_CASE("a planner that fails costs no answer of the others") {
 }
 
 TEST_CASE("steps, bytes and seconds end a search") {
-  const Profile profile = chain(2);
+  const plan::Profile profile = chain(2);
   const Machine machine = two_sites(4);
   const auto search = [&](const plan::PlanBudget& budget) {
     const plan::PlanProblem problem(profile, machine, {.batch = 4, .budget = budget});
@@ -168,7 +168,7 @@ TEST_CASE("steps, bytes and seconds end a search") {
 }
 
 TEST_CASE("parts of a search share its steps, and leave what they do not spend to later ones") {
-  const Profile profile = chain(1);
+  const plan::Profile profile = chain(1);
   const Machine machine = two_sites(4);
   const plan::PlanProblem problem(profile, machine, {.batch = 1, .budget = {.steps = 900}});
   plan::impl::SearchWatch watch(problem, "parts");
@@ -187,7 +187,7 @@ TEST_CASE("parts of a search share its steps, and leave what they do not spend t
 }
 
 TEST_CASE("the seconds of a search are divided among its planners") {
-  const Profile profile = chain(2);
+  const plan::Profile profile = chain(2);
   const Machine machine = two_sites(4);
   const std::vector<plan::NamedPlanner> planners = {plan::named_planner<Endless>("endless"),
                                                     plan::named_planner<OneRank>("one rank"),
@@ -202,7 +202,7 @@ TEST_CASE("the seconds of a search are divided among its planners") {
 }
 
 TEST_CASE("a progress that returns false stops the planner, and the next ones are not asked") {
-  const Profile profile = chain(2);
+  const plan::Profile profile = chain(2);
   const Machine machine = two_sites(4);
   int calls = 0;
   plan::PlanProgress last;
@@ -246,9 +246,9 @@ TEST_CASE("no plan is faster than the lower bound, which equal stages of equal l
     }
   }
   CHECK(plans >= 300);
-  const ProfiledLayer layer{
+  const plan::ProfiledLayer layer{
       .output = 4, .saved = 4, .parameters = 4, .measured = {{"gpu", 1, 1, {1, 1, 1, 0}}}};
-  const Profile profile{.model = "equal", .layers = {layer}};
+  const plan::Profile profile{.model = "equal", .layers = {layer}};
   const Machine machine = Machine::uniform(4, {"gpu"}, {});
   const plan::PlanProblem problem(profile, machine, {.batch = 8});
   CHECK(plan::least_step(problem) >= 6 * (1 - 1e-9));
@@ -257,7 +257,7 @@ TEST_CASE("no plan is faster than the lower bound, which equal stages of equal l
 }
 
 TEST_CASE("every planner ends within few steps on a large problem, with equal plans each time") {
-  const Profile profile = chain(60);
+  const plan::Profile profile = chain(60);
   const Machine machine = two_sites(64, 1'000'000);
   for (const std::uint64_t steps : {100'000u, 10'000'000u}) {
     const plan::PlanOptions options{.batch = 256, .budget = {.steps = steps}};

@@ -79,7 +79,7 @@ TEST_CASE("over shared memory every collective leaves what it leaves by messages
         for (const Algorithm outer : {Algorithm::ring, Algorithm::binomial_tree}) {
           if (!schedule::applicable(collective, outer, options)) continue;
           const Schedule plain = schedule::collective(collective, outer, options);
-          const Schedule shared = to_shared_schedule(
+          const Schedule shared = plan::to_shared_schedule(
               {.algorithm = outer, .piece = 512, .shared = true}, collective, options, domains);
           test::Storage expected(plain, std::byte{0x5a}), found(shared, std::byte{0xa5});
           static_cast<void>(test::interpret(plain, expected, 1));
@@ -109,9 +109,9 @@ TEST_CASE("over shared memory every collective leaves what it leaves by messages
 TEST_CASE("over shared memory only hosts send, each rank its share") {
   const Bytes bytes = 6 * 4096;
   const auto sum = [&](const Domains& domains) {
-    return to_shared_schedule({.algorithm = Algorithm::ring, .shared = true},
-                              Collective::all_reduce,
-                              {.ranks = static_cast<int>(domains.size()), .bytes = bytes}, domains);
+    return plan::to_shared_schedule(
+        {.algorithm = Algorithm::ring, .shared = true}, Collective::all_reduce,
+        {.ranks = static_cast<int>(domains.size()), .bytes = bytes}, domains);
   };
   for (std::size_t r = 0; r < 6; ++r) {
     CHECK(sent_by(sum({0, 0, 0, 0, 0, 0}), Rank{r}) == 0);
@@ -134,8 +134,8 @@ TEST_CASE("slots within a host are as large as an outbox, whatever the size of t
   const auto transient = [&](Bytes bytes) {
     Bytes sum = 0;
     const Schedule shared =
-        to_shared_schedule({.piece = shared_piece, .shared = true}, Collective::all_reduce,
-                           {.ranks = 4, .bytes = bytes}, domains);
+        plan::to_shared_schedule({.piece = shared_piece, .shared = true}, Collective::all_reduce,
+                                 {.ranks = 4, .bytes = bytes}, domains);
     for (const Buffer& buffer : shared.buffers())
       if (buffer.transient) sum += buffer.bytes;
     return sum;
@@ -153,7 +153,8 @@ TEST_CASE("shared memory is a candidate where ranks have it") {
   const auto shared_ones = [&](Collective collective, const schedule::CollectiveOptions& options,
                                const Domains& domains) {
     std::vector<Algorithm> found;
-    for (const CollectiveChoice& choice : plan::candidates(collective, options, machine, domains))
+    for (const plan::CollectiveChoice& choice :
+         plan::candidates(collective, options, machine, domains))
       if (choice.shared) found.push_back(choice.algorithm);
     return found;
   };
@@ -165,26 +166,27 @@ TEST_CASE("shared memory is a candidate where ranks have it") {
   CHECK(shared_ones(Collective::all_reduce, large, {0, 0, 2, 2}).size() > 8);
   CHECK(shared_ones(Collective::broadcast, large, {0, 0, 0, 0}) ==
         std::vector{Algorithm::binomial_tree});
-  CHECK(sent_by(to_shared_schedule({.algorithm = Algorithm::ring, .shared = true},
-                                   Collective::broadcast, large, {0, 0, 2, 2}),
+  CHECK(sent_by(plan::to_shared_schedule({.algorithm = Algorithm::ring, .shared = true},
+                                         Collective::broadcast, large, {0, 0, 2, 2}),
                 Rank{0}) == large.bytes);
   CHECK(shared_ones(Collective::barrier, {.ranks = 4}, {0, 0, 0, 0}).empty());
   // Between hosts the half of the data that a rank has summed goes by the algorithm that suits.
-  const CollectiveChoice chosen =
+  const plan::CollectiveChoice chosen =
       plan::choose(Collective::all_reduce, large, machine, {0, 0, 2, 2});
   CHECK(chosen.shared);
-  const Schedule made = to_schedule(chosen, Collective::all_reduce, large, machine, {0, 0, 2, 2});
+  const Schedule made =
+      plan::to_schedule(chosen, Collective::all_reduce, large, machine, {0, 0, 2, 2});
   CHECK(sent_by(made, Rank{0}) == large.bytes / 2);
   CHECK_FALSE(plan::choose(Collective::all_reduce, large, machine).shared);
 }
 
 TEST_CASE("a choice of shared memory is written and read") {
-  const CollectiveChoice choice{.algorithm = Algorithm::ring, .shared = true};
+  const plan::CollectiveChoice choice{.algorithm = Algorithm::ring, .shared = true};
   CHECK(text(choice) == "ring over shared memory");
-  CostTable table(hosts_of_two(4, {1e-3, 1e8}));
+  plan::CostTable table(hosts_of_two(4, {1e-3, 1e8}));
   table.set(Collective::all_reduce, 1 << 20, choice, 1e-3);
   table.set(Collective::all_reduce, 1 << 20, {.algorithm = Algorithm::ring}, 2e-3);
-  const CostTable read = CostTable::parse(table.to_text());
+  const plan::CostTable read = plan::CostTable::parse(table.to_text());
   CHECK(read.to_text() == table.to_text());
   CHECK(read.choose(Collective::all_reduce, 1 << 20) == choice);
   for (const char* line :
@@ -192,9 +194,9 @@ TEST_CASE("a choice of shared memory is written and read") {
     const std::string lines = text("ranks 1 node\nlink 0 0 0 inf\n", line);
     std::ostringstream whole;
     whole << "heddle-costs 1 " << std::hex << fnv1a(lines) << '\n' << lines;
-    CHECK_THAT(
-        test::message_of<format_error>([&] { static_cast<void>(CostTable::parse(whole.str())); }),
-        ContainsSubstring("a line is not valid"));
+    CHECK_THAT(test::message_of<format_error>(
+                   [&] { static_cast<void>(plan::CostTable::parse(whole.str())); }),
+               ContainsSubstring("a line is not valid"));
   }
 }
 

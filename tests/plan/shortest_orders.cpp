@@ -182,16 +182,16 @@ TEST_CASE("the exact search finds the shortest of all lists, for 300 small probl
     Orders orders;
   };
   const std::vector<Shape> shapes = {
-      {"split chain", schedule::zb_h1_orders(2, 2)},
-      {"split chain", schedule::zb_h1_orders(2, 3)},
-      {"split chain", schedule::zb_h1_orders(3, 2)},
-      {"split V", schedule::zb_v_orders(2, 1)},
-      {"split V", schedule::zb_v_orders(1, 2)},
-      {"split V", schedule::zb_v_orders(3, 1)},
-      {"whole chain", schedule::one_f_one_b_orders(2, 4)},
-      {"whole chain", schedule::one_f_one_b_orders(3, 3)},
-      {"whole interleaved", schedule::interleaved_orders(2, 2, 2)},
-      {"whole interleaved", schedule::interleaved_orders(3, 2, 1)},
+      {"split chain", schedule::zb_h1(2, 2)},
+      {"split chain", schedule::zb_h1(2, 3)},
+      {"split chain", schedule::zb_h1(3, 2)},
+      {"split V", schedule::zb_v(2, 1)},
+      {"split V", schedule::zb_v(1, 2)},
+      {"split V", schedule::zb_v(3, 1)},
+      {"whole chain", schedule::one_f_one_b(2, 4)},
+      {"whole chain", schedule::one_f_one_b(3, 3)},
+      {"whole interleaved", schedule::interleaved(2, 2, 2)},
+      {"whole interleaved", schedule::interleaved(3, 2, 1)},
   };
   std::mt19937 random(7);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
@@ -201,7 +201,7 @@ TEST_CASE("the exact search finds the shortest of all lists, for 300 small probl
   for (int round = 0; round < rounds; ++round) {
     const Shape& shape = shapes[static_cast<std::size_t>(round) % shapes.size()];
     const Costs costs = costs_of(1 + below(5), 1 + below(5), 1 + below(5), below(3));
-    const auto most = static_cast<int>(std::ranges::max(live_activations(shape.orders)));
+    const auto most = static_cast<int>(std::ranges::max(schedule::live_activations(shape.orders)));
     // A stage of each rank fits for one microbatch.
     const int least = shape.orders.graph.stages / static_cast<int>(shape.orders.ranks.size());
     const int cap = least + below(most - least + 2);
@@ -262,7 +262,7 @@ TEST_CASE("coordinate() is never longer than a schedule of the catalogue with it
       for (const auto& [work, all] : works) {
         const Costs costs = costs_of(3, 4, 2, 1);
         for (const Orders& orders : all) {
-          const auto live = std::ranges::max(live_activations(orders));
+          const auto live = std::ranges::max(schedule::live_activations(orders));
           const auto found = plan::coordinate(all[0], costs, {.cap = live, .rules = {}});
           INFO(orders.name << " within " << live << ": " << found.rule);
           CHECK(found.makespan <= step(orders, costs));
@@ -279,17 +279,16 @@ TEST_CASE("the lower bound is reached by 1F1B, ZB-V and one rank, and knows the 
   const Costs unit = costs_of(1, 1, 1);
   for (const int p : {1, 2, 3, 4}) {
     // The last rank starts after P - 1 forwards, and its last I has P - 1 I and a W behind it.
-    const auto v =
-        plan::coordinate(schedule::zb_v_orders(p, 2 * p), unit, {.cap = 2 * p, .rules = {}});
+    const auto v = plan::coordinate(schedule::zb_v(p, 2 * p), unit, {.cap = 2 * p, .rules = {}});
     CHECK(v.optimal());
     CHECK(v.makespan == 12 * p + p - 1);
     const Costs whole = costs_of(1, 1, 1);
-    const auto one = plan::coordinate(schedule::one_f_one_b_orders(p, 2 * p), whole, {.cap = p});
+    const auto one = plan::coordinate(schedule::one_f_one_b(p, 2 * p), whole, {.cap = p});
     CHECK(one.optimal());
     CHECK(one.makespan == (3 * p - 1) * 3);
   }
   // Within one activation, every microbatch goes alone.
-  const auto alone = plan::coordinate(schedule::one_f_one_b_orders(4, 6), unit, {.cap = 1});
+  const auto alone = plan::coordinate(schedule::one_f_one_b(4, 6), unit, {.cap = 1});
   CHECK(alone.optimal());
   CHECK(alone.makespan == 6 * 4 * 3);
 }
@@ -302,7 +301,7 @@ TEST_CASE("under a cap, no longer than the search for building blocks of its aut
   for (std::size_t i = 0; i < all; i += stride) {
     const test::CappedV& each = test::capped_v_of_its_authors[i];
     const auto found =
-        plan::coordinate(schedule::v_min_orders(each.ranks, each.microbatches),
+        plan::coordinate(schedule::v_min(each.ranks, each.microbatches),
                          costs_of(each.costs[0], each.costs[1], each.costs[2], each.costs[3]),
                          {.cap = each.cap, .swaps = 10'000});
     INFO(found.orders.name << " within " << each.cap << ": " << found.rule);
@@ -324,7 +323,7 @@ TEST_CASE("under a cap, no longer than the search for building blocks of its aut
 TEST_CASE("under a cap of 8 chunks on 8 ranks: 71 slots, and 904 at unequal costs") {
   for (const auto& [costs, theirs] : {std::pair{costs_of(1, 1, 1), std::int64_t{71}},
                                       {costs_of(10, 14, 10, 1), std::int64_t{904}}}) {
-    const Orders orders = schedule::v_min_orders(8, 8);
+    const Orders orders = schedule::v_min(8, 8);
     const auto listed = plan::coordinate(orders, costs, {.cap = 8});
     const auto found = plan::coordinate(orders, costs, {.cap = 8, .swaps = 10'000});
     INFO(found.rule);
@@ -337,7 +336,7 @@ TEST_CASE("under a cap of 8 chunks on 8 ranks: 71 slots, and 904 at unequal cost
 }
 
 TEST_CASE("negative numbers of swaps and branches are rejected") {
-  const Orders orders = schedule::zb_h1_orders(2, 2);
+  const Orders orders = schedule::zb_h1(2, 2);
   const StageCosts costs{.forward = 1, .backward_input = 1, .backward_weight = 1};
   for (const plan::CoordinateOptions& options :
        {plan::CoordinateOptions{.swaps = -1}, plan::CoordinateOptions{.branches = -1}})

@@ -29,12 +29,12 @@ using hd::test::SimulatedWorkers;
 
 namespace {
 
-using Ranges = std::vector<hd::ItemRange>;
+using Ranges = std::vector<hd::plan::ItemRange>;
 using Times = std::vector<hd::Seconds>;
 
 /// Ratios learned exactly: the speeds, after rounds enough for the smoothing to fade.
-hd::SpeedRatios learned(const std::vector<double>& speeds, std::int64_t tile = 1) {
-  hd::SpeedRatios ratios(static_cast<int>(speeds.size()), tile);
+hd::plan::SpeedRatios learned(const std::vector<double>& speeds, std::int64_t tile = 1) {
+  hd::plan::SpeedRatios ratios(static_cast<int>(speeds.size()), tile);
   SimulatedWorkers workers(speeds, 0, 0);
   for (int round = 0; round < 60; ++round) run_round(ratios, workers, 1'000'000);
   return ratios;
@@ -43,7 +43,7 @@ hd::SpeedRatios learned(const std::vector<double>& speeds, std::int64_t tile = 1
 /// Every item of [0, items) is in exactly one range, and ranges begin at whole tiles.
 void check_division(const Ranges& ranges, std::int64_t items, std::int64_t tile) {
   std::int64_t next = 0;
-  for (const hd::ItemRange& range : ranges) {
+  for (const hd::plan::ItemRange& range : ranges) {
     CHECK(range.first == next);
     CHECK(range.last >= range.first);
     CHECK((range.first % tile == 0 || range.first == items));
@@ -84,7 +84,7 @@ TEST_CASE("a range is divided without losing or doubling an item") {
   for (const auto& speeds :
        {std::vector<double>{1}, {3, 1}, {1, 2, 5}, {1, 1e-7, 1, 4, 0.3, 2, 1}}) {
     for (const std::int64_t tile : {1, 4, 7, 64}) {
-      const hd::SpeedRatios ratios = learned(speeds, tile);
+      const hd::plan::SpeedRatios ratios = learned(speeds, tile);
       for (const std::int64_t items :
            {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, std::int64_t{6},
             std::int64_t{7}, std::int64_t{8}, std::int64_t{63}, std::int64_t{97},
@@ -96,11 +96,11 @@ TEST_CASE("a range is divided without losing or doubling an item") {
 
 TEST_CASE("no division into tiles ends sooner by the ratios, each worker having one if it can") {
   for (const auto& speeds : {std::vector<double>{3, 1}, {1, 10}, {1, 2, 5}, {5, 1, 1}}) {
-    const hd::SpeedRatios ratios = learned(speeds);
+    const hd::plan::SpeedRatios ratios = learned(speeds);
     const auto workers = static_cast<std::int64_t>(speeds.size());
     for (std::int64_t items = 0; items <= 23; ++items) {
       std::vector<std::int64_t> counts;
-      for (const hd::ItemRange& range : ratios.split(items)) counts.push_back(range.size());
+      for (const hd::plan::ItemRange& range : ratios.split(items)) counts.push_back(range.size());
       const std::int64_t least = items >= workers ? 1 : 0;
       CHECK(*std::min_element(counts.begin(), counts.end()) >= least);
       // Equal up to the rounding of one division.
@@ -111,9 +111,9 @@ TEST_CASE("no division into tiles ends sooner by the ratios, each worker having 
 }
 
 TEST_CASE("workers of unknown speed share equally, and the first have the remainder") {
-  CHECK(hd::SpeedRatios(3).split(11) == Ranges{{0, 4}, {4, 8}, {8, 11}});
-  CHECK(hd::SpeedRatios(3).split(2) == Ranges{{0, 1}, {1, 2}, {2, 2}});
-  CHECK(hd::SpeedRatios(2, 8).split(20) == Ranges{{0, 16}, {16, 20}});
+  CHECK(hd::plan::SpeedRatios(3).split(11) == Ranges{{0, 4}, {4, 8}, {8, 11}});
+  CHECK(hd::plan::SpeedRatios(3).split(2) == Ranges{{0, 1}, {1, 2}, {2, 2}});
+  CHECK(hd::plan::SpeedRatios(2, 8).split(20) == Ranges{{0, 16}, {16, 20}});
 }
 
 TEST_CASE("where there are fewer tiles than workers, the slow ones have none") {
@@ -123,7 +123,7 @@ TEST_CASE("where there are fewer tiles than workers, the slow ones have none") {
 }
 
 TEST_CASE("ratios are smoothed as published: the efficiencies of 3:1 from 1:1") {
-  hd::SpeedRatios ratios(2);
+  hd::plan::SpeedRatios ratios(2);
   SimulatedWorkers workers({3, 1}, 0, 0);
   // The ratio is 1, 2.4, 2.82, 2.946, 2.9838; the slow worker's part is 1 / (1 + ratio), and 1/4 of
   // the time would do.
@@ -160,7 +160,7 @@ TEST_CASE("workers at 3:1 with 5 % noise, and a change of their speeds") {
 }
 
 TEST_CASE("a worker that stood still comes back") {
-  hd::SpeedRatios ratios(2, 16);
+  hd::plan::SpeedRatios ratios(2, 16);
   SimulatedWorkers workers({1, 1e-12}, 0, 0);
   for (int round = 0; round < 40; ++round) run_round(ratios, workers, 16'000);
   CHECK(ratios.split(16'000) == Ranges{{0, 15'984}, {15'984, 16'000}});
@@ -170,7 +170,7 @@ TEST_CASE("a worker that stood still comes back") {
 }
 
 TEST_CASE("who had no items keeps its ratio, and the others share theirs anew") {
-  hd::SpeedRatios ratios(3);
+  hd::plan::SpeedRatios ratios(3);
   // Twice as fast as worker 1, so 0.7 * 2 + 0.3 * 1 = 1.7 to 1 of the two thirds that they had.
   ratios.observe(Ranges{{0, 10}, {10, 20}, {20, 20}}, Times{1, 2, 0});
   CHECK(std::abs(ratios.values()[0] - 2.0 / 3 * 1.7 / 2.7) < 1e-15);
@@ -182,7 +182,7 @@ TEST_CASE("who had no items keeps its ratio, and the others share theirs anew") 
 }
 
 TEST_CASE("absurd but possible times leave ratios that divide") {
-  hd::SpeedRatios ratios(2);
+  hd::plan::SpeedRatios ratios(2);
   for (const double fast : {1e-300, 1e-9, 1e250})
     for (int round = 0; round < 5; ++round)
       ratios.observe(Ranges{{0, 5}, {5, 10}}, round % 2 == 0 ? Times{fast, 1} : Times{1, fast});
@@ -191,11 +191,11 @@ TEST_CASE("absurd but possible times leave ratios that divide") {
 }
 
 TEST_CASE("what is no measurement is refused, and nothing is learned from it") {
-  CHECK_THAT(message_of<hd::contract_error>([] { hd::SpeedRatios ratios(0); }),
+  CHECK_THAT(message_of<hd::contract_error>([] { hd::plan::SpeedRatios ratios(0); }),
              ContainsSubstring("at least one worker") && ContainsSubstring("workers = 0"));
-  CHECK_THAT(message_of<hd::contract_error>([] { hd::SpeedRatios ratios(1, 0); }),
+  CHECK_THAT(message_of<hd::contract_error>([] { hd::plan::SpeedRatios ratios(1, 0); }),
              ContainsSubstring("one item per tile") && ContainsSubstring("tile = 0"));
-  hd::SpeedRatios ratios(2);
+  hd::plan::SpeedRatios ratios(2);
   CHECK_THAT(message_of<hd::contract_error>([&] { (void)ratios.split(-1); }),
              ContainsSubstring("the number of items must be at least 0") &&
                  ContainsSubstring("items = -1"));
@@ -220,12 +220,12 @@ TEST_CASE("what is no measurement is refused, and nothing is learned from it") {
 
 TEST_CASE("too many workers, and an object that was moved from, are refused") {
   for (const int workers : {(1 << 22) + 1, std::numeric_limits<int>::max()})
-    CHECK_THAT(message_of<hd::contract_error>([&] { hd::SpeedRatios ratios(workers); }),
+    CHECK_THAT(message_of<hd::contract_error>([&] { hd::plan::SpeedRatios ratios(workers); }),
                ContainsSubstring("workers = " + std::to_string(workers)) &&
                    ContainsSubstring("use 1 to 4194304 workers"));
-  CHECK(hd::SpeedRatios(1 << 22).values().size() == 1 << 22);
+  CHECK(hd::plan::SpeedRatios(1 << 22).values().size() == 1 << 22);
 
-  hd::SpeedRatios from(2), to(std::move(from));
+  hd::plan::SpeedRatios from(2), to(std::move(from));
   CHECK(to.split(2).size() == 2);
   CHECK_THAT(message_of<hd::contract_error>([&] { (void)from.split(2); }),
              ContainsSubstring("moved from"));

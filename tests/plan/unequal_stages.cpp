@@ -58,7 +58,7 @@ double least_of_rounds(const Orders& orders, const StageCosts& costs, std::int64
   double least = 0;
   plan::impl::try_rounds(orders, options, [&](const Orders& found, const std::string& rule) {
     INFO(found.name << ", " << rule);
-    CHECK(std::ranges::max(live_activations(found, activations)) <= cap);
+    CHECK(std::ranges::max(schedule::live_activations(found, activations)) <= cap);
     const double makespan = simulate(weave(found), costs).makespan();
     if (least == 0 || makespan < least) least = makespan;
   });
@@ -71,8 +71,8 @@ TEST_CASE("no longer than the authors' H1 and H2 for 99 pipelines with unequal s
   for (const test::UnequalStages& stages : test::unequal_stages) {
     const auto ranks = static_cast<int>(stages.forward.size());
     const TableCosts costs = costs_of(stages);
-    check(schedule::zb_h1_orders(ranks, stages.microbatches), costs, ranks, stages.h1);
-    check(schedule::zb_h2_orders(ranks, stages.microbatches), costs, 2 * ranks, stages.h2);
+    check(schedule::zb_h1(ranks, stages.microbatches), costs, ranks, stages.h1);
+    check(schedule::zb_h2(ranks, stages.microbatches), costs, 2 * ranks, stages.h2);
   }
 }
 
@@ -80,23 +80,23 @@ TEST_CASE("rounds of equal stages take as long as ZB-H1, within the activations 
   const StageCosts unit{.forward = 1, .backward_input = 1, .backward_weight = 1};
   for (const int p : {1, 2, 3, 5, 8})
     for (const int m : {p, 2 * p, 3 * p + 1}) {
-      const Orders h1 = schedule::zb_h1_orders(p, m);
+      const Orders h1 = schedule::zb_h1(p, m);
       CHECK(least_of_rounds(h1, unit, p) == simulate(weave(h1), unit).makespan());
     }
   // Three activations of stage 0 and two of stage 1 fill 4 with one microbatch on rank 0.
-  CHECK(least_of_rounds(schedule::zb_h1_orders(2, 4), unit, 4, {3, 2}) > 0);
+  CHECK(least_of_rounds(schedule::zb_h1(2, 4), unit, 4, {3, 2}) > 0);
 }
 
 TEST_CASE("rounds do not apply to two stages on a rank, to whole backwards and without room") {
   const StageCosts unit{.forward = 1, .backward_input = 1, .backward_weight = 1, .backward = 2};
-  CHECK(least_of_rounds(schedule::v_min_orders(2, 4), unit, 4) == 0);
-  CHECK(least_of_rounds(schedule::one_f_one_b_orders(3, 4), unit, 3) == 0);
-  CHECK(least_of_rounds(schedule::zb_h1_orders(2, 4), unit, 2, {3, 1}) == 0);
+  CHECK(least_of_rounds(schedule::v_min(2, 4), unit, 4) == 0);
+  CHECK(least_of_rounds(schedule::one_f_one_b(3, 4), unit, 3) == 0);
+  CHECK(least_of_rounds(schedule::zb_h1(2, 4), unit, 2, {3, 1}) == 0);
 }
 
 TEST_CASE("a list starts what is there, 1F1B lets a rank wait for a backward") {
   const TableCosts costs = costs_of({3, 0, {14, 9, 11}, {17, 12, 13}, {9, 9, 5}, 0, 0});
-  const auto found = plan::coordinate(schedule::zb_h2_orders(3, 3), costs, {.cap = 6});
+  const auto found = plan::coordinate(schedule::zb_h2(3, 3), costs, {.cap = 6});
   CHECK(found.makespan == 137);
   CHECK(found.rule.starts_with("1f1b, then gaps"));
 }

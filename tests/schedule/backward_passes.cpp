@@ -127,21 +127,21 @@ TEST_CASE(
   for (const Orders& before : all_orders()) {
     INFO(before.name);
     const Orders split = schedule::split_backward(before);
-    const int most = std::ranges::max(live_activations(split));
+    const int most = std::ranges::max(schedule::live_activations(split));
     for (const int cap : {0, most}) {
       const Orders filled = schedule::fill_idle_with_weights(split, {.cap = cap});
       CHECK(without_weights(filled) == without_weights(split));
       CHECK(work(filled) == work(before));
       CHECK(filled.graph == before.graph);
       CHECK_NOTHROW((void)weave(filled));
-      if (cap > 0) CHECK(std::ranges::max(live_activations(filled)) <= cap);
+      if (cap > 0) CHECK(std::ranges::max(schedule::live_activations(filled)) <= cap);
     }
   }
 }
 
 TEST_CASE(
     "a W goes where its rank waits as long as it takes, at the latest before memory is short") {
-  const Orders split = schedule::split_backward(schedule::one_f_one_b_orders(2, 3));
+  const Orders split = schedule::split_backward(schedule::one_f_one_b(2, 3));
   // Rank 0 has 0F0 0F1 at 2, waits for 1I0 until 3, then 0I0, 0F2; 1I1 is done at 5: no gap. With
   // 0I1 done at 6 it waits for 1I2 until 7: one gap, for the oldest W.
   const Orders free = schedule::fill_idle_with_weights(split);
@@ -179,7 +179,7 @@ TEST_CASE(
 }
 
 TEST_CASE("what cannot be filled is refused") {
-  const Orders split = schedule::split_backward(schedule::one_f_one_b_orders(3, 4));
+  const Orders split = schedule::split_backward(schedule::one_f_one_b(3, 4));
   const auto said = [](const Orders& orders, const schedule::FillOptions& options = {}) {
     return message_of<error>([&] { (void)schedule::fill_idle_with_weights(orders, options); });
   };
@@ -236,7 +236,7 @@ TEST_CASE("what cannot be filled is refused") {
   Orders fused = split;
   fused.ranks[0].back().fused = true;
   CHECK_THAT(said(fused), ContainsSubstring("a fused W cannot be moved"));
-  fused = schedule::split_backward(schedule::gpipe_orders(1, 1));
+  fused = schedule::split_backward(schedule::gpipe(1, 1));
   fused.ranks[0][1].fused = true;  // so that its W is the partner
   CHECK_THAT(said(fused), ContainsSubstring("a fused W cannot be moved") &&
                               ContainsSubstring("found 0W0 on rank 0"));

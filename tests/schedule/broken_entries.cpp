@@ -138,15 +138,15 @@ TEST_CASE("buffers and actions of a Builder, and sizes of a Schedule, are checke
       {"new parts", sizes([](Buffer& b) { b.parts = 99; }), {"with_sizes", "99 parts"}},
       {"new rank", sizes([](Buffer& b) { b.rank = Rank{77}; }), {"with_sizes", "got rank 77"}},
       {"new ends", sizes([](Buffer& b) { b.ends = shared(Ends{3}); }), {"with_sizes", "1 ends"}},
-      {"folded buffer", [&] { (void)fold(schedule, BufferId{99}, 2); }, {"buffer 99"}},
-      {"arena", [&] { (void)fold_to_arena(schedule, BufferId{99}); }, {"buffer 99"}},
+      {"folded buffer", [&] { (void)schedule::fold(schedule, BufferId{99}, 2); }, {"buffer 99"}},
+      {"arena", [&] { (void)schedule::fold(schedule, BufferId{99}); }, {"buffer 99"}},
   });
   // As many slots as there can be, which once overflowed.
-  CHECK(fold_to_min_slots(schedule, ~0u).size() == schedule.size());
+  CHECK(schedule::fold(schedule, ~0u).size() == schedule.size());
 }
 
 TEST_CASE("orders reject kinds, stages and microbatches that do not exist") {
-  const Orders base = one_f_one_b_orders(2, 2);
+  const Orders base = one_f_one_b(2, 2);
   std::vector<BrokenEntry> table;
   const auto add = [&](const char* name, std::vector<std::string> words,
                        const std::function<void(Orders&)>& change) {
@@ -164,7 +164,7 @@ TEST_CASE("orders reject kinds, stages and microbatches that do not exist") {
   add("stages", {"graph.stages = 2147483647"}, [](Orders& o) { o.graph.stages = most; });
   StageGraph negative;
   negative.stages = -1;
-  table.push_back({"levels", [=] { (void)stage_levels(negative); }, {"stages = -1"}});
+  table.push_back({"levels", [=] { (void)heddle::impl::stage_levels(negative); }, {"stages = -1"}});
   const auto shares = [](Stage stage, std::size_t share, std::int64_t size, std::int64_t samples) {
     return
         [=] { (void)StageShares{.samples = samples, .stages = {{4}}}.range(stage, share, size); };
@@ -178,7 +178,7 @@ TEST_CASE("orders reject kinds, stages and microbatches that do not exist") {
   edge.graph.stages = 2;
   edge.graph.edges = {{Stage{0}, Stage{9}}};
   table.push_back({"edge", [=] { (void)divide_stages(edge, {1, 1}); }, {"0 -> 9"}});
-  const Orders split = zb_h1_orders(2, 4);
+  const Orders split = zb_h1(2, 4);
   for (const auto pass : {&fill_idle_with_weights, &two_bp})
     table.push_back({"price", [=] { (void)pass(split, {.price = nullptr}); }, {"price"}});
   check_broken(table);
@@ -313,7 +313,7 @@ TEST_CASE("forms of attention and exchanges of heads reject numbers that do not 
 TEST_CASE("lives, timelines and places of ranks reject entries that do not fit") {
   using Lives = std::vector<SizedLife<double>>;
   const auto lives = [](Lives given, PlaceLivesOptions options = {}) {
-    return [=] { (void)place_lives(given, options); };
+    return [=] { (void)schedule::place_lives(given, options); };
   };
   const Schedule schedule = gpipe({.stages = 2, .microbatches = 2});
   const Timeline good = simulate(schedule, StageCosts{.forward = 1, .backward = 2});
@@ -327,7 +327,7 @@ TEST_CASE("lives, timelines and places of ranks reject entries that do not fit")
       {"alignment", lives({{0, 1, 8}}, {.alignment = all_bytes}), {"alignment = 184467"}},
       {"in_time_order", [&] { (void)in_time_order(shorter); }, {"spans"}},
       {"to_csv", [&] { (void)to_csv(shorter); }, {"spans"}},
-      {"memory_use", [&] { (void)memory_use(shorter); }, {"spans"}},
+      {"memory_use", [&] { (void)schedule::memory_use(shorter); }, {"spans"}},
       {"measured", [&] { Monitor(2).observe(shorter, good); }, {"spans"}},
       {"planned", [&] { Monitor(2).observe(good, shorter); }, {"spans"}},
       {"start in time order", [&] { (void)in_time_order(wrong); }, {"action 3: start -inf"}},

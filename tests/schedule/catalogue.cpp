@@ -85,10 +85,10 @@ TEST_CASE("every schedule of the catalogue heeds what it says of a shape, and no
 
 TEST_CASE("naive orders take turns: M P (F + B), one live activation") {
   for (const auto& [p, m] : {std::pair{1, 1}, {1, 4}, {3, 1}, {4, 5}}) {
-    const Timeline timeline =
-        simulate(weave(schedule::naive_orders(p, m)), {.forward = 1, .backward = 2});
+    const Timeline timeline = simulate(weave(schedule::naive(p, m)), {.forward = 1, .backward = 2});
     CHECK(timeline.makespan() == m * p * 3);
-    for (int rank = 0; rank < p; ++rank) CHECK(peak_parts(timeline, Rank{rank}, role::saved) == 1);
+    for (int rank = 0; rank < p; ++rank)
+      CHECK(schedule::peak_parts(timeline, Rank{rank}, role::saved) == 1);
   }
 }
 
@@ -123,9 +123,9 @@ TEST_CASE("the C++ call that the catalogue names makes the same schedule") {
       {"v_min()", v_min(folded)},
       {"dualpipe()", dualpipe(chain)},
       {"dualpipe_v()", dualpipe_v(folded)},
-      {"two_bp(naive_orders())", weave(two_bp(naive_orders(p, m)))},
-      {"two_bp(gpipe_orders())", weave(two_bp(gpipe_orders(p, m)))},
-      {"two_bp(one_f_one_b_orders())", weave(two_bp(one_f_one_b_orders(p, m)))},
+      {"two_bp(naive())", weave(two_bp(naive(p, m)))},
+      {"two_bp(gpipe())", weave(two_bp(gpipe(p, m)))},
+      {"two_bp(one_f_one_b())", weave(two_bp(one_f_one_b(p, m)))},
       {"flexpipe()", flexpipe({.ranks = p, .microbatches = m})},
       {"pipedream()", pipedream({.stages = p, .microbatches = m})},
       {"pipedream({.vertical_sync = true})",

@@ -15,7 +15,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <heddle/schedule.hpp>
-#include <heddle/schedule/collective/domain_levels.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 
 namespace test_collective_ledger {
 

@@ -16,7 +16,7 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
-#include <heddle/schedule/collective/domain_levels.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 
 #include "support/complaint.hpp"
 #include "support/execution.hpp"
@@ -346,7 +346,7 @@ TEST_CASE("elements of several bytes stay together") {
     const Schedule schedule = schedule::collective(collective, algorithm, options);
     for (const Buffer& buffer : schedule.buffers())
       for (std::uint32_t part = 0; part < buffer.parts; ++part)
-        REQUIRE(part_bytes(buffer, part, 1) % 24 == 0);
+        REQUIRE(schedule::part_bytes(buffer, part, 1) % 24 == 0);
   });
 }
 
@@ -384,7 +384,7 @@ TEST_CASE("a group action is expanded by any algorithm, or left to one that cuts
   for (std::size_t a = 0; a < schedule::algorithm_count; ++a) {
     const schedule::CollectiveForm form{Collective::all_reduce, static_cast<Algorithm>(a), 2};
     if (!form.why_not(3).empty()) continue;
-    const Schedule expanded = expand(sum, form);
+    const Schedule expanded = schedule::expand(sum, form);
     REQUIRE(wrong(Collective::all_reduce, expanded,
                   {.ranks = 3, .bytes = 8 * 11, .type = Scalar::i64}) == "");
     REQUIRE(test::difference_from_oracle(expanded, 2) == "");

@@ -22,7 +22,7 @@ namespace test_exchanged_steps {
 
 using namespace heddle;
 using schedule::exchanged_steps;
-using schedule::Freshness;
+using schedule::Staleness;
 
 namespace {
 
@@ -72,11 +72,11 @@ TEST_CASE("whole patches of all, of both neighbours, and strips of them: bytes t
 
 TEST_CASE("a step waits for as old an exchange as it may, and all of them are made") {
   for (const int ranks : {1, 2, 3, 5})
-    for (const Freshness freshness : {Freshness{}, Freshness{1, 0}, Freshness{1, 4},
-                                      Freshness{2, 1}, Freshness{3, 9}, Freshness{0, 5}})
+    for (const Staleness staleness : {Staleness{}, Staleness{1, 0}, Staleness{1, 4},
+                                      Staleness{2, 1}, Staleness{3, 9}, Staleness{0, 5}})
       for (const int steps : {0, 1, 2, 9}) {
         const schedule::BlockExchange exchange = patches(ranks, 7);
-        const Schedule schedule = exchanged_steps(exchange, steps, freshness);
+        const Schedule schedule = exchanged_steps(exchange, steps, staleness);
         INFO(schedule.name() << " on " << ranks);
         CHECK(sent(schedule) == exchange.bytes() * static_cast<Bytes>(std::max(steps - 1, 0)));
         CHECK(test::difference_from_oracle(schedule, 2) == "");
@@ -87,7 +87,7 @@ TEST_CASE("a step waits for as old an exchange as it may, and all of them are ma
         // What is waited for stands between two steps; the rest goes on beside the next ones.
         double waits = 0;
         for (int call = 1; call < steps; ++call)
-          waits += ranks > 1 && freshness.of_call(call) == 0 ? transfer : 0;
+          waits += ranks > 1 && staleness.of_call(call) == 0 ? transfer : 0;
         CHECK(makespan == steps * compute + waits);
       }
 }

@@ -30,7 +30,7 @@ Order fused(Kind kind, int stage, int item) { return {kind, Stage{stage}, Item{i
 
 /// "rank.entry: what (why)", or "" where there is no fault.
 std::string said(const Orders& orders) {
-  const std::optional<Fault> fault = first_fault(orders);
+  const std::optional<Fault> fault = schedule::first_fault(orders);
   if (!fault) return {};
   return text(fault->rank, ".", fault->entry, ": ", fault->what, " (", fault->why, ")");
 }
@@ -148,10 +148,12 @@ TEST_CASE("orders that cannot progress have their fault at the first stuck head"
 TEST_CASE("a graph with an edge to no stage is refused") {
   const StageGraph graph{.stages = 2, .edges = {{Stage{0}, Stage{2}}}};
   CHECK(test::message_of<contract_error>([&] { (void)said({{order(F, 0, 0)}}, graph); }) ==
-        "heddle::first_fault: the stage graph has an edge to no stage (0 -> 2, stages 0 to 1)");
+        "heddle::schedule::first_fault: the stage graph has an edge to no stage (0 -> 2, stages 0 "
+        "to 1)");
   const StageGraph weights{.stages = 2, .edges = {{Stage{0}, Stage{1}, Kind::backward_weight}}};
   CHECK(test::message_of<contract_error>([&] { (void)said({{order(F, 0, 0)}}, weights); }) ==
-        "heddle::first_fault: an edge must end at a forward (F) or a backward pass (B) (0 -> 1 at "
+        "heddle::schedule::first_fault: an edge must end at a forward (F) or a backward pass (B) "
+        "(0 -> 1 at "
         "W)");
 }
 
@@ -174,7 +176,7 @@ TEST_CASE("orders have a fault if and only if weave refuses them") {
                          [](const Order& each) { return each.kind == Kind::update; });
     };
     if (std::any_of(orders.ranks.begin(), orders.ranks.end(), holds_updates)) continue;
-    const bool fault = first_fault(orders).has_value();
+    const bool fault = schedule::first_fault(orders).has_value();
     INFO(entry.name << "\n" << to_string(orders) << said(orders));
     if (fault == woven(orders)) FAIL("they disagree");
     refused += fault;
@@ -189,7 +191,7 @@ TEST_CASE("the grid of a fault marks its entry and shows what is near") {
         "cell     1      2\n"
         "rank 0   0F0    0F1\n"
         "rank 1   1F0  > 0F2 <\n");
-  const std::string far = to_grid(schedule::one_f_one_b_orders(20, 40), {Rank{9}, 30, "", ""});
+  const std::string far = to_grid(schedule::one_f_one_b(20, 40), {Rank{9}, 30, "", ""});
   CHECK(far.starts_with("cell      26"));
   CHECK(far.find("\n...\nrank 4 ") != std::string::npos);
   CHECK(far.find("> 9F20 <") != std::string::npos);

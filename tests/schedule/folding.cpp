@@ -56,14 +56,14 @@ TEST_CASE("1F1B keeps min(M, P - r) activations in as many slots, and not in one
     for (const int m : {2, 3, 8, 11}) {
       const Schedule pipeline =
           schedule::one_f_one_b({.stages = p, .microbatches = m, .sizes = {.saved = 10}});
-      const Schedule folded = fold_to_min_slots(pipeline);
+      const Schedule folded = schedule::fold(pipeline);
       for (int r = 0; r < p; ++r) {
         const BufferId saved = find(pipeline, role::saved, r);
         const auto live = static_cast<std::uint32_t>(std::min(m, p - r));
         CHECK(folded[saved].parts == live);
         CHECK(folded[saved].bytes == 10 * live);
-        CHECK_NOTHROW(fold(pipeline, saved, live));
-        if (live > 1) CHECK_THROWS_AS(fold(pipeline, saved, live - 1), infeasible);
+        CHECK_NOTHROW(schedule::fold(pipeline, saved, live));
+        if (live > 1) CHECK_THROWS_AS(schedule::fold(pipeline, saved, live - 1), infeasible);
       }
     }
   }
@@ -72,12 +72,13 @@ TEST_CASE("1F1B keeps min(M, P - r) activations in as many slots, and not in one
 TEST_CASE("too few slots name the read, its part and the part that is there") {
   const Schedule pipeline = schedule::one_f_one_b({.stages = 4, .microbatches = 8});
   const std::string message = test::message_of<infeasible>(
-      [&] { (void)fold(pipeline, find(pipeline, role::saved, 0), 3); });
+      [&] { (void)schedule::fold(pipeline, find(pipeline, role::saved, 0), 3); });
   // Four forwards come before the first backward: F3 takes the slot of part 0.
-  CHECK_THAT(message, ContainsSubstring("heddle::fold: 3 slots are too few for 'saved' of stage 0 "
-                                        "on rank 0") &&
-                          ContainsSubstring("0B0 reads part 0, but its slot holds part 3") &&
-                          ContainsSubstring("fold_to_min_slots()"));
+  CHECK_THAT(message,
+             ContainsSubstring("heddle::schedule::fold: 3 slots are too few for 'saved' of stage 0 "
+                               "on rank 0") &&
+                 ContainsSubstring("0B0 reads part 0, but its slot holds part 3") &&
+                 ContainsSubstring("fold() without a buffer"));
 }
 
 TEST_CASE("a hand-made window that loads one block too early is refused") {
@@ -86,23 +87,23 @@ TEST_CASE("a hand-made window that loads one block too early is refused") {
     for (std::uint32_t slots = 1; slots <= 13; ++slots) {
       // In step i block i is loaded, before block i - ahead is used.
       if (slots > ahead)
-        CHECK_NOTHROW(fold(list, BufferId{0}, slots));
+        CHECK_NOTHROW(schedule::fold(list, BufferId{0}, slots));
       else
-        CHECK_THROWS_AS(fold(list, BufferId{0}, slots), infeasible);
+        CHECK_THROWS_AS(schedule::fold(list, BufferId{0}, slots), infeasible);
     }
-    CHECK(fold_to_min_slots(list)[BufferId{0}].parts == ahead + 1);
+    CHECK(schedule::fold(list)[BufferId{0}].parts == ahead + 1);
   }
 }
 
 TEST_CASE("what cannot fold is refused with its numbers") {
   const auto refusal = [](const Schedule& list, BufferId buffer, std::uint32_t slots) {
-    return test::message_of<contract_error>([&] { (void)fold(list, buffer, slots); });
+    return test::message_of<contract_error>([&] { (void)schedule::fold(list, buffer, slots); });
   };
   const Schedule list = window(7, 1, 70);
   CHECK_THAT(refusal(list, BufferId{0}, 0), ContainsSubstring("7 parts, 70 bytes, 0 slots"));
   CHECK_THAT(refusal(list, BufferId{0}, 8), ContainsSubstring("8 slots"));
   CHECK_THAT(refusal(window(7, 1, 71), BufferId{0}, 7), ContainsSubstring("71 bytes"));
-  CHECK(fold_to_min_slots(window(7, 1, 71))[BufferId{0}].parts == 7);
+  CHECK(schedule::fold(window(7, 1, 71))[BufferId{0}].parts == 7);
   const Schedule pipeline = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
   CHECK_THAT(refusal(pipeline, find(pipeline, role::weights, 1), 1),
              ContainsSubstring("cannot fold 'weights' of stage 1 on rank 1") &&
@@ -113,7 +114,7 @@ TEST_CASE("what cannot fold is refused with its numbers") {
   const Schedule ranges = std::move(builder).build();
   CHECK_THAT(refusal(ranges, wide, 2),
              ContainsSubstring("0USER0 uses several parts of 'wide' of stage 0 on rank 0 at once"));
-  CHECK(fold_to_min_slots(ranges)[wide].parts == 4);
+  CHECK(schedule::fold(ranges)[wide].parts == 4);
 }
 
 TEST_CASE("folded slots make later writes wait for earlier reads") {
@@ -129,15 +130,15 @@ TEST_CASE("folded slots make later writes wait for earlier reads") {
   const Schedule list = std::move(builder).build();
   const StageCosts costs{.forward = 3, .user = 2};
   CHECK(simulate(list, costs).makespan() == 2 + 4 * 3);
-  CHECK(simulate(fold(list, buffer, 2), costs).makespan() == 2 + 4 * 3);
-  CHECK(simulate(fold(list, buffer, 1), costs).makespan() == 4 * (2 + 3));
+  CHECK(simulate(schedule::fold(list, buffer, 2), costs).makespan() == 2 + 4 * 3);
+  CHECK(simulate(schedule::fold(list, buffer, 1), costs).makespan() == 4 * (2 + 3));
 }
 
 TEST_CASE("slack is given where messages travel, and nowhere else") {
   const Schedule pipeline =
       schedule::one_f_one_b({.stages = 3, .microbatches = 9, .sizes = {.activation = 8}});
   const auto parts = [&](std::uint32_t slack, std::string_view label, int rank) {
-    const Schedule folded = fold_to_min_slots(pipeline, slack);
+    const Schedule folded = schedule::fold(pipeline, slack);
     return folded[find(folded, label, rank)].parts;
   };
   CHECK(parts(0, role::saved, 0) == 3);

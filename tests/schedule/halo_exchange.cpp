@@ -66,7 +66,7 @@ bool exchanges(const HaloCase& test, int ranks, std::uint64_t seed, bool apart) 
     const auto uses = schedule.uses(ActionId{i});
     const auto at = [&](const Use& use) {
       return reinterpret_cast<std::byte*>(memory[+use.buffer].data()) +
-             part_offset(schedule[use.buffer], use.first);
+             schedule::part_offset(schedule[use.buffer], use.first);
     };
     std::byte *first = at(uses[0]), *const second = at(uses[1]);
     const Action& action = schedule[ActionId{i}];

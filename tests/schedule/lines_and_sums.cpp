@@ -47,7 +47,7 @@ TEST_CASE("every line of the mesh runs the pipeline, whichever axis comes first"
   const Schedule pipeline = pipeline_of(2);
   for (const MeshShape& mesh :
        {MeshShape{{"pipe", 2}, {"data", 3}}, MeshShape{{"data", 3}, {"pipe", 2}}}) {
-    const Schedule lines = data_parallel(pipeline, mesh);
+    const Schedule lines = schedule::data_parallel(pipeline, mesh);
     REQUIRE(lines.ranks() == 6);
     CHECK_THAT(lines.name(), ContainsSubstring(text(mesh)));
     for (const Kind kind : {Kind::forward, Kind::backward, Kind::move, Kind::update})
@@ -82,7 +82,7 @@ TEST_CASE("every line of the mesh runs the pipeline, whichever axis comes first"
 }
 
 TEST_CASE("a mesh without the pipeline's axis takes a schedule of one rank") {
-  const Schedule lines = data_parallel(pipeline_of(1), {{"data", 4}});
+  const Schedule lines = schedule::data_parallel(pipeline_of(1), {{"data", 4}});
   CHECK(lines.ranks() == 4);
   CHECK(count(lines, Kind::move) == 0);
   CHECK(count(lines, Kind::group) == 1);
@@ -91,15 +91,15 @@ TEST_CASE("a mesh without the pipeline's axis takes a schedule of one rank") {
 
 TEST_CASE("one line is the schedule itself; another axis may be named") {
   const Schedule pipeline = pipeline_of(3);
-  CHECK(hash(data_parallel(pipeline, {{"pipe", 3}})) == hash(pipeline));
-  CHECK(hash(data_parallel(pipeline, {{"data", 1}, {"pipe", 3}})) == hash(pipeline));
-  CHECK(data_parallel(pipeline, {{"depth", 3}, {"pipe", 2}}, "depth").ranks() == 6);
+  CHECK(hash(schedule::data_parallel(pipeline, {{"pipe", 3}})) == hash(pipeline));
+  CHECK(hash(schedule::data_parallel(pipeline, {{"data", 1}, {"pipe", 3}})) == hash(pipeline));
+  CHECK(schedule::data_parallel(pipeline, {{"depth", 3}, {"pipe", 2}}, "depth").ranks() == 6);
 }
 
 TEST_CASE("gradients are not summed along an axis whose ranks hold parts of a stage") {
   const Schedule pipeline = pipeline_of(2);
   const MeshShape mesh{{"pipe", 2}, {"data", 3}, {"tensor", 2}};
-  const Schedule lines = data_parallel(pipeline, mesh, "pipe", {"tensor"});
+  const Schedule lines = schedule::data_parallel(pipeline, mesh, "pipe", {"tensor"});
   CHECK(count(lines, Kind::update) == 6 * count(pipeline, Kind::update));
   CHECK(count(lines, Kind::group) == 2 * 2);
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -117,13 +117,13 @@ TEST_CASE("gradients are not summed along an axis whose ranks hold parts of a st
   }
   // Parts alone have nothing to sum.
   const MeshShape parts{{"pipe", 2}, {"tensor", 3}};
-  CHECK(count(data_parallel(pipeline, parts, "pipe", {"tensor"}), Kind::group) == 0);
+  CHECK(count(schedule::data_parallel(pipeline, parts, "pipe", {"tensor"}), Kind::group) == 0);
 }
 
 TEST_CASE("a name that is no axis for parts of a stage is refused with the names that are") {
   const auto told = [](const MeshShape& mesh, const std::vector<std::string>& shards) {
     return test::message_of<contract_error>(
-        [&] { (void)data_parallel(pipeline_of(2), mesh, "pipe", shards); });
+        [&] { (void)schedule::data_parallel(pipeline_of(2), mesh, "pipe", shards); });
   };
   const MeshShape mesh{{"pipe", 2}, {"data", 3}, {"tensor", 2}};
   for (const std::string wrong : {"tensr", "pipe", "model"})
@@ -139,7 +139,7 @@ TEST_CASE("a name that is no axis for parts of a stage is refused with the names
 TEST_CASE("a mesh that does not fit is refused with its numbers") {
   const auto refusal = [](const MeshShape& mesh, int stages) {
     return test::message_of<contract_error>(
-        [&] { (void)data_parallel(pipeline_of(stages), mesh); });
+        [&] { (void)schedule::data_parallel(pipeline_of(stages), mesh); });
   };
   CHECK_THAT(refusal({{"pipe", 3}, {"data", 2}}, 2),
              ContainsSubstring("the mesh does not fit the schedule") &&
@@ -151,8 +151,8 @@ TEST_CASE("a mesh that does not fit is refused with its numbers") {
 
 TEST_CASE("expanded, a group is the actions of its ring, and its time that of the formula") {
   const MeshShape mesh{{"pipe", 2}, {"data", 3}};
-  const Schedule lines = data_parallel(pipeline_of(2), mesh);
-  const Schedule expanded = expand(lines, schedule::CollectiveForm{.chunks = 2});
+  const Schedule lines = schedule::data_parallel(pipeline_of(2), mesh);
+  const Schedule expanded = schedule::expand(lines, schedule::CollectiveForm{.chunks = 2});
   CHECK(count(expanded, Kind::group) == 0);
   CHECK(count(expanded, Kind::combine) == 2 * 3 * 2 * 2);  // stages, members, hops, chunks
   CHECK(count(expanded, Kind::move) == count(lines, Kind::move) + 2 * 3 * 2 * 2 * 2);
@@ -167,15 +167,15 @@ TEST_CASE("expanded, a group is the actions of its ring, and its time that of th
         CHECK((use.first == 0 && use.count == 6));
     }
   // One stage, no work: a = 7, x = 240 / (3 * 2) per byte: 2 * 2 (a + x) + x.
-  const Schedule alone =
-      expand(data_parallel(pipeline_of(1), {{"data", 3}}), schedule::CollectiveForm{.chunks = 2});
+  const Schedule alone = schedule::expand(schedule::data_parallel(pipeline_of(1), {{"data", 3}}),
+                                          schedule::CollectiveForm{.chunks = 2});
   CHECK(simulate(alone, {.latency = 7, .per_byte = 1}).makespan() ==
         std::max(4 * (7 + 40) + 40, 4 * 80 + 7));
 }
 
 TEST_CASE("a schedule without groups is expanded to itself") {
   const Schedule pipeline = pipeline_of(3);
-  CHECK(hash(expand(pipeline, schedule::CollectiveForm{.chunks = 4})) == hash(pipeline));
+  CHECK(hash(schedule::expand(pipeline, schedule::CollectiveForm{.chunks = 4})) == hash(pipeline));
 }
 
 TEST_CASE("groups of different size cannot share a buffer") {
@@ -191,11 +191,11 @@ TEST_CASE("groups of different size cannot share a buffer") {
               {schedule::update(data[0]), schedule::update(data[1]), schedule::update(data[2])});
   const Schedule shared = std::move(builder).build();
   CHECK_THAT(test::message_of<contract_error>(
-                 [&] { (void)expand(shared, schedule::CollectiveForm{.chunks = 1}); }),
+                 [&] { (void)schedule::expand(shared, schedule::CollectiveForm{.chunks = 1}); }),
              ContainsSubstring("groups of different size share a buffer") &&
                  ContainsSubstring("buffer 0 is cut in 2 and in 3"));
   CHECK_THAT(test::message_of<contract_error>(
-                 [&] { (void)expand(shared, schedule::CollectiveForm{.chunks = 0}); }),
+                 [&] { (void)schedule::expand(shared, schedule::CollectiveForm{.chunks = 0}); }),
              ContainsSubstring("chunks = 0"));
 }
 
@@ -221,7 +221,7 @@ TEST_CASE("expand refuses what a finer cut would shift") {
         0, 3));
   builder.add({Kind::group, builder.local(Rank{0}, Lane{1})}, members);
   const Schedule uneven = std::move(builder).build();
-  CHECK_THROWS_AS(expand(uneven, schedule::CollectiveForm{}), contract_error);
+  CHECK_THROWS_AS(schedule::expand(uneven, schedule::CollectiveForm{}), contract_error);
   // A group stands in the line of every member.
   CHECK(to_text(uneven) == "0GROUP0\n0GROUP0\n");
 }

@@ -210,7 +210,7 @@ Orders random_orders(std::mt19937_64& random) {
         std::swap(list[at], list[at + 1]);
       else
         list[at].fused = true;
-      if (!first_fault(changed)) orders = std::move(changed);
+      if (!schedule::first_fault(changed)) orders = std::move(changed);
     }
     return orders;
   }
@@ -294,7 +294,7 @@ int receives_in_the_way(const std::string& csv) {
 }  // namespace
 
 TEST_CASE("files with transfers hold what torch's lowering adds") {
-  CHECK(to_csv(schedule::one_f_one_b_orders(1, 2), CsvContents::transfers) ==
+  CHECK(to_csv(schedule::one_f_one_b(1, 2), CsvContents::transfers) ==
         "0UNSHARD,0F0,0B0,0F1,0B1,0REDUCE_GRAD,0RESHARD\n");
   // Cases of torch's own test of _add_unshard_reshard (test/distributed/pipelining/
   // test_schedule.py), with the REDUCE_GRAD that it tests apart.
@@ -304,7 +304,7 @@ TEST_CASE("files with transfers hold what torch's lowering adds") {
         "0UNSHARD,1UNSHARD,0F0,0F1,1F0,1F1,1B0,1B1,1REDUCE_GRAD,1RESHARD,0B0,0B1,0REDUCE_GRAD,"
         "0RESHARD\n");
   // By hand: the step takes a turn, so that rank 0 does 0F0 when rank 1 has unsharded its stage.
-  CHECK(to_csv(schedule::one_f_one_b_orders(2, 1), CsvContents::transfers) ==
+  CHECK(to_csv(schedule::one_f_one_b(2, 1), CsvContents::transfers) ==
         "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0RESHARD\n"
         "1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD,1RESHARD\n");
   // No gradient is reduced where none is made.
@@ -366,8 +366,7 @@ TEST_CASE("late receives keep no rank from other work, and no rank waits for eve
 }
 
 TEST_CASE("late receives of 1F1B stand directly before their actions, or before a send") {
-  CHECK(to_csv(schedule::LoweredOrders{schedule::one_f_one_b_orders(2, 3)},
-               schedule::Receives::late) ==
+  CHECK(to_csv(schedule::LoweredOrders{schedule::one_f_one_b(2, 3)}, schedule::Receives::late) ==
         "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0F2,0SEND_F2,0RECV_B1,0B1,0RECV_B2,0B2\n"
         "1RECV_F0,1F0,1B0,1RECV_F1,1SEND_B0,1F1,1B1,1RECV_F2,1SEND_B1,1F2,1B2,1SEND_B2\n");
 }
@@ -377,7 +376,7 @@ TEST_CASE("steps of a file are kept where they stand") {
       "0UNSHARD,0F0,0SEND_F0,0RESHARD,0UNSHARD,0RECV_B0,0B0,0RESHARD,0REDUCE_GRAD\n"
       "1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD\n";
   const LoweredOrders read = read_lowered(csv);
-  CHECK(read.orders.ranks == schedule::one_f_one_b_orders(2, 1).ranks);
+  CHECK(read.orders.ranks == schedule::one_f_one_b(2, 1).ranks);
   CHECK(text(read.steps[0][1]) == "0RESHARD");
   CHECK(read.steps[0][1].before == 1);
   CHECK(read.steps[1].size() == 1);
@@ -401,9 +400,8 @@ TEST_CASE("a step that torch would run wrongly is refused at its cell") {
         "1.3: a gradient is reduced before it is complete (0REDUCE_GRAD before 0W0)");
   CHECK(said("0F0,0B0,0REDUCE_GRAD,0REDUCE_GRAD") ==
         "1.4: a gradient is reduced twice (0REDUCE_GRAD)");
-  CHECK(
-      said("0F0,0REDUCE_GRAD") ==
-      "1.2: a gradient is reduced but not computed (0REDUCE_GRAD, and no B or W of this stage)");
+  CHECK(said("0F0,0REDUCE_GRAD") ==
+        "1.2: a gradient is reduced but not computed (0REDUCE_GRAD, and no B or W of this stage)");
   CHECK(said("0F0,1F0,1B0,1REDUCE_GRAD,0B0") ==
         "1.5: a gradient is not reduced (no 0REDUCE_GRAD after 0B0)");
   CHECK(said("0UNSHARD,0F0,0RESHARD,0B0") ==
@@ -426,7 +424,7 @@ TEST_CASE("a step that torch would run wrongly is refused at its cell") {
 
 TEST_CASE("any step of torch's that is lost, moved or doubled is refused") {
   // Every single loss of a cell but UNSHARD and RESHARD as a pair leaves a file that stops.
-  const std::string csv = to_csv(schedule::interleaved_orders(2, 3, 4), CsvContents::transfers);
+  const std::string csv = to_csv(schedule::interleaved(2, 3, 4), CsvContents::transfers);
   CHECK(said(csv).empty());
   std::vector<std::vector<std::string>> lines;
   std::istringstream in(csv);
@@ -462,7 +460,7 @@ TEST_CASE("any step of torch's that is lost, moved or doubled is refused") {
 }
 
 TEST_CASE("steps of one's own are checked before they are written") {
-  LoweredOrders lowered = schedule::lower(schedule::one_f_one_b_orders(2, 2));
+  LoweredOrders lowered = schedule::lower(schedule::one_f_one_b(2, 2));
   lowered.steps[1].pop_back();
   CHECK(
       test::message_of<infeasible>([&] { (void)to_csv(lowered); }) ==

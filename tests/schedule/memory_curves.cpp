@@ -86,21 +86,21 @@ TEST_CASE("a curve steps where values begin and end, once for all that do at a t
                                          {{4, 5, 5}, {read(data, 0), read(data, 1)}},
                                          {{5, 6, 6}, {write(data, 0)}}},
                                         true, "data");
-  const auto use = memory_use(timeline);
+  const auto use = schedule::memory_use(timeline);
   REQUIRE(use.size() == 1);
   CHECK(parts(use[0].all) == Steps{{0, 1}, {1, 3}, {2, 2}, {5, 1}, {6, 0}});
   CHECK(use[0].all[1].holds == Footprint{3, 30});
-  CHECK(peak(use[0].all) == Footprint{3, 30});
+  CHECK(schedule::peak(use[0].all) == Footprint{3, 30});
   CHECK(use[0].activations.empty());
   CHECK(use[0].weights.empty());
-  CHECK(peak(use[0].weights) == Footprint{});
+  CHECK(schedule::peak(use[0].weights) == Footprint{});
 }
 
 TEST_CASE("what is held for no time shows as a second step") {
   using namespace schedule;
   const Timeline timeline =
       timeline_of({{{0, 2, 2}, {write(data, 0)}}, {{1, 1, 1}, {write(data, 1)}}}, true, "data");
-  CHECK(parts(memory_use(timeline)[0].all) == Steps{{0, 1}, {1, 2}, {1, 1}, {2, 0}});
+  CHECK(parts(schedule::memory_use(timeline)[0].all) == Steps{{0, 1}, {1, 2}, {1, 1}, {2, 0}});
 }
 
 TEST_CASE("a value that crosses steps is there from the begin or to the end") {
@@ -112,7 +112,7 @@ TEST_CASE("a value that crosses steps is there from the begin or to the end") {
                                          {{5, 6, 6}, {write(data, 0)}},
                                          {{6, 8, 8}, {}}},
                                         false, role::weights);
-  CHECK(parts(memory_use(timeline)[0].weights) == Steps{{1, 2}, {4, 1}, {5, 2}, {8, 0}});
+  CHECK(parts(schedule::memory_use(timeline)[0].weights) == Steps{{1, 2}, {4, 1}, {5, 2}, {8, 0}});
 }
 
 TEST_CASE("a fused pair holds what either needs as long as both last") {
@@ -121,18 +121,18 @@ TEST_CASE("a fused pair holds what either needs as long as both last") {
                                     {{1, 3, 3}, {write(data, 1)}},
                                     {{3, 4, 4}, {read(data, 0)}},
                                     {{5, 6, 6}, {read(data, 1)}}};
-  CHECK(parts(memory_use(timeline_of(alone, true, role::saved))[0].activations) ==
+  CHECK(parts(schedule::memory_use(timeline_of(alone, true, role::saved))[0].activations) ==
         Steps{{0, 1}, {1, 2}, {4, 1}, {6, 0}});
   std::vector<Touch> pair = alone;
   pair[0].uses.push_back(write(data, 2));
   pair[1] = {{1, 3, 3}, {write(data, 1), read(data, 2)}, flag::with_next};  // as it is measured
-  CHECK(parts(memory_use(timeline_of(pair, true, role::saved))[0].activations) ==
+  CHECK(parts(schedule::memory_use(timeline_of(pair, true, role::saved))[0].activations) ==
         Steps{{0, 2}, {1, 3}, {4, 1}, {6, 0}});
   // The second of the two begins its values with the first.
   pair[2].uses = {read(data, 0), write(data, 2)};
   pair[0].uses = {write(data, 0)};
   pair[1].uses = {write(data, 1)};
-  CHECK(parts(memory_use(timeline_of(pair, true, role::saved))[0].activations) ==
+  CHECK(parts(schedule::memory_use(timeline_of(pair, true, role::saved))[0].activations) ==
         Steps{{0, 1}, {1, 3}, {4, 1}, {6, 0}});
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("live activations at any time are the microbatches between forward and
       for (const Schedule& each : {one, schedule::gpipe(options)}) {
         const auto timeline =
             simulate(each, BasicStageCosts<Rational>{.forward = 2, .backward = 3});
-        const auto use = memory_use(timeline);
+        const auto use = schedule::memory_use(timeline);
         REQUIRE(use.size() == static_cast<std::size_t>(p));
         for (int r = 0; r < p; ++r) {
           const auto& rank = use[static_cast<std::size_t>(r)];
@@ -156,10 +156,10 @@ TEST_CASE("live activations at any time are the microbatches between forward and
           }
           CHECK(rank.activations.back().holds == Footprint{});
           const auto live = each.name() == one.name() ? std::min(m, p - r) : m;
-          CHECK(peak(rank.activations).parts == static_cast<std::uint64_t>(live));
+          CHECK(schedule::peak(rank.activations).parts == static_cast<std::uint64_t>(live));
           CHECK(parts(rank.weights) == std::vector<std::pair<Rational, std::uint64_t>>{
                                            {Rational{0}, 1}, {timeline.end(), 0}});
-          CHECK(peak(rank.weights).bytes == 3);
+          CHECK(schedule::peak(rank.weights).bytes == 3);
         }
       }
     }
@@ -170,7 +170,7 @@ TEST_CASE("the same function measures: a late backward keeps its activation long
   const Schedule schedule = schedule::one_f_one_b({.stages = 1, .microbatches = 2});
   // F0 B0 F1 B1 and the update.
   const Timeline measured(schedule, {{0, 1, 1}, {4, 5, 5}, {5, 6, 6}, {6, 7, 7}, {7, 7, 7}});
-  CHECK(parts(memory_use(measured)[0].activations) == Steps{{0, 1}, {7, 0}});
+  CHECK(parts(schedule::memory_use(measured)[0].activations) == Steps{{0, 1}, {7, 0}});
 }
 
 TEST_CASE("a rank holds the versions of its weights that microbatches under way began with") {
@@ -179,7 +179,7 @@ TEST_CASE("a rank holds the versions of its weights that microbatches under way 
   // one more, and the newest is there too.
   for (const int p : {1, 2, 3, 5}) {
     for (const int m : {1, 2, 7, 10}) {
-      Orders orders = schedule::one_f_one_b_orders(p, m);
+      Orders orders = schedule::one_f_one_b(p, m);
       for (auto& rank : orders.ranks) {
         std::vector<Order> list;
         for (const Order& order : rank) {
@@ -191,14 +191,14 @@ TEST_CASE("a rank holds the versions of its weights that microbatches under way 
       const Schedule schedule = weave(orders, {.saved = 10, .parameters = 3});
       const auto timeline =
           simulate(schedule, BasicStageCosts<Rational>{.forward = 2, .backward = 3});
-      const auto use = memory_use(timeline);
+      const auto use = schedule::memory_use(timeline);
       for (int r = 0; r < p; ++r) {
         const auto& rank = use[static_cast<std::size_t>(r)];
         const int k = std::min(m, p - r);
         const auto versions = static_cast<std::uint64_t>(std::min(k, m - k + 2));
         INFO("P=" << p << " M=" << m << " rank " << r);
-        CHECK(peak(rank.weights).parts == versions);
-        CHECK(peak(rank.weights).bytes == 3 * versions);
+        CHECK(schedule::peak(rank.weights).parts == versions);
+        CHECK(schedule::peak(rank.weights).bytes == 3 * versions);
         CHECK(rank.weights.front().holds.parts == 1);
       }
     }
@@ -213,12 +213,13 @@ TEST_CASE("a fused pair that is woven holds both of its activations") {
                   {Kind::forward, Stage{0}, Item{1}},
                   {Kind::backward, Stage{0}, Item{1}}}}};
   const BasicStageCosts<Rational> costs{.forward = 2, .backward = 3, .forward_backward = 4};
-  const auto fused = memory_use(simulate(weave(orders), costs));
+  const auto fused = schedule::memory_use(simulate(weave(orders), costs));
   CHECK(parts(fused[0].activations) ==
         std::vector<std::pair<Rational, std::uint64_t>>{
             {Rational{0}, 1}, {Rational{2}, 2}, {Rational{6}, 1}, {Rational{9}, 0}});
   orders.ranks[0][1].fused = false;
-  CHECK(peak(memory_use(simulate(weave(orders), costs))[0].activations).parts == 1);
+  CHECK(schedule::peak(schedule::memory_use(simulate(weave(orders), costs))[0].activations).parts ==
+        1);
 }
 
 }  // namespace test_memory_curves

@@ -44,46 +44,47 @@ Timeline timeline_of(const std::vector<Touch>& touches) {
 TEST_CASE("a value lives from the start of its writer to the end of its last reader") {
   const Timeline timeline = timeline_of(
       {{true, 0, 0, 1}, {true, 1, 1, 2}, {false, 0, 2, 3}, {true, 0, 5, 6}, {false, 0, 6, 7}});
-  auto found = live_intervals(timeline, [](const Buffer&) { return true; });
+  auto found = schedule::live_intervals(timeline, [](const Buffer&) { return true; });
   REQUIRE(found.size() == 3);
   std::ranges::sort(found, {}, [](const auto& life) { return life.begin; });
   CHECK((found[0].part == 0 && found[0].begin == 0 && found[0].end == 3));
   CHECK((found[1].part == 1 && found[1].begin == 1 && found[1].end == 2));
   CHECK((found[2].part == 0 && found[2].begin == 5 && found[2].end == 7));
-  CHECK(peak_parts(timeline, Rank{0}, "data") == 2);
-  CHECK(peak_bytes(timeline, Rank{0}) == 20);
-  CHECK(peak_parts(timeline, Rank{0}, "other") == 0);
-  CHECK(live_intervals(timeline, [](const Buffer&) { return false; }).empty());
+  CHECK(schedule::peak_parts(timeline, Rank{0}, "data") == 2);
+  CHECK(schedule::peak_bytes(timeline, Rank{0}) == 20);
+  CHECK(schedule::peak_parts(timeline, Rank{0}, "other") == 0);
+  CHECK(schedule::live_intervals(timeline, [](const Buffer&) { return false; }).empty());
 }
 
 TEST_CASE("what is freed at a time can be used at that time") {
-  CHECK(peak_parts(timeline_of({{true, 0, 0, 1}, {true, 1, 1, 2}, {true, 2, 2, 3}}), Rank{0},
-                   "data") == 1);
+  CHECK(schedule::peak_parts(timeline_of({{true, 0, 0, 1}, {true, 1, 1, 2}, {true, 2, 2, 3}}),
+                             Rank{0}, "data") == 1);
 }
 
 TEST_CASE("a life that takes no time still needs a place") {
   // Alone; beside one that lasts; beside one that ends and one that begins at the same time.
-  CHECK(peak_parts(timeline_of({{true, 0, 1, 1}}), Rank{0}, "data") == 1);
-  CHECK(peak_parts(timeline_of({{true, 0, 0, 2}, {true, 1, 1, 1}}), Rank{0}, "data") == 2);
-  CHECK(peak_parts(timeline_of({{true, 0, 0, 1}, {true, 1, 1, 1}, {true, 2, 1, 2}}), Rank{0},
-                   "data") == 2);
-  CHECK(peak_parts(timeline_of({{true, 0, 1, 1}, {true, 1, 1, 1}, {true, 2, 2, 2}}), Rank{0},
-                   "data") == 2);
+  CHECK(schedule::peak_parts(timeline_of({{true, 0, 1, 1}}), Rank{0}, "data") == 1);
+  CHECK(schedule::peak_parts(timeline_of({{true, 0, 0, 2}, {true, 1, 1, 1}}), Rank{0}, "data") ==
+        2);
+  CHECK(schedule::peak_parts(timeline_of({{true, 0, 0, 1}, {true, 1, 1, 1}, {true, 2, 1, 2}}),
+                             Rank{0}, "data") == 2);
+  CHECK(schedule::peak_parts(timeline_of({{true, 0, 1, 1}, {true, 1, 1, 1}, {true, 2, 2, 2}}),
+                             Rank{0}, "data") == 2);
   // It must not make room for another: one value lives before, two from 1 on.
-  CHECK(peak_parts(timeline_of({{true, 0, 0, 3}, {true, 1, 1, 1}, {true, 2, 2, 3}}), Rank{0},
-                   "data") == 2);
-  CHECK(peak_bytes(timeline_of({{true, 0, 0, 0}}), Rank{0}) == 10);
+  CHECK(schedule::peak_parts(timeline_of({{true, 0, 0, 3}, {true, 1, 1, 1}, {true, 2, 2, 3}}),
+                             Rank{0}, "data") == 2);
+  CHECK(schedule::peak_bytes(timeline_of({{true, 0, 0, 0}}), Rank{0}) == 10);
 }
 
 TEST_CASE("what persists is not transient, and nothing is live in nothing") {
-  CHECK(peak_bytes(Timeline{}, Rank{0}) == 0);
-  CHECK(memory_use(Timeline{}).empty());
+  CHECK(schedule::peak_bytes(Timeline{}, Rank{0}) == 0);
+  CHECK(schedule::memory_use(Timeline{}).empty());
   const Schedule ring = schedule::collective(schedule::Collective::all_reduce,
                                              schedule::Algorithm::ring, {.ranks = 2, .bytes = 160});
   const Timeline timeline = simulate(ring, {.latency = 1, .per_byte = 0.1});
-  CHECK(peak_parts(timeline, Rank{0}, "data") == 2);
-  CHECK(peak_parts(timeline, Rank{0}, "scratch") == 1);
-  CHECK(peak_bytes(timeline, Rank{0}) == 80);
+  CHECK(schedule::peak_parts(timeline, Rank{0}, "data") == 2);
+  CHECK(schedule::peak_parts(timeline, Rank{0}, "scratch") == 1);
+  CHECK(schedule::peak_bytes(timeline, Rank{0}) == 80);
 }
 
 TEST_CASE("the peak in bytes is the sum over the roles that are live together") {
@@ -92,9 +93,9 @@ TEST_CASE("the peak in bytes is the sum over the roles that are live together") 
   const Schedule pipeline = schedule::gpipe(
       {.stages = 1, .microbatches = 3, .sizes = {.activation = 7, .saved = 100, .parameters = 11}});
   const Timeline timeline = simulate(pipeline, {.forward = 1, .backward = 2});
-  CHECK(peak_parts(timeline, Rank{0}, role::saved) == 3);
-  CHECK(peak_parts(timeline, Rank{0}, role::gradients) == 1);
-  CHECK(peak_bytes(timeline, Rank{0}) == 311);
+  CHECK(schedule::peak_parts(timeline, Rank{0}, role::saved) == 3);
+  CHECK(schedule::peak_parts(timeline, Rank{0}, role::gradients) == 1);
+  CHECK(schedule::peak_bytes(timeline, Rank{0}) == 311);
 }
 
 }  // namespace test_memory_peaks

@@ -53,7 +53,7 @@ TEST_CASE("with a codec every all-reduce computes the same up to rounding") {
       const Schedule before = collective(Collective::all_reduce, algorithm, options);
       INFO(before.name());
       for (const bool feedback : {false, true}) {
-        const Schedule after = cast_at_cut(
+        const Schedule after = schedule::cast_at_cut(
             before, {.type = Scalar::i8, .block = 32, .feedback = feedback, .agree = true},
             everywhere);
         const auto expected = meaning(before);
@@ -76,7 +76,7 @@ TEST_CASE("a sum decodes what it adds, unless somebody else reads it, too") {
   using namespace schedule;
   const Schedule ring = collective(Collective::all_reduce, Algorithm::ring,
                                    {.ranks = 4, .bytes = 400, .type = Scalar::f32});
-  const Schedule after = cast_at_cut(ring, {.type = Scalar::i8, .block = 32}, everywhere);
+  const Schedule after = schedule::cast_at_cut(ring, {.type = Scalar::i8, .block = 32}, everywhere);
   const std::size_t moves = count(ring, Kind::move);
   // Each move is encoded; only those that hand the sum around are decoded by casts.
   CHECK(count(after, Kind::cast) == moves + moves / 2);
@@ -104,7 +104,7 @@ TEST_CASE("a sum decodes what it adds, unless somebody else reads it, too") {
     builder.add({.kind = Kind::combine, .queue = queue},
                 {read(got, 0, parts), update(sum, 0, parts)});
     if (read_again) builder.add({.kind = Kind::user, .queue = queue}, {read(got, 0)});
-    return cast_at_cut(std::move(builder).build(), {Scalar::f16}, everywhere);
+    return schedule::cast_at_cut(std::move(builder).build(), {Scalar::f16}, everywhere);
   };
   CHECK(count(arrival(false, true), Kind::cast) == 1);
   CHECK(count(arrival(true, true), Kind::cast) == 2);
@@ -125,8 +125,8 @@ TEST_CASE("records are not cast at a cut") {
   builder.add({.kind = Kind::move, .queue = builder.queue(Rank{0}, Rank{1})},
               {schedule::read(from), schedule::write(to)});
   const Schedule list = std::move(builder).build();
-  const std::string refusal =
-      test::message_of<contract_error>([&] { (void)cast_at_cut(list, {Scalar::f32}, everywhere); });
+  const std::string refusal = test::message_of<contract_error>(
+      [&] { (void)schedule::cast_at_cut(list, {Scalar::f32}, everywhere); });
   CHECK(refusal.find("records cannot be cast") != std::string::npos);
   CHECK(refusal.find("'state'") != std::string::npos);
 }
@@ -139,10 +139,10 @@ TEST_CASE("messages between hosts are encoded where the ranks of each read in pl
   const std::vector<std::uint32_t> hosts = {0, 0, 1, 1};
   const auto expected = meaning(before);
   for (const bool agree : {false, true}) {
-    const Schedule narrow =
-        cast_at_cut(before, {.type = Scalar::i8, .block = 32, .feedback = true, .agree = agree},
-                    [&](Rank a, Rank b) { return hosts[+a] != hosts[+b]; });
-    const Schedule after = share_memory(narrow, hosts);
+    const Schedule narrow = schedule::cast_at_cut(
+        before, {.type = Scalar::i8, .block = 32, .feedback = true, .agree = agree},
+        [&](Rank a, Rank b) { return hosts[+a] != hosts[+b]; });
+    const Schedule after = schedule::share_memory(narrow, hosts);
     CHECK(first(meaning(after), expected.size()) == expected);
     CHECK(count(after, Kind::cast) == count(narrow, Kind::cast));
     for (std::size_t i = 0; i < after.size(); ++i) {
@@ -157,7 +157,8 @@ TEST_CASE("what a place sends twice in a step loses in two places") {
   const Schedule ring =
       schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
                            {.ranks = 3, .bytes = 120, .type = Scalar::f32});
-  const Schedule after = cast_at_cut(ring, {.type = Scalar::f16, .feedback = true}, everywhere);
+  const Schedule after =
+      schedule::cast_at_cut(ring, {.type = Scalar::f16, .feedback = true}, everywhere);
   std::vector<std::pair<BufferId, std::uint32_t>> places;
   std::size_t casts = 0;
   for (std::size_t i = 0; i < after.size(); ++i) {
@@ -184,8 +185,8 @@ TEST_CASE("sizes bound after a cut are those bound before it") {
   };
   for (const Codec& codec :
        {Codec{Scalar::f16}, Codec{.type = Scalar::i8, .block = 64, .feedback = true}}) {
-    const Schedule before = cast_at_cut(shape(404, Scalar::f32), codec, everywhere);
-    const Schedule unbound = cast_at_cut(shape(0, Scalar::byte), codec, everywhere);
+    const Schedule before = schedule::cast_at_cut(shape(404, Scalar::f32), codec, everywhere);
+    const Schedule unbound = schedule::cast_at_cut(shape(0, Scalar::byte), codec, everywhere);
     CHECK(hash(unbound) != hash(before));
     std::size_t next = 0;
     const Schedule wide = unbound.with_sizes([&](Buffer& buffer) {
@@ -195,11 +196,11 @@ TEST_CASE("sizes bound after a cut are those bound before it") {
       buffer.type = sized.type;
       buffer.bytes = sized.bytes;
     });
-    CHECK(hash(with_message_sizes(wide)) == hash(before));
+    CHECK(hash(heddle::impl::with_message_sizes(wide)) == hash(before));
   }
-  const Schedule narrow = cast_at_cut(shape(0, Scalar::byte), {Scalar::f32}, everywhere);
+  const Schedule narrow = schedule::cast_at_cut(shape(0, Scalar::byte), {Scalar::f32}, everywhere);
   const std::string why = message_of<contract_error>([&] {
-    (void)with_message_sizes(narrow.with_sizes([](Buffer& buffer) {
+    (void)heddle::impl::with_message_sizes(narrow.with_sizes([](Buffer& buffer) {
       if (buffer.type == Scalar::byte) buffer.type = Scalar::f32;
       buffer.bytes = 16 * buffer.parts;
     }));
@@ -221,8 +222,8 @@ TEST_CASE("uneven parts have messages of their own sizes") {
   const BufferId from = buffer(0), into = buffer(1);
   builder.add({.kind = Kind::move, .queue = builder.queue(Rank{0}, Rank{1})},
               {schedule::read(from, 0, 4), schedule::write(into, 0, 4)});
-  const Schedule after =
-      cast_at_cut(std::move(builder).build(), {.type = Scalar::i8, .block = 64}, everywhere);
+  const Schedule after = schedule::cast_at_cut(std::move(builder).build(),
+                                               {.type = Scalar::i8, .block = 64}, everywhere);
   const Buffer& message = after.buffers().back();
   REQUIRE(message.ends != nullptr);
   CHECK(*message.ends == std::vector<Bytes>{0, 2, 2 + 65 + 2, 2 + 67 + 66 + 2});
@@ -232,7 +233,8 @@ TEST_CASE("a codec takes numbers that it knows") {
   const auto why = [](Scalar type, const Codec& codec) {
     const Schedule schedule = schedule::stream(
         {.stages = 2, .microbatches = 1, .sizes = {.activation = 80, .type = type}});
-    return message_of<contract_error>([&] { (void)cast_at_cut(schedule, codec, everywhere); });
+    return message_of<contract_error>(
+        [&] { (void)schedule::cast_at_cut(schedule, codec, everywhere); });
   };
   CHECK(why(Scalar::i32, {Scalar::i8}).find("a codec needs elements of f32 or f64") !=
         std::string::npos);

@@ -19,7 +19,7 @@ using Catch::Matchers::ContainsSubstring;
 
 TEST_CASE("1F1B of 4 ranks and 8 microbatches, by hand") {
   // Rank r warms up with 3 - r forwards, then pairs, then what backwards are left.
-  CHECK(to_string(schedule::one_f_one_b_orders(4, 8)) ==
+  CHECK(to_string(schedule::one_f_one_b(4, 8)) ==
         "0F0,0F1,0F2,0F3,0B0,0F4,0B1,0F5,0B2,0F6,0B3,0F7,0B4,0B5,0B6,0B7\n"
         "1F0,1F1,1F2,1B0,1F3,1B1,1F4,1B2,1F5,1B3,1F6,1B4,1F7,1B5,1B6,1B7\n"
         "2F0,2F1,2B0,2F2,2B1,2F3,2B2,2F4,2B3,2F5,2B4,2F6,2B5,2F7,2B6,2B7\n"
@@ -27,7 +27,7 @@ TEST_CASE("1F1B of 4 ranks and 8 microbatches, by hand") {
 }
 
 TEST_CASE("1F1B with fewer microbatches than ranks, by hand") {
-  CHECK(to_string(schedule::one_f_one_b_orders(4, 2)) ==
+  CHECK(to_string(schedule::one_f_one_b(4, 2)) ==
         "0F0,0F1,0B0,0B1\n"
         "1F0,1F1,1B0,1B1\n"
         "2F0,2F1,2B0,2B1\n"
@@ -37,7 +37,7 @@ TEST_CASE("1F1B with fewer microbatches than ranks, by hand") {
 TEST_CASE("interleaved 1F1B of 4 ranks, 2 chunks and 8 microbatches, by hand") {
   // Two rounds of 4 microbatches; rank r holds the stages r and 4 + r and warms up with
   // 4 + 2 (3 - r) forwards.
-  CHECK(to_string(schedule::interleaved_orders(4, 2, 8)) ==
+  CHECK(to_string(schedule::interleaved(4, 2, 8)) ==
         "0F0,0F1,0F2,0F3,4F0,4F1,4F2,4F3,0F4,0F5,"
         "0F6,4B0,0F7,4B1,4F4,4B2,4F5,4B3,4F6,0B0,4F7,0B1,"
         "0B2,0B3,4B4,4B5,4B6,4B7,0B4,0B5,0B6,0B7\n"
@@ -55,17 +55,17 @@ TEST_CASE("interleaved 1F1B of 4 ranks, 2 chunks and 8 microbatches, by hand") {
 
 TEST_CASE("interleaved 1F1B with fewer microbatches than ranks, by hand") {
   // One round of 2; warm-up min(4, 2 + 2 (2 - r)).
-  CHECK(to_string(schedule::interleaved_orders(3, 2, 2)) ==
+  CHECK(to_string(schedule::interleaved(3, 2, 2)) ==
         "0F0,0F1,3F0,3F1,3B0,3B1,0B0,0B1\n"
         "1F0,1F1,4F0,4F1,4B0,4B1,1B0,1B1\n"
         "2F0,2F1,5F0,5B0,5F1,5B1,2B0,2B1\n");
 }
 
 TEST_CASE("GPipe and a stream, by hand") {
-  CHECK(to_string(schedule::gpipe_orders(2, 3)) ==
+  CHECK(to_string(schedule::gpipe(2, 3)) ==
         "0F0,0F1,0F2,0B0,0B1,0B2\n"
         "1F0,1F1,1F2,1B0,1B1,1B2\n");
-  CHECK(to_string(schedule::stream_orders(3, 2)) == "0F0,0F1\n1F0,1F1\n2F0,2F1\n");
+  CHECK(to_string(schedule::stream(3, 2)) == "0F0,0F1\n1F0,1F1\n2F0,2F1\n");
 }
 
 TEST_CASE("the text of a schedule has its sends and receives") {
@@ -77,14 +77,13 @@ TEST_CASE("the text of a schedule has its sends and receives") {
 
 TEST_CASE("a generator names the count that is not positive") {
   const auto message = [](auto call) { return test::message_of<contract_error>(call); };
-  CHECK_THAT(message([] { (void)schedule::gpipe_orders(0, 1); }),
+  CHECK_THAT(message([] { (void)schedule::gpipe(0, 1); }),
              ContainsSubstring("schedule::gpipe") && ContainsSubstring("ranks = 0"));
   CHECK_THAT(message([] { (void)schedule::one_f_one_b({.stages = 2, .microbatches = 0}); }),
              ContainsSubstring("at least one microbatch") && ContainsSubstring("microbatches = 0"));
-  CHECK_THAT(message([] { (void)schedule::interleaved_orders(2, 0, 2); }),
+  CHECK_THAT(message([] { (void)schedule::interleaved(2, 0, 2); }),
              ContainsSubstring("stages per rank = 0"));
-  CHECK_THAT(message([] { (void)schedule::stream_orders(-1, 2); }),
-             ContainsSubstring("ranks = -1"));
+  CHECK_THAT(message([] { (void)schedule::stream(-1, 2); }), ContainsSubstring("ranks = -1"));
   CHECK_THAT(message([] { (void)schedule::bubble_ratio(2, 0); }),
              ContainsSubstring("microbatches = 0"));
 }

@@ -62,7 +62,7 @@ std::vector<double> left_by(const Schedule& list) {
     const auto numbers = [&](std::size_t use) {
       const Use& parts = list.uses(id)[use];
       double* const begin = reinterpret_cast<double*>(storage.begin(parts.buffer)) +
-                            part_offset(list[parts.buffer], parts.first) / sizeof(double);
+                            schedule::part_offset(list[parts.buffer], parts.first) / sizeof(double);
       return std::span(begin, static_cast<std::size_t>(list.bytes(parts)) / sizeof(double));
     };
     const std::span<double> from = numbers(0), to = numbers(1);
@@ -116,7 +116,7 @@ TEST_CASE("of the list only the product changes: the same messages and sums in t
       for (const auto& [list, lines] : {std::pair{&serial, &before}, {&together, &after}})
         for (std::size_t i = 0; i < list->size(); ++i) {
           if ((*list)[ActionId{i}].kind == Kind::forward) continue;
-          std::string line = action_text(*list, ActionId{i});
+          std::string line = schedule::action_text(*list, ActionId{i});
           for (const Use& use : list->uses(ActionId{i}))
             line += text(' ', use.buffer, ':', use.first, '+', use.count, '/', use.mode);
           lines->push_back(line);

@@ -63,7 +63,8 @@ void reads_the_same(const Schedule& plain, const Schedule& parked) {
   for (std::size_t j = 0; j < after.size(); ++j) {
     if (touches(after, ActionId{j}, role::parked)) continue;
     const Rank rank = before[before[ActionId{i}].queue].from;
-    REQUIRE(action_text(after, ActionId{j}) == action_text(before, ActionId{i}));
+    REQUIRE(schedule::action_text(after, ActionId{j}) ==
+            schedule::action_text(before, ActionId{i}));
     const auto was = expected.find(test::log_key(0, rank, ActionId{i}));
     const auto is = found.find(test::log_key(0, rank, ActionId{j}));
     REQUIRE((was == expected.end()) == (is == found.end()));
@@ -80,8 +81,8 @@ std::uint64_t kept(const BasicTimeline<Rational>& timeline, int rank) {
   for (const Buffer& buffer : timeline.schedule().buffers())
     if (buffer.rank == Rank{rank} && timeline.schedule()[buffer.label] == role::saved)
       parts += buffer.parts;
-  return std::min(parts, peak_parts(timeline, Rank{rank}, role::saved)) +
-         peak_parts(timeline, Rank{rank}, role::parked);
+  return std::min(parts, schedule::peak_parts(timeline, Rank{rank}, role::saved)) +
+         schedule::peak_parts(timeline, Rank{rank}, role::parked);
 }
 
 }  // namespace
@@ -90,7 +91,7 @@ TEST_CASE("BPipe keeps ceil((P + 2) / 2) activations on every rank, as fast as 1
   for (int p = 1; p <= 10; ++p)
     for (const int m : {p, 2 * p, 3 * p + 1}) {
       const Schedule plain = schedule::one_f_one_b({.stages = p, .microbatches = m});
-      const Schedule parked = park(plain, bpipe_parking(p));
+      const Schedule parked = schedule::park(plain, schedule::bpipe_parking(p));
       INFO(plain.name());
       const ExactCosts costs{.forward = 1, .backward = 2};
       const auto timeline = simulate(parked, costs);
@@ -105,19 +106,20 @@ TEST_CASE("BPipe keeps ceil((P + 2) / 2) activations on every rank, as fast as 1
 TEST_CASE("a limited rank keeps no more than its limit, and more memory costs no more time") {
   for (const int p : {1, 2, 4, 7}) {
     const int m = 2 * p;
-    for (const Orders& orders : {schedule::gpipe_orders(p, m), schedule::one_f_one_b_orders(p, m),
-                                 schedule::zb_h2_orders(p, m)}) {
+    for (const Orders& orders :
+         {schedule::gpipe(p, m), schedule::one_f_one_b(p, m), schedule::zb_h2(p, m)}) {
       const Schedule plain = weave(orders);
       const ExactCosts costs{.forward = 1, .backward_input = 1, .backward_weight = 1};
       INFO(plain.name());
       for (int limit = 2; limit <= m; ++limit) {
-        const auto timeline = simulate(park(plain, offload(p, limit)), costs);
+        const auto timeline = simulate(schedule::park(plain, offload(p, limit)), costs);
         for (int r = 0; r < p; ++r)
-          CHECK(peak_parts(timeline, Rank{r}, role::saved) <= static_cast<std::uint64_t>(limit));
+          CHECK(schedule::peak_parts(timeline, Rank{r}, role::saved) <=
+                static_cast<std::uint64_t>(limit));
         // Transfers without cost.
         CHECK(timeline.makespan() == simulate(plain, costs).makespan());
       }
-      CHECK(moves_of(park(plain, offload(p, m))) == 0);
+      CHECK(moves_of(schedule::park(plain, offload(p, m))) == 0);
     }
   }
 }
@@ -138,22 +140,23 @@ TEST_CASE(
   for (int p = 4; p <= 10; ++p) {
     const Schedule plain = schedule::one_f_one_b({.stages = p, .microbatches = 4 * p});
     const auto step = [&](const std::vector<Parking>& parking, Rational transfer_time) {
-      return simulate(park(plain, parking), Prices{transfer_time}).makespan();
+      return simulate(schedule::park(plain, parking), Prices{transfer_time}).makespan();
     };
     const Rational before = (4 * p + p - 1) * 3;
     for (const Rational time : {Rational(1, 2), Rational(1), Rational(2)}) {
       CHECK(step(offload(p, 3), time) == before);
-      CHECK(step(bpipe_parking(p), time) == before);
+      CHECK(step(schedule::bpipe_parking(p), time) == before);
     }
     CHECK(step(offload(p, 2), 1) == before);
     // A transfer in each direction for every microbatch then keeps the lanes busy all the time.
     CHECK(before < step(offload(p, 3), 3));
-    CHECK(before < step(bpipe_parking(p), 3));
+    CHECK(before < step(schedule::bpipe_parking(p), 3));
   }
 }
 
 TEST_CASE("parked values are those that are needed last") {
-  const Schedule parked = park(schedule::gpipe({.stages = 1, .microbatches = 4}), offload(1, 2));
+  const Schedule parked =
+      schedule::park(schedule::gpipe({.stages = 1, .microbatches = 4}), offload(1, 2));
   std::string list;
   for (std::size_t i = 0; i < parked.size(); ++i) {
     if (!list.empty()) list += ' ';
@@ -164,7 +167,7 @@ TEST_CASE("parked values are those that are needed last") {
                        ? "out"
                        : "back",
                    parked[ActionId{i}].item)
-            : action_text(parked, ActionId{i});
+            : schedule::action_text(parked, ActionId{i});
   }
   CHECK(list == "0F0 0F1 out1 0F2 out2 0F3 0B0 back1 0B1 back2 0B2 0B3 0UPDATE0");
 }
@@ -176,9 +179,10 @@ TEST_CASE("parking changes no value that an action reads") {
       try {
         const Schedule plain = weave(entry.orders({.ranks = p, .microbatches = 4 * p}));
         INFO(plain.name());
-        reads_the_same(plain, park(plain, offload(p, 3)));
-        reads_the_same(recompute(plain), park(recompute(plain), offload(p, 3)));
-        reads_the_same(plain, park(plain, bpipe_parking(p)));
+        reads_the_same(plain, schedule::park(plain, offload(p, 3)));
+        reads_the_same(schedule::recompute(plain),
+                       schedule::park(schedule::recompute(plain), offload(p, 3)));
+        reads_the_same(plain, schedule::park(plain, schedule::bpipe_parking(p)));
       } catch (const infeasible&) {  // not for this shape
       }
     }
@@ -187,17 +191,17 @@ TEST_CASE("parking changes no value that an action reads") {
 TEST_CASE("schedules with parked values pass the battery, which runs them on threads") {
   for (const int p : {2, 3, 4}) {
     const int m = 2 * p;
-    test::schedule_battery(
-        park(schedule::gpipe({.stages = p, .microbatches = m}), bpipe_parking(p)));
-    test::schedule_battery(
-        park(schedule::one_f_one_b({.stages = p, .microbatches = m}), bpipe_parking(p)));
+    test::schedule_battery(schedule::park(schedule::gpipe({.stages = p, .microbatches = m}),
+                                          schedule::bpipe_parking(p)));
+    test::schedule_battery(schedule::park(schedule::one_f_one_b({.stages = p, .microbatches = m}),
+                                          schedule::bpipe_parking(p)));
     for (const int limit : {2, 3}) {
       test::schedule_battery(
-          park(schedule::zb_h1({.stages = p, .microbatches = m}), offload(p, limit)));
+          schedule::park(schedule::zb_h1({.stages = p, .microbatches = m}), offload(p, limit)));
       test::schedule_battery(
-          park(schedule::zb_v({.ranks = p, .microbatches = m}), offload(p, limit)));
+          schedule::park(schedule::zb_v({.ranks = p, .microbatches = m}), offload(p, limit)));
       test::schedule_battery(
-          park(schedule::dualpipe_v({.ranks = p, .microbatches = m}), offload(p, limit)));
+          schedule::park(schedule::dualpipe_v({.ranks = p, .microbatches = m}), offload(p, limit)));
     }
   }
 }
@@ -205,18 +209,18 @@ TEST_CASE("schedules with parked values pass the battery, which runs them on thr
 TEST_CASE("places that cannot be are refused") {
   const Schedule plain = schedule::dualpipe_v({.ranks = 2, .microbatches = 4});
   const auto said = [&](std::vector<Parking> parking) {
-    return message_of<contract_error>([&] { (void)park(plain, parking); });
+    return message_of<contract_error>([&] { (void)schedule::park(plain, parking); });
   };
-  CHECK_THAT(said({{Rank{2}, Rank{0}}}), ContainsSubstring("heddle::park: a rank does not exist") &&
-                                             ContainsSubstring("from = 2, to = 0") &&
-                                             ContainsSubstring("ranks = 2"));
+  CHECK_THAT(said({{Rank{2}, Rank{0}}}),
+             ContainsSubstring("heddle::schedule::park: a rank does not exist") &&
+                 ContainsSubstring("from = 2, to = 0") && ContainsSubstring("ranks = 2"));
   CHECK_THAT(said({{Rank{0}, Rank{0}}}), ContainsSubstring("cannot park where its values are"));
   CHECK_THAT(said({{Rank{0}, Rank{1}, {}, 0}}), ContainsSubstring("limit = 0"));
   CHECK_THAT(said({{Rank{0}, Rank{1}}, {Rank{0}, Rank{1}}}), ContainsSubstring("named twice"));
-  CHECK_THAT(message_of<infeasible>([&] { (void)park(plain, offload(2, 1)); }),
+  CHECK_THAT(message_of<infeasible>([&] { (void)schedule::park(plain, offload(2, 1)); }),
              ContainsSubstring("needs more saved values than its rank keeps") &&
                  ContainsSubstring("limit = 1"));
-  CHECK_THAT(message_of<contract_error>([] { (void)bpipe_parking(0); }),
+  CHECK_THAT(message_of<contract_error>([] { (void)schedule::bpipe_parking(0); }),
              ContainsSubstring("ranks = 0"));
 }
 

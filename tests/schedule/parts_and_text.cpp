@@ -23,14 +23,14 @@ TEST_CASE("parts cut a buffer without gap or overlap, evenly, at elements") {
     for (const Bytes elements : {0, 1, 2, 3, 7, 16, 97, 1009}) {
       for (const std::uint32_t parts : {1u, 2u, 3u, 5u, 16u, 97u, 2000u}) {
         const Buffer buffer{.parts = parts, .type = type, .bytes = elements * size_of(type)};
-        REQUIRE(part_offset(buffer, 0) == 0);
-        REQUIRE(part_offset(buffer, parts) == buffer.bytes);
+        REQUIRE(schedule::part_offset(buffer, 0) == 0);
+        REQUIRE(schedule::part_offset(buffer, parts) == buffer.bytes);
         Bytes least = ~Bytes{0};
         Bytes most = 0;
         Bytes before = ~Bytes{0};
         for (std::uint32_t p = 0; p < parts; ++p) {
-          const Bytes from = part_offset(buffer, p);
-          const Bytes to = part_offset(buffer, p + 1);
+          const Bytes from = schedule::part_offset(buffer, p);
+          const Bytes to = schedule::part_offset(buffer, p + 1);
           REQUIRE((from <= to && from % size_of(type) == 0));
           least = std::min(least, to - from);
           most = std::max(most, to - from);
@@ -49,13 +49,13 @@ TEST_CASE("parts end where the buffer says") {
                       .bytes = 29,
                       .ends = std::make_shared<const std::vector<Bytes>>(
                           std::vector<Bytes>{5, 5, 28, 29})};  // one part is empty
-  CHECK(part_bytes(buffer, 0, 1) == 5);
-  CHECK(part_bytes(buffer, 1, 1) == 0);
-  CHECK(part_bytes(buffer, 1, 3) == 24);
-  CHECK(part_bytes(buffer, 0, 4) == 29);
-  CHECK(part_offset(buffer, 0) == 0);
-  CHECK(part_offset(buffer, 3) == 28);
-  CHECK_FALSE(is_cut_evenly(buffer));
+  CHECK(schedule::part_bytes(buffer, 0, 1) == 5);
+  CHECK(schedule::part_bytes(buffer, 1, 1) == 0);
+  CHECK(schedule::part_bytes(buffer, 1, 3) == 24);
+  CHECK(schedule::part_bytes(buffer, 0, 4) == 29);
+  CHECK(schedule::part_offset(buffer, 0) == 0);
+  CHECK(schedule::part_offset(buffer, 3) == 28);
+  CHECK_FALSE(heddle::impl::is_cut_evenly(buffer));
 }
 
 TEST_CASE("the bytes of a use are those of its parts") {
@@ -108,14 +108,14 @@ TEST_CASE("a move is named by where it goes") {
   const ActionId work = builder.add(
       {.kind = Kind::backward_weight, .queue = builder.local(Rank{1}), .stage = Stage{2}}, {});
   const Schedule list = std::move(builder).build();
-  CHECK(action_text(list, copy) == "3COPY7");
-  CHECK(action_text(list, evict) == "3EVICT7");
-  CHECK(action_text(list, prefetch) == "3PREFETCH7");
-  CHECK(action_text(list, send) == "1SEND_F7 -> 2RECV_F7");
-  CHECK(action_text(list, send, 0) == "1SEND_F7");
-  CHECK(action_text(list, send, 1) == "2RECV_F7");
-  CHECK(action_text(list, back) == "2SEND_B7 -> 1RECV_B7");
-  CHECK(action_text(list, work) == "2W0");
+  CHECK(schedule::action_text(list, copy) == "3COPY7");
+  CHECK(schedule::action_text(list, evict) == "3EVICT7");
+  CHECK(schedule::action_text(list, prefetch) == "3PREFETCH7");
+  CHECK(schedule::action_text(list, send) == "1SEND_F7 -> 2RECV_F7");
+  CHECK(schedule::action_text(list, send, 0) == "1SEND_F7");
+  CHECK(schedule::action_text(list, send, 1) == "2RECV_F7");
+  CHECK(schedule::action_text(list, back) == "2SEND_B7 -> 1RECV_B7");
+  CHECK(schedule::action_text(list, work) == "2W0");
   CHECK(to_text(list) == "3COPY7,3EVICT7,3PREFETCH7,1SEND_F7,1RECV_B7\n2RECV_F7,2SEND_B7,2W0\n");
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("every kind has a name, and work is what is not communication") {
   for (std::size_t k = 0; k < kind_count; ++k) {
     const auto kind = static_cast<Kind>(k);
     names += text(kind, ' ');
-    if (is_work(kind)) work += text(kind, ' ');
+    if (schedule::is_work(kind)) work += text(kind, ' ');
   }
   CHECK(names == "F I W B MOVE COMBINE CAST GROUP UPDATE USER ");
   CHECK(work == "F I W B UPDATE USER ");

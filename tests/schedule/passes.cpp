@@ -60,8 +60,8 @@ void means_the_same(const Schedule& before, const Schedule& after) {
   INFO(before.name());
   CHECK(meaning(after) == meaning(before));
   const Schedule sized = test::with_memory(after, 8, Scalar::i64);
-  CHECK(meaning(fold_to_min_slots(sized)) == meaning(before));
-  if (after.ranks() <= 4) CHECK(test::difference_from_oracle(fold_to_min_slots(sized), 2) == "");
+  CHECK(meaning(schedule::fold(sized)) == meaning(before));
+  if (after.ranks() <= 4) CHECK(test::difference_from_oracle(schedule::fold(sized), 2) == "");
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ TEST_CASE("meaning() tells schedules apart that compute something else") {
 
 TEST_CASE("recomputed, every schedule computes the same") {
   for (const Schedule& before : all_schedules()) {
-    const Schedule after = recompute(before);
+    const Schedule after = schedule::recompute(before);
     means_the_same(before, after);
     const bool trains = count(before, Kind::update) > 0;
     CHECK(count(after, Kind::forward) == (trains ? 2 : 1) * count(before, Kind::forward));
@@ -94,17 +94,17 @@ TEST_CASE("recomputing costs a forward per microbatch and leaves one live activa
     for (const int m : {1, 2, 5, 8}) {
       const schedule::PipelineOptions options{.stages = p, .microbatches = m};
       const BasicStageCosts<Rational> costs{.forward = 2, .backward = 3};
-      const auto timeline = simulate(recompute(schedule::one_f_one_b(options)), costs);
+      const auto timeline = simulate(schedule::recompute(schedule::one_f_one_b(options)), costs);
       // The last rank works without a pause on M (2 F + B), after the first microbatch has come
       // down and before the last gradient goes up: its F was run again long since.
       CHECK(timeline.makespan() == Rational((2 * 2 + 3) * m + (2 + 3) * (p - 1)));
-      for (int r = 0; r < p; ++r) CHECK(peak_parts(timeline, Rank{r}, role::saved) == 1);
+      for (int r = 0; r < p; ++r) CHECK(schedule::peak_parts(timeline, Rank{r}, role::saved) == 1);
       // Where every F has to run before any B, that can be seen at its plainest.
       const auto gpipe = simulate(schedule::gpipe(options), costs);
-      const auto leaner = simulate(recompute(schedule::gpipe(options)), costs);
+      const auto leaner = simulate(schedule::recompute(schedule::gpipe(options)), costs);
       for (int r = 0; r < p; ++r) {
-        CHECK(peak_parts(gpipe, Rank{r}, role::saved) == static_cast<unsigned>(m));
-        CHECK(peak_parts(leaner, Rank{r}, role::saved) == 1);
+        CHECK(schedule::peak_parts(gpipe, Rank{r}, role::saved) == static_cast<unsigned>(m));
+        CHECK(schedule::peak_parts(leaner, Rank{r}, role::saved) == 1);
       }
     }
   }
@@ -112,12 +112,12 @@ TEST_CASE("recomputing costs a forward per microbatch and leaves one live activa
 
 TEST_CASE("only the chosen stages recompute") {
   const Schedule before = schedule::one_f_one_b({.stages = 3, .microbatches = 4});
-  const Schedule after = recompute(before, [](Stage stage) { return +stage == 0; });
+  const Schedule after = schedule::recompute(before, [](Stage stage) { return +stage == 0; });
   CHECK(after.size() == before.size() + 4);
   const auto timeline = simulate(after, {.forward = 1, .backward = 2});
-  CHECK(peak_parts(timeline, Rank{0}, role::saved) == 1);
-  CHECK(peak_parts(timeline, Rank{1}, role::saved) == 2);
-  CHECK(recompute(before, [](Stage) { return false; }).size() == before.size());
+  CHECK(schedule::peak_parts(timeline, Rank{0}, role::saved) == 1);
+  CHECK(schedule::peak_parts(timeline, Rank{1}, role::saved) == 2);
+  CHECK(schedule::recompute(before, [](Stage) { return false; }).size() == before.size());
 }
 
 TEST_CASE("a forward whose input is gone cannot run again") {
@@ -131,14 +131,14 @@ TEST_CASE("a forward whose input is gone cannot run again") {
   builder.add({.kind = Kind::user, .queue = queue}, {write(input)});
   builder.add({.kind = Kind::backward, .queue = queue}, {read(saved)});
   const Schedule schedule = std::move(builder).build();
-  const std::string why = message_of<infeasible>([&] { (void)recompute(schedule); });
+  const std::string why = message_of<infeasible>([&] { (void)schedule::recompute(schedule); });
   CHECK(why.find("0F0 cannot run again before 0B0") != std::string::npos);
   CHECK(why.find("its input has been overwritten") != std::string::npos);
 }
 
 TEST_CASE("with casts at every cut, every schedule computes the same up to rounding") {
   for (const Schedule& before : all_schedules()) {
-    const Schedule after = cast_at_cut(before, {Scalar::f32}, everywhere);
+    const Schedule after = schedule::cast_at_cut(before, {Scalar::f32}, everywhere);
     means_the_same(before, after);
     const std::size_t crossing =
         static_cast<std::size_t>(std::ranges::count_if(before.actions(), [&](const Action& action) {
@@ -152,7 +152,7 @@ TEST_CASE("with casts at every cut, every schedule computes the same up to round
 TEST_CASE("a cut halves the bytes of its own channels, and casts back before the first use") {
   const Schedule before = schedule::one_f_one_b(
       {.stages = 3, .microbatches = 5, .sizes = {.activation = 80, .type = Scalar::f64}});
-  const Schedule after = cast_at_cut(before, {Scalar::f32}, [](Rank from, Rank to) {
+  const Schedule after = schedule::cast_at_cut(before, {Scalar::f32}, [](Rank from, Rank to) {
     return std::max(from, to) == Rank{1};  // between ranks 0 and 1, both ways
   });
   std::map<std::pair<Rank, Rank>, Bytes> bytes;
@@ -187,7 +187,7 @@ TEST_CASE("a narrow message takes two casts and half the channel") {
       .forward = 7, .cast = Rational(1, 10), .latency = 3, .per_byte = 1};
   CHECK(simulate(before, costs).makespan() == Rational(7 + 80 + 3 + 7));
   // 80 bytes read and cast, 40 sent, 40 read and cast back.
-  CHECK(simulate(cast_at_cut(before, {Scalar::f32}, everywhere), costs).makespan() ==
+  CHECK(simulate(schedule::cast_at_cut(before, {Scalar::f32}, everywhere), costs).makespan() ==
         Rational(7 + 8 + 40 + 3 + 4 + 7));
 }
 
@@ -195,32 +195,36 @@ TEST_CASE("a cast at a cut makes elements smaller or is refused") {
   const Schedule floats = schedule::stream(
       {.stages = 2, .microbatches = 1, .sizes = {.activation = 80, .type = Scalar::f32}});
   for (const Scalar narrow : {Scalar::f32, Scalar::f64}) {
-    const std::string why =
-        message_of<contract_error>([&] { (void)cast_at_cut(floats, {narrow}, everywhere); });
+    const std::string why = message_of<contract_error>(
+        [&] { (void)schedule::cast_at_cut(floats, {narrow}, everywhere); });
     CHECK(why.find("a cast at a cut must make elements smaller") != std::string::npos);
     CHECK(why.find("'output' of stage 0 has elements of f32") != std::string::npos);
   }
   // Where nothing is cut nothing is asked.
   const auto nowhere = [](Rank, Rank) { return false; };
-  CHECK(hash(cast_at_cut(floats, {Scalar::f64}, nowhere)) == hash(floats));
+  CHECK(hash(schedule::cast_at_cut(floats, {Scalar::f64}, nowhere)) == hash(floats));
 }
 
 TEST_CASE("sums eager or lazy, every schedule computes the same") {
   for (const Schedule& pipeline : all_schedules()) {
-    const Schedule before = data_parallel(pipeline, {{"data", 2}, {"pipe", pipeline.ranks()}});
-    for (const Schedule& after : {eager_sums(before), eager_updates(before), lazy_sums(before)}) {
+    const Schedule before =
+        schedule::data_parallel(pipeline, {{"data", 2}, {"pipe", pipeline.ranks()}});
+    for (const Schedule& after : {schedule::eager_sums(before), schedule::eager_updates(before),
+                                  schedule::lazy_sums(before)}) {
       CHECK(after.size() == before.size());
       means_the_same(before, after);
     }
-    CHECK(hash(lazy_sums(eager_sums(before))) == hash(lazy_sums(before)));
-    CHECK(hash(eager_sums(lazy_sums(before))) == hash(eager_sums(before)));
+    CHECK(hash(schedule::lazy_sums(schedule::eager_sums(before))) ==
+          hash(schedule::lazy_sums(before)));
+    CHECK(hash(schedule::eager_sums(schedule::lazy_sums(before))) ==
+          hash(schedule::eager_sums(before)));
   }
 }
 
 TEST_CASE("an eager sum stands behind the last backward of its stage, a lazy one at the update") {
-  const Schedule before =
-      data_parallel(schedule::interleaved({.ranks = 2, .stages_per_rank = 2, .microbatches = 4}),
-                    {{"pipe", 2}, {"data", 2}});
+  const Schedule before = schedule::data_parallel(
+      schedule::interleaved({.ranks = 2, .stages_per_rank = 2, .microbatches = 4}),
+      {{"pipe", 2}, {"data", 2}});
   const auto place = [](const Schedule& schedule, Kind kind, int stage) {
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < schedule.size(); ++i)
@@ -228,8 +232,8 @@ TEST_CASE("an eager sum stands behind the last backward of its stage, a lazy one
         found.push_back(i);
     return found;
   };
-  const Schedule eager = eager_sums(before);
-  const Schedule lazy = lazy_sums(before);
+  const Schedule eager = schedule::eager_sums(before);
+  const Schedule lazy = schedule::lazy_sums(before);
   for (int stage = 0; stage < 4; ++stage) {
     REQUIRE(place(eager, Kind::group, stage).size() == 1);
     CHECK(place(eager, Kind::group, stage)[0] == place(eager, Kind::backward, stage).back() + 1);
@@ -246,7 +250,7 @@ TEST_CASE("an eager sum stands behind the last backward of its stage, a lazy one
 TEST_CASE("a stage becomes a chain of stages on its rank") {
   using schedule::divide_stages;
   const auto orders = [](int ranks, int microbatches) {
-    return schedule::one_f_one_b_orders(ranks, microbatches);
+    return schedule::one_f_one_b(ranks, microbatches);
   };
   CHECK(to_string(divide_stages(orders(1, 2), {2})) == "0F0,1F0,1B0,0B0,0F1,1F1,1B1,0B1\n");
   CHECK(to_string(divide_stages(orders(2, 1), {1, 3})) == "0F0,0B0\n1F0,2F0,3F0,3B0,2B0,1B0\n");
@@ -293,23 +297,24 @@ TEST_CASE("replicas divide updates: a reduce-scatter, a part of the update, an a
   };
   // Two buckets on two replicas. Messages have block 0 or 1 as their item, so that rank 1 sends
   // block 0 of its gradients, and rank 0 its block 0 of the weights.
-  const Orders orders = schedule::divide_stages(schedule::gpipe_orders(1, 1), {2});
-  const Schedule pipe = data_parallel(weave(orders, {.parameters = 24, .type = Scalar::f64}),
-                                      {{"data", 2}, {"pipe", 1}});
-  CHECK(of_rank(shard_updates(pipe), 0) ==
+  const Orders orders = schedule::divide_stages(schedule::gpipe(1, 1), {2});
+  const Schedule pipe = schedule::data_parallel(
+      weave(orders, {.parameters = 24, .type = Scalar::f64}), {{"data", 2}, {"pipe", 1}});
+  CHECK(of_rank(schedule::shard_updates(pipe), 0) ==
         "F0 F1 B1 B0 COMBINE0 UPDATE0 gather0 COMBINE1 UPDATE1 gather1 ");
-  const Schedule early = shard_updates(eager_updates(pipe));
+  const Schedule early = schedule::shard_updates(schedule::eager_updates(pipe));
   CHECK(of_rank(early, 0) == "F0 F1 B1 B0 COMBINE1 UPDATE1 gather1 COMBINE0 UPDATE0 gather0 ");
   CHECK(of_rank(early, 1) == "F0 F1 B1 scatter1 B0 UPDATE1 scatter0 UPDATE0 ");
 
   for (const int replicas : {1, 2, 3, 4, 5})
     for (const Bytes elements : {3, 20, 60}) {
       const Bytes bytes = elements * 8, n = static_cast<Bytes>(replicas);
-      const Schedule before =
-          data_parallel(weave(schedule::divide_stages(schedule::one_f_one_b_orders(2, 3), {2, 1}),
-                              {.activation = 8, .parameters = bytes, .type = Scalar::f64}),
-                        {{"pipe", 2}, {"data", replicas}});
-      for (const Schedule& after : {shard_updates(before), shard_updates(eager_updates(before))}) {
+      const Schedule before = schedule::data_parallel(
+          weave(schedule::divide_stages(schedule::one_f_one_b(2, 3), {2, 1}),
+                {.activation = 8, .parameters = bytes, .type = Scalar::f64}),
+          {{"pipe", 2}, {"data", replicas}});
+      for (const Schedule& after : {schedule::shard_updates(before),
+                                    schedule::shard_updates(schedule::eager_updates(before))}) {
         INFO(replicas << " replicas, " << elements << " elements");
         std::vector<Bytes> sent(2 * n), updated(2 * n);
         for (std::size_t i = 0; i < after.size(); ++i) {
@@ -333,24 +338,28 @@ TEST_CASE("replicas divide updates: a reduce-scatter, a part of the update, an a
           CHECK(all_updated == (2 - stage) * bytes);
         }
         CHECK(count(after, Kind::group) == 0);
-        if (replicas <= 2) CHECK(test::difference_from_oracle(fold_to_min_slots(after), 2) == "");
+        if (replicas <= 2) CHECK(test::difference_from_oracle(schedule::fold(after), 2) == "");
       }
     }
-  const Schedule versions = weave(schedule::pipedream_orders(2, 4));
-  CHECK(hash(shard_updates(versions)) == hash(versions));  // it sums nothing
+  const Schedule versions = weave(schedule::pipedream(2, 4));
+  CHECK(hash(schedule::shard_updates(versions)) == hash(versions));  // it sums nothing
   CHECK(message_of<contract_error>([&] {
-          (void)shard_updates(data_parallel(versions, {{"pipe", 2}, {"data", 2}}));
+          (void)schedule::shard_updates(
+              schedule::data_parallel(versions, {{"pipe", 2}, {"data", 2}}));
         }).find("use a schedule with one update for each stage") != std::string::npos);
 }
 
 TEST_CASE("passes compose") {
   const Schedule pipeline = schedule::one_f_one_b({.stages = 2, .microbatches = 3});
   const MeshShape mesh{{"pipe", 2}, {"data", 2}};
-  const Schedule before = data_parallel(pipeline, mesh);
-  means_the_same(before, recompute(cast_at_cut(eager_sums(before), {Scalar::f32}, everywhere)));
-  means_the_same(before, lazy_sums(cast_at_cut(recompute(before), {Scalar::f32}, everywhere)));
-  CHECK(meaning(expand(eager_sums(recompute(before)), schedule::CollectiveForm{.chunks = 2})) ==
-        meaning(expand(before, schedule::CollectiveForm{.chunks = 2})));
+  const Schedule before = schedule::data_parallel(pipeline, mesh);
+  means_the_same(before, schedule::recompute(schedule::cast_at_cut(schedule::eager_sums(before),
+                                                                   {Scalar::f32}, everywhere)));
+  means_the_same(before, schedule::lazy_sums(schedule::cast_at_cut(schedule::recompute(before),
+                                                                   {Scalar::f32}, everywhere)));
+  CHECK(meaning(schedule::expand(schedule::eager_sums(schedule::recompute(before)),
+                                 schedule::CollectiveForm{.chunks = 2})) ==
+        meaning(schedule::expand(before, schedule::CollectiveForm{.chunks = 2})));
 }
 
 TEST_CASE("what is done together stays together") {
@@ -388,20 +397,20 @@ TEST_CASE("what is done together stays together") {
     return all;
   };
   CHECK(list(before) == "USER0 MOVE0 F0 B2+F1 GROUP0 F3+B0 ");
-  CHECK(list(recompute(before)) == "USER0 MOVE0 F0 B2+F1 GROUP0 F0 F3+B0 ");
-  CHECK(list(cast_at_cut(before, {Scalar::f32}, everywhere)) ==
+  CHECK(list(schedule::recompute(before)) == "USER0 MOVE0 F0 B2+F1 GROUP0 F0 F3+B0 ");
+  CHECK(list(schedule::cast_at_cut(before, {Scalar::f32}, everywhere)) ==
         "USER0 CAST0 MOVE0 F0 B2+F1 GROUP0 CAST0 F3+B0 ");
-  CHECK(list(eager_sums(before)) == "USER0 MOVE0 F0 B2+F1 GROUP0 F3+B0 ");
-  CHECK(list(lazy_sums(before)) == "USER0 MOVE0 F0 B2+F1 GROUP0 F3+B0 ");
+  CHECK(list(schedule::eager_sums(before)) == "USER0 MOVE0 F0 B2+F1 GROUP0 F3+B0 ");
+  CHECK(list(schedule::lazy_sums(before)) == "USER0 MOVE0 F0 B2+F1 GROUP0 F3+B0 ");
 }
 
 TEST_CASE("nothing passes as nothing") {
-  CHECK(recompute(Builder("none", 1).build()).empty());
-  CHECK(cast_at_cut(Builder("none", 1).build(), {Scalar::f32}, everywhere).empty());
-  CHECK(eager_sums(Builder("none", 1).build()).empty());
-  CHECK(eager_updates(Builder("none", 1).build()).empty());
-  CHECK(shard_updates(Builder("none", 1).build()).empty());
-  CHECK(lazy_sums(Builder("none", 1).build()).empty());
+  CHECK(schedule::recompute(Builder("none", 1).build()).empty());
+  CHECK(schedule::cast_at_cut(Builder("none", 1).build(), {Scalar::f32}, everywhere).empty());
+  CHECK(schedule::eager_sums(Builder("none", 1).build()).empty());
+  CHECK(schedule::eager_updates(Builder("none", 1).build()).empty());
+  CHECK(schedule::shard_updates(Builder("none", 1).build()).empty());
+  CHECK(schedule::lazy_sums(Builder("none", 1).build()).empty());
 }
 
 }  // namespace test_passes

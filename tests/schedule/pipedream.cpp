@@ -50,7 +50,7 @@ std::string wrong_version(const Schedule& schedule, int stages, bool vertical_sy
       } else if (version != schedule::pipedream_version(stages, static_cast<int>(stage),
                                                         static_cast<int>(action.item.value),
                                                         vertical_sync)) {
-        return action_text(schedule, id) + text(" uses version ", version);
+        return schedule::action_text(schedule, id) + text(" uses version ", version);
       }
     }
   }
@@ -73,13 +73,13 @@ std::string mixed_versions(const Schedule& schedule) {
       if (schedule[id].kind == Kind::forward) used[{stage, item}] = version;
       if (schedule[id].kind == Kind::update && use.writes()) version = ++newest[stage];
       if (schedule[id].kind != Kind::update && version != used[{stage, item}])
-        return action_text(schedule, id) + text(" uses version ", version);
+        return schedule::action_text(schedule, id) + text(" uses version ", version);
     }
     const auto reads_weights = [&](const Use& use) {
       return schedule[schedule[use.buffer].label] == role::weights;
     };
     if (schedule[id].kind != Kind::move && std::ranges::none_of(schedule.uses(id), reads_weights))
-      return action_text(schedule, id) + " names no weights";
+      return schedule::action_text(schedule, id) + " names no weights";
   }
   return {};
 }
@@ -113,8 +113,7 @@ TEST_CASE("every microbatch is computed with the version that the formula names"
 TEST_CASE("both halves of a backward pass use the version of their forward, however far apart") {
   for (int stages = 1; stages <= 5; ++stages)
     for (const bool vertical_sync : {false, true}) {
-      Orders orders =
-          schedule::split_backward(schedule::pipedream_orders(stages, 11, vertical_sync));
+      Orders orders = schedule::split_backward(schedule::pipedream(stages, 11, vertical_sync));
       for (auto& list : orders.ranks)  // F comes before the W that stands in front of it
         for (std::size_t i = 0; i + 2 < list.size(); ++i)
           if (list[i].kind == Kind::backward_weight && list[i + 2].kind == Kind::forward)

@@ -137,14 +137,14 @@ void nest(const Random& random, std::uint64_t& number, int begin, int end, Lives
 
 TEST_CASE("values that do not live together share addresses") {
   const Lives lives = {{0, 2, 10}, {2, 4, 10}, {1, 3, 5}};
-  const PlacedLives placed = place_lives(lives);
+  const PlacedLives placed = schedule::place_lives(lives);
   check(lives, placed);
   CHECK(placed.bytes == 15);
   CHECK(placed.offsets[0] == placed.offsets[1]);
-  CHECK(place_lives(Lives{}).bytes == 0);
+  CHECK(schedule::place_lives(Lives{}).bytes == 0);
   const Lives at_once = {{1, 1, 4}, {0, 1, 8}, {1, 2, 2}, {1, 1, 1}};
-  check(at_once, place_lives(at_once));
-  CHECK(place_lives(at_once).bytes == 8);
+  check(at_once, schedule::place_lives(at_once));
+  CHECK(schedule::place_lives(at_once).bytes == 8);
 }
 
 TEST_CASE("of 1000 random graphs, nine in ten need 1.10 of the live maximum and all 1.25") {
@@ -152,7 +152,7 @@ TEST_CASE("of 1000 random graphs, nine in ten need 1.10 of the live maximum and 
   std::vector<double> ratios;
   for (std::uint64_t c = 0; c < count; ++c) {
     const Lives lives = random_lives(Random(c, "lives"), c % 4);
-    const PlacedLives placed = place_lives(lives);
+    const PlacedLives placed = schedule::place_lives(lives);
     check(lives, placed);
     ratios.push_back(static_cast<double>(placed.bytes) / static_cast<double>(placed.live));
   }
@@ -171,12 +171,12 @@ TEST_CASE("the arena is the live maximum for nested lives and for equal sizes") 
     for (int k = 0; k < 6; ++k) nest(random, number, 40 * k, 40 * k + 40, nested);
     for (std::size_t i = nested.size(); i > 1; --i)
       std::swap(nested[i - 1], nested[random.below(number++, i)]);
-    const PlacedLives placed = place_lives(nested, {.rounds = 0});
+    const PlacedLives placed = schedule::place_lives(nested, {.rounds = 0});
     check(nested, placed);
     REQUIRE(placed.bytes == placed.live);
     Lives equal = random_lives(random, c % 2);
     for (Life& life : equal) life.bytes = 7;
-    REQUIRE(place_lives(equal, {.rounds = 0}).bytes == live_maximum(equal));
+    REQUIRE(schedule::place_lives(equal, {.rounds = 0}).bytes == live_maximum(equal));
   }
 }
 
@@ -189,7 +189,7 @@ TEST_CASE("small cases need no more than the best placement of all") {
       lives.push_back({begin, begin + 1 + static_cast<int>(random.below(3 * i + 1, 5)),
                        1 + random.below(3 * i + 2, 5)});
     }
-    const PlacedLives placed = place_lives(lives);
+    const PlacedLives placed = schedule::place_lives(lives);
     check(lives, placed);
     REQUIRE(placed.bytes == smallest_arena(lives));
   }
@@ -200,7 +200,7 @@ TEST_CASE(
   for (const auto& [small, large] : {std::pair<Bytes, Bytes>{1, 2}, {1, 4}, {2, 3}, {18, 30}}) {
     for (int window = 2; window <= 7; ++window) {
       const Lives lives = window_lives(window, small, large, 160);
-      const PlacedLives placed = place_lives(lives);
+      const PlacedLives placed = schedule::place_lives(lives);
       check(lives, placed);
       const auto w = static_cast<Bytes>(window);
       CHECK(placed.live == w / 2 * small + (w + 1) / 2 * large);
@@ -221,7 +221,7 @@ TEST_CASE(
 
 TEST_CASE("offsets are aligned, and lives of a schedule have the sizes of their parts") {
   const Lives lives = random_lives(Random(3, "aligned"), 0);
-  const PlacedLives placed = place_lives(lives, {.alignment = 64});
+  const PlacedLives placed = schedule::place_lives(lives, {.alignment = 64});
   Lives rounded = lives;
   for (Life& life : rounded) life.bytes = (life.bytes + 63) / 64 * 64;
   check(rounded, placed);
@@ -237,14 +237,14 @@ TEST_CASE("offsets are aligned, and lives of a schedule have the sizes of their 
     spans.push_back({static_cast<double>(part), part + 1.0, part + 1.0});
   }
   const Timeline timeline(std::move(builder).build(), std::move(spans));
-  const auto intervals = live_intervals(timeline, [](const Buffer&) { return true; });
-  const PlacedLives parts = place_lives(timeline.schedule(), intervals);
+  const auto intervals = schedule::live_intervals(timeline, [](const Buffer&) { return true; });
+  const PlacedLives parts = schedule::place_lives(timeline.schedule(), intervals);
   CHECK((parts.bytes == 30 && parts.live == 30 && parts.offsets == std::vector<Bytes>{0, 0, 0}));
 }
 
 TEST_CASE("lives that end before they begin are refused, and options without a meaning") {
   const auto complaint = [](const Lives& lives, PlaceLivesOptions options) {
-    return test::message_of<contract_error>([&] { (void)place_lives(lives, options); });
+    return test::message_of<contract_error>([&] { (void)schedule::place_lives(lives, options); });
   };
   CHECK_THAT(complaint({{0, 1, 1}, {3, 2, 9}}, {}),
              ContainsSubstring("life 1 ends before it begins"));

@@ -209,9 +209,9 @@ TEST_CASE("a plan prints a line for each stage") {
 
 TEST_CASE("the buckets of a stage are parts of its layers, as equal as possible") {
   hd::Plan plan = example();
-  CHECK(hd::in_buckets(plan) == plan);
+  CHECK(hd::schedule::in_buckets(plan) == plan);
   plan.buckets = 4;  // of 6 layers, and of 4
-  const hd::Plan buckets = hd::in_buckets(plan);
+  const hd::Plan buckets = hd::schedule::in_buckets(plan);
   const std::vector<hd::LayerRange> layers{{0, 2}, {2, 4}, {4, 5}, {5, 6},
                                            {6, 7}, {7, 8}, {8, 9}, {9, 10}};
   REQUIRE(buckets.stages.size() == layers.size());
@@ -225,7 +225,7 @@ TEST_CASE("the buckets of a stage are parts of its layers, as equal as possible"
   CHECK(buckets.microbatches == plan.microbatches);
   plan.buckets = 1000;  // stage 1 has 4 layers
   CHECK(plan.bucket_count() == 4);
-  CHECK(hd::in_buckets(plan).stages == buckets.stages);
+  CHECK(hd::schedule::in_buckets(plan).stages == buckets.stages);
 }
 
 }  // namespace test_plan

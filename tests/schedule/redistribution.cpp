@@ -95,7 +95,7 @@ class Serial {
  private:
   std::byte* at(const Use& use) {
     return reinterpret_cast<std::byte*>(m_memory[+use.buffer].data()) +
-           part_offset(m_run[use.buffer], use.first);
+           schedule::part_offset(m_run[use.buffer], use.first);
   }
   const Redistribution& m_plan;
   const Schedule& m_run;

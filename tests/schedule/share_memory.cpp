@@ -84,12 +84,12 @@ void check(const Schedule& schedule) {
                                         {Domains(ranks, 7), CopiedBy::sender},
                                         {pairs, CopiedBy::receiver},
                                         {alternate, CopiedBy::sender}}) {
-    const Schedule shared = share_memory(schedule, domains, copier);
+    const Schedule shared = schedule::share_memory(schedule, domains, copier);
     REQUIRE(readings(shared) == readings(schedule));
     (void)moves_of(shared, domains);
     for (const bool record : {false, true})
       REQUIRE(difference_from_oracle(shared, 3, {.record = record}) == "");
-    REQUIRE(difference_from_oracle(fold_to_min_slots(shared), 3) == "");
+    REQUIRE(difference_from_oracle(schedule::fold(shared), 3) == "");
     REQUIRE(hash(shared) != hash(schedule));
   }
 }
@@ -105,7 +105,7 @@ TEST_CASE("a ring all-reduce within a domain has no scratch and no messages") {
             {.ranks = ranks, .bytes = 8 * elements, .type = Scalar::i64, .chunks = chunks});
         check(ring);
         const Domains all(static_cast<std::size_t>(ranks), 0);
-        const Schedule shared = share_memory(ring, all);
+        const Schedule shared = schedule::share_memory(ring, all);
         // What is added is read where it is; what is gathered is copied by who wants it.
         const Moves moves = moves_of(shared, all);
         CHECK(moves.messages == 0);
@@ -128,8 +128,8 @@ TEST_CASE("pipelines share what passes between their stages") {
     check(sized(schedule::stream({.stages = stages, .microbatches = 4})));
   }
   const Domains all(3, 0);
-  const Moves moves =
-      moves_of(share_memory(sized(schedule::stream({.stages = 3, .microbatches = 4})), all), all);
+  const Moves moves = moves_of(
+      schedule::share_memory(sized(schedule::stream({.stages = 3, .microbatches = 4})), all), all);
   CHECK((moves.messages == 0 && moves.copies == 0));
 }
 
@@ -141,7 +141,8 @@ TEST_CASE("random lists mean the same with shared memory") {
         test::random_schedule(seed, ranks, 40 + static_cast<int>(seed % 7), false);
     const Domains domains =
         seed % 2 == 0 ? Domains(static_cast<std::size_t>(ranks), 0) : Domains{0, 1, 0, 1};
-    const Schedule shared = share_memory(random, {domains.begin(), domains.begin() + ranks});
+    const Schedule shared =
+        schedule::share_memory(random, {domains.begin(), domains.begin() + ranks});
     INFO(random.name());
     REQUIRE(readings(shared) == readings(random));
     REQUIRE(difference_from_oracle(shared, 3) == "");
@@ -162,7 +163,7 @@ TEST_CASE("a value that its source loses is copied, one that is kept is not") {
     if (!lost) builder.add({.queue = builder.local(Rank{0})}, {schedule::write(here)});
     const Schedule schedule = std::move(builder).build();
     check(schedule);
-    CHECK(moves_of(share_memory(schedule, {0, 0}), {0, 0}).copies == (lost ? 1 : 0));
+    CHECK(moves_of(schedule::share_memory(schedule, {0, 0}), {0, 0}).copies == (lost ? 1 : 0));
   }
 }
 
@@ -179,7 +180,7 @@ TEST_CASE("parts of other sizes at the two ends are copied") {
               {schedule::read(here, 0, 3), schedule::write(there, 0, 3)});
   builder.add({.queue = builder.local(Rank{1})}, {schedule::read(there, 1)});
   const Schedule schedule = std::move(builder).build();
-  const Schedule shared = share_memory(schedule, {0, 0});
+  const Schedule shared = schedule::share_memory(schedule, {0, 0});
   CHECK(readings(shared) == readings(schedule));
   CHECK(moves_of(shared, {0, 0}).copies == 1);
 }
@@ -202,7 +203,7 @@ TEST_CASE("a value that comes back is continued where it is, and not where it wa
       builder.add({.queue = local}, {schedule::update(a, 1, 2)});
     builder.add({.queue = local}, {schedule::read(a, 0, 3)});
     const Schedule schedule = std::move(builder).build();
-    const Schedule shared = share_memory(schedule, {0, 0});
+    const Schedule shared = schedule::share_memory(schedule, {0, 0});
     CHECK(readings(shared) == readings(schedule));
     CHECK(difference_from_oracle(shared, 3) == "");
     for (std::size_t i = 0; i < shared.size(); ++i) {
@@ -215,11 +216,11 @@ TEST_CASE("a value that comes back is continued where it is, and not where it wa
 TEST_CASE("shared memory that cannot be is refused") {
   const Schedule stream = schedule::stream({.stages = 3, .microbatches = 2});
   CHECK_THAT(test::message_of<contract_error>([&] {
-               (void)share_memory(stream, {0, 0});
+               (void)schedule::share_memory(stream, {0, 0});
              }),
              ContainsSubstring("every rank needs one memory domain") &&
                  ContainsSubstring("2 domains for 3 ranks"));
-  const Schedule shared = share_memory(stream, {0, 0, 0});
+  const Schedule shared = schedule::share_memory(stream, {0, 0, 0});
   CHECK_THAT(
       test::message_of<contract_error>([&] {
         (void)slice(shared, Rank{0}, [](BufferId, const Buffer&) -> std::byte* { return nullptr; });
@@ -232,7 +233,7 @@ TEST_CASE("shared memory that cannot be is refused") {
   groups.add({.kind = Kind::group, .queue = groups.local(Rank{0})},
              {schedule::update(mine), schedule::update(other)});
   const Schedule grouped = std::move(groups).build();
-  std::vector<ProgressCounter> progress(2);
+  std::vector<heddle::impl::ProgressCounter> progress(2);
   CHECK_THAT(test::message_of<contract_error>([&] {
                (void)slice(
                    grouped, Rank{0}, [](BufferId, const Buffer&) -> std::byte* { return nullptr; },

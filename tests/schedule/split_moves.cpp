@@ -47,7 +47,8 @@ TEST_CASE("pieces of messages carry the same bytes, and the parts keep their bou
   const Buffer& data = split[BufferId{0}];
   CHECK(data.parts == 28);
   for (std::uint32_t block = 0; block <= 4; ++block)
-    CHECK(part_offset(data, 7 * block) == part_offset(ring[BufferId{0}], block));
+    CHECK(schedule::part_offset(data, 7 * block) ==
+          schedule::part_offset(ring[BufferId{0}], block));
   for (std::size_t i = 0; i < split.size(); ++i) {
     const auto uses = split.uses(ActionId{i});
     if (split[ActionId{i}].kind == Kind::move) CHECK(split.bytes(uses[0]) == split.bytes(uses[1]));

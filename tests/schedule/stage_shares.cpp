@@ -129,15 +129,15 @@ TEST_CASE("one share of all samples is the Schedule without shares, for the whol
       const Schedule plain = weave(orders, sizes);
       CHECK(hash(weave(shared, sizes)) == hash(plain));
       CHECK(hash(weave(shared)) == hash(weave(orders)));
-      CHECK(hash(fold_to_min_slots(weave(shared, sizes))) == hash(fold_to_min_slots(plain)));
-      CHECK(!first_fault(shared));
+      CHECK(hash(schedule::fold(weave(shared, sizes))) == hash(schedule::fold(plain)));
+      CHECK(!schedule::first_fault(shared));
     }
   }
 }
 
 TEST_CASE("two stages of three ranks and one exchange each overlap in one message") {
   const Orders orders =
-      in_shares(schedule::one_f_one_b_orders(2, 4), {.samples = 8, .stages = {{3, 3, 2}, {8}}});
+      in_shares(schedule::one_f_one_b(2, 4), {.samples = 8, .stages = {{3, 3, 2}, {8}}});
   REQUIRE(orders.ranks.size() == 4);
   const Schedule woven = weave(orders, {.activation = 64, .type = Scalar::f64});
   test::schedule_battery(woven);
@@ -183,7 +183,7 @@ TEST_CASE("the ledger of random shares counts every sample once there and once b
                                           .type = Scalar::i64});
     const Ledger ledger = ledger_of(woven);
     REQUIRE(ledger == closed_form(orders, random.microbatches(), 16, true));
-    REQUIRE(!first_fault(orders));
+    REQUIRE(!schedule::first_fault(orders));
     bool local = false;
     for (const auto& [ends, traffic] : ledger) local |= std::get<0>(ends) == std::get<1>(ends);
     coverage.count("copies within a rank", local);
@@ -215,15 +215,15 @@ TEST_CASE("passes over Schedules keep what shares mean") {
                                           .parameters = 192,
                                           .type = Scalar::f64});
     const auto meaning = test::meaning(woven);
-    CHECK(test::meaning(fold_to_min_slots(woven)) == meaning);
-    CHECK(test::meaning(eager_sums(woven)) == meaning);
-    CHECK(test::meaning(lazy_sums(woven)) == meaning);
-    test::schedule_battery(recompute(woven));
+    CHECK(test::meaning(schedule::fold(woven)) == meaning);
+    CHECK(test::meaning(schedule::eager_sums(woven)) == meaning);
+    CHECK(test::meaning(schedule::lazy_sums(woven)) == meaning);
+    test::schedule_battery(schedule::recompute(woven));
     // Messages between ranks, narrowed to f32, have half of the bytes.
     const Schedule narrow =
-        cast_at_cut(woven, {Scalar::f32}, [](Rank from, Rank to) { return from != to; });
+        schedule::cast_at_cut(woven, {Scalar::f32}, [](Rank from, Rank to) { return from != to; });
     CHECK(test::meaning(narrow) == meaning);
-    CHECK(test::meaning(fold_to_min_slots(narrow)) == meaning);
+    CHECK(test::meaning(schedule::fold(narrow)) == meaning);
     const Ledger before = ledger_of(woven);
     for (const auto& [ends, traffic] : ledger_of(narrow)) {
       const bool crosses = std::get<0>(ends) != std::get<1>(ends);
@@ -231,7 +231,7 @@ TEST_CASE("passes over Schedules keep what shares mean") {
       CHECK(traffic.bytes * (crosses ? 2 : 1) == before.at(ends).bytes);
     }
     // Every line of a mesh has shares; gradients are summed over all ranks of a stage.
-    const Schedule lines = data_parallel(woven, {{"data", 2}, {"pipe", woven.ranks()}});
+    const Schedule lines = schedule::data_parallel(woven, {{"data", 2}, {"pipe", woven.ranks()}});
     for (std::size_t i = 0; i < lines.size(); ++i)
       if (lines[ActionId{i}].kind == Kind::group)
         CHECK(lines.uses(ActionId{i}).size() ==
@@ -241,26 +241,26 @@ TEST_CASE("passes over Schedules keep what shares mean") {
     for (const auto& [ends, traffic] : before) messages += traffic.messages;
     for (const auto& [ends, traffic] : doubled) all += traffic.messages;
     CHECK(all == 2 * messages);
-    test::schedule_battery(expand(lines, schedule::CollectiveForm{}));
+    test::schedule_battery(schedule::expand(lines, schedule::CollectiveForm{}));
   }
 }
 
 TEST_CASE("a folded schedule of shares keeps as many microbatches as the one without shares") {
   constexpr StageSizes eight{.activation = 64, .saved = 128, .type = Scalar::i64};
   for (const int m : {1, 4, 8}) {
-    const Orders orders = schedule::one_f_one_b_orders(3, m);
+    const Orders orders = schedule::one_f_one_b(3, m);
     const StageShares shares{.samples = 8, .stages = {{3, 5}, {8}, {1, 4, 3}}};
     const auto slots = [](const Schedule& folded, const char* role, int stage) {
       std::set<std::uint32_t> found;
       for (const Buffer& buffer : folded.buffers())
         if (folded[buffer.label] == role && buffer.stage == Stage{stage})
-          found.insert(buffer.parts / parts_per_item(buffer));
+          found.insert(buffer.parts / heddle::impl::parts_per_item(buffer));
       REQUIRE(found.size() <= 1);
       return found.empty() ? 0 : *found.begin();
     };
-    const Schedule plain = fold_to_min_slots(weave(orders, eight));
+    const Schedule plain = schedule::fold(weave(orders, eight));
     const Schedule unfolded = weave(in_shares(orders, shares), eight);
-    const Schedule shared = fold_to_min_slots(unfolded);
+    const Schedule shared = schedule::fold(unfolded);
     for (const char* role : {role::saved, role::input, role::output, role::output_grad})
       for (int stage = 0; stage < 3; ++stage) {
         INFO(role << " of stage " << stage << ", " << m << " microbatches");
@@ -271,18 +271,16 @@ TEST_CASE("a folded schedule of shares keeps as many microbatches as the one wit
 }
 
 TEST_CASE("microbatches of unequal sizes move and keep only their own samples") {
-  const Orders orders = in_shares(schedule::one_f_one_b_orders(2, 3),
+  const Orders orders = in_shares(schedule::one_f_one_b(2, 3),
                                   {.samples = 3, .stages = {{3}, {3}}, .microbatches = {3, 3, 2}});
   const Schedule woven = weave(orders, {.activation = 24, .saved = 24, .type = Scalar::i64});
   test::schedule_battery(woven);
   CHECK(ledger_of(woven) ==
         Ledger{{{Rank{0}, Rank{1}, false}, {3, 8 * 8}}, {{Rank{1}, Rank{0}, true}, {3, 8 * 8}}});
   // A slot has room for the largest microbatch, so the memory is that of equal ones.
-  const Schedule folded = fold_to_min_slots(woven, 0);
-  const Schedule equal =
-      fold_to_min_slots(weave(schedule::one_f_one_b_orders(2, 3),
-                              {.activation = 24, .saved = 24, .type = Scalar::i64}),
-                        0);
+  const Schedule folded = schedule::fold(woven, 0);
+  const Schedule equal = schedule::fold(
+      weave(schedule::one_f_one_b(2, 3), {.activation = 24, .saved = 24, .type = Scalar::i64}), 0);
   for (std::size_t b = 0; b < folded.buffers().size(); ++b)
     CHECK(folded[BufferId{b}].bytes == equal[BufferId{b}].bytes);
   // Smaller microbatches are divided by the same ratios: 5 of 8 samples in 3 + 3 + 2.
@@ -295,7 +293,7 @@ TEST_CASE("microbatches of unequal sizes move and keep only their own samples") 
 
 TEST_CASE("a model sizes the buffers by their samples after weave()") {
   const Orders orders =
-      in_shares(schedule::one_f_one_b_orders(3, 3),
+      in_shares(schedule::one_f_one_b(3, 3),
                 {.samples = 8, .stages = {{3, 5}, {8}, {1, 4, 3}}, .microbatches = {8, 8, 7}});
   const Schedule sized = weave(orders, {.activation = 24 * 8, .saved = 8 * 8, .type = Scalar::i64});
   const Schedule later =
@@ -303,13 +301,13 @@ TEST_CASE("a model sizes the buffers by their samples after weave()") {
         const Buffer& expected = sized[BufferId{next++}];
         buffer.type = Scalar::i64;
         if (buffer.granules != nullptr)
-          size_by_samples(buffer, sized[expected.label] == role::saved   ? 8
-                                  : sized[expected.label] == role::delta ? 0
-                                                                         : 24);
+          heddle::impl::size_by_samples(buffer, sized[expected.label] == role::saved   ? 8
+                                                : sized[expected.label] == role::delta ? 0
+                                                                                       : 24);
       });
   CHECK(hash(later) == hash(sized));
   Buffer whole;
-  CHECK_THAT(test::message_of<contract_error>([&] { size_by_samples(whole, 8); }),
+  CHECK_THAT(test::message_of<contract_error>([&] { heddle::impl::size_by_samples(whole, 8); }),
              ContainsSubstring("the buffer has no granules"));
 }
 
@@ -345,8 +343,8 @@ TEST_CASE("branches in shares: outputs that several stages use, and a shared los
                                           {1, 5, 1}})
     add(from, to, samples);
   CHECK(ledger_of(woven) == expected);
-  CHECK(test::difference_from_oracle(expand(woven, schedule::CollectiveForm{}), 2) == "");
-  CHECK(test::meaning(fold_to_min_slots(woven)) == test::meaning(woven));
+  CHECK(test::difference_from_oracle(schedule::expand(woven, schedule::CollectiveForm{}), 2) == "");
+  CHECK(test::meaning(schedule::fold(woven)) == test::meaning(woven));
   // Each backward pass reads the outputs of the other branch for its own samples.
   const Orders joint{"joint loss",
                      {{order(F, 0), order(B, 0)}, {order(F, 1), order(B, 1)}},
@@ -363,7 +361,7 @@ TEST_CASE("branches in shares: outputs that several stages use, and a shared los
 }
 
 TEST_CASE("wrong shares are rejected with their stage and numbers") {
-  const Orders orders = schedule::one_f_one_b_orders(2, 4);
+  const Orders orders = schedule::one_f_one_b(2, 4);
   CHECK_THAT(refusal(orders, {.samples = 8, .stages = {{3, 3, 2}, {4, 3}}}),
              ContainsSubstring("the shares of a stage do not sum to a microbatch") &&
                  ContainsSubstring("stage 1: 4 + 3 = 7, but a microbatch has 8 samples"));
@@ -398,13 +396,13 @@ TEST_CASE("wrong shares are rejected with their stage and numbers") {
       refusal(orders, {.samples = 3, .stages = {{3}, {1, 1, 1}}, .microbatches = {3, 3, 3, 2}}),
       ContainsSubstring("a rank computes no sample of a microbatch") &&
           ContainsSubstring("of stage 1 is 1 of 3 samples, and microbatch 3 has 2"));
-  CHECK_THAT(refusal(schedule::interleaved_orders(2, 2, 4),
-                     {.samples = 8, .stages = {{4, 4}, {8}, {8}, {8}}}),
-             ContainsSubstring("the stages of a rank have different numbers of shares") &&
-                 ContainsSubstring("rank 0: stage 0 has 2, stage 2 has 1"));
-  CHECK_THAT(refusal(schedule::chimera_orders(2, 2), {.samples = 8, .stages = {{4, 4}, {8}}}),
+  CHECK_THAT(
+      refusal(schedule::interleaved(2, 2, 4), {.samples = 8, .stages = {{4, 4}, {8}, {8}, {8}}}),
+      ContainsSubstring("the stages of a rank have different numbers of shares") &&
+          ContainsSubstring("rank 0: stage 0 has 2, stage 2 has 1"));
+  CHECK_THAT(refusal(schedule::chimera(2, 2), {.samples = 8, .stages = {{4, 4}, {8}}}),
              ContainsSubstring("a stage with replicas has one share"));
-  CHECK_THAT(refusal(schedule::pipedream_orders(2, 4), {.samples = 8, .stages = {{4, 4}, {8}}}),
+  CHECK_THAT(refusal(schedule::pipedream(2, 4), {.samples = 8, .stages = {{4, 4}, {8}}}),
              ContainsSubstring("a stage on several ranks cannot update on its own (stage 0)"));
   // 24 bytes are 3 elements, for 8 samples.
   CHECK_THAT(refusal(orders, {.samples = 8, .stages = {{4, 4}, {8}}}),
@@ -424,14 +422,14 @@ TEST_CASE("wrong shares are rejected with their stage and numbers") {
 
 TEST_CASE("faults in the lists of shares are named by stage, microbatch and rank") {
   const Orders orders =
-      in_shares(schedule::one_f_one_b_orders(2, 4), {.samples = 2, .stages = {{1, 1}, {1, 1}}});
+      in_shares(schedule::one_f_one_b(2, 4), {.samples = 2, .stages = {{1, 1}, {1, 1}}});
   const auto complaint = [](const Orders& wrong) {
     return test::message_of<contract_error>([&] { (void)weave(wrong); });
   };
   Orders wrong = orders;
   wrong.ranks[3].push_back(wrong.ranks[3][0]);
   CHECK_THAT(complaint(wrong), ContainsSubstring("an action appears twice (1F0 of rank 3)"));
-  CHECK(first_fault(wrong)->rank == Rank{3});
+  CHECK(schedule::first_fault(wrong)->rank == Rank{3});
   wrong = orders;
   wrong.ranks[1].pop_back();
   CHECK_THAT(complaint(wrong), ContainsSubstring("no 0B3 of rank 1, or 0I3 of rank 1"));
@@ -443,18 +441,17 @@ TEST_CASE("faults in the lists of shares are named by stage, microbatch and rank
   wrong = orders;
   std::ranges::reverse(wrong.ranks[1]);
   std::ranges::reverse(wrong.ranks[3]);
-  for (auto* list : {&wrong.ranks[1], &wrong.ranks[3]})
-    *list = schedule::gpipe_orders(1, 4).ranks[0];
+  for (auto* list : {&wrong.ranks[1], &wrong.ranks[3]}) *list = schedule::gpipe(1, 4).ranks[0];
   for (Order& order : wrong.ranks[3]) order.stage = Stage{1};
-  CHECK(!first_fault(wrong));
+  CHECK(!schedule::first_fault(wrong));
   test::schedule_battery(weave(wrong));
   // Crossed samples do wait for each other.
-  wrong = in_shares(schedule::gpipe_orders(2, 2), {.samples = 3, .stages = {{1, 2}, {2, 1}}});
+  wrong = in_shares(schedule::gpipe(2, 2), {.samples = 3, .stages = {{1, 2}, {2, 1}}});
   std::swap(wrong.ranks[2][0], wrong.ranks[2][2]);
   std::swap(wrong.ranks[2][1], wrong.ranks[2][2]);
   INFO(to_string(wrong));
   CHECK_THAT(complaint(wrong), ContainsSubstring("of rank 2"));
-  wrong = in_shares(schedule::gpipe_orders(2, 2), {.samples = 3, .stages = {{1, 2}, {2, 1}}});
+  wrong = in_shares(schedule::gpipe(2, 2), {.samples = 3, .stages = {{1, 2}, {2, 1}}});
   // Rank 1 computes its backward pass of microbatch 0 before its forward of microbatch 1.
   std::swap(wrong.ranks[1][1], wrong.ranks[1][2]);
   CHECK_THAT(test::message_of<infeasible>([&] { (void)weave(wrong); }),

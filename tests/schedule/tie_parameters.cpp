@@ -64,10 +64,11 @@ std::vector<std::vector<std::int64_t>> performed(const Schedule& schedule, std::
   std::vector<std::vector<std::int64_t>> memory;
   for (const Buffer& buffer : schedule.buffers()) memory.emplace_back(buffer.bytes / word);
   const auto at = [&](const Use& use) {
-    return memory[+use.buffer].data() + part_offset(schedule[use.buffer], use.first) / word;
+    return memory[+use.buffer].data() +
+           schedule::part_offset(schedule[use.buffer], use.first) / word;
   };
   const auto count = [&](const Use& use) {
-    return part_bytes(schedule[use.buffer], use.first, use.count) / word;
+    return schedule::part_bytes(schedule[use.buffer], use.first, use.count) / word;
   };
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const Action& action = schedule[ActionId{i}];
@@ -158,21 +159,21 @@ TEST_CASE("both copies of tied parameters get the sum of their gradients in ever
     const auto length = static_cast<std::size_t>(schedule.ranks());
     const int stages = stages_of(schedule);
     for (const int lines : {1, 3}) {
-      const Schedule replicas = sized(data_parallel(
+      const Schedule replicas = sized(schedule::data_parallel(
           schedule, MeshShape({{"data", lines}, {"pipe", schedule.ranks()}}), "pipe"));
       for (const bool eager : {false, true}) {
-        const Schedule summed = eager ? eager_sums(replicas) : replicas;
+        const Schedule summed = eager ? schedule::eager_sums(replicas) : replicas;
         const auto ties = ties_of(stages);
         const auto count = static_cast<std::size_t>(lines);
-        expect_sums(tie_parameters(summed, ties), stages, length, count);
-        const Schedule ring = tie_parameters(expand(summed, schedule::CollectiveForm{}), ties);
+        expect_sums(schedule::tie_parameters(summed, ties), stages, length, count);
+        const Schedule ring =
+            schedule::tie_parameters(schedule::expand(summed, schedule::CollectiveForm{}), ties);
         expect_sums(ring, stages, length, count);
-        if (ring.ranks() <= 4)
-          CHECK(test::difference_from_oracle(fold_to_min_slots(ring), 2) == "");
-        const Schedule shards = tie_parameters(shard_updates(summed), ties);
+        if (ring.ranks() <= 4) CHECK(test::difference_from_oracle(schedule::fold(ring), 2) == "");
+        const Schedule shards = schedule::tie_parameters(schedule::shard_updates(summed), ties);
         expect_sums(shards, stages, length, count);
         if (shards.ranks() <= 3)
-          CHECK(test::difference_from_oracle(fold_to_min_slots(shards), 2) == "");
+          CHECK(test::difference_from_oracle(schedule::fold(shards), 2) == "");
         ++several;
       }
     }
@@ -182,19 +183,19 @@ TEST_CASE("both copies of tied parameters get the sum of their gradients in ever
 
 TEST_CASE("the sum of tied gradients is printed and takes time") {
   const Schedule before = sized(schedule::one_f_one_b({.stages = 2, .microbatches = 2}));
-  const Schedule after = tie_parameters(before, ties_of(2));
+  const Schedule after = schedule::tie_parameters(before, ties_of(2));
   CHECK(after.size() == before.size() + 8);  // two ranges, both ways, a move and a sum each
   CHECK_THAT(to_text(after), ContainsSubstring("0SEND_B") && ContainsSubstring("COMBINE"));
   const StageCosts costs{.forward = 1, .backward = 2, .per_byte = 1};
   CHECK(simulate(after, costs).makespan() > simulate(before, costs).makespan());
-  CHECK(tie_parameters(before, {}).size() == before.size());
+  CHECK(schedule::tie_parameters(before, {}).size() == before.size());
   const Schedule inference = schedule::stream({.stages = 2, .microbatches = 2});
-  CHECK(tie_parameters(inference, ties_of(2)).size() == inference.size());
+  CHECK(schedule::tie_parameters(inference, ties_of(2)).size() == inference.size());
 }
 
 TEST_CASE("tied parameters that cannot be summed are rejected with the reason") {
   const auto tie = [](const Schedule& schedule, const std::vector<TiedRanges>& ties) {
-    return [=] { (void)tie_parameters(sized(schedule), ties); };
+    return [=] { (void)schedule::tie_parameters(sized(schedule), ties); };
   };
   for (const auto& entry : schedule::catalogue()) {
     if (entry.synchronous || entry.branches) continue;

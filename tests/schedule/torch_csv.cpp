@@ -126,7 +126,7 @@ TEST_CASE("a fused pair is two entries, the first of them fused") {
 
 TEST_CASE("transfers stand where torch's lowering places them") {
   // By hand: rank 0 does 0F0, then rank 1 has what 1F0 needs within the same sweep, and so on.
-  const Orders orders = schedule::one_f_one_b_orders(2, 2);
+  const Orders orders = schedule::one_f_one_b(2, 2);
   const std::string csv =
       "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
       "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n";
@@ -246,7 +246,7 @@ TEST_CASE("transfers that weave would not insert are refused at their cell") {
 
 TEST_CASE("a receive may bring any input of its stage, in whatever order the graph names them") {
   // The last stages of two branches get what comes before them and each other's output.
-  Orders orders = schedule::flexpipe_orders(2, 2);
+  Orders orders = schedule::flexpipe(2, 2);
   for (const bool reversed : {false, true}) {
     if (reversed) std::reverse(orders.graph.edges.begin(), orders.graph.edges.end());
     const std::string csv = to_csv(orders, CsvContents::transfers);
@@ -255,7 +255,7 @@ TEST_CASE("a receive may bring any input of its stage, in whatever order the gra
 }
 
 TEST_CASE("transfers of forward passes alone are those that the forward passes need") {
-  Orders orders = schedule::flexpipe_orders(2, 2);
+  Orders orders = schedule::flexpipe(2, 2);
   for (auto& list : orders.ranks)
     std::erase_if(list, [](const Order& order) { return order.kind != Kind::forward; });
   const std::string csv = to_csv(orders, CsvContents::transfers);
@@ -278,14 +278,14 @@ TEST_CASE("the grid of a wrong cell marks it among its neighbours") {
 TEST_CASE("timelines of the catalogue's schedules are read as their orders, recomputed or not") {
   const StageCosts costs{.forward = 1, .backward_input = 1, .backward_weight = 1, .update = 1};
   for (const Orders& orders : many_orders()) {
-    for (const Schedule& woven : {weave(orders), recompute(weave(orders))}) {
+    for (const Schedule& woven : {weave(orders), schedule::recompute(weave(orders))}) {
       const std::string csv = to_csv(simulate(woven, costs));
       INFO(orders.name << "\n" << csv);
       CHECK(read_orders(csv, unsaid(orders)) == orders);
     }
   }
   // The forward that runs again stands right before its backward, unnamed.
-  CHECK(to_csv(simulate(recompute(schedule::gpipe({.stages = 1, .microbatches = 2})),
+  CHECK(to_csv(simulate(schedule::recompute(schedule::gpipe({.stages = 1, .microbatches = 2})),
                         {.forward = 1, .backward = 2})) == "0F0,0F1,,0B0,,,0B1\n");
 }
 
@@ -316,7 +316,7 @@ TEST_CASE("a timeline in unit slots is written with its idle cells") {
                test::Rational{1, 3}) == unit);
   CHECK(to_csv(simulate(schedule, {.forward = 1, .backward = 2})) ==
         "0F0,0F1,,,0B0,,,0B1\n,1F0,1B0,,1F1,1B1\n");
-  CHECK(read_orders(unit).ranks == schedule::one_f_one_b_orders(2, 2).ranks);
+  CHECK(read_orders(unit).ranks == schedule::one_f_one_b(2, 2).ranks);
   const Schedule pair = weave(read_orders("0F0,1F0,(0F1;1B0)OVERLAP_F_B,1F1,0B0,1B1,0B1"));
   CHECK(to_csv(simulate(pair, {.forward = 1, .backward = 1, .forward_backward = 1})) ==
         "0F0,1F0,(0F1;1B0)OVERLAP_F_B,1F1,0B0,1B1,0B1\n");

@@ -60,14 +60,14 @@ TEST_CASE("orders that cannot progress name every stuck head and what it waits f
 }
 
 TEST_CASE("1F1B with two actions swapped is refused") {
-  Orders orders = schedule::one_f_one_b_orders(4, 8);
+  Orders orders = schedule::one_f_one_b(4, 8);
   CHECK_NOTHROW(weave(orders));
   // A backward before its forward.
   std::swap(orders.ranks[3][0], orders.ranks[3][1]);
   CHECK_THROWS_AS(weave(orders), infeasible);
   // Rank 0 may wait for its first backward before its forward 3, but not before its forward 2,
   // which rank 1 wants first.
-  orders = schedule::one_f_one_b_orders(4, 8);
+  orders = schedule::one_f_one_b(4, 8);
   std::swap(orders.ranks[0][3], orders.ranks[0][4]);
   CHECK_NOTHROW(weave(orders));
   std::swap(orders.ranks[0][2], orders.ranks[0][3]);
@@ -124,8 +124,8 @@ TEST_CASE("where an action is missing, weave names it before the heads that wait
         "heddle::weave(mine): an action is missing (no rank has 0F1, which comes before 1F1; so "
         "rank 1 waits at 1F1 for 0F1)");
   // Any action of any rank of some orders.
-  for (const Orders& whole : {schedule::one_f_one_b_orders(3, 4), schedule::zb_h1_orders(3, 4),
-                              schedule::zb_v_orders(2, 3), schedule::chimera_orders(4, 4)})
+  for (const Orders& whole : {schedule::one_f_one_b(3, 4), schedule::zb_h1(3, 4),
+                              schedule::zb_v(2, 3), schedule::chimera(4, 4)})
     for (std::size_t rank = 0; rank < whole.ranks.size(); ++rank)
       for (std::size_t i = 0; i < whole.ranks[rank].size(); ++i) {
         Orders lacking = whole;

@@ -45,7 +45,7 @@ Orders two_ways() {
 
 /// Asynchronous 1F1B: every backward is followed by an update.
 Orders asynchronous(int stages, int microbatches) {
-  Orders orders = schedule::one_f_one_b_orders(stages, microbatches);
+  Orders orders = schedule::one_f_one_b(stages, microbatches);
   for (auto& list : orders.ranks) {
     std::vector<Order> with;
     for (const Order& each : list) {
@@ -89,12 +89,12 @@ TEST_CASE("a stage with replicas computes each microbatch on one rank, and sums 
     if (woven[ActionId{i}].kind == Kind::group)
       groups.emplace_back(woven[ActionId{i}].stage, woven.uses(ActionId{i}).size());
   CHECK(groups == std::vector<std::pair<Stage, std::size_t>>{{Stage{0}, 2}, {Stage{1}, 2}});
-  test::schedule_battery(expand(woven, schedule::CollectiveForm{}));
+  test::schedule_battery(schedule::expand(woven, schedule::CollectiveForm{}));
 }
 
 TEST_CASE("replicas within a line and across lines are summed at once") {
   const Schedule woven = weave(two_ways(), {.activation = 3, .saved = 1, .parameters = 24});
-  const Schedule lines = data_parallel(woven, {{"data", 3}, {"pipe", 2}});
+  const Schedule lines = schedule::data_parallel(woven, {{"data", 3}, {"pipe", 2}});
   test::schedule_battery(lines);
   std::size_t groups = 0;
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -103,7 +103,7 @@ TEST_CASE("replicas within a line and across lines are summed at once") {
     CHECK(lines.uses(ActionId{i}).size() == 6);
   }
   CHECK(groups == 2);
-  test::schedule_battery(expand(lines, schedule::CollectiveForm{}));
+  test::schedule_battery(schedule::expand(lines, schedule::CollectiveForm{}));
 }
 
 TEST_CASE("a stage may be on several ranks only where the graph says so") {
@@ -161,7 +161,7 @@ TEST_CASE("a fused pair starts when both can, and is seen when both are done") {
   CHECK(simulate(schedule::gpipe({.stages = 2, .microbatches = 2}), {.forward = 1, .backward = 2})
             .makespan() == 9);
   // Lines of a mesh keep the pair together; a fused entry needs a partner.
-  test::schedule_battery(data_parallel(woven, {{"data", 2}, {"pipe", 2}}));
+  test::schedule_battery(schedule::data_parallel(woven, {{"data", 2}, {"pipe", 2}}));
   Orders lonely = orders;
   lonely.ranks[0].back().fused = true;
   CHECK_THAT(refusal(lonely), ContainsSubstring("a fused entry needs one partner") &&

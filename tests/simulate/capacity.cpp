@@ -46,35 +46,35 @@ TEST_CASE("a window fits exactly in its slots, and lacks what is taken from eith
   const Schedule schedule = schedule::prefetch_window({.objects = objects, .window = 3});
   const Timeline timeline = simulate(schedule, {.forward = 9}, enough, Sending::rendezvous);
   // What lives is less than the slots: 3 + 5 + 3, then 5 + 3 + 5.
-  const auto curves = memory_by_tier(timeline);
+  const auto curves = heddle::impl::memory_by_tier(timeline);
   REQUIRE((curves.size() == 1 && curves[0].size() == 2));
-  CHECK((peak(curves[0][0]).bytes == 13 && peak(curves[0][1]).bytes == 24));
-  CHECK_FALSE(capacity_excess(timeline, machine_of(1, 13, 24)));
-  CHECK_FALSE(capacity_excess(timeline, machine_of(1, 0, 0)));
-  CHECK_FALSE(capacity_excess(timeline, Machine::uniform(1, {}, {})));
-  const auto fast = capacity_excess(timeline, enough);
+  CHECK((schedule::peak(curves[0][0]).bytes == 13 && schedule::peak(curves[0][1]).bytes == 24));
+  CHECK_FALSE(heddle::impl::capacity_excess(timeline, machine_of(1, 13, 24)));
+  CHECK_FALSE(heddle::impl::capacity_excess(timeline, machine_of(1, 0, 0)));
+  CHECK_FALSE(heddle::impl::capacity_excess(timeline, Machine::uniform(1, {}, {})));
+  const auto fast = heddle::impl::capacity_excess(timeline, enough);
   REQUIRE(fast);
   CHECK((fast->tier == 0 && fast->rank == 0 && fast->needed == 13 && fast->capacity == 11));
   // Two objects are used, and the fourth one is loaded: its slot is free when the first use ends.
   CHECK(fast->at == timeline.spans()[4].start);
   CHECK(fast->action == ActionId{4});
   CHECK(schedule[ActionId{4}].kind == Kind::move);
-  const auto slow = capacity_excess(timeline, machine_of(1, 11, 20));
+  const auto slow = heddle::impl::capacity_excess(timeline, machine_of(1, 11, 20));
   REQUIRE(slow);
   CHECK((slow->tier == 1 && slow->needed == 24 && slow->capacity == 20));
-  const std::string what =
-      test::message_of<infeasible>([&] { check_capacity(timeline, machine_of(1, 11, 24)); });
+  const std::string what = test::message_of<infeasible>(
+      [&] { schedule::check_capacity(timeline, machine_of(1, 11, 24)); });
   CHECK_THAT(what, ContainsSubstring("tier 0 ('HBM') of rank 0") &&
                        ContainsSubstring("13 bytes live there; it has 11, so 2 bytes lack") &&
-                       ContainsSubstring(action_text(schedule, ActionId{4}) + " begins"));
+                       ContainsSubstring(schedule::action_text(schedule, ActionId{4}) + " begins"));
 }
 
 TEST_CASE("the rank that lacks most is named: the first one of 1F1B keeps most activations") {
   const Timeline timeline = pipeline(4);
   // Rank r: weights and gradients of 1000 each, and 4 - r activations of 100.
-  CHECK_FALSE(capacity_excess(timeline, machine_of(4, 2400, 0)));
+  CHECK_FALSE(heddle::impl::capacity_excess(timeline, machine_of(4, 2400, 0)));
   for (const Bytes capacity : {2399u, 2250u, 1u}) {
-    const auto excess = capacity_excess(timeline, machine_of(4, capacity, 0));
+    const auto excess = heddle::impl::capacity_excess(timeline, machine_of(4, capacity, 0));
     REQUIRE(excess);
     CHECK((excess->rank == 0 && excess->tier == 0 && excess->needed == 2400));
     // The first backward begins after 4 forwards and 3 backwards, and makes the gradients.
@@ -85,20 +85,20 @@ TEST_CASE("the rank that lacks most is named: the first one of 1F1B keeps most a
   }
   Machine uneven = machine_of(4, 2400, 0);
   uneven.set_device(Rank{2}, {.memories = {{"small", 2000}}});
-  const auto excess = capacity_excess(timeline, uneven);
+  const auto excess = heddle::impl::capacity_excess(timeline, uneven);
   REQUIRE(excess);
   CHECK((excess->rank == 2 && excess->needed == 2200));
 }
 
 TEST_CASE("a machine without the ranks or tiers of a schedule is refused") {
-  CHECK_THAT(
-      test::message_of<contract_error>([] { check_capacity(pipeline(4), machine_of(3, 0, 0)); }),
-      ContainsSubstring("has 4 ranks, the machine 3"));
+  CHECK_THAT(test::message_of<contract_error>(
+                 [] { schedule::check_capacity(pipeline(4), machine_of(3, 0, 0)); }),
+             ContainsSubstring("has 4 ranks, the machine 3"));
   const Timeline window =
       simulate(schedule::prefetch_window({.objects = {1, 2}, .window = 1}), StageCosts{});
   CHECK_THAT(
       test::message_of<contract_error>([&] {
-        check_capacity(window, Machine::uniform(1, {.memories = {{"HBM", 5}}}, {}));
+        schedule::check_capacity(window, Machine::uniform(1, {.memories = {{"HBM", 5}}}, {}));
       }),
       ContainsSubstring("rank 0 has no tier 1") && ContainsSubstring("'weights' lies there"));
 }

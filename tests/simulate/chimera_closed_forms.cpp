@@ -35,7 +35,7 @@ Rational step(const Orders& orders, const ExactCosts& costs) {
   return simulate(weave(orders), costs).makespan();
 }
 Rational one_f_one_b(int stages, int microbatches, const ExactCosts& costs) {
-  return step(schedule::one_f_one_b_orders(stages, microbatches), costs);
+  return step(schedule::one_f_one_b(stages, microbatches), costs);
 }
 
 }  // namespace
@@ -44,20 +44,20 @@ TEST_CASE("Chimera of N = D and B = 2F takes 16, 36, 76, 156 where 1F1B takes 21
   const ExactCosts costs{.forward = 1, .backward = 2};
   for (const auto& [d, chimera, plain] :
        {std::tuple{4, 16, 21}, {8, 36, 45}, {16, 76, 93}, {32, 156, 189}}) {
-    CHECK(step(schedule::chimera_orders(d, d), costs) == chimera);
+    CHECK(step(schedule::chimera(d, d), costs) == chimera);
     CHECK(one_f_one_b(d, d, costs) == plain);
   }
 }
 
 TEST_CASE("at N = 4D the bubble stays for F = B, and B = 2F makes concatenation lose to 1F1B") {
   const ExactCosts equal{.forward = 1, .backward = 1};
-  CHECK(step(schedule::chimera_orders(8, 32), equal) == 70);
+  CHECK(step(schedule::chimera(8, 32), equal) == 70);
   CHECK(one_f_one_b(8, 32, equal) == 78);
   const ExactCosts twice{.forward = 1, .backward = 2};
   for (const auto& [d, direct, doubled, plain] :
        {std::tuple{4, 58, 51, 57}, {8, 126, 105, 117}, {16, 262, 213, 237}}) {
-    CHECK(step(schedule::chimera_orders(d, 4 * d), twice) == direct);
-    CHECK(step(schedule::chimera_orders(d, 4 * d, 1, true), twice) == doubled);
+    CHECK(step(schedule::chimera(d, 4 * d), twice) == direct);
+    CHECK(step(schedule::chimera(d, 4 * d, 1, true), twice) == doubled);
     CHECK(one_f_one_b(d, 4 * d, twice) == plain);
   }
 }
@@ -111,7 +111,7 @@ TEST_CASE("Chimera keeps D/2 + 1 to D activations, and twice as many with double
                                        ExactCosts{.forward = 1, .backward = 2});
         for (int r = 0; r < d; ++r) {
           const int from_end = std::min(r, d - 1 - r);
-          CHECK(peak_parts(timeline, Rank{r}, role::saved) ==
+          CHECK(schedule::peak_parts(timeline, Rank{r}, role::saved) ==
                 static_cast<std::uint64_t>(in_slot * (d / 2 + 1 + from_end)));
         }
       }
@@ -134,7 +134,7 @@ TEST_CASE("the orders are those of the slots, of which every one has room for on
           put(d - 1 - s, base + 2 * d - 1 - s, {Kind::backward, Stage{s}, Item{half + i}});
         }
       }
-      const Orders orders = schedule::chimera_orders(d, units * d);
+      const Orders orders = schedule::chimera(d, units * d);
       for (std::size_t r = 0; r < slots.size(); ++r) {
         std::vector<Order> expected;
         for (const auto& [slot, order] : slots[r]) expected.push_back(order);
@@ -148,7 +148,7 @@ TEST_CASE("every microbatch goes its way alone, and the ways divide them evenly"
   for (const auto& [d, f] : {std::pair{2, 1}, {4, 1}, {4, 2}, {12, 3}}) {
     for (const int n : {1, 2, 3, 7, 12, 13, 25}) {
       for (const bool doubles : {false, true}) {
-        const Orders orders = schedule::chimera_orders(d, n, f, doubles);
+        const Orders orders = schedule::chimera(d, n, f, doubles);
         REQUIRE(orders.graph.replicas);
         std::map<std::uint32_t, std::vector<std::size_t>> ways;  // of a microbatch: rank of a stage
         for (std::size_t r = 0; r < orders.ranks.size(); ++r)
@@ -204,8 +204,8 @@ TEST_CASE("of the sums of a rank's two stages an eager one hides behind the othe
       const Rational alone = simulate(chimera, ExactCosts{.forward = 1, .backward = 2}).makespan();
       for (const int sum : {1, 2, 4}) {  // as long as the other stage still works: two backwards
         const ExactCosts costs{.forward = 1, .backward = 2, .group = sum};
-        CHECK(simulate(lazy_sums(chimera), costs).makespan() == alone + 2 * sum);
-        CHECK(simulate(eager_sums(chimera), costs).makespan() == alone + sum);
+        CHECK(simulate(schedule::lazy_sums(chimera), costs).makespan() == alone + 2 * sum);
+        CHECK(simulate(schedule::eager_sums(chimera), costs).makespan() == alone + sum);
       }
     }
 }
@@ -216,13 +216,13 @@ TEST_CASE("stages that the pipelines do not divide are infeasible, and the neare
              ContainsSubstring("heddle::schedule::chimera") &&
                  ContainsSubstring("stages = 5, pipelines = 2") &&
                  ContainsSubstring("use 4 or 6 stages"));
-  CHECK_THAT(test::message_of<infeasible>([] { (void)schedule::chimera_orders(1, 4); }),
+  CHECK_THAT(test::message_of<infeasible>([] { (void)schedule::chimera(1, 4); }),
              ContainsSubstring("use 2 stages"));
-  CHECK_THAT(test::message_of<infeasible>([] { (void)schedule::chimera_orders(8, 4, 3); }),
+  CHECK_THAT(test::message_of<infeasible>([] { (void)schedule::chimera(8, 4, 3); }),
              ContainsSubstring("pipelines = 6") && ContainsSubstring("use 6 or 12 stages"));
-  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::chimera_orders(4, 4, 0); }),
+  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::chimera(4, 4, 0); }),
              ContainsSubstring("at least one pipeline in each direction"));
-  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::chimera_orders(4, 0); }),
+  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::chimera(4, 0); }),
              ContainsSubstring("microbatches = 0"));
 }
 

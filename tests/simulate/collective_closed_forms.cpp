@@ -230,8 +230,9 @@ TEST_CASE("nobody leaves a barrier before the last has come") {
       for (int r = 0; r < p; ++r)
         builder.add({Kind::user, builder.local(Rank{r}), Stage{p}},
                     {schedule::read(members[static_cast<std::size_t>(r)].buffer)});
-      const Schedule list = expand(std::move(builder).build(),
-                                   schedule::CollectiveForm{Collective::barrier, Algorithm::bruck});
+      const Schedule list =
+          schedule::expand(std::move(builder).build(),
+                           schedule::CollectiveForm{Collective::barrier, Algorithm::bruck});
       TableCosts costs(Machine::uniform(p, {}, {}), p + 1);
       costs.at(Kind::user, Stage{late}) = 100;
       costs.at(Kind::user, Stage{p}) = 1;

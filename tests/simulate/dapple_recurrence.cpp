@@ -107,7 +107,7 @@ TEST_CASE("DAPPLE's step is that of its recurrence, for unequal stages and any c
                         << static_cast<int>(policy) << ", latency " << latency << ": "
                         << timeline.makespan() << " for " << expected);
             for (int r = 0; r < s; ++r)
-              REQUIRE(peak_parts(timeline, Rank{r}, role::saved) ==
+              REQUIRE(schedule::peak_parts(timeline, Rank{r}, role::saved) ==
                       static_cast<std::uint64_t>(warm_up(s, r, policy, most_live, m)));
           }
 }
@@ -125,7 +125,7 @@ TEST_CASE("with memory for it either policy has the bubble of 1F1B, exactly") {
       }
   for (const int p : {1, 2, 5})
     for (const int m : {1, 4, 9})
-      CHECK(schedule::dapple_orders(p, m).ranks == schedule::one_f_one_b_orders(p, m).ranks);
+      CHECK(schedule::dapple(p, m).ranks == schedule::one_f_one_b(p, m).ranks);
 }
 
 TEST_CASE("policy B hides transfers that take as long as a stage") {
@@ -150,7 +150,8 @@ TEST_CASE("at equal memory early backward beats GPipe, whose microbatches all li
   const Rational gain = late.makespan() / 2 / (early.makespan() / 16);
   CHECK(gain == Rational(24, 17));
   const auto sum_of_peaks = [](const auto& timeline) {
-    return peak_parts(timeline, Rank{0}, role::saved) + peak_parts(timeline, Rank{1}, role::saved);
+    return schedule::peak_parts(timeline, Rank{0}, role::saved) +
+           schedule::peak_parts(timeline, Rank{1}, role::saved);
   };
   CHECK(sum_of_peaks(late) == 4);
   CHECK(sum_of_peaks(early) == 3);
@@ -167,13 +168,13 @@ TEST_CASE("DAPPLE passes the battery, and refuses a rank without memory") {
                               .warm_up = WarmUp::policy_b,
                               .most_live = most_live,
                               .sizes = sizes}),
-            {schedule::dapple_orders(p, m, WarmUp::policy_b, most_live), p, m, true, 24});
+            {schedule::dapple(p, m, WarmUp::policy_b, most_live), p, m, true, 24});
   CHECK_THAT(test::message_of<contract_error>(
                  [] { (void)schedule::dapple({.stages = 2, .microbatches = 4, .most_live = 0}); }),
              ContainsSubstring("heddle::schedule::dapple") &&
                  ContainsSubstring("memory for at least one microbatch") &&
                  ContainsSubstring("most live = 0"));
-  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::dapple_orders(0, 4); }),
+  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::dapple(0, 4); }),
              ContainsSubstring("ranks = 0"));
 }
 

@@ -136,7 +136,8 @@ TEST_CASE("the event engine gives every collective the times of the linear one")
         if (!applicable(kind, algorithm, options)) continue;
         const Schedule apart = collective(kind, algorithm, options);
         compare(apart, costs);
-        compare(share_memory(apart, std::vector<std::uint32_t>(static_cast<std::size_t>(p), 0)),
+        compare(schedule::share_memory(apart,
+                                       std::vector<std::uint32_t>(static_cast<std::size_t>(p), 0)),
                 costs);
         ++schedules;
       }

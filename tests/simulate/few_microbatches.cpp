@@ -25,7 +25,9 @@ std::int64_t step(const Orders& orders, const Costs& costs) {
   return simulate(weave(orders), costs).makespan();
 }
 
-std::int64_t most_live(const Orders& orders) { return std::ranges::max(live_activations(orders)); }
+std::int64_t most_live(const Orders& orders) {
+  return std::ranges::max(schedule::live_activations(orders));
+}
 
 constexpr Costs unit{.forward = 1, .backward_input = 1, .backward_weight = 1};
 
@@ -43,14 +45,14 @@ const std::vector<Costs> settings = {
 TEST_CASE("ZB-H1 and ZB-H2 of few microbatches: 3M + P - 1, and never longer than torch's") {
   for (int p = 1; p <= 16; ++p)
     for (int m = 1; m < 2 * p - 1; ++m) {
-      const Orders h2 = schedule::zb_h2_orders(p, m);
+      const Orders h2 = schedule::zb_h2(p, m);
       INFO(h2.name);
       // With fewer microbatches than ranks, the first waits for its way down and up.
       if (m >= p) CHECK(step(h2, unit) == 3 * m + p - 1);
       CHECK(most_live(h2) == m);
       // Torch's ZB-H1, of which ZB-H2 with this memory is no longer.
-      const Orders published = schedule::interleaved_zb1p_orders(p, 1, std::min(m, p));
-      const Orders h1 = schedule::zb_h1_orders(p, std::min(m, p));
+      const Orders published = schedule::interleaved_zb1p(p, 1, std::min(m, p));
+      const Orders h1 = schedule::zb_h1(p, std::min(m, p));
       CHECK(most_live(h1) <= most_live(published));
       for (const Costs& costs : settings) CHECK(step(h1, costs) <= step(published, costs));
     }
@@ -58,17 +60,17 @@ TEST_CASE("ZB-H1 and ZB-H2 of few microbatches: 3M + P - 1, and never longer tha
 
 TEST_CASE("ZB-H1 and ZB-H2 on 16 ranks with 16 microbatches take as long as their authors'") {
   // The figures are the lengths of the orders of the authors' heuristic.
-  CHECK(step(schedule::zb_h1_orders(16, 16), settings[3]) == 750);
-  CHECK(step(schedule::interleaved_zb1p_orders(16, 1, 16), settings[3]) == 834);
-  CHECK(step(schedule::zb_h2_orders(16, 16), unit) == 63);
+  CHECK(step(schedule::zb_h1(16, 16), settings[3]) == 750);
+  CHECK(step(schedule::interleaved_zb1p(16, 1, 16), settings[3]) == 834);
+  CHECK(step(schedule::zb_h2(16, 16), unit) == 63);
 }
 
 TEST_CASE("ZB-V of few microbatches: 6M + P - 1 for M = P, shorter than the published order") {
   int shorter = 0;
   for (int p = 1; p <= 16; ++p)
     for (int m = 1; m <= p; ++m) {
-      const Orders filled = schedule::zb_v_orders(p, m);
-      const Orders published = schedule::zb_v_orders(p, m, true);
+      const Orders filled = schedule::zb_v(p, m);
+      const Orders published = schedule::zb_v(p, m, true);
       INFO(filled.name);
       CHECK(most_live(filled) <= most_live(published));
       if (m == p) CHECK(step(filled, unit) == 6 * m + p - 1);
@@ -78,10 +80,10 @@ TEST_CASE("ZB-V of few microbatches: 6M + P - 1 for M = P, shorter than the publ
       }
     }
   CHECK(shorter > 600);
-  CHECK(step(schedule::zb_v_orders(16, 16), unit) == 111);
-  CHECK(step(schedule::zb_v_orders(16, 16, true), unit) == 126);
+  CHECK(step(schedule::zb_v(16, 16), unit) == 111);
+  CHECK(step(schedule::zb_v(16, 16, true), unit) == 126);
   // With more microbatches the orders are the published ones.
-  CHECK(schedule::zb_v_orders(4, 5) == schedule::zb_v_orders(4, 5, true));
+  CHECK(schedule::zb_v(4, 5) == schedule::zb_v(4, 5, true));
 }
 
 }  // namespace test_few_microbatches

@@ -19,7 +19,7 @@
 #include <heddle/core/random.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/fold_to_arena.hpp>
+#include <heddle/schedule/fold.hpp>
 #include <heddle/schedule/generator/prefetch_window.hpp>
 #include <heddle/simulate/costs.hpp>
 #include <heddle/simulate/simulate.hpp>
@@ -91,7 +91,7 @@ TEST_CASE(
   const std::vector<Bytes> objects = two_kinds(18, 30, 160);
   for (std::size_t window = 1; window <= 5; ++window) {
     const Schedule plain = unfolded_window(objects, window);
-    const Schedule folded = fold_to_arena(plain, BufferId{1});
+    const Schedule folded = schedule::fold(plain, BufferId{1});
     check_same(plain, folded);
     const Bytes bytes = folded[BufferId{1}].bytes;
     const schedule::PrefetchWindowOptions options{objects, static_cast<int>(window)};
@@ -104,7 +104,7 @@ TEST_CASE(
     }
   }
   // Small objects of less than half of the large ones: an arena needs less than slots.
-  const Schedule uneven = fold_to_arena(unfolded_window(two_kinds(1, 5, 40), 3), BufferId{1});
+  const Schedule uneven = schedule::fold(unfolded_window(two_kinds(1, 5, 40), 3), BufferId{1});
   CHECK(uneven[BufferId{1}].bytes == 2 * (1 + 5));
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("random lists read the same values in an arena of no more than the sum
           uses);
     }
     const Schedule plain = std::move(builder).build();
-    const Schedule folded = fold_to_arena(plain, buffer);
+    const Schedule folded = schedule::fold(plain, buffer);
     check_same(plain, folded);
     CHECK(folded[buffer].bytes <= sum);
     CHECK(folded[buffer].bytes % 8 == 0);
@@ -144,7 +144,7 @@ TEST_CASE("random lists read the same values in an arena of no more than the sum
 TEST_CASE("what has no place in an arena is refused, with a remedy") {
   const Schedule plain = unfolded_window({3, 4, 5}, 2);
   const auto complaint = [](const Schedule& schedule, BufferId buffer) {
-    return test::message_of<contract_error>([&] { (void)fold_to_arena(schedule, buffer); });
+    return test::message_of<contract_error>([&] { (void)schedule::fold(schedule, buffer); });
   };
   CHECK_THAT(complaint(plain, BufferId{0}), ContainsSubstring("persistent, 12 bytes in 3 parts") &&
                                                 ContainsSubstring("only transient values"));

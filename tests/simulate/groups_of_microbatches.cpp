@@ -55,7 +55,7 @@ TEST_CASE("kFkB with free transfers takes (M + P - 1)(F + B) and keeps k min(M/k
             FAIL(grouped.name() << ": " << timeline.makespan());
         }
         for (int r = 0; r < p; ++r)
-          if (const auto live = peak_parts(timeline, Rank{r}, role::saved);
+          if (const auto live = schedule::peak_parts(timeline, Rank{r}, role::saved);
               live != static_cast<std::uint64_t>(k * std::min(groups, p - r)))
             FAIL(grouped.name() << " keeps " << live << " on rank " << r);
       }
@@ -81,15 +81,15 @@ TEST_CASE("groups of two hide transfers as far as Ada-Grouper's rule lets them")
 
 TEST_CASE("kFkB of groups of one is 1F1B, and passes the battery in groups") {
   constexpr StageSizes sizes{.activation = 24, .saved = 40, .parameters = 16, .type = Scalar::f64};
-  CHECK(schedule::kfkb_orders(4, 7, 1).ranks == schedule::one_f_one_b_orders(4, 7).ranks);
-  CHECK(to_string(schedule::kfkb_orders(2, 4, 2)) ==
+  CHECK(schedule::kfkb(4, 7, 1).ranks == schedule::one_f_one_b(4, 7).ranks);
+  CHECK(to_string(schedule::kfkb(2, 4, 2)) ==
         "0F0,0F1,0F2,0F3,0B0,0B1,0B2,0B3\n1F0,1F1,1B0,1B1,1F2,1F3,1B2,1B3\n");
   for (const int p : {1, 2, 3, 4})
     for (const int k : {1, 2, 3})
       for (const int groups : {1, 2, 5})
         test::pipeline_battery(
             schedule::kfkb({.stages = p, .microbatches = k * groups, .group = k, .sizes = sizes}),
-            {schedule::kfkb_orders(p, k * groups, k), p, k * groups, true, 24});
+            {schedule::kfkb(p, k * groups, k), p, k * groups, true, 24});
 }
 
 TEST_CASE("group composes with every schedule of the catalogue") {
@@ -128,7 +128,7 @@ TEST_CASE("microbatches that do not divide into groups are infeasible, and the n
     for (int m = 1; m <= 40; ++m) {
       if (m % k == 0) continue;
       const std::string message =
-          test::message_of<infeasible>([&] { (void)schedule::kfkb_orders(4, m, k); });
+          test::message_of<infeasible>([&] { (void)schedule::kfkb(4, m, k); });
       const int named = std::atoi(message.substr(message.rfind(' ')).c_str());
       if (named < 1 || named % k != 0 || (std::abs(named - m) > k / 2 && named != k))
         FAIL("M=" << m << " k=" << k << ": " << message);
@@ -140,11 +140,11 @@ TEST_CASE("microbatches that do not divide into groups are infeasible, and the n
                  ContainsSubstring("microbatches = 9, group = 4") &&
                  ContainsSubstring("nearest valid number is 8"));
   CHECK_THAT(
-      test::message_of<contract_error>([] { (void)schedule::kfkb_orders(4, 8, 0); }),
+      test::message_of<contract_error>([] { (void)schedule::kfkb(4, 8, 0); }),
       ContainsSubstring("a group needs at least one microbatch") && ContainsSubstring("group = 0"));
-  CHECK_THAT(test::message_of<contract_error>(
-                 [] { (void)schedule::group(schedule::gpipe_orders(2, 2), 0); }),
-             ContainsSubstring("heddle::schedule::group") && ContainsSubstring("size = 0"));
+  CHECK_THAT(
+      test::message_of<contract_error>([] { (void)schedule::group(schedule::gpipe(2, 2), 0); }),
+      ContainsSubstring("heddle::schedule::group") && ContainsSubstring("size = 0"));
 }
 
 }  // namespace test_groups_of_microbatches

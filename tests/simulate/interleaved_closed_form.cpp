@@ -122,10 +122,10 @@ template <class ClosedForm>
 bool peaks_equal(const Orders& orders, ClosedForm&& closed_form) {
   const auto timeline = simulate(
       weave(orders), BasicStageCosts<int>{.forward = 2, .backward_input = 3, .backward_weight = 1});
-  const auto counted = live_activations(orders);
+  const auto counted = schedule::live_activations(orders);
   for (std::size_t r = 0; r < orders.ranks.size(); ++r) {
     const int expected = closed_form(static_cast<int>(r));
-    if (static_cast<int>(peak_parts(timeline, Rank{r}, role::saved)) != expected ||
+    if (static_cast<int>(schedule::peak_parts(timeline, Rank{r}, role::saved)) != expected ||
         counted[r] != expected)
       return false;
   }
@@ -175,15 +175,15 @@ TEST_CASE("interleaved 1F1B keeps min(MV, (V-1)R + 2(P-1-r) + 1) activations on 
       for (int m = 1; m <= 40; ++m) {
         if (!divides(p, m)) continue;
         const int round = m / std::max(1, m / p);
-        if (!peaks_equal(schedule::interleaved_orders(p, v, m), [&](int r) {
+        if (!peaks_equal(schedule::interleaved(p, v, m), [&](int r) {
               return std::min(m * v, (v - 1) * round + 2 * (p - 1 - r) + 1);
             }))
           FAIL("P=" << p << " V=" << v << " M=" << m);
       }
   // Those of a rank's V stages together, on the first of 8 ranks, where 1F1B keeps 8.
-  CHECK(Rational(live_activations(schedule::interleaved_orders(8, 2, 16))[0], 2) ==
+  CHECK(Rational(schedule::live_activations(schedule::interleaved(8, 2, 16))[0], 2) ==
         Rational(23, 2));
-  CHECK(Rational(live_activations(schedule::interleaved_orders(8, 4, 16))[0], 4) ==
+  CHECK(Rational(schedule::live_activations(schedule::interleaved(8, 4, 16))[0], 4) ==
         Rational(39, 4));
 }
 
@@ -193,7 +193,7 @@ TEST_CASE("interleaved ZB1P keeps min(MV, (V-1)R + P) activations on every rank"
       for (int m = 1; m <= 40; ++m) {
         if (!divides(p, m)) continue;
         const int round = m / std::max(1, m / p);
-        if (!peaks_equal(schedule::interleaved_zb1p_orders(p, v, m),
+        if (!peaks_equal(schedule::interleaved_zb1p(p, v, m),
                          [&](int) { return std::min(m * v, (v - 1) * round + p); }))
           FAIL("P=" << p << " V=" << v << " M=" << m);
       }
@@ -204,12 +204,12 @@ TEST_CASE("a number of microbatches that does not divide is infeasible, and the 
   for (int p = 1; p <= 16; ++p) {
     for (int m = 1; m <= 128; ++m) {
       if (divides(p, m)) {
-        REQUIRE_NOTHROW(schedule::interleaved_orders(p, 2, m));
+        REQUIRE_NOTHROW(schedule::interleaved(p, 2, m));
         continue;
       }
       ++refused;
       const std::string message =
-          test::message_of<infeasible>([&] { (void)schedule::interleaved_orders(p, 2, m); });
+          test::message_of<infeasible>([&] { (void)schedule::interleaved(p, 2, m); });
       int nearest = 1000;
       for (int other = 1; other <= 256; ++other)
         if (divides(p, other) && std::abs(other - m) < std::abs(nearest - m)) nearest = other;

@@ -65,12 +65,12 @@ int for_each_shape(Visit&& visit) {
 
 TEST_CASE("interleaved 1F1B in groups runs where Megatron-LM does, in (M V + P - 1)(F + B)") {
   const int shapes = for_each_shape([](int p, int v, int m, int g) {
-    const Orders orders = grouped_interleaved_orders(p, v, m, g);
+    const Orders orders = grouped_interleaved(p, v, m, g);
     for (const auto& [f, b] : {std::pair<Rational, Rational>{1, 2}, {3, 2}})
       if (const Rational step = length(orders, {.forward = f, .backward = b});
           !(step == Rational(m * v + p - 1) * (f + b)))
         FAIL(orders.name << " takes " << step);
-    const std::vector<std::int64_t> live = live_activations(orders);
+    const std::vector<std::int64_t> live = schedule::live_activations(orders);
     for (int r = 0; r < p; ++r)
       if (live[static_cast<std::size_t>(r)] != std::min(m * v, (v - 1) * g + 2 * (p - 1 - r) + 1))
         FAIL(orders.name << " keeps " << live[static_cast<std::size_t>(r)] << " on rank " << r);
@@ -79,26 +79,25 @@ TEST_CASE("interleaved 1F1B in groups runs where Megatron-LM does, in (M V + P -
 }
 
 TEST_CASE("4 ranks, 9 microbatches and groups of 5 take 63 and keep 12 10 8 6") {
-  const Orders orders = grouped_interleaved_orders(4, 2, 9, 5);
+  const Orders orders = grouped_interleaved(4, 2, 9, 5);
   CHECK(length(orders, {.forward = 1, .backward = 2}) == 63);
-  CHECK(live_activations(orders) == std::vector<std::int64_t>{12, 10, 8, 6});
+  CHECK(schedule::live_activations(orders) == std::vector<std::int64_t>{12, 10, 8, 6});
 }
 
 TEST_CASE("groups as long as the rounds of torch give the orders of interleaved()") {
   for (const int p : {1, 2, 3, 4})
     for (const int v : {1, 2, 3})
       for (const int rounds : {1, 2, 3})
-        CHECK(grouped_interleaved_orders(p, v, p * rounds).ranks ==
-              interleaved_orders(p, v, p * rounds).ranks);
-  CHECK(grouped_interleaved_orders(4, 2, 10, 5).ranks == interleaved_orders(4, 2, 10).ranks);
+        CHECK(grouped_interleaved(p, v, p * rounds).ranks == interleaved(p, v, p * rounds).ranks);
+  CHECK(grouped_interleaved(4, 2, 10, 5).ranks == interleaved(4, 2, 10).ranks);
 }
 
 TEST_CASE("combined 1F1B takes ((V-1) G + P)(F + B) + (M V - (V-1) G - 1) FB") {
   int tried = 0;
   for_each_shape([&](int p, int v, int m, int g) {
     const int ahead = (v - 1) * g;
-    const Orders orders = combined_1f1b_orders(p, v, m, g);
-    const std::vector<std::int64_t> live = live_activations(orders);
+    const Orders orders = combined_1f1b(p, v, m, g);
+    const std::vector<std::int64_t> live = schedule::live_activations(orders);
     for (int r = 0; r < p; ++r)
       if (live[static_cast<std::size_t>(r)] != std::min(m * v, ahead + 2 * (p - 1 - r) + 2))
         FAIL(orders.name << " keeps " << live[static_cast<std::size_t>(r)] << " on rank " << r);
@@ -116,8 +115,8 @@ TEST_CASE("combined 1F1B takes ((V-1) G + P)(F + B) + (M V - (V-1) G - 1) FB") {
 
 TEST_CASE("combined 1F1B hides what fused pairs of interleaved 1F1B cannot") {
   const ExactCosts costs{.forward = 1, .backward = 2, .forward_backward = {12, 5}};
-  CHECK(length(combined_1f1b_orders(8, 2, 32), costs) == 180);
-  CHECK(length(fuse(interleaved_orders(8, 2, 32)), costs) == Rational(993, 5));
+  CHECK(length(combined_1f1b(8, 2, 32), costs) == 180);
+  CHECK(length(fuse(interleaved(8, 2, 32)), costs) == Rational(993, 5));
 }
 
 TEST_CASE("GIS takes 3 M V + 2 (P - 1) + (V - 1) P / 2 and keeps (V - 1) G + P - r") {
@@ -126,15 +125,15 @@ TEST_CASE("GIS takes 3 M V + 2 (P - 1) + (V - 1) P / 2 and keeps (V - 1) G + P -
     for (const int v : {1, 2, 3, 4})
       for (const int groups : {2, 3, 4, 5}) {
         const int g = p / 2, m = groups * g;
-        const Orders orders = gis_orders(p, v, m);
+        const Orders orders = gis(p, v, m);
         INFO(orders.name);
         CHECK(length(orders, costs) == 3 * m * v + 2 * (p - 1) + (v - 1) * g);
-        const std::vector<std::int64_t> live = live_activations(orders);
+        const std::vector<std::int64_t> live = schedule::live_activations(orders);
         for (int r = 0; r < p; ++r)
           CHECK(live[static_cast<std::size_t>(r)] == std::min(m * v, (v - 1) * g + p - r));
       }
-  CHECK(length(gis_orders(8, 4, 16), costs) == 218);
-  CHECK(live_activations(gis_orders(8, 4, 16)).front() == 20);
+  CHECK(length(gis(8, 4, 16), costs) == 218);
+  CHECK(schedule::live_activations(gis(8, 4, 16)).front() == 20);
 }
 
 TEST_CASE("GIS with whole backwards takes as long as the orders of its authors' program") {
@@ -151,7 +150,7 @@ TEST_CASE("GIS with whole backwards takes as long as the orders of its authors' 
                                       {8, 4, 16, 285},
                                       {9, 2, 37, 288},
                                       {9, 4, 36, 591}})
-    CHECK(length(merge_backward(gis_orders(p, v, m)), {.forward = 1, .backward = 2}) == step);
+    CHECK(length(merge_backward(gis(p, v, m)), {.forward = 1, .backward = 2}) == step);
 }
 
 TEST_CASE("interleaved 1F1B in groups, combined 1F1B and GIS pass the battery") {
@@ -161,9 +160,9 @@ TEST_CASE("interleaved 1F1B in groups, combined 1F1B and GIS pass the battery") 
         const auto passes = [&](const Orders& orders) {
           test::pipeline_battery(weave(orders, sizes), {orders, p * v, m, true, 24});
         };
-        passes(gis_orders(p, v, m));
-        passes(combined_1f1b_orders(p, v, m, m));
-        if (m > p) passes(grouped_interleaved_orders(p, v, m, m % (p + 1) == 0 ? p + 1 : m));
+        passes(gis(p, v, m));
+        passes(combined_1f1b(p, v, m, m));
+        if (m > p) passes(grouped_interleaved(p, v, m, m % (p + 1) == 0 ? p + 1 : m));
       }
 }
 
@@ -173,7 +172,7 @@ TEST_CASE("a group with fewer microbatches than ranks is refused, and the neares
       for (int g = 1; g <= m; ++g) {
         if (megatron_runs(p, m, g)) continue;
         const std::string said =
-            test::message_of<infeasible>([&] { (void)grouped_interleaved_orders(p, 2, m, g); });
+            test::message_of<infeasible>([&] { (void)grouped_interleaved(p, 2, m, g); });
         const std::string sentence = "the nearest valid group is ";
         REQUIRE(said.find(sentence) != std::string::npos);
         const int nearest = std::stoi(said.substr(said.find(sentence) + sentence.size()));
@@ -188,12 +187,11 @@ TEST_CASE("a group with fewer microbatches than ranks is refused, and the neares
       ContainsSubstring("heddle::schedule::combined_1f1b") &&
           ContainsSubstring("microbatches = 9, ranks = 4, group = 4, the last group has 1") &&
           ContainsSubstring("the nearest valid group is 5"));
-  CHECK_THAT(
-      test::message_of<contract_error>([] { (void)grouped_interleaved_orders(4, 2, 8, -1); }),
-      ContainsSubstring("group = -1"));
-  CHECK_THAT(test::message_of<infeasible>([] { (void)interleaved_orders(4, 2, 9); }),
+  CHECK_THAT(test::message_of<contract_error>([] { (void)grouped_interleaved(4, 2, 8, -1); }),
+             ContainsSubstring("group = -1"));
+  CHECK_THAT(test::message_of<infeasible>([] { (void)interleaved(4, 2, 9); }),
              ContainsSubstring("the nearest valid number is 8; grouped_interleaved() takes any"));
-  CHECK_THAT(test::message_of<contract_error>([] { (void)gis_orders(4, 0, 8); }),
+  CHECK_THAT(test::message_of<contract_error>([] { (void)gis(4, 0, 8); }),
              ContainsSubstring("heddle::schedule::gis"));
 }
 

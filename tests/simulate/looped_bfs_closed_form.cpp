@@ -41,8 +41,9 @@ TEST_CASE("looped BFS takes (V max(M,P) + min(M,P) - 1)(F+B)/V and keeps V M act
             FAIL(looped.name() << ": " << timeline.makespan() << " for " << expected);
         }
         for (const int r : {0, p / 2, p - 1})
-          if (peak_parts(timeline, Rank{r}, role::saved) != static_cast<std::uint64_t>(v * m))
-            FAIL(looped.name() << " keeps " << peak_parts(timeline, Rank{r}, role::saved)
+          if (schedule::peak_parts(timeline, Rank{r}, role::saved) !=
+              static_cast<std::uint64_t>(v * m))
+            FAIL(looped.name() << " keeps " << schedule::peak_parts(timeline, Rank{r}, role::saved)
                                << " on rank " << r);
       }
     }
@@ -57,16 +58,16 @@ TEST_CASE("looped BFS passes the battery, and one stage per rank is GPipe from b
         test::pipeline_battery(
             schedule::looped_bfs(
                 {.ranks = p, .stages_per_rank = v, .microbatches = m, .sizes = sizes}),
-            {schedule::looped_bfs_orders(p, v, m), p * v, m, true, 24});
-  CHECK(to_string(schedule::looped_bfs_orders(2, 2, 2)) ==
+            {schedule::looped_bfs(p, v, m), p * v, m, true, 24});
+  CHECK(to_string(schedule::looped_bfs(2, 2, 2)) ==
         "0F0,0F1,2F0,2F1,2B1,2B0,0B1,0B0\n1F0,1F1,3F0,3F1,3B1,3B0,1B1,1B0\n");
 }
 
 TEST_CASE("looped BFS refuses counts below one") {
-  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::looped_bfs_orders(2, 0, 4); }),
+  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::looped_bfs(2, 0, 4); }),
              ContainsSubstring("heddle::schedule::looped_bfs") &&
                  ContainsSubstring("ranks = 2, stages per rank = 0"));
-  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::looped_bfs_orders(2, 1, 0); }),
+  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::looped_bfs(2, 1, 0); }),
              ContainsSubstring("microbatches = 0"));
 }
 

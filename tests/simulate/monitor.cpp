@@ -226,7 +226,7 @@ TEST_CASE("a hang is found where it began: in an action, before it, or in a mess
     for (const HangKind kind : {HangKind::in_action, HangKind::before_action, HangKind::message}) {
       const Hang hang = hang_of(seed, kind);
       const std::vector<ListPlace> places = run_until_hang(hang);
-      const std::vector<Finding> found = find_hang(hang.schedule, places);
+      const std::vector<Finding> found = schedule::find_hang(hang.schedule, places);
       INFO("seed " << seed << " place " << +hang.action);
       REQUIRE(found.size() == 1);
       REQUIRE(found[0].rank == hang.rank);
@@ -250,7 +250,7 @@ TEST_CASE("silent ranks are named with the last action that others know of") {
       const Queue& queue = hang.schedule[hang.schedule[ActionId{i}].queue];
       if (!queue.local() && queue.from == hang.rank && places[+queue.to].finished > i) last = i + 1;
     }
-    const std::vector<Finding> found = find_hang(hang.schedule, places);
+    const std::vector<Finding> found = schedule::find_hang(hang.schedule, places);
     REQUIRE(found.size() == 1);
     REQUIRE(found[0].silent);
     REQUIRE(found[0].rank == hang.rank);
@@ -269,11 +269,12 @@ TEST_CASE("a group hangs outside of communication in a member that has not start
   builder.add({.kind = Kind::group, .queue = builder.local(0)}, uses);
   const Schedule schedule = std::move(builder).build();
   const std::vector<Finding> late =
-      find_hang(schedule, std::vector<ListPlace>{{1, 0}, {0, 0}, {1, 0}});
+      schedule::find_hang(schedule, std::vector<ListPlace>{{1, 0}, {0, 0}, {1, 0}});
   REQUIRE(late.size() == 1);
   CHECK(late[0].rank == 1);
   CHECK(late[0].causes == std::vector{Syndrome::hang_outside});
-  const std::vector<Finding> stuck = find_hang(schedule, std::vector<ListPlace>(3, {1, 0}));
+  const std::vector<Finding> stuck =
+      schedule::find_hang(schedule, std::vector<ListPlace>(3, {1, 0}));
   REQUIRE(stuck.size() == 1);
   CHECK(stuck[0].causes == std::vector{Syndrome::hang_in_communication});
   CHECK_THAT(to_string(stuck[0]), ContainsSubstring("the group of rank 0 does not end: "));
@@ -282,9 +283,9 @@ TEST_CASE("a group hangs outside of communication in a member that has not start
 TEST_CASE("ranks that have all finished do not hang, and places must fit the schedule") {
   const Schedule schedule = pipeline(4, 4);
   const auto all = static_cast<std::uint32_t>(schedule.size());
-  CHECK(find_hang(schedule, std::vector<ListPlace>(4, {all, all})).empty());
+  CHECK(schedule::find_hang(schedule, std::vector<ListPlace>(4, {all, all})).empty());
   CHECK_THAT(test::message_of<contract_error>([&] {
-               (void)find_hang(schedule, std::vector<ListPlace>(3, {all, all}));
+               (void)schedule::find_hang(schedule, std::vector<ListPlace>(3, {all, all}));
              }),
              ContainsSubstring("every rank of the schedule needs a place (3 places for 4 ranks)"));
 }

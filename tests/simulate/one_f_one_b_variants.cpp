@@ -46,25 +46,25 @@ TEST_CASE("Seq1F1B takes (M + P - 1)(F + B) of slices and keeps P - 1 - r + slic
     for (const int slices : {1, 2, 3, 4, 7})
       for (const int sequences : {1, 2, 3, 5, 8}) {
         const int m = slices * sequences;
-        const Orders orders = seq_1f1b_orders(p, m, slices);
+        const Orders orders = seq_1f1b(p, m, slices);
         INFO(orders.name);
-        const std::vector<std::int64_t> live = live_activations(orders);
+        const std::vector<std::int64_t> live = schedule::live_activations(orders);
         for (int r = 0; r < p; ++r)
           CHECK(live[static_cast<std::size_t>(r)] == std::min(m, p - 1 - r + slices));
-        if (slices == 1) CHECK(orders.ranks == one_f_one_b_orders(p, m).ranks);
+        if (slices == 1) CHECK(orders.ranks == one_f_one_b(p, m).ranks);
         for (const auto& [f, b] : {std::pair<Rational, Rational>{1, 2}, {3, 2}})
           CHECK(length(orders, {.forward = f, .backward = b}) == Rational(m + p - 1) * (f + b));
       }
 }
 
 TEST_CASE("4 sequences of 4 slices on 4 ranks keep 7 slices, and 1F1B keeps 16") {
-  CHECK(live_activations(seq_1f1b_orders(4, 16, 4)).front() == 7);
-  CHECK(4 * live_activations(one_f_one_b_orders(4, 4)).front() == 16);
+  CHECK(schedule::live_activations(seq_1f1b(4, 16, 4)).front() == 7);
+  CHECK(4 * schedule::live_activations(one_f_one_b(4, 4)).front() == 16);
 }
 
 TEST_CASE("in Seq1F1B, no slice overtakes an earlier one, and backwards run from the last") {
   constexpr int slices = 3;
-  for (const auto& list : seq_1f1b_orders(4, 12, slices).ranks) {
+  for (const auto& list : seq_1f1b(4, 12, slices).ranks) {
     std::vector<std::vector<std::size_t>> done(2);
     for (const Order& order : list) done[order.kind != Kind::forward].push_back(+order.item);
     CHECK(std::ranges::is_sorted(done[0]));
@@ -79,7 +79,7 @@ TEST_CASE("Seq1F1B refuses slices of half a sequence") {
              ContainsSubstring("heddle::schedule::seq_1f1b") &&
                  ContainsSubstring("microbatches = 10, slices = 4") &&
                  ContainsSubstring("the nearest valid number is 8"));
-  CHECK_THAT(test::message_of<contract_error>([] { (void)seq_1f1b_orders(4, 8, 0); }),
+  CHECK_THAT(test::message_of<contract_error>([] { (void)seq_1f1b(4, 8, 0); }),
              ContainsSubstring("slices = 0"));
 }
 
@@ -93,31 +93,31 @@ TEST_CASE("1F1B-V takes as long as the orders of its authors' program, in their 
         {6, 6, 58},    {6, 12, 94},   {6, 18, 130}, {7, 7, 72}, {7, 14, 114}, {7, 21, 156},
         {8, 8, 81},    {8, 16, 129},  {8, 24, 177}, {9, 9, 90}, {9, 18, 144}, {9, 27, 198},
         {12, 12, 123}, {12, 24, 196}, {12, 36, 268}}) {
-    const Orders orders = one_f_one_b_v_orders(p, m);
+    const Orders orders = one_f_one_b_v(p, m);
     INFO(orders.name);
     CHECK(length(orders, {.forward = 1, .backward = 2}) == step);
-    CHECK(std::ranges::max(live_activations(orders)) == 2 * (2 * p / 3 + 1));
+    CHECK(std::ranges::max(schedule::live_activations(orders)) == 2 * (2 * p / 3 + 1));
     // Of stages of half the size.
-    CHECK(!(length(one_f_one_b_orders(p, m), {.forward = 2, .backward = 4}) < step));
+    CHECK(!(length(one_f_one_b(p, m), {.forward = 2, .backward = 4}) < step));
   }
 }
 
 TEST_CASE("1F1B-V and Seq1F1B pass the battery") {
   for (const int p : {1, 2, 3, 4, 5, 6})
     for (const int m : {1, 2, 3, 8, 13}) {
-      passes(one_f_one_b_v_orders(p, m), 2 * p, m);
-      for (const int slices : {1, 2, 3})
-        passes(seq_1f1b_orders(p, m * slices, slices), p, m * slices);
+      passes(one_f_one_b_v(p, m), 2 * p, m);
+      for (const int slices : {1, 2, 3}) passes(seq_1f1b(p, m * slices, slices), p, m * slices);
     }
-  CHECK_THAT(test::message_of<contract_error>([] { (void)one_f_one_b_v_orders(0, 4); }),
+  CHECK_THAT(test::message_of<contract_error>([] { (void)one_f_one_b_v(0, 4); }),
              ContainsSubstring("heddle::schedule::one_f_one_b_v"));
 }
 
 TEST_CASE("1F1B-V progresses within its memory, whatever P and M are") {
   for (int p = 1; p <= 25; ++p)
     for (int m = 1; m <= 50; m = m < 6 ? m + 1 : m + 22) {
-      const Orders orders = one_f_one_b_v_orders(p, m);
-      if (first_fault(orders) || std::ranges::max(live_activations(orders)) > 2 * (2 * p / 3 + 1))
+      const Orders orders = one_f_one_b_v(p, m);
+      if (schedule::first_fault(orders) ||
+          std::ranges::max(schedule::live_activations(orders)) > 2 * (2 * p / 3 + 1))
         FAIL("P=" << p << " M=" << m);
     }
 }

@@ -138,7 +138,7 @@ TEST_CASE("in shared domains the weights are read where they lie, without a copy
   CHECK(moves(away) == 2);
   const Schedule spread = schedule::peer_memory(layers_on_one_rank(6, 4), 3);
   CHECK(moves(spread) == 3 * 4);
-  const Schedule shared = share_memory(spread, {0, 0});
+  const Schedule shared = schedule::share_memory(spread, {0, 0});
   CHECK(moves(shared) == 0);
   CHECK(pass_time(shared, 6, 30) == 6);
   REQUIRE(test::difference_from_oracle(shared, 2) == "");
@@ -149,9 +149,9 @@ TEST_CASE("the rank needs memory for the resident layers and the slots") {
   const Timeline timeline =
       simulate(schedule, {.forward = 1, .per_byte = 3.0 / layer_bytes}, Sending::rendezvous);
   Machine machine = Machine::uniform(2, {.memories = {{"HBM", 22 * layer_bytes}}}, {});
-  CHECK_NOTHROW(check_capacity(timeline, machine));
+  CHECK_NOTHROW(schedule::check_capacity(timeline, machine));
   machine.set_device(Rank{0}, {.memories = {{"HBM", 22 * layer_bytes - 1}}});
-  CHECK_THAT(test::message_of<infeasible>([&] { check_capacity(timeline, machine); }),
+  CHECK_THAT(test::message_of<infeasible>([&] { schedule::check_capacity(timeline, machine); }),
              ContainsSubstring("of rank 0") && ContainsSubstring("so 1 bytes lack"));
 }
 

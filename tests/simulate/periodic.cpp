@@ -114,7 +114,7 @@ TEST_CASE("a step whose periods are skipped takes as long as the simulation of a
       require_equal(step, orders, timeline);
       for (int r = 0; r < shape.ranks; ++r)
         REQUIRE(static_cast<std::uint64_t>(step.live[static_cast<std::size_t>(r)]) ==
-                peak_parts(timeline, Rank{r}, role::saved));
+                schedule::peak_parts(timeline, Rank{r}, role::saved));
       const bool skipped = step.simulated < step.orders;
       REQUIRE(skipped == (step.period > 0));
       coverage.count("equal stages, skipped", alike && skipped);
@@ -182,7 +182,7 @@ TEST_CASE("a step without a period says why") {
   REQUIRE(refusal("pipedream", costs).find("the orders have updates") != std::string::npos);
   REQUIRE(refusal("chimera", costs).find("stage 1 is on ranks 1 and 2") != std::string::npos);
   const auto scrambled = [](int microbatches) {
-    Orders orders = schedule::gpipe_orders(2, microbatches);
+    Orders orders = schedule::gpipe(2, microbatches);
     const Random random(1, "scrambled");
     for (auto& list : orders.ranks)
       std::sort(list.begin(), list.begin() + microbatches, [&](const Order& a, const Order& b) {

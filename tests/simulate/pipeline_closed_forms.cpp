@@ -77,14 +77,15 @@ TEST_CASE("live activations are min(M, P - r) under 1F1B and M under GPipe") {
       for (const int m : {1, 2, 3, 5, 8, 16, 31, 32, 33, 64, 127, 128}) {
         const auto peak = [&](Generator generate, int r) {
           if (r == 0) simulate(generate({.stages = p, .microbatches = m}), costs, timeline);
-          return peak_parts(timeline, Rank{r}, role::saved);
+          return schedule::peak_parts(timeline, Rank{r}, role::saved);
         };
         for (int r = 0; r < p; ++r)
           if (const auto live = peak(&schedule::one_f_one_b, r);
               live != static_cast<std::uint64_t>(std::min(m, p - r)))
             FAIL("1F1B P=" << p << " M=" << m << ", rank " << r << ": " << live);
         for (int r = 0; r < p; ++r)
-          if (const auto live = peak(&schedule::gpipe, r); live != static_cast<std::uint64_t>(m))
+          if (const auto live = peak(&schedule::gpipe, r);
+              live != static_cast<std::uint64_t>(m))
             FAIL("GPipe P=" << p << " M=" << m << ", rank " << r << ": " << live);
       }
     }

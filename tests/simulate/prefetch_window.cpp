@@ -173,10 +173,11 @@ TEST_CASE("an even window needs w / 2 blocks of each kind, and one of 3 of 160 u
     CHECK(schedule::prefetch_window_bytes(options) == (w % 2 == 0 ? w / 2 * (18 + 30) : w * 30));
     CHECK(schedule[BufferId{1}].bytes == schedule::prefetch_window_bytes(options));
     // What is live, slots or not.
-    CHECK(peak_bytes(blocks.run(schedule), Rank{0}) <= w / 2 * 18 + (w + 1) / 2 * 30);
+    CHECK(schedule::peak_bytes(blocks.run(schedule), Rank{0}) <= w / 2 * 18 + (w + 1) / 2 * 30);
   }
   CHECK(schedule::prefetch_window_bytes({.objects = objects, .window = 3}) * 10 <= whole);
-  CHECK(peak_bytes(blocks.run(schedule::prefetch_window({objects, 3})), Rank{0}) == 18 + 2 * 30);
+  CHECK(schedule::peak_bytes(blocks.run(schedule::prefetch_window({objects, 3})), Rank{0}) ==
+        18 + 2 * 30);
 }
 
 TEST_CASE("every use reads the object that it names, also on threads and in a second step") {
@@ -196,7 +197,7 @@ TEST_CASE("every use reads the object that it names, also on threads and in a se
       if (action.kind != Kind::forward) continue;
       const auto object = static_cast<std::uint32_t>(+action.stage);
       std::byte* const begin =
-          storage.begin(BufferId{0}) + part_offset(schedule[BufferId{0}], object);
+          storage.begin(BufferId{0}) + schedule::part_offset(schedule[BufferId{0}], object);
       const test::Operand source{begin, options.objects[object], Access::read};
       const std::uint64_t expected = test::perform(action, Scalar::byte, {&source, 1});
       for (const std::size_t step : {0u, 1u})

@@ -35,7 +35,7 @@ Schedule ring_with_scratch(int p, int c, std::uint32_t slots) {
       schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
                            {.ranks = p, .bytes = static_cast<Bytes>(8 * p * c), .chunks = c});
   for (std::size_t b = 0; b < ring.buffers().size(); ++b)
-    if (ring[ring.buffers()[b].label] == "scratch") ring = fold(ring, BufferId{b}, slots);
+    if (ring[ring.buffers()[b].label] == "scratch") ring = schedule::fold(ring, BufferId{b}, slots);
   return ring;
 }
 

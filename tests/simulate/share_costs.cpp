@@ -38,7 +38,7 @@ Machine unequal_machine() {
 /// A step of `microbatches` of 28 samples on one stage. A sample costs 1 forward and 2 backward.
 Seconds step_of(const std::vector<std::int64_t>& shares, int microbatches) {
   const Orders orders =
-      in_shares(schedule::one_f_one_b_orders(1, microbatches), {.samples = 28, .stages = {shares}});
+      in_shares(schedule::one_f_one_b(1, microbatches), {.samples = 28, .stages = {shares}});
   const MachineCosts whole({.forward = 28, .backward = 56}, unequal_machine());
   return simulate(weave(orders), ShareCosts(whole, orders.shares.samples)).makespan();
 }
@@ -62,24 +62,23 @@ TEST_CASE("a stage in shares takes as long as its largest one, in exact times") 
   const BasicStageCosts<Time> whole{.forward = Time(8), .backward = Time(16)};
   // Stage 0 computes at most 3 samples of 8 at once, stage 1 all of them: F is 3 and 8, B 6 and 16.
   const Orders orders =
-      in_shares(schedule::one_f_one_b_orders(2, 6), {.samples = 8, .stages = {{3, 3, 2}, {8}}});
+      in_shares(schedule::one_f_one_b(2, 6), {.samples = 8, .stages = {{3, 3, 2}, {8}}});
   const auto timeline = simulate(weave(orders), ShareCosts(whole, orders.shares.samples));
   CHECK(timeline.makespan() == Time(3 + 6 * (8 + 16) + 6));
   // Divided by seven, a sample has no exact double.
-  const Orders sevenths =
-      in_shares(schedule::gpipe_orders(1, 2), {.samples = 7, .stages = {{5, 2}}});
+  const Orders sevenths = in_shares(schedule::gpipe(1, 2), {.samples = 7, .stages = {{5, 2}}});
   CHECK(simulate(weave(sevenths), ShareCosts(whole, 7)).makespan() == Time(2 * 5 * 24) / Time(7));
 }
 
 TEST_CASE("a smaller microbatch costs less") {
   const StageCosts whole{.forward = 3, .backward = 6};
-  const Orders orders = in_shares(schedule::gpipe_orders(2, 3),
+  const Orders orders = in_shares(schedule::gpipe(2, 3),
                                   {.samples = 3, .stages = {{3}, {3}}, .microbatches = {3, 3, 2}});
   // GPipe: stage 1 computes 8 samples forward and back after the first 3 of stage 0, which ends
   // last.
   const Timeline timeline = simulate(weave(orders), ShareCosts(whole, orders.shares.samples));
   CHECK(timeline.busy() == std::vector<Seconds>{24, 24});
-  CHECK(timeline.makespan() < simulate(weave(schedule::gpipe_orders(2, 3)), whole).makespan());
+  CHECK(timeline.makespan() < simulate(weave(schedule::gpipe(2, 3)), whole).makespan());
 }
 
 TEST_CASE("one full range costs as much as no shares, and other actions are not divided") {
@@ -101,18 +100,18 @@ TEST_CASE("one full range costs as much as no shares, and other actions are not 
     CHECK(simulate(weave(shared), ShareCosts(whole, 4)).makespan() == expected);
     CHECK(simulate(weave(orders), ShareCosts(whole, 4)).makespan() == expected);
   }
-  const Orders divided =
-      in_shares(schedule::gpipe_orders(1, 1), {.samples = 2, .stages = {{1, 1}}});
+  const Orders divided = in_shares(schedule::gpipe(1, 1), {.samples = 2, .stages = {{1, 1}}});
   const Schedule woven = weave(divided);
   const StageCosts whole{.forward = 2, .backward = 4, .group = 5, .update = 7};
   CHECK(simulate(woven, ShareCosts(whole, 2)).makespan() == 1 + 2 + 5 + 7);
   CHECK_THAT(test::message_of<contract_error>([&] { (void)ShareCosts(whole, 0); }),
              ContainsSubstring("samples = 0"));
   // Passes over the Schedule keep the samples: lines of a mesh, sums in rounds, folded storage.
-  const Schedule lines = fold_to_min_slots(
-      expand(data_parallel(woven, {{"data", 2}, {"pipe", 2}}), schedule::CollectiveForm{}));
+  const Schedule lines = schedule::fold(schedule::expand(
+      schedule::data_parallel(woven, {{"data", 2}, {"pipe", 2}}), schedule::CollectiveForm{}));
   for (std::size_t i = 0; i < lines.size(); ++i)
-    CHECK(samples_of(lines, ActionId{i}) == (lines[ActionId{i}].kind <= Kind::backward ? 1 : 0));
+    CHECK(schedule::samples_of(lines, ActionId{i}) ==
+          (lines[ActionId{i}].kind <= Kind::backward ? 1 : 0));
 }
 
 }  // namespace test_share_costs

@@ -44,14 +44,13 @@ TEST_CASE("2BP's gain with F = I = W is that of its closed forms, exactly") {
   const ExactCosts costs{.forward = 1, .backward_input = 1, .backward_weight = 1};
   for (int n = 2; n <= 32; ++n) {
     INFO("N = " << n);
-    CHECK(gain(schedule::one_f_one_b_orders(n, 1), costs) == Rational(3 * n, 2 * n + 1));
+    CHECK(gain(schedule::one_f_one_b(n, 1), costs) == Rational(3 * n, 2 * n + 1));
     // One microbatch after the other: all W but the last one fit beside the next.
     for (const int m : {1, 2, 5})
-      CHECK(gain(schedule::naive_orders(n, m), costs) == Rational(3 * n * m, 2 * n * m + 1));
-    CHECK(gain(schedule::gpipe_orders(n, n), costs) == Rational(3 * (2 * n - 1), 5 * n - 2));
-    CHECK(gain(schedule::one_f_one_b_orders(n, n), costs) == Rational(3 * (2 * n - 1), 4 * n - 1));
-    CHECK(gain(schedule::one_f_one_b_orders(n, 2 * n), costs) ==
-          Rational(3 * (3 * n - 1), 7 * n - 1));
+      CHECK(gain(schedule::naive(n, m), costs) == Rational(3 * n * m, 2 * n * m + 1));
+    CHECK(gain(schedule::gpipe(n, n), costs) == Rational(3 * (2 * n - 1), 5 * n - 2));
+    CHECK(gain(schedule::one_f_one_b(n, n), costs) == Rational(3 * (2 * n - 1), 4 * n - 1));
+    CHECK(gain(schedule::one_f_one_b(n, 2 * n), costs) == Rational(3 * (3 * n - 1), 7 * n - 1));
   }
 }
 
@@ -81,7 +80,7 @@ TEST_CASE("no schedule of whole backward passes loses by 2BP, whatever a W takes
 }
 
 TEST_CASE("2BP keeps more activations, within the cap it is given") {
-  const Orders orders = schedule::one_f_one_b_orders(4, 16);
+  const Orders orders = schedule::one_f_one_b(4, 16);
   const auto peak = [](const Orders& each, int rank) {
     return peak_parts(
         simulate(weave(each), ExactCosts{.forward = 1, .backward_input = 1, .backward_weight = 1}),
@@ -107,8 +106,7 @@ TEST_CASE("2BP keeps more activations, within the cap it is given") {
 TEST_CASE("2BP passes the battery on each of its schedules") {
   for (const int n : {1, 2, 3, 4})
     for (const int m : {1, 2, 5, 8})
-      for (const Orders& orders :
-           {schedule::gpipe_orders(n, m), schedule::one_f_one_b_orders(n, m)}) {
+      for (const Orders& orders : {schedule::gpipe(n, m), schedule::one_f_one_b(n, m)}) {
         const Orders delayed = schedule::two_bp(orders);
         test::schedule_battery(weave(
             delayed,
@@ -116,7 +114,7 @@ TEST_CASE("2BP passes the battery on each of its schedules") {
         // What is split already is filled in the same way.
         CHECK(schedule::two_bp(schedule::split_backward(orders)).ranks == delayed.ranks);
       }
-  CHECK(to_string(schedule::two_bp(schedule::gpipe_orders(2, 2))) ==
+  CHECK(to_string(schedule::two_bp(schedule::gpipe(2, 2))) ==
         "0F0,0F1,0I0,0I1,0W0,0W1\n1F0,1F1,1I0,1I1,1W0,1W1\n");
 }
 

@@ -50,9 +50,8 @@ struct Coverage {
   int below_repeated = 0;   ///< shorter than the repeated passage, in its memory
   int longer = 0;           ///< longer than a reference, must be 0
 
-  template <class Generator>
   void compare(const test::VShape& authors, const test::RepeatedV& repeated,
-               const Generator& generator) {
+               Orders (*generator)(int, int)) {
     REQUIRE(authors.ranks == repeated.ranks);
     REQUIRE(authors.microbatches == repeated.microbatches);
     // The others take minutes: HEDDLE_LONG adds them.
@@ -90,13 +89,12 @@ struct Coverage {
 };
 
 /// How many bubbles are longer than the authors'.
-template <class Generator>
-int longer(std::span<const test::VShape> published, const Generator& generator) {
+int longer(std::span<const test::VShape> published, Orders (*generator)(int, int)) {
   int count = 0;
   for (const test::VShape& shape : published) {
     const Orders orders = generator(shape.ranks, shape.microbatches);
     INFO(orders.name);
-    const auto live = live_activations(orders);
+    const auto live = schedule::live_activations(orders);
     REQUIRE(live.size() == static_cast<std::size_t>(shape.ranks));
     for (std::size_t rank = 0; rank < live.size(); ++rank) {
       INFO("rank " << rank);
@@ -117,12 +115,12 @@ int longer(std::span<const test::VShape> published, const Generator& generator) 
 }  // namespace
 
 TEST_CASE("V-half keeps no more and idles no longer than its authors' for P 2-32, M = P to 4P") {
-  CHECK(longer(test::v_half_of_its_authors, schedule::v_half_orders) == 0);
+  CHECK(longer(test::v_half_of_its_authors, schedule::v_half) == 0);
 }
 
 // The exception is P = 3, M = 3 and W = 2 F: 5 against 4, where it is 5 against 8 for W = F.
 TEST_CASE("V-min keeps no more and idles no longer than its authors' but in one of 868 cases") {
-  CHECK(longer(test::v_min_of_its_authors, schedule::v_min_orders) == 1);
+  CHECK(longer(test::v_min_of_its_authors, schedule::v_min) == 1);
   const Schedule exception = schedule::v_min({.ranks = 3, .microbatches = 3});
   CHECK(bubble(exception, 3, {1, 1, 2}) == 5);
   CHECK(bubble(exception, 3, {1, 1, 1}) == 5);
@@ -135,7 +133,7 @@ TEST_CASE("coordinate() idles no longer than V-min's authors for P = 2-4, in the
     if (shape.ranks > 4 || shape.microbatches > 2 * shape.ranks) continue;
     ++shapes;
     for (std::size_t i = 0; i < test::v_costs.size(); ++i) {
-      const auto found = plan::coordinate(schedule::v_min_orders(shape.ranks, shape.microbatches),
+      const auto found = plan::coordinate(schedule::v_min(shape.ranks, shape.microbatches),
                                           costs_of(test::v_costs[i]), {.cap = shape.live});
       INFO(found.orders.name << ", costs " << i << ", " << found.rule);
       CHECK(found.extra == 0);
@@ -150,9 +148,9 @@ TEST_CASE("coordinate() idles no longer than V-min's authors for P = 2-4, in the
 TEST_CASE("the V for given costs is no longer than its authors' and than a repeated passage") {
   Coverage half, min;
   for (std::size_t i = 0; i < test::v_half_of_its_authors.size(); ++i)
-    half.compare(test::v_half_of_its_authors[i], test::repeated_v_half[i], schedule::v_half_orders);
+    half.compare(test::v_half_of_its_authors[i], test::repeated_v_half[i], schedule::v_half);
   for (std::size_t i = 0; i < test::v_min_of_its_authors.size(); ++i)
-    min.compare(test::v_min_of_its_authors[i], test::repeated_v_min[i], schedule::v_min_orders);
+    min.compare(test::v_min_of_its_authors[i], test::repeated_v_min[i], schedule::v_min);
   for (const auto& [name, seen] : {std::pair{"V-half", half}, std::pair{"V-min", min}}) {
     std::cout << name << ": " << seen.settings << " settings, " << seen.beside_repeated
               << " with the repeated passage in the same memory, " << seen.more
@@ -174,12 +172,12 @@ TEST_CASE("three ranks take V-half for V-min, because no rank keeps more") {
         std::pair{test::VCosts{2, 1, 1}, 16}, std::pair{test::VCosts{1, 1, 1}, 5}})
     CHECK(bubble(schedule::v_min({.ranks = 3, .microbatches = 9}), 9, costs) == expected);
   // With 2 and 5 ranks, rank 0 keeps one less in V-min than in V-half.
-  CHECK(live_activations(schedule::v_min_orders(2, 6)) == std::vector<std::int64_t>{3, 4});
-  CHECK(live_activations(schedule::v_min_orders(5, 10))[0] == 5);
+  CHECK(schedule::live_activations(schedule::v_min(2, 6)) == std::vector<std::int64_t>{3, 4});
+  CHECK(schedule::live_activations(schedule::v_min(5, 10))[0] == 5);
 }
 
 TEST_CASE("the V for given costs has the computations of the given orders, and their name") {
-  const Orders orders = schedule::v_min_orders(2, 4);
+  const Orders orders = schedule::v_min(2, 4);
   const auto costs = costs_of({2, 1, 1});
   const auto found = plan::coordinate(orders, costs, {.cap = 4, .rules = {}});
   CHECK(found.orders.name == orders.name);

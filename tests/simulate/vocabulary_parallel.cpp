@@ -69,7 +69,7 @@ TEST_CASE("vocabulary parallelism keeps 2 activations more than 1F1B") {
     for (const int m : {1, 2, p, 2 * p, 3 * p + 1}) {
       std::vector<std::int64_t> kept(static_cast<std::size_t>(2 * p), 0);
       std::fill_n(kept.begin(), p, 1);
-      const auto live = live_activations(schedule::vocabulary_parallel_orders(p, m), kept);
+      const auto live = schedule::live_activations(schedule::vocabulary_parallel(p, m), kept);
       for (int r = 0; r < p; ++r)
         CHECK(live[static_cast<std::size_t>(r)] == std::min(m, p + 2 - r));
     }
@@ -94,13 +94,12 @@ TEST_CASE("an output layer on all ranks is faster than the same layer on the las
 TEST_CASE("1F1B with vocabulary parallelism passes the battery, which runs it on threads") {
   for (const int p : {1, 2, 3, 4, 6})
     for (const int m : {1, 2, 5, 9}) {
-      const Orders orders = schedule::vocabulary_parallel_orders(p, m);
-      CHECK(!first_fault(orders));
+      const Orders orders = schedule::vocabulary_parallel(p, m);
+      CHECK(!schedule::first_fault(orders));
       test::schedule_battery(weave(orders));
     }
-  CHECK_THAT(
-      test::message_of<contract_error>([] { (void)schedule::vocabulary_parallel_orders(0, 4); }),
-      Catch::Matchers::ContainsSubstring("heddle::schedule::vocabulary_parallel"));
+  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::vocabulary_parallel(0, 4); }),
+             Catch::Matchers::ContainsSubstring("heddle::schedule::vocabulary_parallel"));
 }
 
 }  // namespace test_vocabulary_parallel

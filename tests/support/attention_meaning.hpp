@@ -87,8 +87,8 @@ class AttentionMeaning {
   }
   void fault(ActionId id, std::string_view what) {
     if (m_fault.empty())
-      m_fault =
-          text(m_schedule.name(), ", action ", id, ' ', action_text(m_schedule, id), ": ", what);
+      m_fault = text(m_schedule.name(), ", action ", id, ' ',
+                     heddle::schedule::action_text(m_schedule, id), ": ", what);
   }
 
   /// The pieces hold every token once.

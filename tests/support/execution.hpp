@@ -54,7 +54,7 @@ inline Log run_on_threads(const Schedule& schedule, Storage& storage, std::size_
                           const ExecuteOptions& options, Steps how = Steps::whole,
                           const MoverOf& mover_of = {}) {
   std::vector<Log> logs(static_cast<std::size_t>(schedule.ranks()));
-  std::vector<ProgressCounter> progress(logs.size());
+  std::vector<heddle::impl::ProgressCounter> progress(logs.size());
   run_threads(schedule.ranks(), [&](ThreadTransport& transport) {
     Program program = slice(
         schedule, transport.rank(), [&](BufferId id, const Buffer&) { return storage.begin(id); },
@@ -103,7 +103,8 @@ inline Log run_on_threads(const Schedule& schedule, Storage& storage, std::size_
   for (const auto& [key, hash] : expected) {
     const auto entry = found.find(key);
     if (entry == found.end() || entry->second != hash)
-      return text(schedule.name(), ": ", action_text(schedule, ActionId{key.second}), " of rank ",
+      return text(schedule.name(), ": ",
+                  heddle::schedule::action_text(schedule, ActionId{key.second}), " of rank ",
                   key.first & 0xffffffffu, ", step ", key.first >> 32,
                   entry == found.end() ? " did not run" : " read other values");
   }

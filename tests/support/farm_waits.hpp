@@ -41,16 +41,16 @@ struct FarmWaits {
     std::this_thread::sleep_for(std::chrono::duration<double>(wait));
     return steady_seconds() - begin;
   }
-  void sink(const FarmOutcome<Seconds>& outcome) {
+  void sink(const heddle::pattern::FarmOutcome<Seconds>& outcome) {
     times.push_back(*outcome.value);
     end = steady_seconds();
   }
 
   /// Returns the time of the farm by that of the decider, replayed with the measured times.
   [[nodiscard]] double over_forecast(int workers) const {
-    const FarmForecast forecast =
-        forecast_farm({.workers = workers}, items, [&](Worker, const FarmTask& task) {
-          return ForecastAttempt{times[static_cast<std::size_t>(task.item)], true};
+    const heddle::pattern::FarmForecast forecast = heddle::pattern::forecast_farm(
+        {.workers = workers}, items, [&](Worker, const heddle::pattern::FarmTask& task) {
+          return heddle::pattern::ForecastAttempt{times[static_cast<std::size_t>(task.item)], true};
         });
     return (end - start) / forecast.makespan;
   }

@@ -29,15 +29,15 @@ namespace heddle::test {
 /// A GPT with sequences of 2048 tokens in 16 bits. The peak is 191.5 Tflop/s, of which products
 /// reach half, less for one sequence. A layer has two sums over its tensor ranks in each direction:
 /// at 200 GB/s within a package, 75 GB/s within a node and 12.5 GB/s beyond it.
-[[nodiscard]] inline Profile gpt(int layers, double hidden) {
+[[nodiscard]] inline heddle::plan::Profile gpt(int layers, double hidden) {
   constexpr double sequence = 2048;
-  Profile profile{.model = text(layers, " x ", hidden),
-                  .input = static_cast<Bytes>(sequence * hidden * 2),
-                  .layers = {}};
-  ProfiledLayer layer{.name = "block",
-                      .output = static_cast<Bytes>(sequence * hidden * 2),
-                      .saved = static_cast<Bytes>(sequence * hidden * 34),
-                      .parameters = static_cast<Bytes>(12 * hidden * hidden * 2)};
+  heddle::plan::Profile profile{.model = text(layers, " x ", hidden),
+                                .input = static_cast<Bytes>(sequence * hidden * 2),
+                                .layers = {}};
+  heddle::plan::ProfiledLayer layer{.name = "block",
+                                    .output = static_cast<Bytes>(sequence * hidden * 2),
+                                    .saved = static_cast<Bytes>(sequence * hidden * 34),
+                                    .parameters = static_cast<Bytes>(12 * hidden * hidden * 2)};
   for (const int tensor : {1, 2, 4, 8, 16})
     for (const std::int64_t samples : {1, 2, 4, 8, 16}) {
       const auto n = static_cast<double>(samples);

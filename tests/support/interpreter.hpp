@@ -95,8 +95,9 @@ class Storage {
   [[nodiscard]] std::span<const std::byte> part(const Schedule& schedule, BufferId id,
                                                 std::uint32_t number) {
     const Buffer& buffer = schedule[id];
-    const Bytes from = part_offset(buffer, number);
-    return {begin(id) + from, static_cast<std::size_t>(part_offset(buffer, number + 1) - from)};
+    const Bytes from = heddle::schedule::part_offset(buffer, number);
+    return {begin(id) + from,
+            static_cast<std::size_t>(heddle::schedule::part_offset(buffer, number + 1) - from)};
   }
 
  private:
@@ -125,8 +126,8 @@ inline Log interpret(const Schedule& schedule, Storage& storage, std::size_t ste
       if (!travels) places[queue.from];
       for (const Use& use : schedule.uses(id)) {
         const Buffer& buffer = schedule[use.buffer];
-        const Bytes offset = part_offset(buffer, use.first);
-        const Bytes bytes = part_offset(buffer, use.first + use.count) - offset;
+        const Bytes offset = heddle::schedule::part_offset(buffer, use.first);
+        const Bytes bytes = heddle::schedule::part_offset(buffer, use.first + use.count) - offset;
         places[action.kind == Kind::group ? buffer.rank : queue.from].push_back(
             {storage.begin(use.buffer) + offset, bytes, use.access()});
       }

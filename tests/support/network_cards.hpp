@@ -45,10 +45,11 @@ enum class Card { infiniband, roce, ethernet };
 }
 
 /// Equal layers; a sample takes `forward` in a forward and twice as long in a backward.
-[[nodiscard]] inline Profile equal_layers(int layers, Seconds forward, Bytes output,
-                                          Bytes parameters) {
-  Profile profile{.model = "equal layers", .input = output, .layers = {}, .reference = "gpu"};
-  const ProfiledLayer layer{
+[[nodiscard]] inline heddle::plan::Profile equal_layers(int layers, Seconds forward, Bytes output,
+                                                        Bytes parameters) {
+  heddle::plan::Profile profile{
+      .model = "equal layers", .input = output, .layers = {}, .reference = "gpu"};
+  const heddle::plan::ProfiledLayer layer{
       .name = "layer",
       .output = output,
       .saved = output,
@@ -81,7 +82,7 @@ enum class Card { infiniband, roce, ethernet };
 /// computation. A step's volume is a reduce-scatter of gradients in 32 bits and an all-gather of
 /// parameters in 16 bits, 6 bytes a parameter where an all-reduce in 32 bits has 8: the profile's
 /// parameters have 3 bytes each, which an all-reduce moves twice.
-[[nodiscard]] inline Profile gpt_3_6b() {
+[[nodiscard]] inline heddle::plan::Profile gpt_3_6b() {
   constexpr int layers = 30;
   return equal_layers(layers, 7.4 * 32 / 768 / layers / 3, 2048 * 3072 * 2,
                       Bytes{3} * 3'600'000'000 / layers);

@@ -44,7 +44,7 @@ inline systems::TensorProgram example_program() {
                          {scatter_add, {"scaled", "ids"}, "added"},
                          {elementwise, {"w", "added"}, "next", "step", 1e-3}}};
 }
-inline Profile example_profile() {
+inline heddle::plan::Profile example_profile() {
   return {.model = "a \"model\" of 3 layers",
           .input = 4096,
           .layers = {{.name = "embedding",
@@ -101,13 +101,17 @@ inline Plan example_plan() {
 template <class T>
 struct FilesOf;
 template <>
-struct FilesOf<Profile> {
+struct FilesOf<heddle::plan::Profile> {
   static constexpr const char* member = "profile";
-  static Profile example() { return example_profile(); }
-  static std::string text(const Profile& value) { return json::profile_text(value); }
-  static Profile parse(std::string_view content) { return json::parse_profile(content, "p.json"); }
-  static Profile read(const std::string& path) { return json::read_profile(path); }
-  static void write(const std::string& path, const Profile& v) { json::write_profile(path, v); }
+  static heddle::plan::Profile example() { return example_profile(); }
+  static std::string text(const heddle::plan::Profile& value) { return json::profile_text(value); }
+  static heddle::plan::Profile parse(std::string_view content) {
+    return json::parse_profile(content, "p.json");
+  }
+  static heddle::plan::Profile read(const std::string& path) { return json::read_profile(path); }
+  static void write(const std::string& path, const heddle::plan::Profile& v) {
+    json::write_profile(path, v);
+  }
 };
 template <>
 struct FilesOf<Machine> {

@@ -48,11 +48,11 @@ class RandomShares {
   [[nodiscard]] Orders plain() const {
     const int stages = static_cast<int>(m_shares.stages.size() / m_per_rank);
     const int items = static_cast<int>(m_microbatches);
-    if (m_kind == 0) return schedule::gpipe_orders(stages, items);
-    if (m_kind == 1) return schedule::one_f_one_b_orders(stages, items);
-    if (m_kind == 2) return schedule::zb_h1_orders(stages, items);
-    if (m_kind == 3) return schedule::interleaved_orders(stages, 2, items);
-    return schedule::zb_v_orders(stages, items);
+    if (m_kind == 0) return schedule::gpipe(stages, items);
+    if (m_kind == 1) return schedule::one_f_one_b(stages, items);
+    if (m_kind == 2) return schedule::zb_h1(stages, items);
+    if (m_kind == 3) return schedule::interleaved(stages, 2, items);
+    return schedule::zb_v(stages, items);
   }
 
   [[nodiscard]] StageShares& shares() noexcept { return m_shares; }

@@ -4,7 +4,7 @@
 
 /// @file
 /// V-half and V-min whose passage repeats from the first to the last microbatch: activations and
-/// bubbles. Recorded from the generators that v_half_orders() and v_min_orders() had before they
+/// bubbles. Recorded from the generators that v_half() and v_min() had before they
 /// closed the gaps at the two ends (decisions 20 and 49). They put every W into the first gap of a
 /// timeline with F = I = W, under the published memory. Transfers are free.
 

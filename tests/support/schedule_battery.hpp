@@ -52,7 +52,7 @@ inline void schedule_battery(const Schedule& schedule) {
   Storage plain(sized, std::byte{1});
   const Log log = interpret(sized, plain, 2);
   for (const std::uint32_t slack : {0, 1, 3}) {
-    const Schedule folded = fold_to_min_slots(sized, slack);
+    const Schedule folded = heddle::schedule::fold(sized, slack);
     Storage slots(folded, std::byte{2});
     REQUIRE(folded.size() == sized.size());
     REQUIRE(interpret(folded, slots, 2) == log);

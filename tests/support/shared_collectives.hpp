@@ -48,8 +48,11 @@ template <SharesMemory T>
   }
   const std::vector<std::uint32_t> domains = transport.domains();
   const Schedule shared =
-      where != Data::own ? share_memory(schedule, domains)
-                         : fold_to_min_slots(share_memory(copy_out(schedule, domains), domains), 2);
+      where != Data::own
+          ? heddle::schedule::share_memory(schedule, domains)
+          : heddle::schedule::fold(heddle::schedule::share_memory(
+                                       heddle::schedule::copy_out(schedule, domains), domains),
+                                   2);
   const auto bind = [&](BufferId id, const Buffer& buffer) -> std::byte* {
     if (where != Data::own) return blocks[+id].of[+buffer.rank];
     if (is_mine(buffer)) return own.begin(id);
@@ -57,7 +60,7 @@ template <SharesMemory T>
         text("rank ", transport.rank(), " touches memory of rank ", buffer.rank));
   };
   SharedExecutor executor(transport, shared, bind, options);
-  for (int step = 0; step < 2; ++step) executor.step(&perform_on_host);
+  for (int step = 0; step < 2; ++step) executor.step(&heddle::perform_on_host);
   for (std::size_t b = 0; b < schedule.buffers().size(); ++b) {
     const Buffer& buffer = schedule[BufferId{b}];
     if (buffer.transient || !is_mine(buffer) || buffer.bytes == 0) continue;

@@ -31,7 +31,7 @@ class SimulatedWorkers {
   void become(std::vector<double> speeds) { m_speeds = std::move(speeds); }
 
   /// The next round: every worker's time for its range.
-  [[nodiscard]] std::vector<Seconds> run(const std::vector<ItemRange>& ranges) {
+  [[nodiscard]] std::vector<Seconds> run(const std::vector<heddle::plan::ItemRange>& ranges) {
     std::vector<Seconds> times;
     for (std::size_t w = 0; w < ranges.size(); ++w) {
       const double disturbance = 1 + m_noise * (2 * m_random.uniform(m_drawn++) - 1);
@@ -42,7 +42,7 @@ class SimulatedWorkers {
 
   /// How good a division is: the time of a perfect one over the time of this one, both at the
   /// undisturbed speeds, so that it judges the division and not the luck of the round.
-  [[nodiscard]] double efficiency(const std::vector<ItemRange>& ranges) const {
+  [[nodiscard]] double efficiency(const std::vector<heddle::plan::ItemRange>& ranges) const {
     const double all = std::accumulate(m_speeds.begin(), m_speeds.end(), 0.0);
     Seconds longest = 0;
     for (std::size_t w = 0; w < ranges.size(); ++w)
@@ -58,9 +58,10 @@ class SimulatedWorkers {
 };
 
 /// One round: divides, runs, learns. The division that was used.
-inline std::vector<ItemRange> run_round(SpeedRatios& ratios, SimulatedWorkers& workers,
-                                        std::int64_t items) {
-  std::vector<ItemRange> ranges = ratios.split(items);
+inline std::vector<heddle::plan::ItemRange> run_round(heddle::plan::SpeedRatios& ratios,
+                                                      SimulatedWorkers& workers,
+                                                      std::int64_t items) {
+  std::vector<heddle::plan::ItemRange> ranges = ratios.split(items);
   ratios.observe(ranges, workers.run(ranges));
   return ranges;
 }
@@ -80,13 +81,13 @@ inline SimulatedRun simulate_run(const std::vector<double>& speeds, double noise
     return *std::max_element(times.begin(), times.end());
   };
   SimulatedRun run;
-  SpeedRatios ratios(static_cast<int>(speeds.size()));
-  const std::vector<ItemRange> equal = ratios.split(items);
+  heddle::plan::SpeedRatios ratios(static_cast<int>(speeds.size()));
+  const std::vector<heddle::plan::ItemRange> equal = ratios.split(items);
   SimulatedWorkers workers(speeds, noise, seed);
   Seconds theirs = 0;
   Seconds ours = 0;
   for (int round = 0; round < 50; ++round) {
-    const std::vector<ItemRange> ranges = ratios.split(items);
+    const std::vector<heddle::plan::ItemRange> ranges = ratios.split(items);
     const std::vector<Seconds> times = workers.run(ranges);
     ratios.observe(ranges, times);
     if (round < 3) continue;

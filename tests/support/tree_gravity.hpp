@@ -300,10 +300,10 @@ struct Gravity {
     }
     return sum;
   };
-  return fork_join({.threads = threads}, [&](Fork& fork) {
+  return heddle::pattern::fork_join({.threads = threads}, [&](heddle::pattern::Fork& fork) {
     return fork.map(
         std::views::iota(0, pieces + 1),
-        [&](Fork&, int path) {
+        [&](heddle::pattern::Fork&, int path) {
           return path == 0 ? far_part()
                            : near_part(forest.roots[static_cast<std::size_t>(path - 1)]);
         },

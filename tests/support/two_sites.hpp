@@ -32,12 +32,12 @@ struct TwoSites {
   static constexpr Codec narrow{.type = Scalar::f8e4m3};
 
   /// Returns the profile of the model in so many equal layers.
-  static Profile profile(int layers, const std::vector<int>& degrees = {1, 2, 4, 8}) {
+  static heddle::plan::Profile profile(int layers, const std::vector<int>& degrees = {1, 2, 4, 8}) {
     constexpr double parameters = 2.7e9, tokens = 1024, efficiency = 0.45;
-    Profile profile{.model = "gpt-2.7b", .input = 8 * 1024, .layers = {}};
-    ProfiledLayer layer{.name = "block",
-                        .output = 1024 * 2560 * 2,
-                        .parameters = static_cast<Bytes>(2 * parameters / layers)};
+    heddle::plan::Profile profile{.model = "gpt-2.7b", .input = 8 * 1024, .layers = {}};
+    heddle::plan::ProfiledLayer layer{.name = "block",
+                                      .output = 1024 * 2560 * 2,
+                                      .parameters = static_cast<Bytes>(2 * parameters / layers)};
     for (const int degree : degrees)
       for (const bool quick : {true, false}) {
         const Seconds forward =

@@ -29,9 +29,10 @@ struct TwoSpeeds {
   static constexpr int ranks = 8;
   static constexpr double slow = 0.4;
 
-  static Profile profile() {
-    Profile profile{.model = "transformer", .input = 1 << 12, .layers = {}, .reference = "fast"};
-    ProfiledLayer layer{
+  static heddle::plan::Profile profile() {
+    heddle::plan::Profile profile{
+        .model = "transformer", .input = 1 << 12, .layers = {}, .reference = "fast"};
+    heddle::plan::ProfiledLayer layer{
         .name = "block", .output = 1 << 20, .saved = 8 << 20, .parameters = Bytes{50} << 20};
     for (const int degree : {1, 2}) {
       const Seconds forward = degree == 1 ? 2e-3 : 1.1e-3;  // tensor parallelism costs 10%

@@ -41,11 +41,12 @@ class UnequalThreads {
   };
 
   /// One round of `count` items as `ratios` divide it.
-  static Round run(SpeedRatios& ratios, std::int64_t count = items) {
+  static Round run(heddle::plan::SpeedRatios& ratios, std::int64_t count = items) {
     std::array<Worked, 2> worked;
     const Seconds begin = steady_seconds();
-    const BalancedRound done =
-        balance(ratios, count, [&](Worker w, ItemRange range) { worked[+w] = work(w, range); });
+    const heddle::pattern::BalancedRound done = heddle::pattern::balance(
+        ratios, count,
+        [&](Worker w, heddle::plan::ItemRange range) { worked[+w] = work(w, range); });
     Round round;
     round.wall = steady_seconds() - begin;
     round.processor = std::max(worked[0].processor, worked[1].processor);
@@ -61,7 +62,7 @@ class UnequalThreads {
     std::uint64_t sum = 0;
   };
 
-  static Worked work(Worker worker, ItemRange range) {
+  static Worked work(Worker worker, heddle::plan::ItemRange range) {
     const Seconds begin = processor_seconds();
     const int times = worker == Worker{1} ? 3 : 1;
     Worked worked;

@@ -68,10 +68,12 @@ struct WaitingPlan {
 /// Returns a plan with its schedule and its prediction. Rings sum the gradients, or replicas divide
 /// the updates if the plan has the sharding zero1.
 [[nodiscard]] inline WaitingPlan waiting_plan(std::string name, const Plan& plan,
-                                              const Profile& profile, const Machine& machine) {
+                                              const heddle::plan::Profile& profile,
+                                              const Machine& machine) {
   const Schedule plain = plan::schedule(plan, profile, {.ranks = machine.ranks()});
-  const Schedule made =
-      plan.sharding == "zero1" ? shard_updates(plain) : expand(plain, schedule::CollectiveForm{});
+  const Schedule made = plan.sharding == "zero1"
+                            ? heddle::schedule::shard_updates(plain)
+                            : heddle::schedule::expand(plain, schedule::CollectiveForm{});
   const plan::RankCosts costs = plan::costs(plan, profile, machine);
   const Timeline timeline = simulate(made, costs);
   return {std::move(name), plan, made, costs, timeline, timeline.makespan()};
@@ -171,9 +173,9 @@ template <class Holds>
 
 /// Returns a model of four layers with `gradient` bytes of weights in two of them. Two layers take
 /// `forward` for one sample, and twice as long in a backward. A sample has 2 kB between layers.
-[[nodiscard]] inline Profile waits_with_gradients(Bytes gradient, Seconds forward) {
+[[nodiscard]] inline heddle::plan::Profile waits_with_gradients(Bytes gradient, Seconds forward) {
   const Seconds layer_forward = forward / 2;
-  const ProfiledLayer layer{
+  const heddle::plan::ProfiledLayer layer{
       .name = "layer",
       .output = 2000,
       .saved = 2000,
@@ -183,7 +185,7 @@ template <class Holds>
                     .times = {layer_forward, layer_forward, layer_forward, 0}}}};
   return {.model = "waits",
           .input = 2000,
-          .layers = std::vector<ProfiledLayer>(4, layer),
+          .layers = std::vector<heddle::plan::ProfiledLayer>(4, layer),
           .reference = "waits"};
 }
 
@@ -192,7 +194,7 @@ template <class Holds>
 /// arguments are those of waits_with_gradients().
 [[nodiscard]] inline std::array<WaitingPlan, 2> holmes_and_rival(const Machine& machine,
                                                                  Bytes gradient, Seconds forward) {
-  const Profile profile = waits_with_gradients(gradient, forward);
+  const heddle::plan::Profile profile = waits_with_gradients(gradient, forward);
   const plan::PlanProblem problem(profile, machine, {.batch = 16, .microbatches = {8}});
   const plan::FoundPlan found = systems::Holmes{}.search(problem);
   expects(found.plan.has_value(), [&] {

@@ -54,7 +54,7 @@ TEST_CASE("halos that differ between ranks are refused when they are made") {
   CHECK_THAT(said(made(12), made(13)), ContainsSubstring("heddle::Halo") &&
                                            ContainsSubstring("layout") &&
                                            ContainsSubstring("13 on all="));
-  CHECK_THAT(said(made(12), made(12, {}, 1)), ContainsSubstring("freshness"));
+  CHECK_THAT(said(made(12), made(12, {}, 1)), ContainsSubstring("staleness"));
   CHECK_THAT(said(made(12), made(12, {.periodic = {true}})), ContainsSubstring("periodic"));
   CHECK_THAT(said(made(12), made(12, {.corners = false})), ContainsSubstring("corners"));
 }

@@ -113,12 +113,12 @@ TEST_CASE("lines of layers reject forms, counts and heads that are none") {
 
 TEST_CASE("sums and halos of old values reject ages and corrections that are none") {
   const DeviceMesh mesh(MPI_COMM_WORLD, {{"all", world_size()}});
-  const auto sum = [&](schedule::Freshness freshness, Correction correction) {
-    return [=, &mesh] { StaleSum<double, Exec>(mesh.all(), 2, freshness, correction); };
+  const auto sum = [&](schedule::Staleness staleness, Correction correction) {
+    return [=, &mesh] { StaleSum<double, Exec>(mesh.all(), 2, staleness, correction); };
   };
   const Sharded<double*, Exec> tensor(mesh, {8}, {Shard{0, {}, 1}});
-  const auto halo = [&](schedule::HaloOptions options, schedule::Freshness freshness) {
-    return [=] { Halo(tensor, options, freshness); };
+  const auto halo = [&](schedule::HaloOptions options, schedule::Staleness staleness) {
+    return [=] { Halo(tensor, options, staleness); };
   };
   check_broken({
       {"age", sum({.age = -1}, Correction::own), {"-1"}},

@@ -27,7 +27,7 @@
 #include <heddle/kernel/blas_library.hpp>
 #include <heddle/plan.hpp>
 #include <heddle/schedule.hpp>
-#include <heddle/schedule/collective/domain_levels.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 #include <heddle/simulate.hpp>
 #include <heddle/tensor.hpp>
 #include <heddle/trace.hpp>
@@ -45,9 +45,10 @@ TEST_CASE("the guide's calls by a table, and by levels") {
   const Kokkos::View<double*, Space> sum("sum", 100);
   Kokkos::deep_copy(sum, 1);
   if (comm.rank() == hd::Rank{0})
-    hd::CostTable(hd::Machine::uniform(2, {"rank"}, {1e-6, 1e9})).write("costs.txt");
+    hd::plan::CostTable(hd::Machine::uniform(2, {"rank"}, {1e-6, 1e9})).write("costs.txt");
   MPI_Barrier(comm.get());
-  const auto costs = std::make_shared<const hd::CostTable>(hd::CostTable::read("costs.txt"));
+  const auto costs =
+      std::make_shared<const hd::plan::CostTable>(hd::plan::CostTable::read("costs.txt"));
   hd::all_reduce(Space{}, sum, hd::Sum{}, comm, {.costs = costs});
   MPI_Barrier(comm.get());
   if (comm.rank() == hd::Rank{0}) std::filesystem::remove("costs.txt");
@@ -169,7 +170,7 @@ TEST_CASE("the guide's hang is named by the watchdog, and told to the log") {
 
 TEST_CASE("the guide's orders deadlock, which weave() says before anything runs") {
   std::ostringstream out;
-  hd::Orders orders = hd::schedule::one_f_one_b_orders(2, 2);
+  hd::Orders orders = hd::schedule::one_f_one_b(2, 2);
   std::swap(orders.ranks[0][1], orders.ranks[0][2]);  // rank 0 wants 0B0 before it sends 0F1
   std::swap(orders.ranks[1][1], orders.ranks[1][2]);  // rank 1 wants 1F1 before it sends 1B0
   try {
@@ -183,15 +184,15 @@ TEST_CASE("the guide's orders deadlock, which weave() says before anything runs"
   CHECK(out.str() ==
         "heddle::weave(1F1B P=2 M=2): the orders cannot progress (rank 0 waits at 0B0 for 1B0, "
         "rank 1 waits at 1F1 for 0F1); reorder one of these actions\n");
-  const hd::Schedule right = hd::weave(hd::schedule::one_f_one_b_orders(2, 2));
+  const hd::Schedule right = hd::weave(hd::schedule::one_f_one_b(2, 2));
   CHECK(hd::simulate(right, {.forward = 1, .backward = 2}).makespan() == 9);
 }
 
 TEST_CASE("the guide's orders are refused with the wrong cell marked") {
   std::ostringstream out;
-  hd::Orders orders = hd::schedule::gpipe_orders(2, 2);
+  hd::Orders orders = hd::schedule::gpipe(2, 2);
   std::swap(orders.ranks[1][0], orders.ranks[1][2]);
-  if (const auto fault = hd::first_fault(orders))
+  if (const auto fault = hd::schedule::first_fault(orders))
     out << fault->what << '\n' << hd::to_grid(orders, *fault);
   CHECK(out.str().find("> 1B") != std::string::npos);
 }

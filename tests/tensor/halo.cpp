@@ -38,7 +38,7 @@ using Catch::Matchers::ContainsSubstring;
 using examples::Space;
 using hd::Rank;
 using hd::Shard;
-using hd::schedule::Freshness;
+using hd::schedule::Staleness;
 using hd::test::HaloCase;
 using hd::test::path_table;
 
@@ -82,10 +82,10 @@ std::size_t wrong(const Tensor& tensor, const HaloCase& test, std::uint64_t seed
 
 template <class Data>
 std::size_t wrong_after(const hd::Communicator& comm, const HaloCase& test, std::uint64_t seed,
-                        const Freshness& freshness, const std::optional<hd::PathTable>& paths) {
+                        const Staleness& staleness, const std::optional<hd::PathTable>& paths) {
   // Two tensors in turn, as of a stencil that reads one and writes the other.
   const hd::Sharded<Data, Space> a(comm, test.layout), b(comm, test.layout);
-  hd::Halo halo(a, test.options, freshness, paths);
+  hd::Halo halo(a, test.options, staleness, paths);
   std::size_t count = 0;
   for (std::uint64_t step = 0; step < 7; ++step) {
     const auto& tensor = step % 2 == 0 ? a : b;
@@ -98,8 +98,8 @@ std::size_t wrong_after(const hd::Communicator& comm, const HaloCase& test, std:
       if (seed % 4 < 2) static_cast<void>(halo.advance(Space{}));
       halo.wait(Space{});
     }
-    const int wait = std::max(freshness.age, freshness.warmup);
-    const auto age = static_cast<std::uint64_t>(freshness.age);
+    const int wait = std::max(staleness.age, staleness.warmup);
+    const auto age = static_cast<std::uint64_t>(staleness.age);
     count += wrong(tensor, test, seed + step,
                    seed + (static_cast<int>(step) < wait ? step : step - age));
   }
@@ -114,7 +114,7 @@ std::pair<std::size_t, std::string> wrong_after_all(const hd::Communicator& comm
   std::string first;
   for (std::uint64_t seed = 0; seed < 90; ++seed) {
     const HaloCase test = HaloCase::draw(seed, comm.size());
-    const Freshness age{static_cast<int>(seed / 3 % 3), static_cast<int>(seed / 9 % 4)};
+    const Staleness age{static_cast<int>(seed / 3 % 3), static_cast<int>(seed / 9 % 4)};
     const auto by = paths(seed);
     const std::size_t count =
         test.layout.dims() == 1   ? wrong_after<std::int32_t*>(comm, test, seed, age, by)

@@ -123,7 +123,7 @@ TEST_CASE("a halo of any age sends the bytes of its exchange once a call") {
   std::string first;
   for (std::uint64_t seed = 0; seed < 90; ++seed) {
     const HaloCase test = HaloCase::draw(seed, comm.size());
-    const hd::schedule::Freshness age{static_cast<int>(seed / 3 % 3),
+    const hd::schedule::Staleness age{static_cast<int>(seed / 3 % 3),
                                       static_cast<int>(seed / 9 % 4)};
     const auto plan = hd::schedule::halo_exchange(test.layout, comm.size(), 4, test.options);
     const bool good = in_dims<std::int32_t>(test.layout.dims(), [&]<class Data>(Data*) {

@@ -28,7 +28,7 @@ namespace test_stale {
 namespace hd = heddle;
 using examples::Space;
 using hd::Correction;
-using hd::schedule::Freshness;
+using hd::schedule::Staleness;
 
 namespace {
 
@@ -54,11 +54,11 @@ struct Iteration {
   int steps = 0;
 };
 
-Iteration iterate(const hd::Communicator& comm, const Freshness& freshness, int most = 1000) {
+Iteration iterate(const hd::Communicator& comm, const Staleness& staleness, int most = 1000) {
   using Field = hd::Sharded<double*, Space>;
   const hd::Layout layout(hd::MeshShape{{"patches", comm.size()}}, {size}, {hd::Shard{0, {}, 1}});
   const Field a(comm, layout), b(comm, layout);
-  hd::Halo halo(a, {}, freshness);
+  hd::Halo halo(a, {}, staleness);
   const Field* now = &a;
   const Field* next = &b;
   const std::size_t owned = a.parts().size() - 2;
@@ -99,9 +99,9 @@ using Values = hd::StaleSum<double, Space>::View;
 
 /// Sums of two values on each rank, r + 1 times the number of the call and a constant, in every
 /// call.
-std::vector<double> sums(const hd::Communicator& comm, const Freshness& freshness,
+std::vector<double> sums(const hd::Communicator& comm, const Staleness& staleness,
                          Correction correction, int calls) {
-  hd::StaleSum<double, Space> sum(comm, 2, freshness, correction);
+  hd::StaleSum<double, Space> sum(comm, 2, staleness, correction);
   std::vector<double> first;
   for (int call = 1; call <= calls; ++call) {
     const Values values("heddle::test::values", 2);
@@ -124,9 +124,9 @@ TEST_CASE("an iteration with old neighbours finds the same fixed point") {
   const Iteration fresh = iterate(comm, {});
   REQUIRE(fresh.steps > 10);
   REQUIRE(fresh.steps < 500);
-  for (const Freshness freshness : {Freshness{1, 0}, Freshness{1, 4}}) {
-    const Iteration stale = iterate(comm, freshness);
-    INFO(freshness << ": " << stale.steps << " steps, fresh " << fresh.steps);
+  for (const Staleness staleness : {Staleness{1, 0}, Staleness{1, 4}}) {
+    const Iteration stale = iterate(comm, staleness);
+    INFO(staleness << ": " << stale.steps << " steps, fresh " << fresh.steps);
     CHECK(difference(stale, fresh) < 1e-6);
     CHECK(stale.steps * 2 <= fresh.steps * 3);
     CHECK((comm.size() == 1 || stale.steps > fresh.steps));  // it is not the fresh one
@@ -154,14 +154,14 @@ TEST_CASE("a stale sum is off by what was changed since, a corrected one by what
   const hd::Communicator comm(MPI_COMM_WORLD);
   const int p = comm.size();
   const double all = p * (p + 1) / 2.0, own = static_cast<double>(+comm.rank()) + 1;
-  for (const Freshness freshness :
-       {Freshness{}, Freshness{1, 0}, Freshness{1, 3}, Freshness{2, 0}, Freshness{0, 2}}) {
-    const std::vector<double> plain = sums(comm, freshness, Correction::none, 7);
-    const std::vector<double> corrected = sums(comm, freshness, Correction::own, 7);
+  for (const Staleness staleness :
+       {Staleness{}, Staleness{1, 0}, Staleness{1, 3}, Staleness{2, 0}, Staleness{0, 2}}) {
+    const std::vector<double> plain = sums(comm, staleness, Correction::none, 7);
+    const std::vector<double> corrected = sums(comm, staleness, Correction::own, 7);
     for (int call = 1; call <= 7; ++call) {
-      INFO(freshness << ", call " << call);
+      INFO(staleness << ", call " << call);
       const auto at = static_cast<std::size_t>(call - 1);
-      const double age = freshness.of_call(call);
+      const double age = staleness.of_call(call);
       CHECK(plain[at] == all * (call - age));
       CHECK(corrected[at] == all * (call - age) + own * age);
     }

@@ -81,7 +81,7 @@ TEST_CASE("further stages of a rank and the other direction are darker") {
   const Schedule one = schedule::one_f_one_b({.stages = 4, .microbatches = 2});
   CHECK(trace::impl::Shades(one).size() == 1);
   CHECK(trace::to_svg(simulate(one, {.forward = 1})).find("darker") == std::string::npos);
-  const Schedule chunks = weave(schedule::interleaved_orders(2, 3, 4));
+  const Schedule chunks = weave(schedule::interleaved(2, 3, 4));
   CHECK(trace::impl::Shades(chunks).size() == 3);
   for (std::size_t i = 0; i < chunks.size(); ++i)
     if (chunks[ActionId{i}].kind <= Kind::backward)

@@ -155,7 +155,7 @@ TEST_CASE("the time grid shows a group on every rank that it takes place on") {
 }
 
 TEST_CASE("a rank's several stages are named in the time grid, which has bands for them") {
-  const Timeline small = simulate(weave(schedule::zb_v_orders(2, 2, true)),
+  const Timeline small = simulate(weave(schedule::zb_v(2, 2, true)),
                                   {.forward = 1, .backward_input = 1, .backward_weight = 1});
   CHECK(to_grid(small, 56) ==
         "ZB-V P=2 M=2: makespan 14 s, bubble ratio 14.3%\n"

@@ -194,7 +194,7 @@ TEST_CASE("predicted and measured lie side by side, a process per rank and a tra
   CHECK(move["args"]["stage"].number() == 1);
   CHECK(move["args"]["microbatch"].number() == 2);
   const auto number = static_cast<std::size_t>(move["args"]["action"].number());
-  CHECK(action_text(schedule, ActionId{number}) == "1SEND_F2 -> 2RECV_F2");
+  CHECK(schedule::action_text(schedule, ActionId{number}) == "1SEND_F2 -> 2RECV_F2");
   // Starts at 0 whatever the clock says.
   for (const auto& [track, slices] : trace.slices) CHECK(ns((*slices.front())["ts"]) < 100'000'000);
   CHECK(ns(trace.slice("0F0")["ts"]) == 0);

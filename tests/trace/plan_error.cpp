@@ -70,7 +70,8 @@ TEST_CASE("errors are by step, by stage and by pair of ranks") {
   Timeline run = plan;
   // Stage 1: +10%, +50%, -60% and 0%, so that the median is between 0% and 10%.
   const auto of_stage_1 = actions(plan, [](const Action& action, const Queue&) {
-    return is_work(action.kind) && action.kind != Kind::update && action.stage == Stage{1};
+    return schedule::is_work(action.kind) && action.kind != Kind::update &&
+           action.stage == Stage{1};
   });
   REQUIRE(of_stage_1.size() == 4);
   const double changes[] = {0.1, 0.5, -0.6, 0};

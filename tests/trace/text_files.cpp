@@ -57,8 +57,8 @@ TEST_CASE("text files may begin with a byte order mark, and errors quote them wi
     std::istringstream in(text);
     return heddle::text(read_path_table(in));
   });
-  check_reader("cost table", CostTable(Machine::uniform(2, {.name = "rank"}, {})).to_text(),
-               [](const std::string& text) { return CostTable::parse(text).to_text(); });
+  check_reader("cost table", plan::CostTable(Machine::uniform(2, {.name = "rank"}, {})).to_text(),
+               [](const std::string& text) { return plan::CostTable::parse(text).to_text(); });
   check_reader("orders", "0F0,0B0\n1F0,1B0\n", [](const std::string& text) {
     return schedule::to_csv(schedule::read_orders(text));
   });

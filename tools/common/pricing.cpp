@@ -155,16 +155,17 @@ Priced price(Orders orders, const Prices& s) {
   const CostsOfStages costs(s, priced.stages, share);
   priced.schedule = weave(priced.orders, sizes_of(s, share));
   if (s.depth >= 0)
-    priced.schedule = fold_to_min_slots(priced.schedule, static_cast<std::uint32_t>(s.depth));
+    priced.schedule = schedule::fold(priced.schedule, static_cast<std::uint32_t>(s.depth));
   priced.timeline = simulate(priced.schedule, costs);
   std::vector<std::vector<LiveInterval<Seconds>>> lives(priced.orders.ranks.size());
-  for (const auto& life : live_intervals(priced.timeline, [&](const Buffer& buffer) {
+  for (const auto& life : schedule::live_intervals(priced.timeline, [&](const Buffer& buffer) {
          return priced.schedule[buffer.label] == role::saved;
        }))
     lives[+priced.schedule[life.buffer].rank].push_back(life);
   for (const auto& of_rank : lives) {
-    priced.live.push_back(memory_curve(priced.schedule, of_rank));
-    priced.activations.push_back(share * static_cast<double>(peak(priced.live.back()).parts));
+    priced.live.push_back(schedule::memory_curve(priced.schedule, of_rank));
+    priced.activations.push_back(share *
+                                 static_cast<double>(schedule::peak(priced.live.back()).parts));
   }
   for (const Action& action : priced.schedule.actions())
     priced.messages += action.kind == Kind::move && !priced.schedule[action.queue].local();
@@ -191,7 +192,8 @@ PeriodicPrice price_periodic(const schedule::NamedSchedule& entry,
 
 Bytes most_bytes(const Timeline& timeline) {
   Bytes most = 0;
-  for (const auto& use : memory_use(timeline)) most = std::max(most, peak(use.all).bytes);
+  for (const auto& use : schedule::memory_use(timeline))
+    most = std::max(most, schedule::peak(use.all).bytes);
   return most;
 }
 

@@ -329,7 +329,7 @@ std::string Explorer::action(std::string_view text_of_request) const {
     const bool moves = schedule[other].kind == Kind::move;
     after.add(Json('{')
                   .add("action", +other)
-                  .add("name", action_text(schedule, other))
+                  .add("name", schedule::action_text(schedule, other))
                   .add("time", moves && end == 0 ? earlier.end : earlier.arrival)
                   .add("mine", mine)
                   .add("queue", queue));
@@ -353,7 +353,7 @@ std::string Explorer::action(std::string_view text_of_request) const {
   }
   return Json('{')
       .add("action", number)
-      .add("name", action_text(schedule, id))
+      .add("name", schedule::action_text(schedule, id))
       .add("start", span.start)
       .add("end", span.end)
       .add("arrival", span.arrival)

@@ -124,7 +124,8 @@ bool compare(const schedule::NamedSchedule& entry, int ranks, int microbatches, 
   std::vector<double> live;
   Bytes most = 0;
   for (int rank = 0; rank < ranks; ++rank)
-    live.push_back(share * static_cast<double>(peak_parts(timeline, Rank{rank}, role::saved)));
+    live.push_back(share *
+                   static_cast<double>(schedule::peak_parts(timeline, Rank{rank}, role::saved)));
   expected["activations"] = live;
   if (s.activation > 0) {
     for (const auto& peaks : trace::memory_peaks(timeline)) most = std::max(most, peaks.all.bytes);

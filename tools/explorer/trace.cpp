@@ -173,7 +173,7 @@ Timeline timeline_of(const Traced& traced) {
                     static_cast<std::int32_t>(+action.item)});
     if (place == found.end() || place->second.empty())
       wrong_trace("the trace is not one of a pipeline",
-                  text("it has no ", action_text(schedule, ActionId{i})));
+                  text("it has no ", schedule::action_text(schedule, ActionId{i})));
     times[i] = traced.spans[place->second.back()];
     place->second.pop_back();
   }
@@ -252,7 +252,7 @@ std::string Explorer::trace(std::string_view slices) {
     ++all.actions;
     const auto ranks = static_cast<std::size_t>(std::max(drawn.from, drawn.to)) + 1;
     if (all.busy.size() < ranks) all.busy.resize(ranks);
-    if (is_work(static_cast<Kind>(drawn.kind)))
+    if (schedule::is_work(static_cast<Kind>(drawn.kind)))
       all.busy[static_cast<std::size_t>(drawn.from)] += span.end - span.start;
   }
   Json timelines('[');

@@ -37,8 +37,9 @@ inline void arrive(const heddle::StridedBlock& block, const std::byte* packed, s
   if (is != MPI_SUCCESS && is != MPI_ERR_TRUNCATE) return;
   PMPI_Get_count(&status, MPI_PACKED, &bytes);
   if (bytes > 0)
-    counters.timed(
-        gain, [&] { heddle::unpack_first(static_cast<heddle::Bytes>(bytes), block, packed, to); });
+    counters.timed(gain, [&] {
+      heddle::impl::unpack_first(static_cast<heddle::Bytes>(bytes), block, packed, to);
+    });
 }
 
 /// A packed message on its way: its memory, and where it is unpacked to; nowhere, if it is sent. It

@@ -78,7 +78,7 @@ hd::CollectiveMeasureOptions options_of(const tool::CommandLine& program,
 }
 
 /// For people: the best of each size, and what the library takes.
-void show(const hd::CostTable& table, const std::vector<Collective>& collectives) {
+void show(const hd::plan::CostTable& table, const std::vector<Collective>& collectives) {
   std::cout << table.machine() << '\n' << std::setprecision(4);
   for (const Collective collective : collectives) {
     for (const hd::Bytes bytes : table.sizes(collective)) {
@@ -94,7 +94,7 @@ void show(const hd::CostTable& table, const std::vector<Collective>& collectives
 
 void measure_collectives(const hd::Communicator& comm, const std::string& file,
                          const hd::CollectiveMeasureOptions& options) {
-  const hd::CostTable table = hd::measure_collectives(comm, options);
+  const hd::plan::CostTable table = hd::measure_collectives(comm, options);
   if (comm.rank() != hd::Rank{0}) return;
   show(table, options.collectives);
   if (file != "-") table.write(file);
@@ -137,7 +137,7 @@ void measure_profile(const hd::Communicator& comm, const std::string& file,
                      const tool::LayerSizes& sizes) {
   const hd::LayerProfile found = tool::profile_transformer(comm, sizes);
   if (comm.rank() != hd::Rank{0}) return;
-  std::cout << static_cast<const hd::Profile&>(found) << "\nranks:";
+  std::cout << static_cast<const hd::plan::Profile&>(found) << "\nranks:";
   for (const std::string& kind : found.device_of_rank) std::cout << ' ' << kind;
   std::cout << "\nspread of a pass: " << found.spread << '\n';
 #ifdef HEDDLE_MEASURE_JSON
@@ -156,8 +156,7 @@ void run(int argc, char** argv) {
       "strided messages between ranks 0 and 1 are fastest, or what planners need: the links\n"
       "between all ranks, or the layers of a transformer: mpiexec -n RANKS measure FILE ...");
   tool::LayerSizes sizes;
-  program.add_file("FILE", file,
-                     "for the table, the machine or the profile; -: it is only shown");
+  program.add_file("FILE", file, "for the table, the machine or the profile; -: it is only shown");
   program.add_argument("WHAT", &words,
                        "names of collectives (none: all_reduce) and sizes in bytes (none: 8 bytes "
                        "to 8 MiB), or paths, or, for the program plan, machine or profile",

@@ -102,8 +102,9 @@ Schedule pipeline_of(const CommandLine& command, const Emission& e) {
   StageSizes sizes = e.sizes;
   sizes.type = type_of(command, e.type);
   Schedule list = weave(entry->orders(e.shape), sizes);
-  if (e.lines > 1) list = data_parallel(list, MeshShape{{"data", e.lines}, {"pipe", list.ranks()}});
-  return expand(list, schedule::CollectiveForm{.chunks = e.chunks});
+  if (e.lines > 1)
+    list = schedule::data_parallel(list, MeshShape{{"data", e.lines}, {"pipe", list.ranks()}});
+  return schedule::expand(list, schedule::CollectiveForm{.chunks = e.chunks});
 }
 
 }  // namespace

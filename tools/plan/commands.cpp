@@ -55,7 +55,7 @@ plan::PlanOptions options_of(const Plan& plan, const Settings& s) {
 }
 
 /// Reads a plan, and checks it for a profile and a machine.
-Plan checked_plan(const std::string& name, const Profile& profile, const Machine& machine) {
+Plan checked_plan(const std::string& name, const plan::Profile& profile, const Machine& machine) {
   Plan plan = json::read_plan(name);
   try {
     check(plan, static_cast<int>(profile.layers.size()), machine.ranks());
@@ -78,7 +78,7 @@ void show(const CommandLine& command, const Settings& s) {
     std::cout << plan << "\nhash " << std::hex << hash(plan) << '\n';
     return;
   }
-  const Profile profile = json::read_profile(s.profile);
+  const plan::Profile profile = json::read_profile(s.profile);
   const Machine machine = json::read_machine(s.machine);
   const Plan plan = checked_plan(s.plan, profile, machine);
   std::cout << plan << "\nhash " << std::hex << hash(plan) << std::dec << "\n\n";
@@ -90,7 +90,7 @@ void show(const CommandLine& command, const Settings& s) {
 }
 
 void check_plan(const Settings& s) {
-  const Profile profile = json::read_profile(s.profile);
+  const plan::Profile profile = json::read_profile(s.profile);
   const Machine machine = json::read_machine(s.machine);
   const Plan plan = checked_plan(s.plan, profile, machine);
   const plan::PlanProblem problem(profile, machine, options_of(plan, s));
@@ -128,7 +128,7 @@ std::string formula_of(const plan::NamedPlanner& planner, const Plan& plan,
 }
 
 void compare(const Settings& s) {
-  const Profile profile = json::read_profile(s.profile);
+  const plan::Profile profile = json::read_profile(s.profile);
   const Machine machine = json::read_machine(s.machine);
   std::vector<std::vector<std::string>> rows = {{"plan"}};
   for (const plan::NamedPlanner& planner : systems::planners()) rows[0].emplace_back(planner.name);
@@ -153,12 +153,12 @@ void compare(const Settings& s) {
 
 /// Compares each trace with the prediction that the plan, the profile and the machine give.
 void compare_with_runs(const Settings& s) {
-  const Profile profile = json::read_profile(s.profile);
+  const plan::Profile profile = json::read_profile(s.profile);
   const Machine machine = json::read_machine(s.machine);
   const Plan plan = checked_plan(s.plan, profile, machine);
   Schedule made = plan::schedule(plan, profile, {.ranks = machine.ranks()});
   // Stages that are sharded sum their gradients themselves; otherwise a ring of messages does.
-  if (plan.sharding.empty()) made = expand(made, schedule::CollectiveForm{});
+  if (plan.sharding.empty()) made = schedule::expand(made, schedule::CollectiveForm{});
   const Timeline predicted = simulate(made, plan::costs(plan, profile, machine));
   std::vector<double> sizes;
   std::vector<std::vector<std::string>> rows = {{"run", "predicted", "measured", "error"}};
@@ -188,7 +188,7 @@ void import_profile(const CommandLine& command, const Settings& s) {
   if (s.samples < 1)
     throw command.error("--samples is 0", "say the samples of the microbatch that was measured");
   if (s.device.empty()) throw command.error("--device is empty", "name the kind of device");
-  const Profile profile = systems::read_graph_profile(
+  const plan::Profile profile = systems::read_graph_profile(
       read_file(s.text), {.name = s.text,
                           .model = s.model.empty() ? s.text : s.model,
                           .device = s.device,

@@ -138,7 +138,7 @@ void explain_axes(const CommandLine& command, const Settings& s) {
   std::vector<std::string_view> names;
   for (const plan::NamedPlanner& planner : systems::planners()) names.push_back(planner.name);
   if (std::ranges::find(names, name) == names.end()) throw command.no_such("planner", name, names);
-  const Profile profile = json::read_profile(s.model);
+  const plan::Profile profile = json::read_profile(s.model);
   const Machine machine = json::read_machine(s.machine);
   const plan::PlanOptions free{.batch = static_cast<std::int64_t>(s.batch)};
   const plan::PlanProblem problem(profile, machine, free);

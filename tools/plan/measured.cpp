@@ -92,8 +92,9 @@ Timeline measured_timeline(const std::string& path, const Schedule& schedule) {
       const Action& planned = schedule[id];
       if (planned.stage != Stage{slice.stage} || planned.item != Item{slice.item} ||
           event.at("cat") != to_string(planned.kind))
-        other_schedule(path, text("action ", slice.action, " is ", action_text(schedule, id),
-                                  " in the plan's schedule, and not in the trace"));
+        other_schedule(path,
+                       text("action ", slice.action, " is ", schedule::action_text(schedule, id),
+                            " in the plan's schedule, and not in the trace"));
       Span& span = spans[slice.action];
       if (!seen[slice.action])
         span = {slice.start, slice.end, slice.end};
@@ -104,8 +105,9 @@ Timeline measured_timeline(const std::string& path, const Schedule& schedule) {
       no_trace(path, "a slice of the trace lacks a member", event.dump());
     }
   if (const auto missing = std::ranges::find(seen, false); missing != seen.end())
-    other_schedule(path, text("it has no ", action_text(schedule, ActionId{static_cast<std::size_t>(
-                                                                      missing - seen.begin())})));
+    other_schedule(
+        path, text("it has no ", schedule::action_text(schedule, ActionId{static_cast<std::size_t>(
+                                                                     missing - seen.begin())})));
   return {schedule, std::move(spans)};
 }
 

@@ -163,7 +163,7 @@ void search(const CommandLine& command, const Search& s) {
   } catch (const contract_error& unknown) {
     throw command.error(unknown.complaint().what, unknown.complaint().fix);
   }
-  const Profile profile = json::parse_profile(content_of(s.profile), s.profile);
+  const plan::Profile profile = json::parse_profile(content_of(s.profile), s.profile);
   const Machine machine = json::parse_machine(content_of(s.machine), s.machine);
   for (int degree = 2; degree <= machine.ranks(); ++degree)
     if (machine.ranks() % degree == 0 && static_cast<std::uint64_t>(degree) <= s.sequence)

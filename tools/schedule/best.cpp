@@ -123,7 +123,7 @@ void explain(const Orders& orders, const Settings& s) {
       return std::min(makespan, found.timeline.makespan());
     };
     limits.emplace_back("the ranks took the best order that was found in this memory",
-                        reordered(std::ranges::max(live_activations(orders))));
+                        reordered(std::ranges::max(schedule::live_activations(orders))));
     limits.emplace_back("memory had no limit and the ranks took the best order that was found",
                         reordered(0));
   }

@@ -44,44 +44,45 @@ Trail farm_trail() {
   Trail trail;
   std::vector<std::uint64_t> items(24);
   for (std::size_t i = 0; i < items.size(); ++i) items[i] = i;
-  static_cast<void>(farm({.workers = threads, .trail = &trail}, items, [](std::uint64_t item) {
-    pause_for(5 + 10 * uniform(item));
-    return item;
-  }));
+  static_cast<void>(
+      pattern::farm({.workers = threads, .trail = &trail}, items, [](std::uint64_t item) {
+        pause_for(5 + 10 * uniform(item));
+        return item;
+      }));
   return trail;
 }
 
 /// Walkers that look for something every 2 ms.
 Trail race_trail() {
   Trail trail;
-  static_cast<void>(
-      race({.walkers = threads, .trail = &trail}, [](Walker& walker) -> std::optional<int> {
-        for (int step = 1; !walker.stop_requested(); ++step) {
-          pause_for(2);
-          walker.work();
-          if (walker.number() == 2 && step == 15) return step;
-        }
-        return std::nullopt;
-      }));
+  static_cast<void>(pattern::race({.walkers = threads, .trail = &trail},
+                                  [](pattern::Walker& walker) -> std::optional<int> {
+                                    for (int step = 1; !walker.stop_requested(); ++step) {
+                                      pause_for(2);
+                                      walker.work();
+                                      if (walker.number() == 2 && step == 15) return step;
+                                    }
+                                    return std::nullopt;
+                                  }));
   return trail;
 }
 
 /// A prefix, three paths, of which one forks again, and a conclusion.
 Trail fork_join_trail() {
   Trail trail;
-  fork_join({.threads = threads, .trail = &trail}, [](Fork& fork) {
+  pattern::fork_join({.threads = threads, .trail = &trail}, [](pattern::Fork& fork) {
     pause_for(8);
     const auto end = [](const std::vector<int>& values) { return static_cast<int>(values.size()); };
     const std::vector<int> paths{20, 10, 14};
     const int joined = fork.map(
         paths,
-        [&](Fork& inner, int path) {
+        [&](pattern::Fork& inner, int path) {
           pause_for(path);
           if (path != 10) return path;
           const std::vector<int> steps{9, 12};
           return inner.map(
               steps,
-              [](Fork&, int step) {
+              [](pattern::Fork&, int step) {
                 pause_for(step);
                 return step;
               },
@@ -97,12 +98,12 @@ Trail fork_join_trail() {
 /// A chain of 16 equations of 1 ms, in which each sweep makes two values final.
 Trail fixed_point_trail() {
   Trail trail;
-  const auto rule = [](int i, const ValuesBefore<int>& before) {
+  const auto rule = [](int i, const pattern::ValuesBefore<int>& before) {
     pause_for(1);
     return i < 2 ? 1 : before[i - 2] + 1;
   };
   const Equations<int, decltype(rule)> equations(16, 0, rule);
-  static_cast<void>(fixed_point(equations, {.threads = threads, .trail = &trail}));
+  static_cast<void>(pattern::fixed_point(equations, {.threads = threads, .trail = &trail}));
   return trail;
 }
 

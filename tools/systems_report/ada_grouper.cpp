@@ -64,7 +64,7 @@ hd::Seconds makespan(const hd::Schedule& schedule, const Network& network) {
 
 /// Time of 1F1B over that of the chosen schedules, in so many steps on a network with transfers of
 /// `usual` and `rare`.
-double adaptive_gain(hd::ScheduleChoice& choice, double usual, double rare) {
+double adaptive_gain(hd::plan::ScheduleChoice& choice, double usual, double rare) {
   double ours = 0;
   double theirs = 0;
   for (std::uint64_t step = 0; step < 50; ++step) {
@@ -96,7 +96,7 @@ double executed_gain() {
     };
     const auto candidates = groups({.activation = message});
     const hd::RunOptions options{.execute = {.idle = hd::Idle::nap}};
-    hd::AdaptiveRunner adaptive(stage, hd::ScheduleChoice(candidates), transport,
+    hd::AdaptiveRunner adaptive(stage, hd::plan::ScheduleChoice(candidates), transport,
                                 {.run = options, .every = 4});
     hd::Runner fixed(stage, candidates.front(), transport, options);
     for (int step = 0; step < steps; ++step) {
@@ -129,7 +129,7 @@ std::vector<Comparison> ada_grouper() {
     gains += hd::text(i == 0 ? "" : ", ", gain);
   }
 
-  hd::ScheduleChoice choice(all);
+  hd::plan::ScheduleChoice choice(all);
   const double shared = adaptive_gain(choice, 0.1, 0.7);
   const double free = adaptive_gain(choice, 0, 0);
   const bool back = choice.current() == 0;

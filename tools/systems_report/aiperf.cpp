@@ -112,9 +112,9 @@ double speed_of(int workers) {
     const hd::Random random(seed, "networks");
     std::vector<hd::systems::TrainedNetwork> networks;
     constexpr double speed = 1e12;  // operations a second of a worker
-    const auto forecast = hd::forecast_farm(
+    const auto forecast = hd::pattern::forecast_farm(
         {.workers = workers, .lag = 2 * workers}, 20 * workers,
-        [&](hd::Worker, const hd::FarmTask& task) {
+        [&](hd::Worker, const hd::pattern::FarmTask& task) {
           const hd::systems::TrainedNetwork network{
               {500'000, 1'000'000},
               1,
@@ -122,7 +122,8 @@ double speed_of(int workers) {
                            random.below(static_cast<std::uint64_t>(task.item), 100'001)),
               10'000};
           networks.push_back(network);
-          return hd::ForecastAttempt{hd::systems::search_operations({&network, 1}) / speed, true};
+          return hd::pattern::ForecastAttempt{hd::systems::search_operations({&network, 1}) / speed,
+                                              true};
         });
     sum += hd::systems::search_operations(networks) / forecast.makespan / speed;
   }
@@ -134,11 +135,11 @@ double speed_of(int workers) {
 double utilisation_of_networks(int lag) {
   const hd::test::NetworkSearch search{.seed = 1};
   const std::vector<TuneTrial> trials = search_with(search, 2, 64 * 40, lag);
-  return hd::forecast_farm(
+  return hd::pattern::forecast_farm(
              {.workers = 64, .lag = lag}, 64 * 40,
-             [&](hd::Worker, const hd::FarmTask& task) {
+             [&](hd::Worker, const hd::pattern::FarmTask& task) {
                const TunePoint& point = trials[static_cast<std::size_t>(task.item)].point;
-               return hd::ForecastAttempt{
+               return hd::pattern::ForecastAttempt{
                    1e-9 * static_cast<double>(search.operations(point).training()), true};
              })
       .utilisation();
@@ -148,12 +149,13 @@ double utilisation_of_networks(int lag) {
 /// but for the trial that the worker had.
 bool survives() {
   std::vector<int> begun(64 * 20, 0);
-  const auto forecast = hd::forecast_farm(
+  const auto forecast = hd::pattern::forecast_farm(
       {.workers = 64, .lag = 128, .lease = 5}, 64 * 20,
-      [](hd::Worker worker, const hd::FarmTask& task) {
-        return hd::ForecastAttempt{+worker == 1 && task.item >= 128 ? 1e6 : 1.0, true};
+      [](hd::Worker worker, const hd::pattern::FarmTask& task) {
+        return hd::pattern::ForecastAttempt{+worker == 1 && task.item >= 128 ? 1e6 : 1.0, true};
       });
-  for (const hd::FarmTask& task : forecast.begun) ++begun[static_cast<std::size_t>(task.item)];
+  for (const hd::pattern::FarmTask& task : forecast.begun)
+    ++begun[static_cast<std::size_t>(task.item)];
   return forecast.failed.empty() && forecast.late == 1 &&
          std::count(begun.begin(), begun.end(), 1) == 64 * 20 - 1 &&
          std::count(begun.begin(), begun.end(), 2) == 1;

@@ -76,7 +76,7 @@ std::uint64_t hangs(watched::HangKind kind) {
   std::uint64_t count = 0;
   for (std::uint64_t seed = 0; seed < runs; ++seed) {
     const watched::Hang hang = watched::hang_of(seed, kind);
-    const auto found = hd::find_hang(hang.schedule, watched::run_until_hang(hang));
+    const auto found = hd::schedule::find_hang(hang.schedule, watched::run_until_hang(hang));
     const Syndrome expected = kind == watched::HangKind::message ? Syndrome::hang_in_communication
                                                                  : Syndrome::hang_outside;
     count +=

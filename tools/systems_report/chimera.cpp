@@ -104,8 +104,8 @@ Comparison one_unit() {
   Steps chimera, plain;
   std::string gains;
   for (const int d : {4, 8, 16, 32}) {
-    const auto ours = step(hd::schedule::chimera_orders(d, d), costs);
-    const auto theirs = step(hd::schedule::one_f_one_b_orders(d, d), costs);
+    const auto ours = step(hd::schedule::chimera(d, d), costs);
+    const auto theirs = step(hd::schedule::one_f_one_b(d, d), costs);
     gains += hd::text(gains.empty() ? "" : ", ",
                       static_cast<double>(theirs) / static_cast<double>(ours), 'x');
     chimera.add(ours, step_of_slots(d, d, costs));
@@ -123,8 +123,8 @@ Comparison one_unit() {
 Comparison four_units_of_equal_work() {
   const Costs costs{.forward = 1, .backward = 1};
   Steps steps;
-  steps.add(step(hd::schedule::chimera_orders(8, 32), costs), step_of_slots(8, 32, costs));
-  steps.add(step(hd::schedule::one_f_one_b_orders(8, 32), costs), step_of_1f1b(8, 32, costs));
+  steps.add(step(hd::schedule::chimera(8, 32), costs), step_of_slots(8, 32, costs));
+  steps.add(step(hd::schedule::one_f_one_b(8, 32), costs), step_of_1f1b(8, 32, costs));
   return {"the same for D=8 N=32 and B = F: Chimera, 1F1B", steps.expected, steps.ours, "equal",
           verdict(steps.equal)};
 }
@@ -137,11 +137,11 @@ std::vector<Comparison> four_units() {
   bool between = true;
   for (const int d : {4, 8, 16}) {
     const int n = 4 * d;
-    direct.add(step(hd::schedule::chimera_orders(d, n), costs), step_of_slots(d, n, costs));
-    doubled.add(step(hd::schedule::chimera_orders(d, n, 1, true), costs), least_step(d, n, costs));
-    plain.add(step(hd::schedule::one_f_one_b_orders(d, n), costs), step_of_1f1b(d, n, costs));
+    direct.add(step(hd::schedule::chimera(d, n), costs), step_of_slots(d, n, costs));
+    doubled.add(step(hd::schedule::chimera(d, n, 1, true), costs), least_step(d, n, costs));
+    plain.add(step(hd::schedule::one_f_one_b(d, n), costs), step_of_1f1b(d, n, costs));
     const auto by_list =
-        hd::plan::coordinate(hd::schedule::chimera_orders(d, n), costs, {.cap = d}).makespan;
+        hd::plan::coordinate(hd::schedule::chimera(d, n), costs, {.cap = d}).makespan;
     const std::int64_t least = least_step(d, n, costs), most = step_of_1f1b(d, n, costs);
     const char* comma = mended.empty() ? "" : ", ";
     mended += hd::text(comma, by_list);
@@ -196,7 +196,7 @@ Comparison activations() {
     const auto timeline = hd::simulate(hd::schedule::chimera({.stages = d, .microbatches = 2 * d}),
                                        Costs{.forward = 1, .backward = 2});
     for (int r = 0; r < d; ++r)
-      equal = equal && hd::peak_parts(timeline, hd::Rank{r}, hd::role::saved) ==
+      equal = equal && hd::schedule::peak_parts(timeline, hd::Rank{r}, hd::role::saved) ==
                            static_cast<std::uint64_t>(d / 2 + 1 + std::min(r, d - 1 - r));
   }
   return {"activations kept, from the outer ranks to the middle, D = 2 to 32", "D/2+1 to D",

@@ -31,7 +31,7 @@ std::vector<Comparison> dapple_runtime() {
   const auto mean_peak = [](const hd::Timeline& timeline) {
     double sum = 0;
     for (int r = 0; r < stages; ++r)
-      sum += static_cast<double>(hd::peak_parts(timeline, hd::Rank{r}, hd::role::saved));
+      sum += static_cast<double>(hd::schedule::peak_parts(timeline, hd::Rank{r}, hd::role::saved));
     return sum / stages;
   };
   const auto step = [](hd::schedule::WarmUp warm_up, double latency) {

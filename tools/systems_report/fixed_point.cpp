@@ -23,7 +23,7 @@ namespace report {
 
 namespace {
 
-using Before = hd::ValuesBefore<double>;
+using Before = hd::pattern::ValuesBefore<double>;
 using Rule = double (*)(int, const Before&);
 constexpr int count = 200;
 
@@ -52,11 +52,12 @@ hd::Equations<double, Rule> chain(Rule rule) { return {count, 0.0, rule}; }
 /// 200 * 201 / 2 evaluations.
 bool is_the_loop(Rule rule) {
   const std::vector<double> expected = loop(rule);
-  for (const hd::Sweep sweep : {hd::Sweep::gauss_seidel, hd::Sweep::jacobi,
-                                hd::Sweep::jacobi_gauss_seidel, hd::Sweep::gauss_seidel_jacobi})
+  for (const hd::pattern::Sweep sweep :
+       {hd::pattern::Sweep::gauss_seidel, hd::pattern::Sweep::jacobi,
+        hd::pattern::Sweep::jacobi_gauss_seidel, hd::pattern::Sweep::gauss_seidel_jacobi})
     for (int threads = 1; threads <= 4; ++threads) {
       const auto x =
-          hd::fixed_point(chain(rule), {.sweep = sweep, .threads = threads, .block = 20});
+          hd::pattern::fixed_point(chain(rule), {.sweep = sweep, .threads = threads, .block = 20});
       if (x.values != expected || x.sweeps > count || x.evaluations > count * (count + 1) / 2)
         return false;
     }
@@ -72,14 +73,15 @@ struct OnRanks {
 
 OnRanks sweeps_on_ranks(Rule rule, int ranks) {
   OnRanks result;
-  for (const hd::Sweep sweep :
-       {hd::Sweep::jacobi_gauss_seidel, hd::Sweep::gauss_seidel_jacobi, hd::Sweep::jacobi}) {
+  for (const hd::pattern::Sweep sweep :
+       {hd::pattern::Sweep::jacobi_gauss_seidel, hd::pattern::Sweep::gauss_seidel_jacobi,
+        hd::pattern::Sweep::jacobi}) {
     const auto expected =
-        hd::fixed_point(chain(rule), {.sweep = sweep, .threads = ranks, .block = 20});
-    std::vector<hd::FixedPoint<double>> all(static_cast<std::size_t>(ranks));
+        hd::pattern::fixed_point(chain(rule), {.sweep = sweep, .threads = ranks, .block = 20});
+    std::vector<hd::pattern::FixedPoint<double>> all(static_cast<std::size_t>(ranks));
     hd::run_threads(ranks, [&](hd::ThreadTransport& transport) {
-      all[+transport.rank()] =
-          hd::fixed_point(transport, chain(rule), {.sweep = sweep, .block = 20, .reach = 1});
+      all[+transport.rank()] = hd::pattern::fixed_point(transport, chain(rule),
+                                                        {.sweep = sweep, .block = 20, .reach = 1});
     });
     result.sweeps = expected.sweeps;
     result.received = 0;
@@ -93,10 +95,11 @@ OnRanks sweeps_on_ranks(Rule rule, int ranks) {
 }
 
 /// Returns the number of sweeps after which all values are within 1e-10 of the loop's.
-int sweeps_until_near(Rule rule, hd::Sweep sweep) {
+int sweeps_until_near(Rule rule, hd::pattern::Sweep sweep) {
   const std::vector<double> expected = loop(rule);
   for (int most = 1;; ++most) {
-    const auto x = hd::fixed_point(chain(rule), {.sweep = sweep, .block = 20, .most_sweeps = most});
+    const auto x =
+        hd::pattern::fixed_point(chain(rule), {.sweep = sweep, .block = 20, .most_sweeps = most});
     double error = 0;
     for (std::size_t i = 0; i < expected.size(); ++i)
       error = std::max(error, std::abs(x.values[i] - expected[i]));
@@ -108,13 +111,13 @@ int sweeps_until_near(Rule rule, hd::Sweep sweep) {
 
 std::vector<Comparison> fixed_point() {
   const bool same = is_the_loop(contracting) && is_the_loop(chaotic) && is_the_loop(non_smooth);
-  const int near = sweeps_until_near(contracting, hd::Sweep::jacobi);
-  const int blocks = sweeps_until_near(contracting, hd::Sweep::jacobi_gauss_seidel);
-  const hd::FixedPoint<double> all_bits = hd::fixed_point(chain(contracting));
+  const int near = sweeps_until_near(contracting, hd::pattern::Sweep::jacobi);
+  const int blocks = sweeps_until_near(contracting, hd::pattern::Sweep::jacobi_gauss_seidel);
+  const hd::pattern::FixedPoint<double> all_bits = hd::pattern::fixed_point(chain(contracting));
   const int bits = all_bits.sweeps;
   const double gain = static_cast<double>(count) / bits;
   const double even = static_cast<double>(all_bits.evaluations) / count;
-  const int turbulent = hd::fixed_point(chain(chaotic)).sweeps;
+  const int turbulent = hd::pattern::fixed_point(chain(chaotic)).sweeps;
   const OnRanks tanh_on_ranks = sweeps_on_ranks(contracting, 4);
   const OnRanks logistic_on_ranks = sweeps_on_ranks(chaotic, 4);
   const OnRanks kinks_on_ranks = sweeps_on_ranks(non_smooth, 4);

@@ -92,7 +92,7 @@ BranchCosts chimera_costs(const Cell& cell) {
   return {std::vector<std::int64_t>(static_cast<std::size_t>(cell.ranks), whole), cell.latency};
 }
 hd::Orders chimera_orders(const Cell& cell) {
-  return hd::schedule::chimera_orders(cell.ranks, cell.microbatches);
+  return hd::schedule::chimera(cell.ranks, cell.microbatches);
 }
 
 /// The mean and the ends of a ratio over cells.
@@ -168,7 +168,7 @@ std::vector<Comparison> flexpipe() {
   const Compared less = compare(0.5);
   const Cell plain{8, 8, 0, 50, false};
   const auto bound = flexpipe(plain, 1).makespan;
-  const auto ours = weights(hd::schedule::flexpipe_orders(8, 8), 1);
+  const auto ours = weights(hd::schedule::flexpipe(8, 8), 1);
   const auto theirs = weights(chimera_orders(plain), 2);
   const char* grid_of = "72 models of two branches, D 4, 8, 16 ranks, N D or 2D";
   return {

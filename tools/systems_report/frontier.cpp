@@ -39,7 +39,7 @@ std::vector<Comparison> frontier_3d() {
   std::string degrees, shares;
   bool within_node = true;
   for (const hd::test::FrontierModel& model : hd::test::frontier_models) {
-    const hd::Profile profile = hd::test::gpt(model.layers, model.hidden);
+    const hd::plan::Profile profile = hd::test::gpt(model.layers, model.hidden);
     const hd::Machine machine = hd::test::frontier(model.ranks);
     const hd::plan::PlanProblem problem(profile, machine,
                                         {.batch = model.batch,
@@ -67,7 +67,7 @@ std::vector<Comparison> frontier_3d() {
                    "none: the products' efficiency (50 %) is our assumption",
                    "not reproducible: it is measured on the machine"});
 
-  const hd::Profile profile = hd::test::gpt(48, 6144);
+  const hd::plan::Profile profile = hd::test::gpt(48, 6144);
   const hd::Machine machine = hd::test::frontier(64);
   const hd::plan::PlanProblem problem(profile, machine,
                                       {.batch = 512,

@@ -61,7 +61,7 @@ Comparison cast_gain(const std::string& what, const char* schedule, const Price&
   bool equal = true;
   for (const auto& [layers, cut, gains] :
        {std::tuple{437, 312, &exact}, std::tuple{24, 17, &rounded}}) {
-    const hd::Profile profile = TwoSites::profile(layers, {8});
+    const hd::plan::Profile profile = TwoSites::profile(layers, {8});
     const double part = static_cast<double>(cut) / layers;
     const double first = TwoSites::stage_time(part, TwoSites::fast);
     const double second = TwoSites::stage_time(1 - part, TwoSites::slow);
@@ -105,7 +105,7 @@ std::vector<Comparison> hgtrainer() {
                             [](double first, double second, double line) {
                               return TwoSites::two_stages(first, second, line, 3);
                             }));
-  const hd::Profile profile = TwoSites::profile(24);
+  const hd::plan::Profile profile = TwoSites::profile(24);
   ByBandwidth gains, schedules, casts, divisions, alone;
   bool leaves_out = false;
   for (const double line : gigabits) {

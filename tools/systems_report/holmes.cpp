@@ -25,7 +25,7 @@ namespace report {
 std::vector<Comparison> holmes() {
   using enum hd::test::Card;
   using Cards = std::vector<hd::test::Card>;
-  const hd::Profile profile = hd::test::gpt_3_6b();
+  const hd::plan::Profile profile = hd::test::gpt_3_6b();
   const int layers = static_cast<int>(profile.layers.size());
   // Two stages of 16 ranks on 4 nodes of 8.
   const auto step = [&](const Cards& cards) {
@@ -53,7 +53,7 @@ std::vector<Comparison> holmes() {
   std::vector<hd::Device> devices(8, hd::Device{"gpu"});
   for (std::size_t r = 0; r < 4; ++r) devices[r] = {.name = "faster", .speed = 1.2};
   const hd::Machine machine = hd::test::cluster({infiniband, infiniband, roce, roce}, 2, devices);
-  const hd::Profile equal = hd::test::equal_layers(44, 1e-3, 1000, 1000);
+  const hd::plan::Profile equal = hd::test::equal_layers(44, 1e-3, 1000, 1000);
   const hd::plan::PlanProblem problem(equal, machine, {.batch = 16, .microbatches = {4}});
   const double even = hd::systems::Holmes{.even = true}.search(problem).formula;
   const double uneven = hd::systems::Holmes{}.search(problem).formula;

@@ -37,10 +37,10 @@ Comparison balanced_threads() {
   std::vector<double> gains;
   if (std::thread::hardware_concurrency() >= 2) {
     const hd::Seconds start = hd::steady_seconds();
-    hd::SpeedRatios ratios(2);
+    hd::plan::SpeedRatios ratios(2);
     int learned = 0;
     while (gains.size() < wanted && hd::steady_seconds() - start < patience) {
-      hd::SpeedRatios equal(2), trial = ratios;
+      hd::plan::SpeedRatios equal(2), trial = ratios;
       const UnequalThreads::Round theirs = UnequalThreads::run(equal, items);
       const UnequalThreads::Round ours = UnequalThreads::run(trial, items);
       if (ours.least_core < undisturbed) continue;

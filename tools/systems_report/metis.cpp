@@ -20,7 +20,7 @@ namespace report {
 
 std::vector<Comparison> metis() {
   using hd::test::TwoSpeeds;
-  const hd::Profile profile = TwoSpeeds::profile();
+  const hd::plan::Profile profile = TwoSpeeds::profile();
   const hd::Machine machine = TwoSpeeds::machine();
   const hd::plan::PlanProblem problem(profile, machine, TwoSpeeds::options());
   const hd::systems::Metis planner;

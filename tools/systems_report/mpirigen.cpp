@@ -40,9 +40,9 @@ std::string four_digits(double value) {
 std::vector<std::string> emitted_programs() {
   std::vector<std::string> all;
   for (const auto& entry : hd::schedule::catalogue())
-    all.push_back(hd::systems::emit_mpi(
-        hd::expand(hd::weave(entry.orders({}), {.activation = 64, .saved = 64, .parameters = 64}),
-                   hd::schedule::CollectiveForm{})));
+    all.push_back(hd::systems::emit_mpi(hd::schedule::expand(
+        hd::weave(entry.orders({}), {.activation = 64, .saved = 64, .parameters = 64}),
+        hd::schedule::CollectiveForm{})));
   return all;
 }
 

@@ -79,11 +79,11 @@ double over_formula() {
   for (int run = 0; run < 5; ++run) {
     const auto wait = [](int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); };
     const double begin = hd::steady_seconds();
-    hd::fork_join({.threads = 4}, [&](hd::Fork& fork) {
+    hd::pattern::fork_join({.threads = 4}, [&](hd::pattern::Fork& fork) {
       wait(10);
       return fork.map(
           branches,
-          [&](hd::Fork&, int ms) {
+          [&](hd::pattern::Fork&, int ms) {
             wait(ms);
             return ms;
           },

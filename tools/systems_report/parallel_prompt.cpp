@@ -61,7 +61,7 @@ bool is_the_oracle() {
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = std::to_string(i);
   const auto answers = hd::systems::map_prompt(
       {.workers = 8, .attempts = 5, .backoff = 1e-5}, {"serial", "{data}", "", words, {}},
-      [](const std::string& request, const hd::FarmTask& task) {
+      [](const std::string& request, const hd::pattern::FarmTask& task) {
         if (fails(task.item, task.attempt)) throw std::runtime_error("busy");
         return request;
       });
@@ -81,13 +81,13 @@ double utilisation(int workers) {
   double sum = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const hd::Random times(seed, "times");
-    sum +=
-        hd::forecast_farm({.workers = workers, .ordered = false}, 20 * workers,
-                          [&](hd::Worker, const hd::FarmTask& task) {
-                            return hd::ForecastAttempt{
-                                0.5 + times.uniform(static_cast<std::uint64_t>(task.item)), true};
-                          })
-            .utilisation();
+    sum += hd::pattern::forecast_farm(
+               {.workers = workers, .ordered = false}, 20 * workers,
+               [&](hd::Worker, const hd::pattern::FarmTask& task) {
+                 return hd::pattern::ForecastAttempt{
+                     0.5 + times.uniform(static_cast<std::uint64_t>(task.item)), true};
+               })
+               .utilisation();
   }
   return sum / 200;
 }

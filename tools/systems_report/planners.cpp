@@ -50,7 +50,7 @@ struct PlannedByDapple {
   double late = 0;       ///< the simulated step under 1F1B over the formula
 };
 
-PlannedByDapple planned_by_dapple(const hd::Profile& profile, std::int64_t samples) {
+PlannedByDapple planned_by_dapple(const hd::plan::Profile& profile, std::int64_t samples) {
   const hd::Machine machine = hd::test::v100_nodes(2, 8, 25e9, 3e9);
   const hd::plan::PlanProblem problem(profile, machine,
                                       {.batch = dapple_microbatches * samples,
@@ -68,7 +68,7 @@ PlannedByDapple planned_by_dapple(const hd::Profile& profile, std::int64_t sampl
 }
 
 /// Reads a profile of DAPPLE's repository. A sample is a part of the microbatch that was profiled.
-std::optional<hd::Profile> authors_profile(const std::string& path) {
+std::optional<hd::plan::Profile> authors_profile(const std::string& path) {
   std::ifstream file(path);
   if (!file) return std::nullopt;
   const std::string content{std::istreambuf_iterator<char>(file), {}};

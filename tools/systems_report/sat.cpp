@@ -85,16 +85,16 @@ Errors errors_of(const hd::test::Formula& formula) {
 bool has_one_winner(const hd::test::Formula& formula) {
   int winner = -1;
   for (int threads = 1; threads <= 8; ++threads) {
-    const auto race =
-        hd::race({.walkers = 8, .threads = threads, .order = hd::RaceOrder::by_work},
-                 [&](hd::Walker& walker) -> std::optional<std::vector<bool>> {
-                   hd::test::WalkSat run(formula, static_cast<std::uint64_t>(walker.number()));
-                   for (; !run.is_solved(); walker.work()) {
-                     if (walker.stop_requested()) return std::nullopt;
-                     run.flip();
-                   }
-                   return run.values();
-                 });
+    const auto race = hd::pattern::race(
+        {.walkers = 8, .threads = threads, .order = hd::pattern::RaceOrder::by_work},
+        [&](hd::pattern::Walker& walker) -> std::optional<std::vector<bool>> {
+          hd::test::WalkSat run(formula, static_cast<std::uint64_t>(walker.number()));
+          for (; !run.is_solved(); walker.work()) {
+            if (walker.stop_requested()) return std::nullopt;
+            run.flip();
+          }
+          return run.values();
+        });
     if (!race.value || !formula.is_satisfied(*race.value)) return false;
     if (threads > 1 && race.winner != winner) return false;
     winner = race.winner;

@@ -26,7 +26,7 @@ namespace {
 namespace hs = hd::schedule;
 
 constexpr int denoising_steps = 50;
-constexpr hs::Freshness displaced{.age = 1, .warmup = 4};
+constexpr hs::Staleness displaced{.age = 1, .warmup = 4};
 constexpr std::int64_t patch = 120;       ///< tokens of a rank
 constexpr hd::Bytes token = 2 * 640 * 2;  ///< keys and values of 640 channels in half precision
 
@@ -57,8 +57,8 @@ hd::Bytes tokens_of_others(int ranks, int rank, std::int64_t width) {
 
 /// Time of all steps, in steps of a rank; a message of a whole patch takes one, on a link of its
 /// own.
-double time_of(int ranks, const hs::Freshness& freshness) {
-  return hd::simulate(hs::exchanged_steps(all_patches(ranks), denoising_steps, freshness),
+double time_of(int ranks, const hs::Staleness& staleness) {
+  return hd::simulate(hs::exchanged_steps(all_patches(ranks), denoising_steps, staleness),
                       hd::StageCosts{.forward = 1, .per_byte = 1.0 / (patch * token)})
       .makespan();
 }
@@ -85,8 +85,8 @@ std::vector<Comparison> distrifusion() {
     equal = equal && sent(hs::exchanged_steps(all, denoising_steps, displaced)) ==
                          sent(hs::exchanged_steps(all, denoising_steps));
   }
-  const auto over_one = [](int ranks, const hs::Freshness& freshness) {
-    return ranks * denoising_steps / time_of(ranks, freshness);
+  const auto over_one = [](int ranks, const hs::Staleness& staleness) {
+    return ranks * denoising_steps / time_of(ranks, staleness);
   };
   const double gain = time_of(8, {}) / time_of(8, displaced);
   return {

@@ -70,7 +70,7 @@ Algorithm selected(hd::Bytes bytes, double latency) {
   const auto all = hd::plan::predict(Collective::all_reduce, {.ranks = size, .bytes = bytes},
                                      devices(latency, true));
   return std::ranges::find_if(all,
-                              [](const hd::CollectivePrediction& each) {
+                              [](const hd::plan::CollectivePrediction& each) {
                                 return each.choice.piece == 0 &&
                                        (each.choice.algorithm == Algorithm::star ||
                                         each.choice.algorithm == Algorithm::ring);

@@ -165,12 +165,12 @@ std::vector<Comparison> tpi_llm_window() {
     return 100 * (1 - static_cast<double>(bytes) / whole);
   };
   const hd::Bytes slots = hd::schedule::prefetch_window_bytes({.objects = objects, .window = 3});
-  const hd::Bytes peak = hd::peak_bytes(window_timeline(llama, 3), hd::Rank{0});
+  const hd::Bytes peak = hd::schedule::peak_bytes(window_timeline(llama, 3), hd::Rank{0});
   std::vector<hd::SizedLife<std::size_t>> lives;
   for (std::size_t k = 0; k < objects.size(); ++k) lives.push_back({k, k + 3, objects[k]});
-  const hd::PlacedLives placed = hd::place_lives(lives);
+  const hd::PlacedLives placed = hd::schedule::place_lives(lives);
   for (hd::SizedLife<std::size_t>& life : lives) life.end = life.begin + 2;
-  const hd::PlacedLives even = hd::place_lives(lives);
+  const hd::PlacedLives even = hd::schedule::place_lives(lives);
   const hd::Bytes small = llama.load[0], large = llama.load[1];
   return {
       {"simulated waits after the first two blocks, t = (11, 17, 14), loads (18, 30), 160 blocks, "

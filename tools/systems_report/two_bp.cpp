@@ -30,16 +30,16 @@ struct Case {
 };
 
 std::vector<Case> cases(int n) {
-  return {{"naive", hd::schedule::one_f_one_b_orders(n, 1), 3 * n, 2 * n + 1},
-          {"GPipe", hd::schedule::gpipe_orders(n, n), 3 * (2 * n - 1), 5 * n - 2},
-          {"1F1B-1", hd::schedule::one_f_one_b_orders(n, n), 3 * (2 * n - 1), 4 * n - 1},
-          {"1F1B-2", hd::schedule::one_f_one_b_orders(n, 2 * n), 3 * (3 * n - 1), 7 * n - 1}};
+  return {{"naive", hd::schedule::one_f_one_b(n, 1), 3 * n, 2 * n + 1},
+          {"GPipe", hd::schedule::gpipe(n, n), 3 * (2 * n - 1), 5 * n - 2},
+          {"1F1B-1", hd::schedule::one_f_one_b(n, n), 3 * (2 * n - 1), 4 * n - 1},
+          {"1F1B-2", hd::schedule::one_f_one_b(n, 2 * n), 3 * (3 * n - 1), 7 * n - 1}};
 }
 
 /// The gain of 1F1B of N on N ranks where the weight gradients of a step take `cheaper` of what
 /// they take one by one.
 double uneven_gain(int n, double weights, double cheaper) {
-  const hd::Orders orders = hd::schedule::one_f_one_b_orders(n, n);
+  const hd::Orders orders = hd::schedule::one_f_one_b(n, n);
   const double whole =
       hd::simulate(hd::weave(orders), hd::StageCosts{.forward = 1, .backward = 1 + weights})
           .makespan();

@@ -201,8 +201,8 @@ Comparison expansion() {
                                                                .bytes = bytes})));
   builder.add({.kind = hd::Kind::group, .queue = builder.local(hd::Rank{0})}, members);
   const hd::Schedule sum = std::move(builder).build();
-  const hd::Schedule before = hd::expand(sum, SumAtFirst{});
-  const hd::Schedule after = hd::expand(sum, hd::schedule::CollectiveForm{});
+  const hd::Schedule before = hd::schedule::expand(sum, SumAtFirst{});
+  const hd::Schedule after = hd::schedule::expand(sum, hd::schedule::CollectiveForm{});
   const hd::StageCosts costs{.combine = 16e-3 / bytes};
   return rewrite("schedule: a sum around the ring for a sum at one rank",
                  hd::simulate(before, costs).makespan() / hd::simulate(after, costs).makespan(),
@@ -278,10 +278,10 @@ Comparison shares() {
   std::vector<double> simulated, executed;
   for (std::uint64_t seed = 0; seed < 15; ++seed)
     simulated.push_back(hd::test::simulate_run({3, 1}, 0.05, seed).gain);
-  hd::SpeedRatios ratios(2);
+  hd::plan::SpeedRatios ratios(2);
   for (int i = 0; i < 3; ++i) hd::test::UnequalThreads::run(ratios);
   for (int i = 0; i < 15; ++i) {
-    hd::SpeedRatios equal(2);
+    hd::plan::SpeedRatios equal(2);
     const double before = hd::test::UnequalThreads::run(equal).wall;
     executed.push_back(before / hd::test::UnequalThreads::run(ratios).wall);
   }

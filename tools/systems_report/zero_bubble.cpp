@@ -55,7 +55,7 @@ Time most_idle(const hd::BasicTimeline<Time>& timeline) {
 
 /// Whether `least` to `most` activations are kept on every rank.
 bool keeps(const hd::Orders& orders, int least, int most) {
-  return std::ranges::all_of(hd::live_activations(orders),
+  return std::ranges::all_of(hd::schedule::live_activations(orders),
                              [&](int live) { return least <= live && live <= most; });
 }
 
@@ -107,11 +107,11 @@ std::vector<Comparison> zero_bubble() {
         controllable.add(step(hd::schedule::v_half({p, m}), half) == 6 * m + half_bubble);
         controllable.add(step(hd::schedule::v_min({p, m}), half) == 6 * m + min_bubble);
       }
-      memory.add(keeps(hd::schedule::zb_h1_orders(p, m), p, p) &&
-                 keeps(hd::schedule::zb_h2_orders(p, m), 2 * p - 1, 2 * p - 1) &&
-                 keeps(hd::schedule::zb_v_orders(p, m), 2 * p, 2 * p) &&
-                 keeps(hd::schedule::v_half_orders(p, m), 1, p + 2 - p % 2) &&
-                 keeps(hd::schedule::v_min_orders(p, m), 1, 2 * ((p + 4) / 3)));
+      memory.add(keeps(hd::schedule::zb_h1(p, m), p, p) &&
+                 keeps(hd::schedule::zb_h2(p, m), 2 * p - 1, 2 * p - 1) &&
+                 keeps(hd::schedule::zb_v(p, m), 2 * p, 2 * p) &&
+                 keeps(hd::schedule::v_half(p, m), 1, p + 2 - p % 2) &&
+                 keeps(hd::schedule::v_min(p, m), 1, 2 * ((p + 4) / 3)));
     }
   }
   return {
@@ -169,11 +169,11 @@ std::vector<Comparison> dualpipe() {
     };
     for (const auto [p, m] : {std::array{4, 8}, {8, 16}, {8, 20}, {16, 40}}) {
       check(hd::schedule::dualpipe({p, m}), p);
-      memory.add(keeps(hd::schedule::dualpipe_orders(p, m), p + 1, p + 1));
+      memory.add(keeps(hd::schedule::dualpipe(p, m), p + 1, p + 1));
     }
     for (const auto [p, m] : {std::array{4, 10}, {4, 20}, {8, 20}}) {
       check(hd::schedule::dualpipe_v({p, m}), 2 * p);
-      memory.add(keeps(hd::schedule::dualpipe_v_orders(p, m), 2 * p + 1, 2 * p + 1));
+      memory.add(keeps(hd::schedule::dualpipe_v(p, m), 2 * p + 1, 2 * p + 1));
     }
   }
   std::vector<Comparison> lines = {

@@ -75,12 +75,12 @@ class Rank {
     options.sizes = {8, 4 << 10, 32 << 10, 256 << 10, 1 << 20};
     options.budget = 1.5;
     const auto table =
-        std::make_shared<const hd::CostTable>(hd::measure_collectives(m_comm, options));
+        std::make_shared<const hd::plan::CostTable>(hd::measure_collectives(m_comm, options));
     set_clock();
     const hd::Communicator comm(MPI_COMM_WORLD);
     for (const hd::Bytes bytes : {8u, 1u << 10, 16u << 10, 128u << 10, 512u << 10}) {
       resize(bytes);
-      const hd::CollectiveChoice choice = table->choose(Collective::all_reduce, bytes);
+      const hd::plan::CollectiveChoice choice = table->choose(Collective::all_reduce, bytes);
       const auto library = [&] {
         MPI_Allreduce(MPI_IN_PLACE, m_data.data(), static_cast<int>(m_data.size()), MPI_FLOAT,
                       MPI_SUM, m_comm.get());
@@ -100,7 +100,7 @@ class Rank {
         continue;
       }
       const hd::Seconds simulated =
-          hd::simulate(call.schedule(), hd::MessageCosts(table->machine())).makespan();
+          hd::simulate(call.schedule(), hd::plan::MessageCosts(table->machine())).makespan();
       const double together = median_together(call);
       const hd::Seconds expected = table->best(Collective::all_reduce, bytes).time;
       if (prints())
@@ -127,15 +127,15 @@ class Rank {
     for (int a = 0; a < m_comm.size(); ++a)
       for (int b = 0; b < m_comm.size(); ++b) slowest = std::min(slowest, bandwidth(a, b));
     constexpr hd::Bytes bytes = 512 << 10;
-    const hd::CollectiveChoice choice =
+    const hd::plan::CollectiveChoice choice =
         hd::plan::choose(Collective::all_reduce, options_of(bytes), machine);
     const hd::Schedule wide = made(choice, bytes, machine);
-    const hd::Schedule narrow = hd::schedule::in_time_order(
-        hd::simulate(hd::cast_at_cut(wide, {.type = hd::Scalar::i8, .block = 64},
-                                     [&](hd::Rank from, hd::Rank to) {
-                                       return machine.link(from, to).bandwidth < 2 * slowest;
-                                     }),
-                     hd::MessageCosts(machine)));
+    const hd::Schedule narrow = hd::schedule::in_time_order(hd::simulate(
+        hd::schedule::cast_at_cut(wide, {.type = hd::Scalar::i8, .block = 64},
+                                  [&](hd::Rank from, hd::Rank to) {
+                                    return machine.link(from, to).bandwidth < 2 * slowest;
+                                  }),
+        hd::plan::MessageCosts(machine)));
     resize(bytes);
     std::vector<double> f32, i8;
     // What rank r adds is below 1000 + r; it is rounded once on the way, and the sum once.
@@ -165,14 +165,15 @@ class Rank {
       resize(bytes);
       const auto all = hd::plan::predict(Collective::all_reduce, options_of(bytes), machine);
       const auto whole = [&](Algorithm algorithm) {
-        return *std::ranges::find_if(all, [&](const hd::CollectivePrediction& each) {
+        return *std::ranges::find_if(all, [&](const hd::plan::CollectivePrediction& each) {
           return each.choice.algorithm == algorithm && each.choice.piece == 0;
         });
       };
-      const auto ours = [&](const hd::CollectiveChoice& choice) {
+      const auto ours = [&](const hd::plan::CollectiveChoice& choice) {
         return Ours(made(choice, bytes, machine), m_transport, m_data);
       };
-      const hd::CollectivePrediction star = whole(Algorithm::star), ring = whole(Algorithm::ring);
+      const hd::plan::CollectivePrediction star = whole(Algorithm::star),
+                                           ring = whole(Algorithm::ring);
       for (const Begin how : {Begin::together, Begin::barrier}) {
         std::vector<double> star_times, ring_times, faster_times, chosen_times;
         alternate(ours(star.choice), ours(ring.choice), star_times, ring_times, 0, how);
@@ -180,8 +181,8 @@ class Rank {
         const double star_took = bench::summarise(star_times).median;
         const double ring_took = bench::summarise(ring_times).median;
         const bool star_is_faster = star_took < ring_took;
-        const hd::CollectiveChoice faster = star_is_faster ? star.choice : ring.choice;
-        const hd::CollectiveChoice chosen =
+        const hd::plan::CollectiveChoice faster = star_is_faster ? star.choice : ring.choice;
+        const hd::plan::CollectiveChoice chosen =
             hd::plan::choose(Collective::all_reduce, options_of(bytes), machine);
         alternate(ours(faster), ours(chosen), faster_times, chosen_times, 0, how);
         if (!prints()) continue;
@@ -214,7 +215,7 @@ class Rank {
     m_data = Data("data", static_cast<std::size_t>(bytes) / sizeof(float));
   }
 
-  [[nodiscard]] hd::Schedule made(const hd::CollectiveChoice& choice, hd::Bytes bytes,
+  [[nodiscard]] hd::Schedule made(const hd::plan::CollectiveChoice& choice, hd::Bytes bytes,
                                   const hd::Machine& machine) const {
     return hd::to_schedule(choice, Collective::all_reduce, options_of(bytes), machine);
   }

@@ -56,9 +56,9 @@ using Exec = Kokkos::DefaultHostExecutionSpace;
 using View = Kokkos::View<double*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
 /// A table that leads calls to shared memory.
-hd::CostTable table_of_shared_memory() {
+hd::plan::CostTable table_of_shared_memory() {
   const hd::Link link{1e-6, 1e10};
-  hd::CostTable table(hd::network({{link, link}, {link, link}}, {.name = "core"}));
+  hd::plan::CostTable table(hd::network({{link, link}, {link, link}}, {.name = "core"}));
   for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter})
     table.set(collective, largest,
               {.algorithm = Algorithm::direct, .piece = hd::shared_piece, .shared = true}, 1);
@@ -77,8 +77,8 @@ struct OwnMemory {
 /// What all that is compared works with.
 struct Setting {
   hd::Communicator comm{MPI_COMM_WORLD};
-  std::shared_ptr<const hd::CostTable> table =
-      std::make_shared<const hd::CostTable>(table_of_shared_memory());
+  std::shared_ptr<const hd::plan::CostTable> table =
+      std::make_shared<const hd::plan::CostTable>(table_of_shared_memory());
   hd::SharedTransport transport{MPI_COMM_WORLD};
   hd::SharedBlocks blocks = transport.share(largest);
   hd::SharedBlocks counters = transport.share(64);

@@ -28,11 +28,11 @@ farms::Result by_heddle() {
   farms::Result result;
   std::uint64_t next = 0;
   result.seconds = bench::seconds_of([&] {
-    heddle::farm(
+    heddle::pattern::farm(
         {.workers = farms::threads},
         [&] { return next < farms::items ? std::optional<std::uint64_t>(next++) : std::nullopt; },
         farms::work,
-        [&](std::int64_t, heddle::FarmOutcome<std::uint64_t>&& outcome) {
+        [&](std::int64_t, heddle::pattern::FarmOutcome<std::uint64_t>&& outcome) {
           result.gathered(*outcome.value);
         });
   });

@@ -69,7 +69,7 @@ void compare(const char* name, Place& place, hd::Seconds forward, hd::Bytes mess
   Waits ours{forward};
   Waits theirs{forward};
   const hd::RunOptions options{.execute = {.idle = hd::Idle::nap}};
-  hd::AdaptiveRunner adaptive(ours, hd::ScheduleChoice(candidates), place,
+  hd::AdaptiveRunner adaptive(ours, hd::plan::ScheduleChoice(candidates), place,
                               {.run = options, .every = 4});
   hd::Runner fixed(theirs, candidates.front(), place, options);
 
@@ -97,7 +97,7 @@ void compare(const char* name, Place& place, hd::Seconds forward, hd::Bytes mess
       bench::require_equal("backwards", ours.backwards, theirs.backwards);
     }
     if (!prints) continue;
-    const hd::ScheduleChoice& choice = adaptive.choice();
+    const hd::plan::ScheduleChoice& choice = adaptive.choice();
     std::cout << name << ": transfers of " << phase.slowness << " F, seen as "
               << choice.costs().between(hd::Stage{0}, hd::Stage{1}) / forward << ", "
               << choice.costs().between(hd::Stage{1}, hd::Stage{2}) / forward << ", "

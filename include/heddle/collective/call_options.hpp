@@ -16,11 +16,15 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
-#include <heddle/schedule/collective/hierarchical.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 
 namespace heddle::inline v0 {
 
+namespace plan {
+
 class CostTable;
+
+}  // namespace plan
 
 /// The options of a collective call. They are the same on all ranks, except `path` and `execute`.
 ///
@@ -67,7 +71,7 @@ struct CallOptions {
   /// own call. It must be measured for as many ranks as the communicator has, by tools/measure or
   /// by the caller. The communicator shares the table with the caller for as long as it keeps what
   /// the table has chosen.
-  std::shared_ptr<const CostTable> costs = {};
+  std::shared_ptr<const plan::CostTable> costs = {};
   /// The number of elements in each rank's block, if the blocks are not even. n rows of m columns
   /// are n m elements. For all_to_all: the elements that this rank sends to each rank. If empty, n
   /// elements are divided into P blocks, and the first n % P blocks have one element more.

@@ -27,8 +27,8 @@ void combine_in(const Task& task) {
                 "heddle::combine_in: name a Kokkos memory space");
   using Exec = typename MemorySpace::execution_space;
   const Exec exec{};
-  if (combines_encoded(task)) {
-    combine_encoded(task, AddNumber{}, RunAsKernel<Exec>{exec});
+  if (impl::combines_encoded(task)) {
+    impl::combine_encoded(task, AddNumber{}, RunAsKernel<Exec>{exec});
     return exec.fence("heddle::collective::combine");
   }
   combine(task, [&exec]<class T>(const T* from, T* into, std::size_t count) {

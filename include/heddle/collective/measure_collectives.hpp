@@ -51,13 +51,13 @@ namespace impl {
 /// and the first two over shared memory and over levels. The simulation is less exact for the
 /// latter: it does not know the copies in shared memory, or the links that messages of one node
 /// share.
-[[nodiscard]] std::vector<CollectiveChoice> shortlist(const std::vector<CollectivePrediction>& all,
-                                                      std::size_t count);
+[[nodiscard]] std::vector<plan::CollectiveChoice> shortlist(
+    const std::vector<plan::CollectivePrediction>& all, std::size_t count);
 
 /// measure_collectives() in memory of these instances.
-[[nodiscard]] CostTable measure_collectives(const Communicator& comm,
-                                            const CollectiveMeasureOptions& options,
-                                            const TimedInstances& by);
+[[nodiscard]] plan::CostTable measure_collectives(const Communicator& comm,
+                                                  const CollectiveMeasureOptions& options,
+                                                  const TimedInstances& by);
 
 }  // namespace impl
 
@@ -78,9 +78,9 @@ namespace impl {
 /// @throws communication_error if a rank does not make the call within 120 seconds.
 /// @throws the errors of measure_links().
 template <class Exec = Kokkos::DefaultHostExecutionSpace>
-[[nodiscard]] CostTable measure_collectives(const Communicator& comm,
-                                            const CollectiveMeasureOptions& options = {},
-                                            const Exec& space = {}) {
+[[nodiscard]] plan::CostTable measure_collectives(const Communicator& comm,
+                                                  const CollectiveMeasureOptions& options = {},
+                                                  const Exec& space = {}) {
   using Floats = Kokkos::View<float*, typename Exec::memory_space>;
   return impl::measure_collectives(
       comm, options, {impl::instance<Floats>(space), impl::instance<Floats>(space, Sum{})});

@@ -34,11 +34,12 @@
 
 namespace heddle::inline v0::impl {
 
-HEDDLE_FULL_INLINE std::vector<CollectiveChoice> shortlist(
-    const std::vector<CollectivePrediction>& all, std::size_t count) {
-  std::vector<CollectiveChoice> flat, shared, nested;
+HEDDLE_FULL_INLINE std::vector<plan::CollectiveChoice> shortlist(
+    const std::vector<plan::CollectivePrediction>& all, std::size_t count) {
+  std::vector<plan::CollectiveChoice> flat, shared, nested;
   for (const auto& [choice, time] : all) {
-    const auto same = std::ranges::count(flat, choice.algorithm, &CollectiveChoice::algorithm);
+    const auto same =
+        std::ranges::count(flat, choice.algorithm, &plan::CollectiveChoice::algorithm);
     if (choice.shared || !choice.levels.empty()) {
       auto& others = choice.shared ? shared : nested;
       if (others.size() < 2) others.push_back(choice);
@@ -68,9 +69,9 @@ inline CollectiveCall call_to_measure(const char* where, const CollectiveMeasure
            {"names of devices", std::move(names)}}};
 }
 
-HEDDLE_FULL_INLINE CostTable measure_collectives(const Communicator& comm,
-                                                 const CollectiveMeasureOptions& options,
-                                                 const TimedInstances& by) {
+HEDDLE_FULL_INLINE plan::CostTable measure_collectives(const Communicator& comm,
+                                                       const CollectiveMeasureOptions& options,
+                                                       const TimedInstances& by) {
   using schedule::Collective;
   const auto ranks = static_cast<Bytes>(comm.size());
   constexpr const char* where = "heddle::measure_collectives";
@@ -99,7 +100,7 @@ HEDDLE_FULL_INLINE CostTable measure_collectives(const Communicator& comm,
       ContractLevel::communication);
   const Communicator own(comm.get());  // what it keeps for the calls ends with it
   MpiTransport transport(own.get());
-  const auto table = std::make_shared<CostTable>(measure_links(transport, options.links));
+  const auto table = std::make_shared<plan::CostTable>(measure_links(transport, options.links));
   // Of memory that the host does not reach, nothing is read in place.
   std::vector<std::uint32_t> domains;
   if (by.moves.on_host()) domains = SharedTransport(own.get()).domains();
@@ -109,7 +110,7 @@ HEDDLE_FULL_INLINE CostTable measure_collectives(const Communicator& comm,
     for (const Bytes bytes : sizes) {
       const schedule::CollectiveOptions size{
           .ranks = comm.size(), .bytes = bytes, .type = Scalar::f32};
-      std::vector<CollectiveChoice> choices{{.library = true}};
+      std::vector<plan::CollectiveChoice> choices{{.library = true}};
       if (comm.size() > 1) {
         const auto all = plan::predict(collective, size, table->machine(), domains);
         if (all.front().time > options.budget && bytes != sizes.front()) continue;
@@ -118,10 +119,10 @@ HEDDLE_FULL_INLINE CostTable measure_collectives(const Communicator& comm,
       }
       const TimedCalls timed(by, collective, bytes, own, table, options.links.wait.watchdog);
       std::vector<std::function<void()>> calls;
-      for (const CollectiveChoice& choice : choices) calls.push_back(timed(choice));
+      for (const plan::CollectiveChoice& choice : choices) calls.push_back(timed(choice));
       const std::vector<Seconds> times = time_in_turns(calls, options.budget, own);
       for (std::size_t c = 0; c < choices.size(); ++c)
-        for (const CollectiveChoice& same : plan::same_at(collective, choices[c], size))
+        for (const plan::CollectiveChoice& same : plan::same_at(collective, choices[c], size))
           table->set(collective, bytes, same, times[c]);
     }
   }

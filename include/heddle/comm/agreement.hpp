@@ -44,8 +44,6 @@ template <class Values>
   return list;
 }
 
-}  // namespace impl
-
 /// At ContractLevel::communication, compares the calls that `describe()` returns on the ranks of
 /// `comm`. All ranks must take part. At any other level the function does nothing and does not call
 /// `describe`.
@@ -83,6 +81,8 @@ void check_together(const Communicator& comm, std::string_view where,
                     impl::FunctionRef<void()> check, impl::FunctionRef<CollectiveCall()> describe,
                     ContractLevel level = contract_level, Seconds watchdog = 120,
                     std::function<void()> further = {});
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0
 

@@ -25,6 +25,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 HEDDLE_FULL_INLINE void check_agreement(const Communicator& comm,
                                         impl::FunctionRef<CollectiveCall()> describe,
                                         ContractLevel level, Seconds watchdog,
@@ -73,8 +75,10 @@ HEDDLE_FULL_INLINE void check_together(const Communicator& comm, std::string_vie
       level, watchdog, std::move(further));
 }
 
+}  // namespace impl
+
 HEDDLE_FULL_INLINE void impl::check_color(const Communicator& comm, int color, const char* where) {
-  check_together(
+  impl::check_together(
       comm, where,
       [&] {
         expects(color >= 0 || color == MPI_UNDEFINED, [&] {

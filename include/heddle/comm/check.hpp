@@ -16,8 +16,12 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 /// Returns MPI's own text for an error code.
 [[nodiscard]] std::string mpi_error_text(int code);
+
+}  // namespace impl
 
 namespace impl {
 /// Throws what check() throws.

@@ -16,6 +16,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 HEDDLE_FULL_INLINE std::string mpi_error_text(int code) {
   char sentence[MPI_MAX_ERROR_STRING] = {};
   int length = 0;
@@ -23,8 +25,11 @@ HEDDLE_FULL_INLINE std::string mpi_error_text(int code) {
   return std::string(sentence, static_cast<std::size_t>(length));
 }
 
+}  // namespace impl
+
 HEDDLE_FULL_INLINE void impl::throw_mpi_error(int code, std::string_view where) {
-  throw communication_error({std::string(where), "MPI reports an error", mpi_error_text(code)});
+  throw communication_error(
+      {std::string(where), "MPI reports an error", impl::mpi_error_text(code)});
 }
 
 }  // namespace heddle::inline v0

@@ -68,7 +68,7 @@ HEDDLE_FULL_INLINE const Communicator& DeviceMesh::line_over(
     first = m_shape.moved(first, axis, 0);
     described += (described.empty() ? "" : ", ") + m_shape.axes()[axis].name;
   }
-  check_agreement(
+  impl::check_agreement(
       m_all,
       [&] {
         return CollectiveCall{"heddle::DeviceMesh::operator[]", {{"axes", described}}};

@@ -22,6 +22,8 @@ enum class DevicePath : std::uint8_t {
           ///< fault
 };
 
+namespace impl {
+
 /// Returns the path that `path` selects, which is not `automatic`. `on_host` tells if the host can
 /// access the memory, and `takes_pointers` if the transport accepts its pointers.
 [[nodiscard]] constexpr DevicePath device_path(DevicePath path, bool on_host, bool takes_pointers,
@@ -31,5 +33,7 @@ enum class DevicePath : std::uint8_t {
   if (!chosen) return path;
   return !on_host && level == ContractLevel::communication ? DevicePath::owned : DevicePath::direct;
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0

@@ -94,7 +94,7 @@ class DeviceTransport {
 
   /// Constructs the transport over `inner`, which must outlive it.
   explicit DeviceTransport(T& inner, DevicePath path = DevicePath::automatic)
-      : m_inner(&inner), m_path(device_path(path, on_host, takes_pointers())) {}
+      : m_inner(&inner), m_path(impl::device_path(path, on_host, takes_pointers())) {}
   /// Moves the transport. Requests remain valid.
   DeviceTransport(DeviceTransport&&) = default;  // the addresses of slots stay
   /// Moves the transport.

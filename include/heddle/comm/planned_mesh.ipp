@@ -59,7 +59,7 @@ HEDDLE_FULL_INLINE PlannedMesh::PlannedMesh(MPI_Comm comm, MpiOptions transport)
 
 HEDDLE_FULL_INLINE PlannedMesh::PlannedMesh(MPI_Comm comm, Plan plan, PlannedMeshOptions options)
     : m_all(comm) {
-  check_together(
+  impl::check_together(
       m_all, where,
       [&] {
         expects(options.ranks == 0 || options.ranks == size(), [&] {

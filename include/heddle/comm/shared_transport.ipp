@@ -40,7 +40,7 @@
 
 namespace heddle::inline v0 {
 
-static_assert(ProgressCounter::is_always_lock_free,
+static_assert(impl::ProgressCounter::is_always_lock_free,
               "heddle::SharedTransport: processes see each other's progress without locks");
 
 HEDDLE_FULL_INLINE SharedTransport::SharedTransport(MPI_Comm comm, SharedOptions options)
@@ -119,7 +119,7 @@ HEDDLE_FULL_INLINE SharedBlocks SharedTransport::share(Bytes bytes) {
 
 HEDDLE_FULL_INLINE Communicator SharedTransport::host_of(const Communicator& all,
                                                          const SharedOptions& options) {
-  check_together(
+  impl::check_together(
       all, where,
       [&] {
         expects(options.domain >= 0, [&] {
@@ -202,7 +202,7 @@ HEDDLE_FULL_INLINE std::vector<Bytes> SharedTransport::together(const Communicat
     while (!come()) {
       waiting();
       if (waiting.polls() % 64 != 0) continue;
-      if (const std::optional<Abort> abort = aborted()) throw lost(place(), *abort);
+      if (const std::optional<Abort> abort = aborted()) throw impl::lost(place(), *abort);
       const bool late = m_watchdog > 0 && steady_seconds() - since > m_watchdog;
       // The destructor tells nobody that it gives up, because others may reach it much later.
       if (m_ends ? late : late || impl::RollCall::begun(m_all))

@@ -194,7 +194,7 @@ class StridedExchange {
       for (Message& message : m_sends) further(message);
       if (all) return true;
       if (const std::optional<Abort> abort = m_transport->aborted())
-        throw lost(text(where, ", rank ", m_transport->rank()), *abort);
+        throw impl::lost(text(where, ", rank ", m_transport->rank()), *abort);
       return false;
     });
     if (over) end();

@@ -46,12 +46,16 @@ struct Codec {
   friend constexpr bool operator==(const Codec&, const Codec&) = default;
 };
 
+namespace impl {
+
 /// Returns the bytes of `elements` elements of `type` and of the scales in front of them, which
 /// have one byte for every `block` elements.
 [[nodiscard]] constexpr Bytes encoded_bytes(Scalar type, std::uint32_t block,
                                             Bytes elements) noexcept {
   return elements * size_of(type) + (block == 0 ? 0 : (elements + block - 1) / block);
 }
+
+}  // namespace impl
 
 /// Prints the type, the block and the options, such as `i8/64 with feedback`.
 std::ostream& operator<<(std::ostream& out, const Codec& codec);

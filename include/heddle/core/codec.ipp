@@ -21,7 +21,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Codec& codec) {
 }
 
 HEDDLE_INLINE void check(const Codec& codec) {
-  expects(is_known(codec.type), [&] {
+  expects(impl::is_known(codec.type), [&] {
     return ErrorInfo{"heddle::Codec", "there is no such element type", text("type: ", codec.type)};
   });
   expects(codec.type != Scalar::byte, [] {

@@ -26,6 +26,8 @@ namespace heddle::inline v0 {
   return hash;
 }
 
+namespace impl {
+
 /// Applies ten rounds of Philox to a 128-bit counter with a 64-bit key.
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                                             std::array<std::uint32_t, 2> key) {
@@ -42,6 +44,8 @@ namespace heddle::inline v0 {
   return counter;
 }
 
+}  // namespace impl
+
 /// The random stream of a seed and a name. It has no state: calls do not change it.
 class Random {
  public:
@@ -51,10 +55,10 @@ class Random {
 
   /// Returns 64 uniform random bits for `index`.
   [[nodiscard]] constexpr std::uint64_t bits(std::uint64_t index) const noexcept {
-    const auto word =
-        philox({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
-                static_cast<std::uint32_t>(m_name), static_cast<std::uint32_t>(m_name >> 32)},
-               {static_cast<std::uint32_t>(m_seed), static_cast<std::uint32_t>(m_seed >> 32)});
+    const auto word = impl::philox(
+        {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
+         static_cast<std::uint32_t>(m_name), static_cast<std::uint32_t>(m_name >> 32)},
+        {static_cast<std::uint32_t>(m_seed), static_cast<std::uint32_t>(m_seed >> 32)});
     return (std::uint64_t{word[1]} << 32) | word[0];
   }
 

@@ -5,7 +5,7 @@
 /// @file
 /// relax(): a pause in loops that wait for another thread to change memory.
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::impl {
 
 /// Pauses this thread for some tens of cycles. The other hardware thread of the core runs faster
 /// meanwhile, and the polled memory has less contention. On processors other than x86-64 and
@@ -18,4 +18,4 @@ inline void relax() noexcept {
 #endif
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

@@ -20,8 +20,12 @@ using Bytes = std::uint64_t;  ///< a size in memory or of a message
 /// The types from f16 on are for storage and messages; nothing is computed in them.
 enum class Scalar : std::uint8_t { byte, i32, i64, f32, f64, f16, bf16, f8e4m3, f8e5m2, i8 };
 
+namespace impl {
+
 /// Returns whether `scalar` is one of the types above, which an integer from elsewhere may not be.
 [[nodiscard]] constexpr bool is_known(Scalar scalar) noexcept { return scalar <= Scalar::i8; }
+
+}  // namespace impl
 
 /// Returns the size of one element in bytes.
 [[nodiscard]] constexpr Bytes size_of(Scalar scalar) noexcept {

@@ -15,7 +15,7 @@ namespace heddle::inline v0 {
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, Scalar scalar) {
   constexpr const char* names[] = {"byte", "i32",  "i64",    "f32",    "f64",
                                    "f16",  "bf16", "f8e4m3", "f8e5m2", "i8"};
-  if (!is_known(scalar)) return out << "unknown type " << static_cast<int>(scalar);
+  if (!impl::is_known(scalar)) return out << "unknown type " << static_cast<int>(scalar);
   return out << names[static_cast<int>(scalar)];
 }
 

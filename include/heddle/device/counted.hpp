@@ -34,6 +34,8 @@ struct Counted {
   [[nodiscard]] static constexpr const char* name() { return "heddle::Counted"; }
 };
 
+namespace impl {
+
 /// A reference to an element of a counted View. Reading converts it to `Element`. Every 8 bytes
 /// count as one load or store, if a core accesses them and not the host. Write the type of a value
 /// that you read: `auto x = view(i)` makes a reference and does not load.
@@ -114,6 +116,8 @@ struct CountedAccessor {
     return data + i;
   }
 };
+
+}  // namespace impl
 
 /// Returns a counting View of the elements of `view`, a View of host memory. It does not keep the
 /// memory alive.

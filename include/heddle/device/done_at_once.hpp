@@ -29,11 +29,15 @@ template <>
 inline constexpr bool done_at_once<Kokkos::Threads> = true;
 #endif
 
+namespace impl {
+
 /// Returns when the work queued in `exec` is complete. `what` is the label of the fence, if one is
 /// needed.
 template <class Exec>
 void wait_for_work(const Exec& exec, const char* what) {
   if constexpr (!done_at_once<Exec>) exec.fence(what);
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0

@@ -42,10 +42,14 @@ decltype(auto) report_on_error(Call&& call, impl::FunctionRef<void(const char*)>
   }
 }
 
+namespace impl {
+
 /// Tells the other ranks of `transport` that this rank failed while `doing`, for `reason`, unless
 /// another rank failed first. It throws nothing, because the error of its caller is the one to
 /// report.
 void tell_failure(const TransportRef& transport, const char* doing, const char* reason) noexcept;
+
+}  // namespace impl
 
 /// Returns what `call` returns. If it throws, the other ranks of `transport` are told that this
 /// rank failed while `doing`: they throw a communication_error with these words instead of waiting
@@ -55,8 +59,8 @@ template <std::invocable Call>
 decltype(auto) abort_on_error(const TransportRef& transport, const char* doing, Call&& call,
                               ContractErrors errors = ContractErrors::of_one_rank) {
   return report_on_error(
-      std::forward<Call>(call), [&](const char* reason) { tell_failure(transport, doing, reason); },
-      errors);
+      std::forward<Call>(call),
+      [&](const char* reason) { impl::tell_failure(transport, doing, reason); }, errors);
 }
 
 }  // namespace heddle::inline v0

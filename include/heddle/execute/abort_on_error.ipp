@@ -30,6 +30,8 @@ HEDDLE_INLINE void impl::report_and_rethrow(FunctionRef<void(const char*)> repor
   }
 }
 
+namespace impl {
+
 HEDDLE_INLINE void tell_failure(const TransportRef& transport, const char* doing,
                                 const char* reason) noexcept {
   try {
@@ -37,5 +39,7 @@ HEDDLE_INLINE void tell_failure(const TransportRef& transport, const char* doing
   } catch (...) {  // see the declaration
   }
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0

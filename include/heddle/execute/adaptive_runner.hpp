@@ -126,7 +126,7 @@ class AdaptiveRunner {
         prepared.push_back(RunnerType::prepare(*m_model, candidate, *m_place, m_options.run));
       m_choice.as_run(prepared);
     }
-    m_offset = clock_offset(transport_of(place), m_options.run.execute);
+    m_offset = impl::clock_offset(transport_of(place), m_options.run.execute);
     start();
   }
 
@@ -268,7 +268,7 @@ class AdaptiveRunner {
     Schedule schedule = m_choice.schedule();
     // A model that prepares its Schedule also decides how the gradients of a plan are summed.
     if constexpr (impl::ChoosesPlans<Choice> && !impl::Prepares<M, P>)
-      schedule = expand(schedule, schedule::CollectiveForm{});
+      schedule = schedule::expand(schedule, schedule::CollectiveForm{});
     recorded() = m_always || m_options.every == 1;
     m_runner = std::make_unique<RunnerType>(*m_model, std::move(schedule), *m_place, m_options.run);
     m_since = 0;

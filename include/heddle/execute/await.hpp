@@ -18,9 +18,7 @@
 #include <heddle/execute/transport.hpp>
 #include <heddle/execute/transport_ref.hpp>
 
-namespace heddle::inline v0 {
-
-namespace impl {
+namespace heddle::inline v0::impl {
 
 /// The fix in an error about a silent rank.
 inline constexpr const char* about_silence =
@@ -30,8 +28,6 @@ inline constexpr const char* about_silence =
 /// Returns "rank 1 does not WHAT", "ranks 1, 2 do not WHAT", or "another rank does not WHAT" if no
 /// ranks are known.
 [[nodiscard]] std::string does_not(std::span<const Rank> ranks, const char* what);
-
-}  // namespace impl
 
 /// Returns the error that a rank throws at `where` when another rank has aborted.
 [[nodiscard]] communication_error lost(std::string where, const Abort& abort);
@@ -56,7 +52,7 @@ void await(T& transport, typename T::Request& request, Idle idle, Seconds watchd
       transport, [&] { return transport.test(request); }, idle, watchdog, where, stuck);
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl
 
 #if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/await.ipp>

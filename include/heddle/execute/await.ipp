@@ -30,6 +30,8 @@ HEDDLE_INLINE std::string impl::does_not(std::span<const Rank> ranks, const char
               ranks.size() == 1 ? " does not " : " do not ", what);
 }
 
+namespace impl {
+
 HEDDLE_INLINE communication_error lost(std::string where, const Abort& abort) {
   return communication_error(
       {std::move(where), text("rank ", abort.rank, " failed at ", abort.action), abort.reason});
@@ -58,5 +60,7 @@ HEDDLE_INLINE void await(const TransportRef& transport, impl::FunctionRef<bool()
     look_up(transport, since, watchdog, where, stuck);
   }
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0

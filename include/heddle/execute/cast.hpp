@@ -62,8 +62,10 @@ void for_encoded(const Task& task, std::size_t narrow, std::size_t wide, Visit&&
   expects(from.count == of.count,
           [&] { return bad_cast(task, "the two ranges have different numbers of parts"); });
   for (std::uint32_t part = 0; part < from.count; ++part)
-    piece(part_bytes(message, from.first, part), part_bytes(message, from.first + part, 1),
-          part_bytes(elements, of.first, part), part_bytes(elements, of.first + part, 1));
+    piece(schedule::part_bytes(message, from.first, part),
+          schedule::part_bytes(message, from.first + part, 1),
+          schedule::part_bytes(elements, of.first, part),
+          schedule::part_bytes(elements, of.first + part, 1));
 }
 
 template <class Wide>
@@ -110,6 +112,8 @@ void cast(const Task& task, Run&& run) {
   impl::has_doubles(task) ? cast<double>(task, run) : cast<float>(task, run);
 }
 
+namespace impl {
+
 /// Returns the number of the use of a combine task that is merged into the other use: the one that
 /// the task only reads.
 [[nodiscard]] std::size_t merged_use(const Task& task);
@@ -133,6 +137,7 @@ void combine_encoded(const Task& task, const Reduction& reduction, Run&& run) {
     run(CombineDecoded<Wide, Reduction>{from, impl::at<Wide>(task.uses()[sum], offset), reduction});
   });
 }
+
 /// Performs a combine task of which combines_encoded() is true, with Wide = double if one of the
 /// buffers has elements of type double, else with float.
 template <class Reduction, class Run>
@@ -172,6 +177,8 @@ template <class Into, class From>
     return static_cast<Into>(from);
   }
 }
+
+}  // namespace impl
 
 /// Performs a cast task by a plain loop, for handlers whose buffers are host memory. Messages of
 /// cast_at_cut() have the form of their Codec. Numbers of 4 and 8 bytes are converted to each other

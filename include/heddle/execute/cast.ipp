@@ -29,6 +29,8 @@ HEDDLE_INLINE ErrorInfo impl::bad_cast(const Task& task, const char* what) {
                " of ", task.schedule()[into.buffer].type)};
 }
 
+namespace impl {
+
 HEDDLE_INLINE std::size_t merged_use(const Task& task) {
   return task.uses()[0].access == Access::read ? 0 : 1;
 }
@@ -37,6 +39,8 @@ HEDDLE_INLINE bool combines_encoded(const Task& task) {
   const Buffer& from = task.schedule()[task.uses()[0].buffer];
   return task.kind() == Kind::combine && from.type != task.schedule()[task.uses()[1].buffer].type;
 }
+
+}  // namespace impl
 
 HEDDLE_INLINE void cast_on_host(const Task& task) {
   const BoundUse& from = task.uses()[0];
@@ -48,7 +52,7 @@ HEDDLE_INLINE void cast_on_host(const Task& task) {
           [&] { return impl::bad_cast(task, "bytes have no values to cast"); });
   const bool plain = is_plain(source) && is_plain(target) && task.uses().size() == 2 &&
                      from.access == Access::read;
-  if (!plain) return cast(task, RunOnHost{});
+  if (!plain) return cast(task, impl::RunOnHost{});
   expects(from.bytes / size_of(source) == into.bytes / size_of(target), [&] {
     return impl::bad_cast(task, "the two buffers have different numbers of elements");
   });
@@ -65,7 +69,7 @@ HEDDLE_INLINE void cast_on_host(const Task& task) {
       const auto* const in = reinterpret_cast<const From*>(from.data);
       auto* const out = reinterpret_cast<Into*>(into.data);
       for (std::size_t i = 0; i < into.bytes / sizeof(Into); ++i)
-        out[i] = saturating_cast<Into>(in[i]);
+        out[i] = impl::saturating_cast<Into>(in[i]);
     });
   });
 }

@@ -28,8 +28,8 @@ namespace heddle::inline v0 {
 template <class Add>
 requires std::invocable<Add&, const double*, double*, std::size_t>
 void combine(const Task& task, Add&& add) {
-  const BoundUse& from = task.uses()[merged_use(task)];
-  const BoundUse& into = task.uses()[1 - merged_use(task)];
+  const BoundUse& from = task.uses()[impl::merged_use(task)];
+  const BoundUse& into = task.uses()[1 - impl::merged_use(task)];
   expects(task.schedule()[into.buffer].record == 0, [&] {
     return ErrorInfo{text("heddle::combine, ", task.stage(), task.kind(), task.item()),
                      "records cannot be added number by number",
@@ -65,8 +65,8 @@ void combine(const Task& task, Add&& add) {
 template <class T, class Join>
 requires std::invocable<Join&, const T*, T*, std::size_t>
 void combine_records(const Task& task, Join&& join) {
-  const BoundUse& from = task.uses()[merged_use(task)];
-  const BoundUse& into = task.uses()[1 - merged_use(task)];
+  const BoundUse& from = task.uses()[impl::merged_use(task)];
+  const BoundUse& into = task.uses()[1 - impl::merged_use(task)];
   const Buffer& source = task.schedule()[from.buffer];
   const Buffer& target = task.schedule()[into.buffer];
   const std::size_t length = target.record;

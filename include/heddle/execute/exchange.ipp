@@ -32,7 +32,7 @@ HEDDLE_INLINE void impl::finish(const TransportRef& transport, FunctionRef<bool(
                                 const char* what, const ExecuteOptions& options,
                                 FunctionRef<std::vector<Rank>()> silent) {
   const auto where = [&] { return text("heddle::", what, ", rank ", transport.rank()); };
-  await(transport, ready, options.idle, options.watchdog, where, [&] {
+  impl::await(transport, ready, options.idle, options.watchdog, where, [&] {
     return ErrorInfo{where(), does_not(silent(), "answer"),
                      text("watchdog after ", options.watchdog, " s"), about_silence};
   });

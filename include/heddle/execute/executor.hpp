@@ -92,7 +92,7 @@ class AnyExecutor {
   /// flight keep their sizes. All ranks must set the same sizes.
   /// @throws contract_error as use_bytes() does, and between begin() and the end of its pass. The
   ///         other ranks are not told.
-  void sizes(const UsedBytes& used);
+  void sizes(const impl::UsedBytes& used);
 
   /// Binds `buffer`, which began at `from`, to memory that begins at `to`, for all later steps. No
   /// message may be in flight.

@@ -84,7 +84,7 @@ HEDDLE_INLINE bool AnyExecutor::advance(Handler handler) {
   reported([&] {
     done = walk<false>(handler) && complete_all<false>();
     if (!done && ++m_polls % 64 == 0) {
-      if (const auto abort = m_transport.aborted()) throw lost(place(), *abort);
+      if (const auto abort = m_transport.aborted()) throw impl::lost(place(), *abort);
     }
   });
   return done;
@@ -130,11 +130,11 @@ HEDDLE_INLINE void AnyExecutor::abort(const std::string& doing, const char* reas
   }
 }
 
-HEDDLE_INLINE void AnyExecutor::sizes(const UsedBytes& used) {
+HEDDLE_INLINE void AnyExecutor::sizes(const impl::UsedBytes& used) {
   expects(!unfinished(), [&] {
     return ErrorInfo{place(), "sizes change between steps only", {}, "call finish() first"};
   });
-  use_bytes(m_program, used);
+  impl::use_bytes(m_program, used);
 }
 
 HEDDLE_INLINE void AnyExecutor::rebind(BufferId buffer, const std::byte* from,
@@ -230,7 +230,7 @@ bool AnyExecutor::complete(std::size_t number, std::uint64_t messages) {
   while (m_flight->done(number) < messages) {
     const auto seen = [&] { return m_flight->poll<record>(number, messages, m_at); };
     if constexpr (waits)
-      await(
+      impl::await(
           m_transport, seen, m_options.idle, m_options.watchdog, [&] { return place(); },
           [&] {
             m_stuck = true;

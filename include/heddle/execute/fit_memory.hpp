@@ -13,10 +13,14 @@ namespace heddle::inline v0 {
 
 class Machine;
 
-/// Returns `schedule` with an arena in place of every transient buffer that fold() cannot fold
-/// because its parts have different sizes, if the arena is smaller; see fold_to_arena(). Buffers of
-/// which an action uses several parts stay as they are.
+namespace impl {
+
+/// Returns `schedule` with an arena in place of every transient buffer whose parts have different
+/// sizes, if the arena is smaller; see schedule::fold(). Buffers of which an action uses several
+/// parts stay as they are.
 [[nodiscard]] Schedule fold_uneven(Schedule schedule);
+
+}  // namespace impl
 
 /// Checks that the buffers of `schedule` fit in the memories of `machine`. First check_capacity()
 /// looks at its simulated Timeline, in which a forward takes 1, a backward 2, and the rest nothing.

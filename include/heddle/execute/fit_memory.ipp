@@ -19,11 +19,13 @@
 #include <heddle/execute/fit_memory.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/schedule/capacity.hpp>
-#include <heddle/schedule/fold_to_arena.hpp>
+#include <heddle/schedule/fold.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/simulate.hpp>
 
 namespace heddle::inline v0 {
+
+namespace impl {
 
 HEDDLE_INLINE Schedule fold_uneven(Schedule schedule) {
   const std::size_t buffers = schedule.buffers().size();
@@ -37,16 +39,18 @@ HEDDLE_INLINE Schedule fold_uneven(Schedule schedule) {
     bool suits = buffer.transient && used[b] && alone[b] && !is_cut_alike(buffer) &&
                  buffer.block == 0 && buffer.record == 0 && buffer.granules == nullptr;
     for (std::uint32_t part = 0; suits && part < buffer.parts; ++part)
-      suits = part_bytes(buffer, part, 1) > 0;
+      suits = schedule::part_bytes(buffer, part, 1) > 0;
     if (!suits) continue;
-    Schedule folded = fold_to_arena(schedule, BufferId{b});
+    Schedule folded = schedule::fold(schedule, BufferId{b});
     if (folded[BufferId{b}].bytes < buffer.bytes) schedule = std::move(folded);
   }
   return schedule;
 }
 
+}  // namespace impl
+
 HEDDLE_INLINE void expect_fits(const Schedule& schedule, const Machine& machine) {
-  check_capacity(
+  schedule::check_capacity(
       simulate(schedule, StageCosts{.forward = 1, .backward_input = 1, .backward_weight = 1},
                machine),
       machine);

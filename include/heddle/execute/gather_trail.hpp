@@ -11,7 +11,7 @@
 #include <heddle/execute/trail.hpp>
 #include <heddle/execute/transport_ref.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::impl {
 
 /// Returns the trail of all ranks, on each rank. All ranks must call it with their own trail. The
 /// workers of a rank follow those of the ranks before it. `offset` is this rank's clock_offset(),
@@ -19,7 +19,7 @@ namespace heddle::inline v0 {
 [[nodiscard]] Trail gather_trail(const TransportRef& transport, const Trail& mine, Seconds offset,
                                  const ExecuteOptions& options = {});
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl
 
 #if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/gather_trail.ipp>

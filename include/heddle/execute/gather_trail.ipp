@@ -13,7 +13,7 @@
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/gather_trail.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::impl {
 
 HEDDLE_INLINE Trail gather_trail(const TransportRef& transport, const Trail& mine, Seconds offset,
                                  const ExecuteOptions& options) {
@@ -38,4 +38,4 @@ HEDDLE_INLINE Trail gather_trail(const TransportRef& transport, const Trail& min
   return all;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

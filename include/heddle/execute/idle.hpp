@@ -27,7 +27,7 @@ class Waiting {
   void operator()() {
     ++m_polls;
     if (m_polls < 500 || m_deepest == Idle::spin) {
-      relax();
+      impl::relax();
     } else {
       give_up_core();
     }

@@ -155,7 +155,7 @@ class Mailbox {
     };
     const auto where = [&] { return place(); };
     const auto stuck = [&] { return complaint("a letter is not taken"); };
-    await(m_transport, ready, m_options.wait.idle, m_options.wait.watchdog, where, stuck);
+    impl::await(m_transport, ready, m_options.wait.idle, m_options.wait.watchdog, where, stuck);
   }
 
   /// Sends an empty last letter to each peer that has had none, drops all letters until the last
@@ -173,7 +173,7 @@ class Mailbox {
   /// transport cannot be used again.
   void give_up(const char* reason) noexcept {
     if (std::exchange(m_closed, true)) return;
-    tell_failure(m_transport, m_options.doing, reason);
+    impl::tell_failure(m_transport, m_options.doing, reason);
     try {
       for (Peer& peer : m_peers)
         if (!peer.ended) m_transport.cancel(peer.request);
@@ -294,7 +294,7 @@ class Mailbox {
     };
     const auto where = [&] { return place(); };
     const auto stuck = [&] { return complaint("no letter arrives"); };
-    await(m_transport, ready, m_options.wait.idle, m_options.wait.watchdog, where, stuck);
+    impl::await(m_transport, ready, m_options.wait.idle, m_options.wait.watchdog, where, stuck);
     return letter;
   }
 

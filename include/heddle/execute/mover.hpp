@@ -53,14 +53,14 @@ concept Mover = requires(M& mover, const M& constant, Lane lane, const MoveEnd& 
   { constant.holds(buffer) } -> std::same_as<bool>;
 };
 
+namespace impl {
+
 /// Waits until a move is complete, as idly as `idle` allows. @throws the error of the move.
 template <Mover M>
 void finish_move(M& mover, typename M::Request& request, Idle idle = Idle::nap) {
   Waiting waiting(idle);
   while (!mover.test(request)) waiting();
 }
-
-namespace impl {
 
 /// The moves in flight of one port, in slots that are used again and again.
 class MoveRing {

@@ -22,7 +22,7 @@
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::impl {
 
 /// Returns the seconds to add to this rank's steady clock to get rank 0's. It returns zero if the
 /// difference is within the resolution of the messages (half a round trip), as between processes of
@@ -110,7 +110,7 @@ class CostSamples {
   std::uint64_t m_steps = 0;
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl
 
 #if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/recording.ipp>

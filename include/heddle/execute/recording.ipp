@@ -26,6 +26,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 HEDDLE_INLINE Seconds clock_offset(const TransportRef& transport, const ExecuteOptions& options) {
   constexpr int rounds = 8;
   const std::unique_ptr<impl::MessageRing> ring = transport.open(1);
@@ -62,16 +64,12 @@ HEDDLE_INLINE Seconds clock_offset(const TransportRef& transport, const ExecuteO
   return offset <= shortest / 2 && offset >= -shortest / 2 ? 0 : offset;
 }
 
-namespace impl {
-
 /// The time in which one step of a Program took place, in rank 0's steady seconds.
 struct StepRecord {
   std::uint32_t action;
   Step::Does does;
   Seconds start, end;
 };
-
-}  // namespace impl
 
 HEDDLE_INLINE Timeline merge_stamps(const TransportRef& transport, const Program& program,
                                     std::span<const Stamp> stamps, const Clock& clock,
@@ -106,7 +104,9 @@ HEDDLE_INLINE Timeline merge_stamps(const TransportRef& transport, const Program
   return {program.schedule, std::move(spans)};
 }
 
-HEDDLE_INLINE void CostSamples::add(const Program& program, std::span<const Stamp> stamps) {
+}  // namespace impl
+
+HEDDLE_INLINE void impl::CostSamples::add(const Program& program, std::span<const Stamp> stamps) {
   if (++m_steps == 2) m_samples.clear();  // caches, pages and libraries were cold in the first one
   for (std::size_t i = 0; i < stamps.size(); ++i) {
     if (program.steps[i].does != Step::Does::run) continue;
@@ -125,14 +125,15 @@ HEDDLE_INLINE void CostSamples::add(const Program& program, std::span<const Stam
   }
 }
 
-HEDDLE_INLINE TableCosts CostSamples::costs(const TransportRef& transport, const Schedule& schedule,
-                                            const Clock& clock,
-                                            const ExecuteOptions& options) const {
+HEDDLE_INLINE TableCosts impl::CostSamples::costs(const TransportRef& transport,
+                                                  const Schedule& schedule, const Clock& clock,
+                                                  const ExecuteOptions& options) const {
   const std::vector<Entry> mine = medians(clock);
   return table(schedule, transport.size(), all_gather_values<Entry>(transport, mine, options));
 }
 
-HEDDLE_INLINE std::vector<CostSamples::Entry> CostSamples::medians(const Clock& clock) const {
+HEDDLE_INLINE std::vector<impl::CostSamples::Entry> impl::CostSamples::medians(
+    const Clock& clock) const {
   std::vector<Entry> mine;
   for (const auto& [key, seen] : m_samples) {
     std::vector<Ticks> ticks = seen.ticks;
@@ -141,8 +142,8 @@ HEDDLE_INLINE std::vector<CostSamples::Entry> CostSamples::medians(const Clock& 
   return mine;
 }
 
-HEDDLE_INLINE TableCosts CostSamples::table(const Schedule& schedule, int ranks,
-                                            const std::vector<std::vector<Entry>>& everyone) {
+HEDDLE_INLINE TableCosts impl::CostSamples::table(const Schedule& schedule, int ranks,
+                                                  const std::vector<std::vector<Entry>>& everyone) {
   std::uint32_t stages = 1;
   for (const Action& action : schedule.actions()) stages = std::max(stages, action.stage.value + 1);
   TableCosts table(Machine::uniform(ranks, {}, {}), static_cast<int>(stages));
@@ -179,7 +180,7 @@ HEDDLE_INLINE TableCosts CostSamples::table(const Schedule& schedule, int ranks,
   return table;
 }
 
-HEDDLE_INLINE CostSamples::Key::Key(const Schedule& schedule, ActionId id)
+HEDDLE_INLINE impl::CostSamples::Key::Key(const Schedule& schedule, ActionId id)
     : kind(schedule[id].kind),
       stage(schedule[id].stage),
       fused((schedule[id].flags & flag::with_next) != 0) {
@@ -188,7 +189,7 @@ HEDDLE_INLINE CostSamples::Key::Key(const Schedule& schedule, ActionId id)
   next_stage = schedule[ActionId{+id + 1}].stage;
 }
 
-HEDDLE_INLINE void CostSamples::add_halves(std::map<Key, Sum>& sums) {
+HEDDLE_INLINE void impl::CostSamples::add_halves(std::map<Key, Sum>& sums) {
   std::map<Kind, Sum> kinds;  // alone
   for (const auto& [key, sum] : sums)
     if (!key.fused) kinds[key.kind].add(sum.mean());

@@ -16,7 +16,7 @@ namespace heddle::inline v0 {
 /// Options of a Runner: how it executes, and how much storage it uses.
 struct RunOptions {
   ExecuteOptions execute = {};  ///< the options of the executor
-  bool fold = true;             ///< bounded storage, see fold_to_min_slots()
+  bool fold = true;             ///< bounded storage, see fold()
   std::uint32_t slack = 1;      ///< slots beyond the minimum, for buffers of messages
   /// The machine on which it runs. If it is given, buffers of uneven parts are folded, too (see
   /// fold_uneven()), and the constructor checks that all buffers fit in the machine's memories.

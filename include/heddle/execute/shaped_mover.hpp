@@ -32,9 +32,13 @@ struct MoverShape {
   std::function<Seconds()> now = steady_seconds;
 };
 
+namespace impl {
+
 /// Returns the links of the memories of `device`. A move between two tiers uses the link of the
 /// farther one, as in simulate() (see Memory::link). A tier without a Memory has no limit.
 [[nodiscard]] MoverShape mover_shape_of(Device device);
+
+}  // namespace impl
 
 /// A Mover over `M` in which no move completes before its link would have carried it.
 ///

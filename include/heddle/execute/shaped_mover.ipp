@@ -14,7 +14,7 @@
 #include <heddle/execute/shaped_mover.hpp>
 #include <heddle/machine/internal/expect_link.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::impl {
 
 HEDDLE_INLINE MoverShape mover_shape_of(Device device) {
   for (const Memory& memory : device.memories)
@@ -28,4 +28,4 @@ HEDDLE_INLINE MoverShape mover_shape_of(Device device) {
   return shape;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

@@ -47,8 +47,8 @@ namespace impl {
     if (schedule[id].kind != Kind::move) continue;
     expects(schedule.bytes(uses[0]) == schedule.bytes(uses[1]), [&] {
       return ErrorInfo{"heddle::slice", "the two ends of a move differ in size",
-                       text(action_text(schedule, id), ": ", schedule.bytes(uses[0]), " and ",
-                            schedule.bytes(uses[1]), " bytes")};
+                       text(schedule::action_text(schedule, id), ": ", schedule.bytes(uses[0]),
+                            " and ", schedule.bytes(uses[1]), " bytes")};
     });
   }
   return touched;
@@ -58,7 +58,7 @@ namespace impl {
 
 HEDDLE_INLINE Program slice(const Schedule& schedule, Rank rank,
                             impl::FunctionRef<std::byte*(BufferId, const Buffer&)> bind,
-                            const std::function<ProgressCounter*(Rank)>& progress) {
+                            const std::function<impl::ProgressCounter*(Rank)>& progress) {
   const std::vector<bool> touched = impl::touched_by(schedule, rank, progress != nullptr);
   std::vector<std::byte*> memory(schedule.buffers().size(), nullptr);
   for (std::size_t b = 0; b < memory.size(); ++b)

@@ -14,7 +14,7 @@
 #include <heddle/execute/program.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::impl {
 
 /// A function that returns how many bytes of a part an action uses in a step, at most the size of
 /// the part in the Schedule, which is its capacity. The used bytes are the first ones. All ranks
@@ -33,7 +33,7 @@ using UsedBytes =
 ///         before.
 void use_bytes(Program& program, const UsedBytes& used);
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl
 
 #if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/step_sizes.ipp>

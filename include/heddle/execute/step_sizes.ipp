@@ -18,14 +18,12 @@
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0 {
-
-namespace impl {
+namespace heddle::inline v0::impl {
 
 inline void expect_size(bool good, const Schedule& schedule, ActionId id, const Use& use,
                         const char* what, Bytes used, Bytes capacity, const char* remedy) {
   expects(good, [&] {
-    return ErrorInfo{text("heddle::use_bytes, ", action_text(schedule, id)), what,
+    return ErrorInfo{text("heddle::use_bytes, ", schedule::action_text(schedule, id)), what,
                      text("'", schedule[schedule[use.buffer].label], "' of stage ",
                           schedule[use.buffer].stage, ": ", used, " of ", capacity, " bytes"),
                      remedy};
@@ -38,7 +36,7 @@ inline Bytes used_by(const Schedule& schedule, ActionId id, const Use& use, cons
   Bytes sum = 0;
   bool full = true;
   for (std::uint32_t part = use.first; part < use.first + use.count; ++part) {
-    const Bytes capacity = part_bytes(buffer, part, 1);
+    const Bytes capacity = schedule::part_bytes(buffer, part, 1);
     const Bytes bytes = used(schedule[id], buffer, part);
     expect_size(bytes <= capacity, schedule, id, use, "a step uses more than a part has", bytes,
                 capacity, "make the buffers for the largest step");
@@ -54,8 +52,6 @@ inline Bytes used_by(const Schedule& schedule, ActionId id, const Use& use, cons
   }
   return sum;
 }
-
-}  // namespace impl
 
 HEDDLE_INLINE void use_bytes(Program& program, const UsedBytes& used) {
   const Schedule& schedule = program.schedule;
@@ -89,4 +85,4 @@ HEDDLE_INLINE void use_bytes(Program& program, const UsedBytes& used) {
   }
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

@@ -27,19 +27,19 @@ namespace heddle::inline v0::json {
 /// @throws format_error if the file cannot be read, is not JSON, has a newer version, or does not
 ///         have its checksum; if a member is missing, unknown, given twice or wrong. The error
 ///         names the file, the member and a remedy.
-[[nodiscard]] Profile read_profile(const std::string& path);
+[[nodiscard]] plan::Profile read_profile(const std::string& path);
 
 /// Returns the profile that `content` holds. Errors call it `name`. @throws as read_profile() does.
-[[nodiscard]] Profile parse_profile(std::string_view content, const std::string& name);
+[[nodiscard]] plan::Profile parse_profile(std::string_view content, const std::string& name);
 
 /// Writes a profile with its version and checksum, and replaces an existing file in one step; see
 /// write_file(). Reading the file gives an equal profile.
 /// @throws contract_error if the profile is invalid, a name is not UTF-8, or a number is larger
 ///         than a file may have.
 /// @throws format_error if the file cannot be written.
-void write_profile(const std::string& path, const Profile& profile);
+void write_profile(const std::string& path, const plan::Profile& profile);
 
 /// Returns the content of the file that write_profile() writes. @throws contract_error as it does.
-[[nodiscard]] std::string profile_text(const Profile& profile);
+[[nodiscard]] std::string profile_text(const plan::Profile& profile);
 
 }  // namespace heddle::inline v0::json

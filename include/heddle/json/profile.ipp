@@ -21,10 +21,10 @@ namespace impl {
 
 inline constexpr FileKind profile_file{"profile", "heddle::json::read_profile"};
 
-[[nodiscard]] inline LayerMeasurement read_measurement(const JsonValue& value) {
+[[nodiscard]] inline plan::LayerMeasurement read_measurement(const JsonValue& value) {
   value.only(
       {"device", "tensor", "samples", "forward", "backward_input", "backward_weight", "update"});
-  LayerMeasurement m;
+  plan::LayerMeasurement m;
   m.device = value.member("device").string();
   if (const auto tensor = value.optional("tensor")) m.tensor = tensor->count(1);
   if (const auto samples = value.optional("samples"))
@@ -36,9 +36,9 @@ inline constexpr FileKind profile_file{"profile", "heddle::json::read_profile"};
   return m;
 }
 
-[[nodiscard]] inline ProfiledLayer read_layer(const JsonValue& value) {
+[[nodiscard]] inline plan::ProfiledLayer read_layer(const JsonValue& value) {
   value.only({"name", "output", "saved", "delta", "parameters", "keys", "queries", "measured"});
-  ProfiledLayer layer;
+  plan::ProfiledLayer layer;
   if (const auto name = value.optional("name")) layer.name = name->string();
   for (const auto& [name, bytes] : {std::pair{"output", &layer.output},
                                     {"saved", &layer.saved},
@@ -52,9 +52,9 @@ inline constexpr FileKind profile_file{"profile", "heddle::json::read_profile"};
   return layer;
 }
 
-[[nodiscard]] inline Json json_of(const ProfiledLayer& layer) {
+[[nodiscard]] inline Json json_of(const plan::ProfiledLayer& layer) {
   Json measured = Json::array();
-  for (const LayerMeasurement& m : layer.measured)
+  for (const plan::LayerMeasurement& m : layer.measured)
     measured.push_back({{"device", m.device},
                         {"tensor", m.tensor},
                         {"samples", m.samples},
@@ -74,11 +74,11 @@ inline constexpr FileKind profile_file{"profile", "heddle::json::read_profile"};
 
 }  // namespace impl
 
-Profile parse_profile(std::string_view content, const std::string& name) {
+plan::Profile parse_profile(std::string_view content, const std::string& name) {
   const impl::JsonDocument document(impl::profile_file, content, name);
   const impl::JsonValue value = document.value();
   value.only({"model", "input", "reference", "layers"});
-  Profile profile;
+  plan::Profile profile;
   if (const auto model = value.optional("model")) profile.model = model->string();
   if (const auto input = value.optional("input")) profile.input = input->bytes();
   if (const auto reference = value.optional("reference")) profile.reference = reference->string();
@@ -90,14 +90,14 @@ Profile parse_profile(std::string_view content, const std::string& name) {
   });
 }
 
-Profile read_profile(const std::string& path) {
+plan::Profile read_profile(const std::string& path) {
   return parse_profile(impl::content_of(impl::profile_file, path), path);
 }
 
-std::string profile_text(const Profile& profile) {
+std::string profile_text(const plan::Profile& profile) {
   check(profile);
   impl::Json layers = impl::Json::array();
-  for (const ProfiledLayer& layer : profile.layers) layers.push_back(impl::json_of(layer));
+  for (const plan::ProfiledLayer& layer : profile.layers) layers.push_back(impl::json_of(layer));
   return impl::file_text(impl::profile_file, "heddle::json::write_profile",
                          {{"model", profile.model},
                           {"input", profile.input},
@@ -106,7 +106,7 @@ std::string profile_text(const Profile& profile) {
                          parse_profile);
 }
 
-void write_profile(const std::string& path, const Profile& profile) {
+void write_profile(const std::string& path, const plan::Profile& profile) {
   write_file(path, profile_text(profile));
 }
 

@@ -75,7 +75,7 @@ struct AdamStep {
 /// Performs one step of Adam. `step` counts from 1. `mean` and `square` are the data of the
 /// optimiser, and must be 0 before step 1. The bias corrections 1 / (1 - beta^step) are computed in
 /// double. The kernel is queued in `exec`.
-template <ExecutionSpace Exec, VectorOn<Exec> Parameter>
+template <ExecutionSpace Exec, impl::VectorOn<Exec> Parameter>
 void adam_update(const Exec& exec, const AdamOptions& options, std::uint64_t step,
                  Vector<const std::type_identity_t<element<Parameter>>, Exec> gradient,
                  Vector<std::type_identity_t<element<Parameter>>, Exec> mean,
@@ -84,9 +84,9 @@ void adam_update(const Exec& exec, const AdamOptions& options, std::uint64_t ste
   using Real = element<Parameter>;
   constexpr const char* where = "heddle::kernel::adam_update";
   const std::size_t size = parameter.extent(0);
-  expect_shape(where, "gradient", gradient, size);
-  expect_shape(where, "mean", mean, size);
-  expect_shape(where, "square", square, size);
+  impl::expect_shape(where, "gradient", gradient, size);
+  impl::expect_shape(where, "mean", mean, size);
+  impl::expect_shape(where, "square", square, size);
   expects(step > 0, [&] {
     return ErrorInfo{where, "steps must be at least 1, got 0", {}, "count the steps from 1"};
   });

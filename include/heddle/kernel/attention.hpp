@@ -153,9 +153,10 @@ void attention_forward(const Exec& exec, const AttentionShape& shape,
   using Real = element<Output>;
   constexpr const char* where = "heddle::kernel::attention_forward";
   impl::expect_attention_shape(where, shape);
-  expect_shape(where, "qkv", qkv, shape.rows(), 3 * shape.width);
-  expect_shape(where, "probabilities", probabilities, shape.probability_rows(), shape.context);
-  expect_shape(where, "output", output, shape.rows(), shape.width);
+  impl::expect_shape(where, "qkv", qkv, shape.rows(), 3 * shape.width);
+  impl::expect_shape(where, "probabilities", probabilities, shape.probability_rows(),
+                     shape.context);
+  impl::expect_shape(where, "output", output, shape.rows(), shape.width);
   if (shape.rows() == 0 || shape.width == 0) return;
   const auto scale = static_cast<Real>(1 / std::sqrt(static_cast<double>(shape.head_width())));
   constexpr auto no = Transpose::no, yes = Transpose::yes;
@@ -181,11 +182,12 @@ void attention_backward_input(
   using Real = element<QkvGrad>;
   constexpr const char* where = "heddle::kernel::attention_backward_input";
   impl::expect_attention_shape(where, shape);
-  expect_shape(where, "qkv", qkv, shape.rows(), 3 * shape.width);
-  expect_shape(where, "probabilities", probabilities, shape.probability_rows(), shape.context);
-  expect_shape(where, "output_grad", output_grad, shape.rows(), shape.width);
-  expect_shape(where, "scratch", scratch, shape.probability_rows(), shape.context);
-  expect_shape(where, "qkv_grad", qkv_grad, shape.rows(), 3 * shape.width);
+  impl::expect_shape(where, "qkv", qkv, shape.rows(), 3 * shape.width);
+  impl::expect_shape(where, "probabilities", probabilities, shape.probability_rows(),
+                     shape.context);
+  impl::expect_shape(where, "output_grad", output_grad, shape.rows(), shape.width);
+  impl::expect_shape(where, "scratch", scratch, shape.probability_rows(), shape.context);
+  impl::expect_shape(where, "qkv_grad", qkv_grad, shape.rows(), 3 * shape.width);
   if (shape.rows() == 0 || shape.width == 0) return;
   const auto scale = static_cast<Real>(1 / std::sqrt(static_cast<double>(shape.head_width())));
   constexpr auto no = Transpose::no, yes = Transpose::yes;

@@ -154,8 +154,8 @@ void attention_scores(const Exec& exec, const AttentionHeads& heads,
   using Real = element<Scores>;
   constexpr const char* where = "heddle::kernel::attention_scores";
   impl::expect_scores(where, "scores", heads, visible, scores);
-  expect_shape(where, "queries", queries, visible.queries(), heads.query_columns());
-  expect_shape(where, "keys", keys, visible.keys(), heads.kv_columns());
+  impl::expect_shape(where, "queries", queries, visible.queries(), heads.query_columns());
+  impl::expect_shape(where, "keys", keys, visible.keys(), heads.kv_columns());
   const auto scale = static_cast<Real>(1 / std::sqrt(static_cast<double>(heads.head_width)));
   impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
     const Matrix<Real, Exec> tile = impl::tile_of_scores(at, scores, visible.queries());
@@ -168,7 +168,7 @@ void attention_scores(const Exec& exec, const AttentionHeads& heads,
 /// the sum of exp(score - max) in `sum`. Both have heads * queries elements, which are -inf and 0
 /// before the first block.
 /// @throws contract_error if a matrix or a vector has the wrong shape.
-template <ExecutionSpace Exec, VectorOn<Exec> Sums>
+template <ExecutionSpace Exec, impl::VectorOn<Exec> Sums>
 void add_to_softmax_sums(const Exec& exec, const AttentionHeads& heads,
                          const VisibleKeys<Exec>& visible,
                          const std::type_identity_t<Matrix<const element<Sums>, Exec>>& scores,
@@ -177,8 +177,8 @@ void add_to_softmax_sums(const Exec& exec, const AttentionHeads& heads,
   using Real = element<Sums>;
   constexpr const char* where = "heddle::kernel::add_to_softmax_sums";
   impl::expect_scores(where, "scores", heads, visible, scores);
-  expect_shape(where, "max", max, scores.extent(0));
-  expect_shape(where, "sum", sum, scores.extent(0));
+  impl::expect_shape(where, "max", max, scores.extent(0));
+  impl::expect_shape(where, "sum", sum, scores.extent(0));
   const std::size_t queries = visible.queries();
   impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
     const Matrix<const Real, Exec> tile = impl::tile_of_scores(at, scores, queries);
@@ -201,8 +201,8 @@ void scores_to_probabilities(const Exec& exec, const AttentionHeads& heads,
   using Real = element<Scores>;
   constexpr const char* where = "heddle::kernel::scores_to_probabilities";
   impl::expect_scores(where, "scores", heads, visible, scores);
-  expect_shape(where, "max", max, scores.extent(0));
-  expect_shape(where, "sum", sum, scores.extent(0));
+  impl::expect_shape(where, "max", max, scores.extent(0));
+  impl::expect_shape(where, "sum", sum, scores.extent(0));
   const std::size_t queries = visible.queries();
   impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
     const Matrix<Real, Exec> tile = impl::tile_of_scores(at, scores, queries);
@@ -223,8 +223,8 @@ void attend(const Exec& exec, const AttentionHeads& heads, const VisibleKeys<Exe
   using Real = element<Output>;
   constexpr const char* where = "heddle::kernel::attend";
   impl::expect_scores(where, "probabilities", heads, visible, probabilities);
-  expect_shape(where, "values", values, visible.keys(), heads.kv_columns());
-  expect_shape(where, "output", output, visible.queries(), heads.query_columns());
+  impl::expect_shape(where, "values", values, visible.keys(), heads.kv_columns());
+  impl::expect_shape(where, "output", output, visible.queries(), heads.query_columns());
   impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
     const Matrix<Real, Exec> rows = at.of_queries(output);
     gemm(exec, Transpose::no, Transpose::no, 1,
@@ -248,10 +248,10 @@ void attention_values_backward(
   constexpr const char* where = "heddle::kernel::attention_values_backward";
   impl::expect_scores(where, "probabilities", heads, visible, probabilities);
   impl::expect_scores(where, "score_grad", heads, visible, score_grad);
-  expect_shape(where, "values", values, visible.keys(), heads.kv_columns());
-  expect_shape(where, "values_grad", values_grad, visible.keys(), heads.kv_columns());
-  expect_shape(where, "output", output, visible.queries(), heads.query_columns());
-  expect_shape(where, "output_grad", output_grad, visible.queries(), heads.query_columns());
+  impl::expect_shape(where, "values", values, visible.keys(), heads.kv_columns());
+  impl::expect_shape(where, "values_grad", values_grad, visible.keys(), heads.kv_columns());
+  impl::expect_shape(where, "output", output, visible.queries(), heads.query_columns());
+  impl::expect_shape(where, "output_grad", output_grad, visible.queries(), heads.query_columns());
   impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
     const std::size_t queries = visible.queries();
     const Matrix<const Real, Exec> weights = impl::tile_of_scores(at, probabilities, queries);
@@ -279,10 +279,10 @@ void attention_scores_backward(
   using Real = element<Grad>;
   constexpr const char* where = "heddle::kernel::attention_scores_backward";
   impl::expect_scores(where, "score_grad", heads, visible, score_grad);
-  expect_shape(where, "queries", queries, visible.queries(), heads.query_columns());
-  expect_shape(where, "queries_grad", queries_grad, visible.queries(), heads.query_columns());
-  expect_shape(where, "keys", keys, visible.keys(), heads.kv_columns());
-  expect_shape(where, "keys_grad", keys_grad, visible.keys(), heads.kv_columns());
+  impl::expect_shape(where, "queries", queries, visible.queries(), heads.query_columns());
+  impl::expect_shape(where, "queries_grad", queries_grad, visible.queries(), heads.query_columns());
+  impl::expect_shape(where, "keys", keys, visible.keys(), heads.kv_columns());
+  impl::expect_shape(where, "keys_grad", keys_grad, visible.keys(), heads.kv_columns());
   const auto scale = static_cast<Real>(1 / std::sqrt(static_cast<double>(heads.head_width)));
   impl::for_each_row_tile(heads, visible, [&](const impl::HeadTile& at) {
     const Matrix<const Real, Exec> grad = impl::tile_of_scores(at, score_grad, visible.queries());

@@ -51,6 +51,8 @@ struct AttentionHeads {
   friend bool operator==(const AttentionHeads&, const AttentionHeads&) = default;
 };
 
+namespace impl {
+
 /// Throws an error that names `where` if `heads` is not the shape of an attention.
 /// @throws contract_error if a number is 0, if the number of heads is not a multiple of the number
 ///         of K,V heads, or if 63 bits do not hold the number of columns.
@@ -65,6 +67,8 @@ inline void expect_attention_heads(const char* where, const AttentionHeads& head
                      heads.head_width, "; expected positive numbers")};
           });
 }
+
+}  // namespace impl
 
 /// The attention of each query over the keys that it has seen. A query that has seen no key has the
 /// output 0, the maximum -inf and the sum 0, which is the identity of join_attention(). Real may be
@@ -108,6 +112,8 @@ template <ExecutionSpace Exec, class Real>
   return attention_state_at<Exec>(data, heads, queries, queries);
 }
 
+namespace impl {
+
 /// Throws an error that names `where` if `state` is not that of `queries` queries.
 template <class Real, ExecutionSpace Exec>
 void expect_attention_state(const char* where, const AttentionHeads& heads, std::size_t queries,
@@ -116,8 +122,6 @@ void expect_attention_state(const char* where, const AttentionHeads& heads, std:
   expect_shape(where, "max", state.max, queries, heads.heads);
   expect_shape(where, "sum", state.sum, queries, heads.heads);
 }
-
-namespace impl {
 
 /// Sets an element of a matrix.
 template <ExecutionSpace Exec, class Real>
@@ -181,9 +185,9 @@ void join_attention(const Exec& exec, const AttentionHeads& heads,
                     const std::type_identity_t<AttentionState<const Real, Exec>>& from,
                     const AttentionState<Real, Exec>& into) {
   constexpr const char* where = "heddle::kernel::join_attention";
-  expect_attention_heads(where, heads);
-  expect_attention_state(where, heads, from.max.extent(0), from);
-  expect_attention_state(where, heads, from.max.extent(0), into);
+  impl::expect_attention_heads(where, heads);
+  impl::expect_attention_state(where, heads, from.max.extent(0), from);
+  impl::expect_attention_state(where, heads, from.max.extent(0), into);
   impl::for_each_element("heddle::kernel::join_attention", exec, into.max.extent(0), heads.heads,
                          impl::JoinStates<Exec, Real>{from, into, heads.head_width});
 }

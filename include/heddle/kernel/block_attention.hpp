@@ -254,9 +254,9 @@ void block_attention_forward(const Exec& exec, const AttentionHeads& heads,
                              const std::type_identity_t<Matrix<Real, Exec>>& scratch,
                              const AttentionState<Real, Exec>& state) {
   constexpr const char* where = "heddle::kernel::block_attention_forward";
-  expect_attention_heads(where, heads);
+  impl::expect_attention_heads(where, heads);
   impl::expect_attention_input(where, heads, visible, input);
-  expect_attention_state(where, heads, visible.queries(), state);
+  impl::expect_attention_state(where, heads, visible.queries(), state);
   const auto scale = static_cast<Real>(1 / std::sqrt(static_cast<double>(heads.head_width)));
   constexpr auto no = Transpose::no, yes = Transpose::yes;
   const AttentionTile tile = impl::scratch_tile(where, scratch);
@@ -283,11 +283,11 @@ void block_attention_backward(const Exec& exec, const AttentionHeads& heads,
                               const std::type_identity_t<Matrix<Real, Exec>>& scratch,
                               const AttentionInputGrad<Real, Exec>& input_grad) {
   constexpr const char* where = "heddle::kernel::block_attention_backward";
-  expect_attention_heads(where, heads);
+  impl::expect_attention_heads(where, heads);
   impl::expect_attention_input(where, heads, visible, input);
   impl::expect_attention_input(where, heads, visible, input_grad);
-  expect_attention_state(where, heads, visible.queries(), state);
-  expect_shape(where, "output_grad", output_grad, visible.queries(), heads.query_columns());
+  impl::expect_attention_state(where, heads, visible.queries(), state);
+  impl::expect_shape(where, "output_grad", output_grad, visible.queries(), heads.query_columns());
   const auto scale = static_cast<Real>(1 / std::sqrt(static_cast<double>(heads.head_width)));
   constexpr auto no = Transpose::no, yes = Transpose::yes;
   const AttentionTile tile = impl::scratch_tile(where, scratch);

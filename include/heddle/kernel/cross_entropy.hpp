@@ -80,7 +80,7 @@ struct CrossEntropyBackward {
 /// Each target must be below `classes`; the caller checks this. `row_loss` is scratch memory with
 /// one element per row. Sums have the order of impl::ordered_sum, on a GPU that of a team reduction
 /// of Kokkos. The kernels are queued in `exec`.
-template <ExecutionSpace Exec, TokensOn<Exec> Targets, MatrixOn<Exec> Logits>
+template <ExecutionSpace Exec, impl::TokensOn<Exec> Targets, MatrixOn<Exec> Logits>
 void cross_entropy_forward(const Exec& exec, const Targets& targets, double weight,
                            const Logits& logits,
                            Vector<std::type_identity_t<element<Logits>>, Exec> row_loss,
@@ -89,9 +89,10 @@ void cross_entropy_forward(const Exec& exec, const Targets& targets, double weig
   using Token = typename Targets::non_const_value_type;
   constexpr const char* where = "heddle::kernel::cross_entropy_forward";
   const std::size_t rows = logits.extent(0);
-  expect_shape(where, "logits", logits, targets.extent(0) * targets.extent(1), logits.extent(1));
-  expect_shape(where, "row_loss", row_loss, rows);
-  expect_shape(where, "loss", loss, 1);
+  impl::expect_shape(where, "logits", logits, targets.extent(0) * targets.extent(1),
+                     logits.extent(1));
+  impl::expect_shape(where, "row_loss", row_loss, rows);
+  impl::expect_shape(where, "loss", loss, 1);
   impl::for_each_row(where, exec, rows,
                      impl::CrossEntropyRows<Exec, Real, Token>{logits, targets, row_loss});
   const double share = rows > 0 ? weight / static_cast<double>(rows) : 0;
@@ -101,7 +102,7 @@ void cross_entropy_forward(const Exec& exec, const Targets& targets, double weig
 
 /// Computes logits_grad = weight / rows * (probabilities - one at the target). It may work in
 /// place. The kernel is queued in `exec`.
-template <ExecutionSpace Exec, TokensOn<Exec> Targets, MatrixOn<Exec> LogitsGrad>
+template <ExecutionSpace Exec, impl::TokensOn<Exec> Targets, MatrixOn<Exec> LogitsGrad>
 void cross_entropy_backward_input(
     const Exec& exec, const Targets& targets, double weight,
     Matrix<const std::type_identity_t<element<LogitsGrad>>, Exec> probabilities,
@@ -110,9 +111,9 @@ void cross_entropy_backward_input(
   using Token = typename Targets::non_const_value_type;
   constexpr const char* where = "heddle::kernel::cross_entropy_backward_input";
   const std::size_t rows = logits_grad.extent(0);
-  expect_shape(where, "logits_grad", logits_grad, targets.extent(0) * targets.extent(1),
-               logits_grad.extent(1));
-  expect_shape(where, "probabilities", probabilities, rows, logits_grad.extent(1));
+  impl::expect_shape(where, "logits_grad", logits_grad, targets.extent(0) * targets.extent(1),
+                     logits_grad.extent(1));
+  impl::expect_shape(where, "probabilities", probabilities, rows, logits_grad.extent(1));
   const auto share = static_cast<Real>(rows > 0 ? weight / static_cast<double>(rows) : 0);
   impl::for_each_row(
       where, exec, rows,

@@ -17,14 +17,14 @@
 
 namespace heddle::inline v0::kernel {
 
+namespace impl {
+
 /// A row-major matrix of token numbers that kernels of `Exec` can read.
 template <class View, class Exec>
 concept TokensOn =
     ExecutionSpace<Exec> && Kokkos::is_view_v<View> && View::rank == 2 &&
     std::is_same_v<typename View::array_layout, Kokkos::LayoutRight>&&
         std::unsigned_integral<typename View::non_const_value_type>&& reachable_from<View, Exec>;
-
-namespace impl {
 
 template <ExecutionSpace Exec, class Real, class Token>
 struct EmbeddingForward {
@@ -76,7 +76,7 @@ struct EmbeddingBackwardPosition {
 /// token must be below the rows of `token_table`; the caller checks this on the host, where the
 /// tokens come from. The kernel is queued in `exec`. Tokens have no gradient, so there is no
 /// backward_input.
-template <ExecutionSpace Exec, TokensOn<Exec> Tokens, MatrixOn<Exec> Output>
+template <ExecutionSpace Exec, impl::TokensOn<Exec> Tokens, MatrixOn<Exec> Output>
 void embedding_forward(const Exec& exec, const Tokens& tokens,
                        Matrix<const std::type_identity_t<element<Output>>, Exec> token_table,
                        Matrix<const std::type_identity_t<element<Output>>, Exec> position_table,
@@ -84,9 +84,9 @@ void embedding_forward(const Exec& exec, const Tokens& tokens,
   using Token = typename Tokens::non_const_value_type;
   constexpr const char* where = "heddle::kernel::embedding_forward";
   const std::size_t width = output.extent(1);
-  expect_shape(where, "output", output, tokens.extent(0) * tokens.extent(1), width);
-  expect_shape(where, "token_table", token_table, token_table.extent(0), width);
-  expect_shape(where, "position_table", position_table, tokens.extent(1), width);
+  impl::expect_shape(where, "output", output, tokens.extent(0) * tokens.extent(1), width);
+  impl::expect_shape(where, "token_table", token_table, token_table.extent(0), width);
+  impl::expect_shape(where, "position_table", position_table, tokens.extent(1), width);
   impl::for_each_element(where, exec, output.extent(0), width,
                          impl::EmbeddingForward<Exec, element<Output>, Token>{
                              tokens, token_table, position_table, output});
@@ -95,7 +95,7 @@ void embedding_forward(const Exec& exec, const Tokens& tokens,
 /// Adds each row of output_grad to the gradient rows of its token and of its position. The order of
 /// sums is fixed: rows ascend for a token, and sequences ascend for a position. The kernel is
 /// queued in `exec`.
-template <ExecutionSpace Exec, TokensOn<Exec> Tokens, MatrixOn<Exec> TableGrad>
+template <ExecutionSpace Exec, impl::TokensOn<Exec> Tokens, MatrixOn<Exec> TableGrad>
 void embedding_backward_weight(
     const Exec& exec, const Tokens& tokens,
     Matrix<const std::type_identity_t<element<TableGrad>>, Exec> output_grad,
@@ -106,8 +106,8 @@ void embedding_backward_weight(
   constexpr const char* where = "heddle::kernel::embedding_backward_weight";
   constexpr std::size_t block = impl::columns_per_index<Exec>;
   const std::size_t width = token_table_grad.extent(1);
-  expect_shape(where, "output_grad", output_grad, tokens.extent(0) * tokens.extent(1), width);
-  expect_shape(where, "position_table_grad", position_table_grad, tokens.extent(1), width);
+  impl::expect_shape(where, "output_grad", output_grad, tokens.extent(0) * tokens.extent(1), width);
+  impl::expect_shape(where, "position_table_grad", position_table_grad, tokens.extent(1), width);
   Kokkos::parallel_for(
       "heddle::kernel::embedding_backward_weight_token",
       Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0,

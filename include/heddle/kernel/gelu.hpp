@@ -60,7 +60,8 @@ struct GeluBackward {
 template <ExecutionSpace Exec, MatrixOn<Exec> Output>
 void gelu_forward(const Exec& exec, Matrix<const std::type_identity_t<element<Output>>, Exec> input,
                   const Output& output) {
-  expect_shape("heddle::kernel::gelu_forward", "input", input, output.extent(0), output.extent(1));
+  impl::expect_shape("heddle::kernel::gelu_forward", "input", input, output.extent(0),
+                     output.extent(1));
   impl::for_each_element("heddle::kernel::gelu_forward", exec, output.extent(0), output.extent(1),
                          impl::GeluForward<Exec, element<Output>>{input, output});
 }
@@ -74,8 +75,8 @@ void gelu_backward_input(const Exec& exec,
                          const InputGrad& input_grad) {
   constexpr const char* where = "heddle::kernel::gelu_backward_input";
   const std::size_t rows = input_grad.extent(0), columns = input_grad.extent(1);
-  expect_shape(where, "input", input, rows, columns);
-  expect_shape(where, "output_grad", output_grad, rows, columns);
+  impl::expect_shape(where, "input", input, rows, columns);
+  impl::expect_shape(where, "output_grad", output_grad, rows, columns);
   impl::for_each_element(
       where, exec, rows, columns,
       impl::GeluBackward<Exec, element<InputGrad>>{input, output_grad, input_grad});

@@ -110,11 +110,11 @@ void layer_norm_forward(const Exec& exec,
                         const Output& output) {
   constexpr const char* where = "heddle::kernel::layer_norm_forward";
   const std::size_t rows = output.extent(0), columns = output.extent(1);
-  expect_shape(where, "input", input, rows, columns);
-  expect_shape(where, "scale", scale, columns);
-  expect_shape(where, "shift", shift, columns);
-  expect_shape(where, "normalised", normalised, rows, columns);
-  expect_shape(where, "inverse_deviation", inverse_deviation, rows);
+  impl::expect_shape(where, "input", input, rows, columns);
+  impl::expect_shape(where, "scale", scale, columns);
+  impl::expect_shape(where, "shift", shift, columns);
+  impl::expect_shape(where, "normalised", normalised, rows, columns);
+  impl::expect_shape(where, "inverse_deviation", inverse_deviation, rows);
   if (columns == 0) return;
   impl::for_each_row(where, exec, rows,
                      impl::LayerNormForward<Exec, element<Output>>{input, scale, shift, normalised,
@@ -129,9 +129,9 @@ void layer_norm_output(const Exec& exec,
                        Vector<const std::type_identity_t<element<Output>>, Exec> shift,
                        const Output& output) {
   constexpr const char* where = "heddle::kernel::layer_norm_output";
-  expect_shape(where, "normalised", normalised, output.extent(0), output.extent(1));
-  expect_shape(where, "scale", scale, output.extent(1));
-  expect_shape(where, "shift", shift, output.extent(1));
+  impl::expect_shape(where, "normalised", normalised, output.extent(0), output.extent(1));
+  impl::expect_shape(where, "scale", scale, output.extent(1));
+  impl::expect_shape(where, "shift", shift, output.extent(1));
   impl::for_each_element(
       where, exec, output.extent(0), output.extent(1),
       impl::LayerNormOutput<Exec, element<Output>>{normalised, scale, shift, output});
@@ -148,10 +148,10 @@ void layer_norm_backward_input(
     const InputGrad& input_grad) {
   constexpr const char* where = "heddle::kernel::layer_norm_backward_input";
   const std::size_t rows = input_grad.extent(0), columns = input_grad.extent(1);
-  expect_shape(where, "normalised", normalised, rows, columns);
-  expect_shape(where, "inverse_deviation", inverse_deviation, rows);
-  expect_shape(where, "scale", scale, columns);
-  expect_shape(where, "output_grad", output_grad, rows, columns);
+  impl::expect_shape(where, "normalised", normalised, rows, columns);
+  impl::expect_shape(where, "inverse_deviation", inverse_deviation, rows);
+  impl::expect_shape(where, "scale", scale, columns);
+  impl::expect_shape(where, "output_grad", output_grad, rows, columns);
   if (columns == 0) return;
   impl::for_each_row(where, exec, rows,
                      impl::LayerNormBackwardInput<Exec, element<InputGrad>>{
@@ -161,7 +161,7 @@ void layer_norm_backward_input(
 /// Adds the gradients of the weights: scale_grad += column sums of output_grad * normalised, and
 /// shift_grad += column sums of output_grad. Rows are added in ascending order. The kernel is
 /// queued in `exec`.
-template <ExecutionSpace Exec, VectorOn<Exec> Grad>
+template <ExecutionSpace Exec, impl::VectorOn<Exec> Grad>
 void layer_norm_backward_weight(const Exec& exec,
                                 Matrix<const std::type_identity_t<element<Grad>>, Exec> normalised,
                                 Matrix<const std::type_identity_t<element<Grad>>, Exec> output_grad,
@@ -170,9 +170,9 @@ void layer_norm_backward_weight(const Exec& exec,
   using Real = element<Grad>;
   constexpr const char* where = "heddle::kernel::layer_norm_backward_weight";
   const std::size_t rows = normalised.extent(0), columns = normalised.extent(1);
-  expect_shape(where, "output_grad", output_grad, rows, columns);
-  expect_shape(where, "scale_grad", scale_grad, columns);
-  expect_shape(where, "shift_grad", shift_grad, columns);
+  impl::expect_shape(where, "output_grad", output_grad, rows, columns);
+  impl::expect_shape(where, "scale_grad", scale_grad, columns);
+  impl::expect_shape(where, "shift_grad", shift_grad, columns);
   impl::add_column_sums("heddle::kernel::layer_norm_backward_weight_scale", exec, rows,
                         impl::ElementProduct<Exec, Real>{output_grad, normalised},
                         Vector<Real, Exec>(scale_grad));

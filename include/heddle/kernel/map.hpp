@@ -119,13 +119,13 @@ void map_rows(const char* where, const Exec& exec, const F& f, const Walk<1 + si
   }
 }
 
-}  // namespace impl
-
 /// A function of one element of each View in `In`. Its result becomes an element of `Out`.
 template <class F, class Out, class... In>
 concept MapFunctor =
     Kokkos::is_view_v<Out> &&(Kokkos::is_view_v<In>&&...) &&
     std::is_invocable_r_v<typename Out::value_type, const F&, typename In::const_value_type&...>;
+
+}  // namespace impl
 
 /// Computes out(i...) = f(in(i...)...) for every index. The Views have equal shapes, of any rank
 /// and layout. `out` may also be one of the inputs; otherwise it must not overlap them. `f` is
@@ -135,7 +135,7 @@ concept MapFunctor =
 /// @throws contract_error if the shapes differ, or if 128 elements of every View do not fit into
 ///         the local memory of such a space.
 template <ExecutionSpace Exec, class F, class Out, class... In>
-requires MapFunctor<F, Out, In...>
+requires impl::MapFunctor<F, Out, In...>
 void map(const Exec& exec, const F& f, const Out& out, const In&... in) {
   constexpr const char* where = "heddle::kernel::map";
   static_assert(reachable_from<Out, Exec> && (reachable_from<In, Exec> && ...),

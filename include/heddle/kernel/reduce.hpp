@@ -170,13 +170,13 @@ void reduce_by_teams(const char* where, const Exec& exec,
   exec.fence(where);  // the target may be a View
 }
 
-}  // namespace impl
-
 /// A function of one element of each View in `In` that returns a value of the Kokkos reducer.
 template <class F, class Reducer, class... In>
 concept ReduceFunctor = Kokkos::is_reducer_v<Reducer> &&(Kokkos::is_view_v<In>&&...) &&
                         std::is_invocable_r_v<typename Reducer::value_type, const F&,
                                               typename In::const_value_type&...>;
+
+}  // namespace impl
 
 /// Joins f(in(i...)...) over all indices, and writes the result to the target of the Kokkos
 /// reducer: `reduce(exec, Kokkos::Sum<double>(dot), Product{}, x, y)`. There must be at least one
@@ -195,9 +195,8 @@ concept ReduceFunctor = Kokkos::is_reducer_v<Reducer> &&(Kokkos::is_view_v<In>&&
 /// The call waits for the result, so all work that `exec` has queued before is complete on return.
 /// @throws contract_error if the shapes differ.
 template <ExecutionSpace Exec, class Reducer, class F, class... In>
-requires(sizeof...(In) > 0 &&
-         ReduceFunctor<F, Reducer, In...>) void reduce(const Exec& exec, const Reducer& reducer,
-                                                       const F& f, const In&... in) {
+requires(sizeof...(In) > 0 && impl::ReduceFunctor<F, Reducer, In...>) void reduce(
+    const Exec& exec, const Reducer& reducer, const F& f, const In&... in) {
   constexpr const char* where = "heddle::kernel::reduce";
   static_assert((reachable_from<In, Exec> && ...),
                 "heddle::kernel::reduce: kernels of the execution space cannot reach a View's "

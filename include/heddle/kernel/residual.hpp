@@ -32,7 +32,8 @@ struct AddTo {
 template <ExecutionSpace Exec, MatrixOn<Exec> Sum>
 void residual_add(const Exec& exec, Matrix<const std::type_identity_t<element<Sum>>, Exec> addend,
                   const Sum& sum) {
-  expect_shape("heddle::kernel::residual_add", "addend", addend, sum.extent(0), sum.extent(1));
+  impl::expect_shape("heddle::kernel::residual_add", "addend", addend, sum.extent(0),
+                     sum.extent(1));
   impl::for_each_element("heddle::kernel::residual_add", exec, sum.extent(0), sum.extent(1),
                          impl::AddTo<Exec, element<Sum>>{addend, sum});
 }

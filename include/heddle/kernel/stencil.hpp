@@ -48,6 +48,8 @@ struct StencilOptions {
   std::array<std::size_t, Rank> tile = {};
 };
 
+namespace impl {
+
 /// The layouts that a grid may have. LayoutStride is treated as row-major. The elements along the
 /// last axis must be adjacent in memory; for LayoutLeft, those along the first axis.
 template <class Layout>
@@ -68,8 +70,6 @@ concept StencilFunctor = GridView<In> && std::is_invocable_r_v < typename Out::v
         const impl::PlainWindow<typename In::non_const_value_type, In::rank,
                                 std::is_same_v<typename In::array_layout, Kokkos::LayoutLeft>>
 & > ;
-
-namespace impl {
 
 inline constexpr const char* stencil_where = "heddle::kernel::stencil";
 
@@ -176,8 +176,8 @@ template <std::size_t Axes>
 /// @throws contract_error if the shapes differ, the Views overlap, the elements of a row are not
 ///         adjacent, a tile does not fit into the scratch, the radius is above 2^60 and the grid is
 ///         not empty, or `options.boundary` is none of the enumerators.
-template <ExecutionSpace Exec, class F, GridView Out, GridView In>
-requires StencilFunctor<F, Out, In>
+template <ExecutionSpace Exec, class F, impl::GridView Out, impl::GridView In>
+requires impl::StencilFunctor<F, Out, In>
 void stencil(const Exec& exec, std::size_t radius, const F& f, const Out& out, const In& in,
              const StencilOptions<std::type_identity_t<typename In::non_const_value_type>,
                                   static_cast<std::size_t>(In::rank)>& options = {}) {

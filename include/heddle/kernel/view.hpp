@@ -55,14 +55,20 @@ concept MatrixOn = ExecutionSpace<Exec> && Kokkos::is_view_v<View> && View::rank
                    std::is_same_v<typename View::array_layout, Kokkos::LayoutRight>&&
                        std::floating_point<typename View::value_type>&& reachable_from<View, Exec>;
 
+namespace impl {
+
 /// A vector of float or double that kernels of `Exec` can write.
 template <class View, class Exec>
 concept VectorOn = ExecutionSpace<Exec> && Kokkos::is_view_v<View> && View::rank == 1 &&
                    std::floating_point<typename View::value_type>&& reachable_from<View, Exec>;
 
+}  // namespace impl
+
 /// The element type of the View that a kernel writes. The other arguments are converted to it.
 template <class View>
 using element = typename View::non_const_value_type;
+
+namespace impl {
 
 /// Returns the shape as text: "3 x 5" for a matrix, "7" for a vector.
 template <class View>
@@ -92,5 +98,7 @@ requires(View::rank == 1) void expect_shape(const char* where, const char* name,
                      text("it has ", view.extent(0), " elements, expected ", size)};
   });
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0::kernel

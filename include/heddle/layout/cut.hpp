@@ -73,6 +73,8 @@ template <impl::LineOfNumbers Weights>
   return cut(weights, impl::equal_shares(static_cast<int>(pieces)));
 }
 
+namespace impl {
+
 /// Returns the same boundaries from running sums: sums[i] - sums[0] is the weight of the items
 /// before item i, and there is one sum more than there are items. The row offsets of a sparse
 /// matrix are such sums, so cut_sums(offsets, ...) divides the rows by their entries.
@@ -90,6 +92,8 @@ template <impl::LineOfNumbers Sums>
 [[nodiscard]] std::vector<std::int64_t> cut_sums(const Sums& sums, std::integral auto pieces) {
   return cut_sums(sums, impl::equal_shares(static_cast<int>(pieces)));
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0
 

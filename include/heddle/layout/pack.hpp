@@ -44,9 +44,13 @@ void pack(const StridedBlock& block, const std::byte* base, std::byte* packed);
 /// `base`, in order.
 void unpack(const StridedBlock& block, const std::byte* packed, std::byte* base);
 
+namespace impl {
+
 /// Copies only the first `bytes` bytes as unpack() does: for a message that is shorter than the
 /// block.
 void unpack_first(Bytes bytes, const StridedBlock& block, const std::byte* packed, std::byte* base);
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0
 

@@ -308,6 +308,8 @@ HEDDLE_INLINE void unpack(const StridedBlock& block, const std::byte* packed, st
   impl::copy_block<false>(block, first, packed, impl::streams<false>(block, first, packed));
 }
 
+namespace impl {
+
 HEDDLE_INLINE void unpack_first(Bytes bytes, const StridedBlock& block, const std::byte* packed,
                                 std::byte* base) {
   if (bytes >= block.bytes()) return unpack(block, packed, base);
@@ -332,5 +334,7 @@ HEDDLE_INLINE void unpack_first(Bytes bytes, const StridedBlock& block, const st
     std::memcpy(to, packed, bytes);
   });
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0

@@ -22,12 +22,16 @@ struct Share {
   friend constexpr bool operator==(const Share&, const Share&) = default;
 };
 
+namespace impl {
+
 /// Returns the size of the share of rank `rank`; see even_share().
 template <std::integral Count>
 [[nodiscard]] constexpr Count even_count(Count count, std::type_identity_t<Count> ranks,
                                          std::type_identity_t<Count> rank) noexcept {
   return count / ranks + (rank < count % ranks ? 1 : 0);
 }
+
+}  // namespace impl
 
 /// Returns the share of rank `rank` of `ranks` ranks in `count` things. The first count % ranks
 /// ranks have one thing more than the others. If there are fewer things than ranks, the last ranks

@@ -36,6 +36,8 @@ struct ArrayShape {
   [[nodiscard]] Bytes bytes(Bytes element) const;
 };
 
+namespace impl {
+
 /// A run of `size` common indices: positions [a, a + size) in one set, [b, b + size) in another.
 struct SharedRun {
   std::int64_t a = 0;     ///< the first position in the first set
@@ -45,6 +47,8 @@ struct SharedRun {
 
 /// Returns the common indices of two sets in ascending order, as the longest runs possible.
 [[nodiscard]] std::vector<SharedRun> shared_runs(const IndexSet& a, const IndexSet& b);
+
+}  // namespace impl
 
 /// The elements that two arrays have in common: a list of runs of indices for each dimension.
 class SharedRegion {
@@ -57,7 +61,7 @@ class SharedRegion {
 
   /// Constructs the region of these runs. It is empty if a dimension has no runs.
   /// @throws contract_error if a run has no index.
-  explicit SharedRegion(std::vector<std::vector<SharedRun>> runs);
+  explicit SharedRegion(std::vector<std::vector<impl::SharedRun>> runs);
   /// Constructs the region of the common indices of `a` and `b`, which have one set for each
   /// dimension.
   /// @throws contract_error if they differ in the number of dimensions.
@@ -85,23 +89,23 @@ class SharedRegion {
  private:
   /// Runs of equal size, at equal distances in both sets.
   struct Stripe {
-    SharedRun run;
+    impl::SharedRun run;
     std::int64_t count = 1;
-    SharedRun step = {};
+    impl::SharedRun step = {};
   };
 
   /// Number of common indices of a dimension.
   [[nodiscard]] std::int64_t size(std::size_t dim) const noexcept;
 
   /// Joins runs into as few stripes as a pass from left to right finds.
-  [[nodiscard]] static std::vector<Stripe> joined(const std::vector<SharedRun>& runs);
+  [[nodiscard]] static std::vector<Stripe> joined(const std::vector<impl::SharedRun>& runs);
 
   /// Advances to the next choice of a stripe for each dimension, the last dimension fastest.
   /// Returns false after the last choice.
   [[nodiscard]] static bool next(std::vector<std::size_t>& chosen,
                                  const std::vector<std::vector<Stripe>>& stripes);
 
-  std::vector<std::vector<SharedRun>> m_runs;  ///< by dimension
+  std::vector<std::vector<impl::SharedRun>> m_runs;  ///< by dimension
 };
 
 }  // namespace heddle::inline v0

@@ -39,6 +39,8 @@ HEDDLE_INLINE Bytes ArrayShape::bytes(Bytes element) const {
   return product;
 }
 
+namespace impl {
+
 HEDDLE_INLINE std::vector<SharedRun> shared_runs(const IndexSet& a, const IndexSet& b) {
   std::vector<SharedRun> runs;
   std::int64_t before_a = 0;
@@ -62,11 +64,13 @@ HEDDLE_INLINE std::vector<SharedRun> shared_runs(const IndexSet& a, const IndexS
   return runs;
 }
 
-HEDDLE_INLINE SharedRegion::SharedRegion(std::vector<std::vector<SharedRun>> runs)
+}  // namespace impl
+
+HEDDLE_INLINE SharedRegion::SharedRegion(std::vector<std::vector<impl::SharedRun>> runs)
     : m_runs(std::move(runs)) {
   for (std::size_t dim = 0; dim < m_runs.size(); ++dim)
     for (std::size_t i = 0; i < m_runs[dim].size(); ++i) {
-      const SharedRun& run = m_runs[dim][i];
+      const impl::SharedRun& run = m_runs[dim][i];
       expects(run.size >= 1, [&] {  // positions may be negative: they can lie in a halo
         return ErrorInfo{"heddle::SharedRegion", "a run has at least one index",
                          text("run ", i, " of dimension ", dim, ": a = ", run.a, ", b = ", run.b,
@@ -80,7 +84,8 @@ HEDDLE_INLINE SharedRegion::SharedRegion(std::span<const IndexSet> a, std::span<
     return ErrorInfo{"heddle::SharedRegion", "both arrays need a set for each dimension",
                      text(a.size(), " and ", b.size(), " sets")};
   });
-  for (std::size_t dim = 0; dim < a.size(); ++dim) m_runs.push_back(shared_runs(a[dim], b[dim]));
+  for (std::size_t dim = 0; dim < a.size(); ++dim)
+    m_runs.push_back(impl::shared_runs(a[dim], b[dim]));
 }
 
 HEDDLE_INLINE SharedRegion SharedRegion::part(std::int64_t which, std::int64_t parts) const {
@@ -98,7 +103,7 @@ HEDDLE_INLINE SharedRegion SharedRegion::part(std::int64_t which, std::int64_t p
   std::int64_t left = each + (which < extra ? 1 : 0);
   SharedRegion part = *this;
   part.m_runs[cut].clear();
-  for (const SharedRun& run : m_runs[cut]) {
+  for (const impl::SharedRun& run : m_runs[cut]) {
     const std::int64_t taken = std::min(run.size - std::min(skip, run.size), left);
     if (taken > 0) part.m_runs[cut].push_back({run.a + skip, run.b + skip, taken});
     skip -= std::min(skip, run.size);
@@ -115,7 +120,7 @@ HEDDLE_INLINE std::vector<StridedBlock> SharedRegion::blocks(Side side, const Ar
                           " first positions for ", m_runs.size(), " dimensions")};
   });
   for (std::size_t dim = 0; dim < m_runs.size(); ++dim)
-    for (const SharedRun& run : m_runs[dim]) {
+    for (const impl::SharedRun& run : m_runs[dim]) {
       const std::int64_t begin = array.first[dim] + (side == Side::a ? run.a : run.b);
       expects(begin >= 0 && run.size <= array.extents[dim] - begin, [&] {
         return ErrorInfo{"heddle::SharedRegion::blocks", "a run lies outside of the array",
@@ -147,17 +152,18 @@ HEDDLE_INLINE std::vector<StridedBlock> SharedRegion::blocks(Side side, const Ar
 
 HEDDLE_INLINE std::int64_t SharedRegion::size(std::size_t dim) const noexcept {
   std::int64_t sum = 0;
-  for (const SharedRun& run : m_runs[dim]) sum += run.size;
+  for (const impl::SharedRun& run : m_runs[dim]) sum += run.size;
   return sum;
 }
 
 HEDDLE_INLINE std::vector<SharedRegion::Stripe> SharedRegion::joined(
-    const std::vector<SharedRun>& runs) {
+    const std::vector<impl::SharedRun>& runs) {
   std::vector<Stripe> stripes;
-  for (const SharedRun& run : runs) {
+  for (const impl::SharedRun& run : runs) {
     if (!stripes.empty() && stripes.back().run.size == run.size) {
       Stripe& last = stripes.back();
-      const SharedRun step{(run.a - last.run.a) / last.count, (run.b - last.run.b) / last.count};
+      const impl::SharedRun step{(run.a - last.run.a) / last.count,
+                                 (run.b - last.run.b) / last.count};
       if (last.count == 1) last.step = step;
       if (run.a == last.run.a + last.count * last.step.a &&
           run.b == last.run.b + last.count * last.step.b) {

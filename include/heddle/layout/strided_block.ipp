@@ -99,7 +99,7 @@ HEDDLE_INLINE std::vector<StridedBlock> StridedBlock::split(std::size_t parts) c
   const std::uint64_t most = std::min<std::uint64_t>(turns, std::max<std::size_t>(1, parts));
   std::uint64_t begin = 0;
   for (std::uint64_t part = 0; part < most; ++part) {
-    const std::uint64_t end = begin + even_count(turns, most, part);
+    const std::uint64_t end = begin + impl::even_count(turns, most, part);
     split.push_back(inside.repeated(end - begin, stride)
                         .shifted(m_start + static_cast<std::int64_t>(begin) * stride));
     begin = end;

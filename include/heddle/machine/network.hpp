@@ -26,10 +26,14 @@ namespace heddle::inline v0 {
 ///         latency or bandwidth is invalid.
 [[nodiscard]] Machine network(const std::vector<std::vector<Link>>& links, Device device);
 
+namespace impl {
+
 /// Returns the network() of ranks with different devices. @throws contract_error as above, or if
 /// the number of devices is not that of the ranks.
 [[nodiscard]] Machine network_of(const std::vector<std::vector<Link>>& links,
                                  std::span<const Device> devices);
+
+}  // namespace impl
 
 /// A kind of network, such as the InfiniBand of some nodes: any two of its ranks reach each other.
 struct NetworkKind {

@@ -21,8 +21,10 @@
 namespace heddle::inline v0 {
 
 HEDDLE_INLINE Machine network(const std::vector<std::vector<Link>>& links, Device device) {
-  return network_of(links, std::vector<Device>(links.size(), std::move(device)));
+  return impl::network_of(links, std::vector<Device>(links.size(), std::move(device)));
 }
+
+namespace impl {
 
 HEDDLE_INLINE Machine network_of(const std::vector<std::vector<Link>>& links,
                                  std::span<const Device> devices) {
@@ -51,6 +53,8 @@ HEDDLE_INLINE Machine network_of(const std::vector<std::vector<Link>>& links,
   }
   return machine;
 }
+
+}  // namespace impl
 
 HEDDLE_INLINE Machine connect(Machine machine, const std::vector<NetworkKind>& networks) {
   constexpr const char* where = "heddle::connect";

@@ -16,13 +16,13 @@
 #include <heddle/core/units.hpp>
 #include <heddle/plan/speed_ratios.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::pattern {
 
 /// The result of a call of balance(): the items and the time of each worker. A worker without items
 /// has the time 0.
 struct BalancedRound {
-  std::vector<ItemRange> ranges;  ///< the items of each worker
-  std::vector<Seconds> times;     ///< the time that each worker took
+  std::vector<plan::ItemRange> ranges;  ///< the items of each worker
+  std::vector<Seconds> times;           ///< the time that each worker took
 };
 
 /// Divides the range [0, items) among the workers by `ratios`, and runs `work(worker, range)` for
@@ -38,10 +38,10 @@ struct BalancedRound {
 ///         lowest worker. `ratios` are unchanged then. Also contract_error in the cases of
 ///         SpeedRatios::split(), and std::system_error, before any work, if the system does not
 ///         start the threads.
-BalancedRound balance(SpeedRatios& ratios, std::int64_t items,
-                      impl::FunctionRef<void(Worker, ItemRange)> work);
+BalancedRound balance(plan::SpeedRatios& ratios, std::int64_t items,
+                      heddle::impl::FunctionRef<void(Worker, plan::ItemRange)> work);
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::pattern
 
 #if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/balance.ipp>

@@ -20,10 +20,10 @@
 #include <heddle/pattern/balance.hpp>
 #include <heddle/plan/speed_ratios.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::pattern {
 
-HEDDLE_INLINE BalancedRound balance(SpeedRatios& ratios, std::int64_t items,
-                                    impl::FunctionRef<void(Worker, ItemRange)> work) {
+HEDDLE_INLINE BalancedRound balance(plan::SpeedRatios& ratios, std::int64_t items,
+                                    heddle::impl::FunctionRef<void(Worker, plan::ItemRange)> work) {
   BalancedRound round{ratios.split(items), {}};
   const std::size_t workers = round.ranges.size();
   round.times.resize(workers);
@@ -43,9 +43,9 @@ HEDDLE_INLINE BalancedRound balance(SpeedRatios& ratios, std::int64_t items,
   for (std::size_t w = 1; w < workers; ++w)
     if (round.ranges[w].size() > 0) with_thread.push_back(w);
   {
-    impl::Threads others(static_cast<int>(with_thread.size()),
-                         [&](int i) { run(with_thread[static_cast<std::size_t>(i - 1)]); });
-    others.begin_all("heddle::balance");
+    heddle::impl::Threads others(static_cast<int>(with_thread.size()),
+                                 [&](int i) { run(with_thread[static_cast<std::size_t>(i - 1)]); });
+    others.begin_all("heddle::pattern::balance");
     run(0);
   }
   for (const std::exception_ptr& error : errors)
@@ -54,4 +54,4 @@ HEDDLE_INLINE BalancedRound balance(SpeedRatios& ratios, std::int64_t items,
   return round;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::pattern

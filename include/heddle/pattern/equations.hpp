@@ -14,6 +14,8 @@
 
 namespace heddle::inline v0 {
 
+namespace pattern {
+
 /// The values before an equation's own.
 template <class Value>
 class ValuesBefore {
@@ -34,10 +36,11 @@ class ValuesBefore {
     expects(i >= m_lowest && i < m_size, [&] {
       if (i >= 0 && i < m_lowest)
         return ErrorInfo{
-            "heddle::fixed_point", "an equation reads farther back than options.reach",
+            "heddle::pattern::fixed_point", "an equation reads farther back than options.reach",
             text("equation ", m_size, " reads value ", i, ", reach = ", m_size - m_lowest),
             "set reach to the largest distance, or to 0"};
-      return ErrorInfo{"heddle::fixed_point", "an equation may only read the values before its own",
+      return ErrorInfo{"heddle::pattern::fixed_point",
+                       "an equation may only read the values before its own",
                        text("equation ", m_size, " reads value ", i),
                        "number the equations so that each reads lower ones"};
     });
@@ -52,10 +55,12 @@ class ValuesBefore {
   int m_lowest;
 };
 
+}  // namespace pattern
+
 /// A chain of equations. Equation i computes value i as `rule(i, before)`, with the values 0 to
 /// i - 1 in `before`.
 template <class Value, class Rule>
-requires std::is_invocable_r_v < Value, const Rule&, int, const ValuesBefore<Value>
+requires std::is_invocable_r_v < Value, const Rule&, int, const pattern::ValuesBefore<Value>
 & > class Equations {
  public:
   using value_type = Value;  ///< the type of the values
@@ -76,7 +81,7 @@ requires std::is_invocable_r_v < Value, const Rule&, int, const ValuesBefore<Val
   /// Returns the start value.
   [[nodiscard]] const Value& start() const noexcept { return m_start; }
   /// Computes value `i`.
-  [[nodiscard]] Value operator()(int i, const ValuesBefore<Value>& before) const {
+  [[nodiscard]] Value operator()(int i, const pattern::ValuesBefore<Value>& before) const {
     return m_rule(i, before);
   }
 

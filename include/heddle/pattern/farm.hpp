@@ -18,7 +18,7 @@
 #include <heddle/pattern/impl/farm_types.hpp>
 #include <heddle/pattern/impl/thread_farm.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::pattern {
 
 /// Runs `work(item)` for every item of `source` on threads, and gives each outcome to `sink`.
 ///
@@ -48,8 +48,8 @@ namespace heddle::inline v0 {
 ///         std::system_error, before any work, if the system does not start the threads.
 template <class Source, class Work, class Sink>
 FarmReport farm(const FarmOptions& options, Source&& source, Work&& work, Sink&& sink) {
-  impl::FarmPartOf<Source, Work, Sink> part(source, work, sink);
-  return impl::thread_farm(options, part);
+  heddle::impl::FarmPartOf<Source, Work, Sink> part(source, work, sink);
+  return heddle::impl::thread_farm(options, part);
 }
 
 /// Runs `work` for every item of a range, and returns the outcomes in the order of the items. The
@@ -58,7 +58,7 @@ FarmReport farm(const FarmOptions& options, Source&& source, Work&& work, Sink&&
 template <std::ranges::forward_range Items, class Work>
 [[nodiscard]] auto farm(const FarmOptions& options, Items&& items, Work&& work) {
   using Given = std::ranges::range_value_t<Items>;
-  using Result = impl::FarmResult<Work, Given>;
+  using Result = heddle::impl::FarmResult<Work, Given>;
   FarmOptions used = options;
   used.lag = 0;
   std::vector<FarmOutcome<Result>> outcomes(static_cast<std::size_t>(std::ranges::distance(items)));
@@ -70,11 +70,13 @@ template <std::ranges::forward_range Items, class Work>
         if (next == end) return std::nullopt;
         return &*next++;
       },
-      [&](const Given* item, const FarmTask& task) { return impl::farm_work(work, *item, task); },
+      [&](const Given* item, const FarmTask& task) {
+        return heddle::impl::farm_work(work, *item, task);
+      },
       [&](std::int64_t number, FarmOutcome<Result>&& outcome) {
         outcomes[static_cast<std::size_t>(number)] = std::move(outcome);
       });
   return outcomes;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::pattern

@@ -21,11 +21,15 @@
 
 namespace heddle::inline v0 {
 
+namespace pattern {
+
 /// Returns the wait before attempt `task.attempt` > 1: backoff * 2^(attempt - 2), at most
 /// longest_backoff, times a number in [0.5, 1) that depends only on (seed, item, attempt).
 /// @throws contract_error if an option is out of range, if `task.item` is negative, or if
 ///         `task.attempt` is below 2.
 [[nodiscard]] Seconds farm_backoff(const FarmOptions& options, const FarmTask& task);
+
+}  // namespace pattern
 
 namespace impl {
 
@@ -33,9 +37,11 @@ namespace impl {
 inline constexpr int most_workers = most_threads;
 
 /// Checks the options of a farm. @throws contract_error if one is out of range.
-void check_farm(const FarmOptions& options);
+void check_farm(const pattern::FarmOptions& options);
 
 }  // namespace impl
+
+namespace pattern {
 
 /// Decides who works on which item.
 class FarmDecider {
@@ -139,8 +145,9 @@ class FarmDecider {
 
   FarmOptions m_options;
   std::vector<std::optional<Held>> m_held;  ///< by worker
-  impl::RingQueue<Item> m_open;             ///< the items from m_base on
-  impl::RingQueue<std::int64_t> m_ready;    ///< items that nobody has tried or whose lease ended
+  heddle::impl::RingQueue<Item> m_open;     ///< the items from m_base on
+  heddle::impl::RingQueue<std::int64_t>
+      m_ready;  ///< items that nobody has tried or whose lease ended
   std::set<Waiting> m_waiting;
   std::int64_t m_base = 0;
   std::int64_t m_items = 0;
@@ -151,6 +158,8 @@ class FarmDecider {
   bool m_ended = false;      ///< the source has no more
   bool m_proposing = false;  ///< true while a worker takes an item from the source
 };
+
+}  // namespace pattern
 
 }  // namespace heddle::inline v0
 

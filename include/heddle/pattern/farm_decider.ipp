@@ -19,11 +19,11 @@
 
 namespace heddle::inline v0 {
 
-HEDDLE_INLINE void impl::check_farm(const FarmOptions& options) {
+HEDDLE_INLINE void impl::check_farm(const pattern::FarmOptions& options) {
   const auto positive = [](const char* name, int value, int most) {
     expects(value >= 1 && value <= most, [&] {
       return ErrorInfo{
-          "heddle::farm",
+          "heddle::pattern::farm",
           value < 1 ? text(name, " must be at least 1") : text("there are too many ", name),
           text(name, " = ", value), value < 1 ? std::string() : text("use at most ", most)};
     });
@@ -32,7 +32,7 @@ HEDDLE_INLINE void impl::check_farm(const FarmOptions& options) {
   positive("attempts", options.attempts, std::numeric_limits<int>::max());
   const auto not_negative = [](const char* name, double value) {
     expects(std::isfinite(value) && value >= 0, [&] {
-      return ErrorInfo{"heddle::farm", text(name, " must be finite and not negative"),
+      return ErrorInfo{"heddle::pattern::farm", text(name, " must be finite and not negative"),
                        text(name, " = ", value)};
     });
   };
@@ -42,15 +42,18 @@ HEDDLE_INLINE void impl::check_farm(const FarmOptions& options) {
   not_negative("longest_backoff", options.longest_backoff);
   not_negative("lease", options.lease);
   expects(options.lag == 0 || options.ordered, [&] {
-    return ErrorInfo{"heddle::farm", "a source that sees results needs them in order",
+    return ErrorInfo{"heddle::pattern::farm", "a source that sees results needs them in order",
                      text("lag = ", options.lag, ", ordered = false"), "set ordered, or lag = 0"};
   });
 }
 
+namespace pattern {
+
 HEDDLE_INLINE Seconds farm_backoff(const FarmOptions& options, const FarmTask& task) {
-  impl::check_farm(options);
+  heddle::impl::check_farm(options);
   expects(task.item >= 0 && task.attempt >= 2, [&] {
-    return ErrorInfo{"heddle::farm_backoff", "a wait comes before a second or later attempt",
+    return ErrorInfo{"heddle::pattern::farm_backoff",
+                     "a wait comes before a second or later attempt",
                      text("item = ", task.item, ", attempt = ", task.attempt),
                      "count items from 0 and attempts from 1"};
   });
@@ -61,7 +64,7 @@ HEDDLE_INLINE Seconds farm_backoff(const FarmOptions& options, const FarmTask& t
 }
 
 HEDDLE_INLINE FarmDecider::FarmDecider(const FarmOptions& options) : m_options(options) {
-  impl::check_farm(options);
+  heddle::impl::check_farm(options);
   if (m_options.in_flight == 0) m_options.in_flight = 4 * options.workers;
   m_held.resize(static_cast<std::size_t>(options.workers));
 }
@@ -96,7 +99,8 @@ HEDDLE_INLINE FarmDecider::Next FarmDecider::give(Worker worker, std::int64_t nu
 
 HEDDLE_INLINE FarmDecider::Next FarmDecider::next(Worker worker, Seconds now) {
   expects(+worker < m_held.size() && !m_held[+worker], [&] {
-    return ErrorInfo{"heddle::FarmDecider::next", "a worker asks again before it has reported",
+    return ErrorInfo{"heddle::pattern::FarmDecider::next",
+                     "a worker asks again before it has reported",
                      text("worker ", worker, " of ", m_held.size())};
   });
   end_leases(now);
@@ -147,7 +151,7 @@ HEDDLE_INLINE void FarmDecider::known() {
 
 HEDDLE_INLINE void FarmDecider::expect_chunks(int items) {
   expects(items >= 1, [&] {
-    return ErrorInfo{"heddle::FarmDecider::expect_chunks", "a chunk has at least one item",
+    return ErrorInfo{"heddle::pattern::FarmDecider::expect_chunks", "a chunk has at least one item",
                      text("items = ", items)};
   });
   m_chunk = items;
@@ -155,7 +159,7 @@ HEDDLE_INLINE void FarmDecider::expect_chunks(int items) {
 
 HEDDLE_INLINE void FarmDecider::renew(Worker worker, Seconds now) {
   expects(+worker < m_held.size(), [&] {
-    return ErrorInfo{"heddle::FarmDecider::renew", "there is no such worker",
+    return ErrorInfo{"heddle::pattern::FarmDecider::renew", "there is no such worker",
                      text("worker ", worker, " of ", m_held.size())};
   });
   std::optional<Held>& held = m_held[+worker];
@@ -173,7 +177,7 @@ HEDDLE_INLINE void FarmDecider::finish(std::int64_t number) {
 
 HEDDLE_INLINE FarmDecider::Fate FarmDecider::report(Worker worker, bool succeeded, Seconds now) {
   expects(+worker < m_held.size() && m_held[+worker], [&] {
-    return ErrorInfo{"heddle::FarmDecider::report", "the worker has no task",
+    return ErrorInfo{"heddle::pattern::FarmDecider::report", "the worker has no task",
                      text("worker ", worker, " of ", m_held.size()),
                      "report each task that next() returned once"};
   });
@@ -193,5 +197,7 @@ HEDDLE_INLINE FarmDecider::Fate FarmDecider::report(Worker worker, bool succeede
   finish(number);
   return Fate::finished;
 }
+
+}  // namespace pattern
 
 }  // namespace heddle::inline v0

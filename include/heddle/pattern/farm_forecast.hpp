@@ -14,7 +14,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/pattern/farm_decider.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::pattern {
 
 /// An attempt in virtual time.
 struct ForecastAttempt {
@@ -42,7 +42,7 @@ struct FarmForecast {
     const FarmOptions& options, std::int64_t items,
     const std::function<ForecastAttempt(Worker, const FarmTask&)>& attempt);
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::pattern
 
 #if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/farm_forecast.ipp>

@@ -17,7 +17,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/pattern/farm_forecast.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::pattern {
 
 HEDDLE_INLINE double FarmForecast::utilisation() const {
   if (makespan == 0 || busy.empty()) return 1;
@@ -34,7 +34,7 @@ forecast_farm(const FarmOptions& options, std::int64_t items,
     Seconds end = 0;
     bool succeeded = true;
   };
-  constexpr const char* where = "heddle::forecast_farm";
+  constexpr const char* where = "heddle::pattern::forecast_farm";
   expects(items >= 0, [&] {
     return ErrorInfo{where, "the number of items must be at least 0", text("items = ", items)};
   });
@@ -88,4 +88,4 @@ forecast_farm(const FarmOptions& options, std::int64_t items,
   return forecast;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::pattern

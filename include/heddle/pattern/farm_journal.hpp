@@ -22,7 +22,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/sendable.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::pattern {
 
 /// An open journal. It has one owner: if several processes begin a journal at the same time, one of
 /// them has it, and the others get an error. An item is written behind the others, and only then
@@ -67,13 +67,13 @@ class FarmJournal {
   [[noreturn]] void reject(std::string what, std::string why) const;
 
   std::string m_path;
-  impl::LockedFile m_file;
+  heddle::impl::LockedFile m_file;
   std::uint32_t m_fields = 0;
   std::uint64_t m_bytes = 0;  ///< bytes of the file, as its head says
   std::unordered_map<std::int64_t, Entry> m_known;
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::pattern
 
 #if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/farm_journal.ipp>

@@ -64,10 +64,12 @@ inline std::string new_journal(std::string_view identity) {
 
 }  // namespace impl
 
+namespace pattern {
+
 HEDDLE_INLINE FarmJournal::FarmJournal(std::string path, std::string_view identity)
     : m_path(std::move(path)),
-      m_file("heddle::farm", text("the journal '", m_path, "'"), m_path,
-             impl::new_journal(identity)) {
+      m_file("heddle::pattern::farm", text("the journal '", m_path, "'"), m_path,
+             heddle::impl::new_journal(identity)) {
   load(identity);
 }
 
@@ -86,18 +88,18 @@ HEDDLE_INLINE std::optional<MessageBytes> FarmJournal::take(std::int64_t number,
 HEDDLE_INLINE void FarmJournal::note(std::int64_t number, std::uint32_t sum,
                                      std::span<const std::byte> outcome) {
   expects(number >= 0, [&] {
-    return ErrorInfo{"heddle::FarmJournal::note", "items are counted from 0",
+    return ErrorInfo{"heddle::pattern::FarmJournal::note", "items are counted from 0",
                      text("number = ", number)};
   });
   std::string elements;
-  impl::append_bytes(elements, sum);
+  heddle::impl::append_bytes(elements, sum);
   elements.append(reinterpret_cast<const char*>(outcome.data()), outcome.size());
-  std::string field =
-      impl::field_head(text(number), Scalar::i8, elements.size(), impl::checkpoint_sum(elements));
+  std::string field = heddle::impl::field_head(text(number), Scalar::i8, elements.size(),
+                                               heddle::impl::checkpoint_sum(elements));
   field += elements;
   write(field, m_bytes);
   m_bytes += field.size();
-  write(impl::checkpoint_head(++m_fields, m_bytes), 0);
+  write(heddle::impl::checkpoint_head(++m_fields, m_bytes), 0);
 }
 
 HEDDLE_INLINE void FarmJournal::sync() {
@@ -127,14 +129,14 @@ HEDDLE_INLINE void FarmJournal::load(std::string_view identity) {
     if (done == 0) break;
     if (done > 0) at += static_cast<std::size_t>(done);
   }
-  if (!content.starts_with(impl::checkpoint_magic))
+  if (!content.starts_with(heddle::impl::checkpoint_magic))
     reject("is no journal: wrong at byte 0", "it does not begin with the mark of a checkpoint");
-  if (content.size() < impl::checkpoint_head_bytes)
+  if (content.size() < heddle::impl::checkpoint_head_bytes)
     reject(text("ends too early at byte ", content.size()), "its head is not complete");
-  m_fields = impl::journal_number<std::uint32_t>(content, 12);
-  m_bytes = impl::journal_number<std::uint64_t>(content, 16);
-  if (impl::checkpoint_head(m_fields, m_bytes) !=
-      std::string_view(content).substr(0, impl::checkpoint_head_bytes))
+  m_fields = heddle::impl::journal_number<std::uint32_t>(content, 12);
+  m_bytes = heddle::impl::journal_number<std::uint64_t>(content, 16);
+  if (heddle::impl::checkpoint_head(m_fields, m_bytes) !=
+      std::string_view(content).substr(0, heddle::impl::checkpoint_head_bytes))
     reject("is damaged at byte 0", "the head does not match its checksum or has another version");
   if (m_bytes > content.size())
     reject(text("ends too early at byte ", content.size()),
@@ -144,12 +146,13 @@ HEDDLE_INLINE void FarmJournal::load(std::string_view identity) {
       ::ftruncate(m_file.descriptor(), static_cast<::off_t>(m_bytes)) != 0)
     fail("truncate");
   content.resize(static_cast<std::size_t>(m_bytes));
-  const std::string first = impl::first_field(identity);
-  const std::string_view fields = std::string_view(content).substr(impl::checkpoint_head_bytes);
+  const std::string first = heddle::impl::first_field(identity);
+  const std::string_view fields =
+      std::string_view(content).substr(heddle::impl::checkpoint_head_bytes);
   if (m_fields == 0 || !fields.starts_with(first))
-    reject(text("is of another farm at byte ", impl::checkpoint_head_bytes),
-           text("expected ", identity, impl::other_identity(fields)));
-  read_items(content, impl::checkpoint_head_bytes + first.size(), m_fields - 1);
+    reject(text("is of another farm at byte ", heddle::impl::checkpoint_head_bytes),
+           text("expected ", identity, heddle::impl::other_identity(fields)));
+  read_items(content, heddle::impl::checkpoint_head_bytes + first.size(), m_fields - 1);
 }
 
 HEDDLE_INLINE void FarmJournal::read_items(std::string_view content, std::size_t offset,
@@ -160,25 +163,25 @@ HEDDLE_INLINE void FarmJournal::read_items(std::string_view content, std::size_t
       reject(text("is damaged at byte ", offset),
              text("finished item ", f, " of ", fields, ": ", why));
     };
-    if (left.size() < impl::field_head_bytes) damaged("its head is not complete");
-    const std::size_t name_bytes = impl::journal_number<std::uint32_t>(left, 0);
-    const auto count = impl::journal_number<std::uint64_t>(left, 8);
-    const auto sum = impl::journal_number<std::uint32_t>(left, 16);
-    const std::size_t rest = left.size() - impl::field_head_bytes;
+    if (left.size() < heddle::impl::field_head_bytes) damaged("its head is not complete");
+    const std::size_t name_bytes = heddle::impl::journal_number<std::uint32_t>(left, 0);
+    const auto count = heddle::impl::journal_number<std::uint64_t>(left, 8);
+    const auto sum = heddle::impl::journal_number<std::uint32_t>(left, 16);
+    const std::size_t rest = left.size() - heddle::impl::field_head_bytes;
     if (name_bytes > rest || rest - name_bytes < sizeof(std::uint32_t))
       damaged("its name is not complete");
-    const std::string_view name = left.substr(impl::field_head_bytes, name_bytes);
-    const std::string head = impl::field_head(name, Scalar::i8, count, sum);
+    const std::string_view name = left.substr(heddle::impl::field_head_bytes, name_bytes);
+    const std::string head = heddle::impl::field_head(name, Scalar::i8, count, sum);
     if (!left.starts_with(head)) damaged("its head does not match its checksum");
     if (count > left.size() - head.size()) damaged("its elements are not complete");
     const std::string_view elements = left.substr(head.size(), static_cast<std::size_t>(count));
-    if (impl::checkpoint_sum(elements) != sum) damaged("it does not match its checksum");
+    if (heddle::impl::checkpoint_sum(elements) != sum) damaged("it does not match its checksum");
     std::int64_t number = -1;
     const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
     if (parsed.ec != std::errc{} || number < 0 || count < sizeof(std::uint32_t))
       damaged("it is no item of a farm");
     const auto* const bytes = reinterpret_cast<const std::byte*>(elements.data());
-    Entry entry{offset, impl::journal_number<std::uint32_t>(elements, 0),
+    Entry entry{offset, heddle::impl::journal_number<std::uint32_t>(elements, 0),
                 MessageBytes(bytes + sizeof(std::uint32_t), bytes + elements.size())};
     if (!m_known.emplace(number, std::move(entry)).second) damaged("it appears twice");
     offset += head.size() + elements.size();
@@ -189,13 +192,15 @@ HEDDLE_INLINE void FarmJournal::read_items(std::string_view content, std::size_t
 
 HEDDLE_INLINE void FarmJournal::fail(const char* call) const {
   const std::error_code reason(errno, std::generic_category());
-  throw format_error(
-      {"heddle::farm", text("cannot ", call, " the journal '", m_path, "'"), reason.message()});
+  throw format_error({"heddle::pattern::farm", text("cannot ", call, " the journal '", m_path, "'"),
+                      reason.message()});
 }
 
 HEDDLE_INLINE void FarmJournal::reject(std::string what, std::string why) const {
-  throw format_error({"heddle::farm", text("the journal '", m_path, "' ", what), std::move(why),
-                      "give another path, or remove the file to begin anew"});
+  throw format_error({"heddle::pattern::farm", text("the journal '", m_path, "' ", what),
+                      std::move(why), "give another path, or remove the file to begin anew"});
 }
+
+}  // namespace pattern
 
 }  // namespace heddle::inline v0

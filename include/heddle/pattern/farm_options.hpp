@@ -16,6 +16,8 @@ namespace heddle::inline v0 {
 
 class Trail;
 
+namespace pattern {
+
 /// The options of a farm, on threads and over ranks, of which each (but rank 0) is one worker.
 struct FarmOptions {
   int workers = 1;               ///< number of threads, from 1 to 2^22; 1 over ranks
@@ -52,5 +54,7 @@ struct FarmTask {
   int attempt = 1;        ///< from 1
   friend constexpr bool operator==(const FarmTask&, const FarmTask&) = default;
 };
+
+}  // namespace pattern
 
 }  // namespace heddle::inline v0

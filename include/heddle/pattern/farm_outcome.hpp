@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::pattern {
 
 /// The outcome of one item.
 template <class Result>
@@ -28,4 +28,4 @@ struct FarmReport {
   std::int64_t known = 0;     ///< items whose outcome the journal had
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::pattern

@@ -17,11 +17,13 @@ namespace heddle::inline v0 {
 namespace impl {
 
 /// Checks the options of fixed_point(). @throws contract_error if one is out of range.
-void check_options(const FixedPointOptions& options);
+void check_options(const pattern::FixedPointOptions& options);
 /// Checks also that none is for ranks, for a call on threads.
-void check_options_of_threads(const FixedPointOptions& options);
+void check_options_of_threads(const pattern::FixedPointOptions& options);
 
 }  // namespace impl
+
+namespace pattern {
 
 /// Solves a chain of equations by sweeps on threads. After k sweeps of Sweep::jacobi at least the
 /// first k values are those of a plain loop, so n equations take at most n sweeps and n (n + 1) / 2
@@ -42,9 +44,11 @@ void check_options_of_threads(const FixedPointOptions& options);
 template <class Value, class Rule>
 [[nodiscard]] FixedPoint<Value> fixed_point(const Equations<Value, Rule>& equations,
                                             const FixedPointOptions& options = {}) {
-  impl::check_options_of_threads(options);
-  return impl::FixedPointSolver<Equations<Value, Rule>>(equations, options).run();
+  heddle::impl::check_options_of_threads(options);
+  return heddle::impl::FixedPointSolver<Equations<Value, Rule>>(equations, options).run();
 }
+
+}  // namespace pattern
 
 }  // namespace heddle::inline v0
 

@@ -14,13 +14,13 @@
 #include <heddle/core/text.hpp>
 #include <heddle/pattern/fixed_point.hpp>
 #include <heddle/pattern/sweep.hpp>
-#include <heddle/schedule/redistribution/freshness.hpp>
+#include <heddle/schedule/redistribution/staleness.hpp>
 
 namespace heddle::inline v0::impl {
 
-HEDDLE_INLINE void check_options(const FixedPointOptions& options) {
-  constexpr const char* where = "heddle::fixed_point";
-  expect_enumerator(where, "sweep", options.sweep, Sweep::gauss_seidel_jacobi);
+HEDDLE_INLINE void check_options(const pattern::FixedPointOptions& options) {
+  constexpr const char* where = "heddle::pattern::fixed_point";
+  expect_enumerator(where, "sweep", options.sweep, pattern::Sweep::gauss_seidel_jacobi);
   expects(options.threads >= 1 && options.threads <= most_threads && options.block >= 0 &&
               options.most_sweeps >= 0 && options.reach >= 0,
           [&] {
@@ -34,14 +34,14 @@ HEDDLE_INLINE void check_options(const FixedPointOptions& options) {
     return ErrorInfo{where, "the tolerance must be finite and not negative",
                      text("tolerance = ", options.tolerance)};
   });
-  schedule::expect_valid(options.freshness, where);
+  schedule::expect_valid(options.staleness, where);
 }
 
-HEDDLE_INLINE void check_options_of_threads(const FixedPointOptions& options) {
+HEDDLE_INLINE void check_options_of_threads(const pattern::FixedPointOptions& options) {
   check_options(options);
-  expects(options.freshness.age == 0, [&] {
-    return ErrorInfo{"heddle::fixed_point", "only values of other ranks can be old",
-                     text("freshness = ", options.freshness), "pass a transport, or use age 0"};
+  expects(options.staleness.age == 0, [&] {
+    return ErrorInfo{"heddle::pattern::fixed_point", "only values of other ranks can be old",
+                     text("staleness = ", options.staleness), "pass a transport, or use age 0"};
   });
 }
 

@@ -22,6 +22,8 @@ namespace heddle::inline v0 {
 
 class Trail;
 
+namespace pattern {
+
 /// The options of fork_join().
 struct ForkJoinOptions {
   int threads = 1;  ///< number of threads, at least 1; the calling thread is one of them
@@ -34,7 +36,7 @@ struct ForkJoinOptions {
 class Fork {
  public:
   /// Constructs a part. fork_join() and map() do this.
-  Fork(impl::ForkPool& pool, const impl::ForkGroup* group) noexcept
+  Fork(heddle::impl::ForkPool& pool, const heddle::impl::ForkGroup* group) noexcept
       : m_pool(&pool), m_group(group) {}
 
   /// Calls `path(fork, item)` for each item, side by side, and then `join(results)` with the
@@ -48,11 +50,12 @@ class Fork {
   template <std::ranges::forward_range Items, class Path, class Join>
   auto map(Items&& items, Path&& path, Join&& join) {
     using Result = std::invoke_result_t<Path&, Fork&, decltype(*std::ranges::begin(items))>;
-    static_assert(!std::is_void_v<Result>, "a path of heddle::Fork::map() returns a result");
+    static_assert(!std::is_void_v<Result>,
+                  "a path of heddle::pattern::Fork::map() returns a result");
     std::vector<std::ranges::iterator_t<Items>> at;
     for (auto i = std::ranges::begin(items); i != std::ranges::end(items); ++i) at.push_back(i);
     std::vector<std::optional<Result>> results(at.size());
-    const auto one = [&](const impl::ForkGroup& group, std::size_t i) {
+    const auto one = [&](const heddle::impl::ForkGroup& group, std::size_t i) {
       Fork inner(*m_pool, &group);
       results[i].emplace(path(inner, *at[i]));
     };
@@ -72,14 +75,14 @@ class Fork {
   /// Returns true if a path beside this one, or beside one that it is in, has thrown: the result
   /// will not be used, and the path should end.
   [[nodiscard]] bool stop_requested() const noexcept {
-    for (const impl::ForkGroup* group = m_group; group != nullptr; group = group->outer)
+    for (const heddle::impl::ForkGroup* group = m_group; group != nullptr; group = group->outer)
       if (group->failed.load(std::memory_order_relaxed)) return true;
     return false;
   }
 
  private:
-  impl::ForkPool* m_pool;
-  const impl::ForkGroup* m_group;
+  heddle::impl::ForkPool* m_pool;
+  const heddle::impl::ForkGroup* m_group;
 };
 
 /// Calls `program(fork)` with the forks that it needs, on options.threads threads, and returns its
@@ -89,9 +92,11 @@ class Fork {
 ///         the system does not start the threads; the exception of the program.
 template <std::invocable<Fork&> Program>
 std::invoke_result_t<Program&, Fork&> fork_join(const ForkJoinOptions& options, Program&& program) {
-  impl::ForkPool pool(options.threads, options.trail);
+  heddle::impl::ForkPool pool(options.threads, options.trail);
   Fork fork(pool, nullptr);
   return program(fork);
 }
+
+}  // namespace pattern
 
 }  // namespace heddle::inline v0

@@ -16,7 +16,7 @@
 #include <heddle/pattern/race_options.hpp>
 #include <heddle/pattern/walker.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::pattern {
 
 /// Runs `search(walker)` for each walker on threads, and returns the winner with its result, or no
 /// result if all walkers gave up. `search` returns a std::optional; it should ask
@@ -32,16 +32,18 @@ namespace heddle::inline v0 {
 ///         not start the threads.
 template <class Search>
 requires std::invocable<Search&, Walker&>
-[[nodiscard]] RaceResult<impl::Found<Search>> race(const RaceOptions& options, Search&& search) {
-  RaceResult<impl::Found<Search>> best;
-  best.winner = impl::thread_race(options, best.work, [&](Walker& walker, impl::ThreadRace& race) {
-    auto found = search(walker);
-    if (found) impl::keep_best(race, walker, [&] { best.value = std::move(found); });
-  });
+[[nodiscard]] RaceResult<heddle::impl::Found<Search>> race(const RaceOptions& options,
+                                                           Search&& search) {
+  RaceResult<heddle::impl::Found<Search>> best;
+  best.winner = heddle::impl::thread_race(
+      options, best.work, [&](Walker& walker, heddle::impl::ThreadRace& race) {
+        auto found = search(walker);
+        if (found) heddle::impl::keep_best(race, walker, [&] { best.value = std::move(found); });
+      });
   return best;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::pattern
 
 #if HEDDLE_DEFINES_PATTERN
 #include <heddle/pattern/impl/thread_race.ipp>

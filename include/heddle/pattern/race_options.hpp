@@ -15,6 +15,8 @@ namespace heddle::inline v0 {
 
 class Trail;
 
+namespace pattern {
+
 /// Decides who wins a race.
 enum class RaceOrder : std::uint8_t {
   by_time,  ///< the walker that finds a result first by the clock
@@ -41,5 +43,7 @@ struct RaceResult {
   int winner = -1;  ///< the number of the winner, or -1 if no walker found a result
   std::vector<std::uint64_t> work = {};  ///< by walker, as counted by Walker::work()
 };
+
+}  // namespace pattern
 
 }  // namespace heddle::inline v0

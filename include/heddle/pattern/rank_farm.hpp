@@ -22,7 +22,7 @@
 #include <heddle/pattern/impl/farm_types.hpp>
 #include <heddle/pattern/impl/rank_farm.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::pattern {
 
 /// Runs `work(item)` for every item of `source` on the ranks of `transport`. All ranks call it with
 /// the same options. Rank 0 calls `source` and `sink` and gives the items out; the other ranks call
@@ -50,13 +50,15 @@ namespace heddle::inline v0 {
 template <Transport T, class Source, class Work, class Sink>
 FarmReport farm(T& transport, const FarmOptions& options, Source&& source, Work&& work,
                 Sink&& sink) {
-  using Part = impl::FarmPartOf<std::remove_reference_t<Source>, std::remove_reference_t<Work>,
-                                std::remove_reference_t<Sink>>;
-  static_assert(Sendable<typename Part::Given> && Sendable<typename Part::Result>,
-                "the items and results of heddle::farm() over ranks are trivially copyable without "
-                "pointers, std::string, or std::vector of such; convert others in source and work");
+  using Part =
+      heddle::impl::FarmPartOf<std::remove_reference_t<Source>, std::remove_reference_t<Work>,
+                               std::remove_reference_t<Sink>>;
+  static_assert(
+      Sendable<typename Part::Given> && Sendable<typename Part::Result>,
+      "the items and results of heddle::pattern::farm() over ranks are trivially copyable without "
+      "pointers, std::string, or std::vector of such; convert others in source and work");
   Part part(source, work, sink);
-  return impl::RankFarm<T>(transport, options, part).run();
+  return heddle::impl::RankFarm<T>(transport, options, part).run();
 }
 
 /// Runs `work` for every item of a range that all ranks have, and returns the outcomes in the order
@@ -66,7 +68,7 @@ template <Transport T, std::ranges::random_access_range Items, class Work>
 requires std::ranges::sized_range<Items>
 [[nodiscard]] auto farm(T& transport, const FarmOptions& options, Items&& items, Work&& work) {
   using Given = std::ranges::range_value_t<Items>;
-  using Result = impl::FarmResult<Work, Given>;
+  using Result = heddle::impl::FarmResult<Work, Given>;
   FarmOptions used = options;
   used.lag = 0;
   const auto count = static_cast<std::int64_t>(std::ranges::size(items));
@@ -81,7 +83,7 @@ requires std::ranges::sized_range<Items>
       },
       [&](std::int64_t number, const FarmTask& task) {
         const auto at = static_cast<std::ranges::range_difference_t<Items>>(number);
-        return impl::farm_work(work, std::as_const(std::ranges::begin(items)[at]), task);
+        return heddle::impl::farm_work(work, std::as_const(std::ranges::begin(items)[at]), task);
       },
       [&](std::int64_t number, FarmOutcome<Result>&& outcome) {
         outcomes[static_cast<std::size_t>(number)] = std::move(outcome);
@@ -89,4 +91,4 @@ requires std::ranges::sized_range<Items>
   return outcomes;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::pattern

@@ -22,12 +22,16 @@ namespace heddle::inline v0 {
 namespace impl {
 
 /// Returns the options that all ranks must give alike, one a line.
-[[nodiscard]] std::string fixed_point_terms(int equations, const FixedPointOptions& options);
+[[nodiscard]] std::string fixed_point_terms(int equations,
+                                            const pattern::FixedPointOptions& options);
 /// Checks the options, and returns those of the same call on so many threads.
 /// @throws contract_error if an option is out of range.
-[[nodiscard]] FixedPointOptions as_on_threads(const FixedPointOptions& options, int ranks);
+[[nodiscard]] pattern::FixedPointOptions as_on_threads(const pattern::FixedPointOptions& options,
+                                                       int ranks);
 
 }  // namespace impl
+
+namespace pattern {
 
 /// Solves a chain of equations by sweeps on the ranks of `transport`. All ranks call it with the
 /// same equations and options, and all get the result of fixed_point() on as many threads, bit for
@@ -39,7 +43,7 @@ namespace impl {
 /// back, these are the boundary of `reach` values before its share, and the few by which its share
 /// moves because values have become final.
 ///
-/// With options.freshness of age a, a rank gets the values of sweep k - a before its sweep k + 1,
+/// With options.staleness of age a, a rank gets the values of sweep k - a before its sweep k + 1,
 /// so it may be a sweeps ahead of the others. The result is still that of a plain loop, bit for
 /// bit, if options.tolerance is 0, and each boundary between ranks costs up to a more sweeps. The
 /// counts are the same in every run, because a rank never uses newer values than it should.
@@ -53,15 +57,18 @@ namespace impl {
 template <Transport T, class Value, class Rule>
 [[nodiscard]] FixedPoint<Value> fixed_point(T& transport, const Equations<Value, Rule>& equations,
                                             const FixedPointOptions& options = {}) {
-  const std::string terms = impl::fixed_point_terms(equations.size(), options);
-  impl::check_equal_terms(
-      "heddle::fixed_point",
+  const std::string terms = heddle::impl::fixed_point_terms(equations.size(), options);
+  heddle::impl::check_equal_terms(
+      "heddle::pattern::fixed_point",
       all_gather(transport, std::as_bytes(std::span(terms.data(), terms.size())), options.wait));
-  const FixedPointOptions same = impl::as_on_threads(options, transport.size());
-  if (options.freshness.age > 0)
-    return impl::StaleFixedPoint<T, Equations<Value, Rule>>(transport, equations, same).run();
-  return impl::RankFixedPoint<T, Equations<Value, Rule>>(transport, equations, same).run();
+  const FixedPointOptions same = heddle::impl::as_on_threads(options, transport.size());
+  if (options.staleness.age > 0)
+    return heddle::impl::StaleFixedPoint<T, Equations<Value, Rule>>(transport, equations, same)
+        .run();
+  return heddle::impl::RankFixedPoint<T, Equations<Value, Rule>>(transport, equations, same).run();
 }
+
+}  // namespace pattern
 
 }  // namespace heddle::inline v0
 

@@ -26,7 +26,7 @@
 #include <heddle/pattern/race_options.hpp>
 #include <heddle/pattern/walker.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::pattern {
 
 /// Runs the search of one walker on each rank, in the calling thread. All ranks call it. The
 /// winner's rank gets its result, and all ranks know who won. When its search ends, each rank sends
@@ -44,11 +44,11 @@ namespace heddle::inline v0 {
 ///         then.
 template <Transport T, class Search>
 requires std::invocable<Search&, Walker&>
-[[nodiscard]] RaceResult<impl::Found<Search>> race(T& transport, const RaceOptions& options,
-                                                   Search&& search) {
-  constexpr const char* where = "heddle::race";
+[[nodiscard]] RaceResult<heddle::impl::Found<Search>> race(T& transport, const RaceOptions& options,
+                                                           Search&& search) {
+  constexpr const char* where = "heddle::pattern::race";
   abort_on_error(transport, where, [&] {
-    impl::expect_enumerator(where, "order", options.order, RaceOrder::by_work);
+    heddle::impl::expect_enumerator(where, "order", options.order, RaceOrder::by_work);
     expects(options.walkers == 1 && options.threads == 0, [&] {
       return ErrorInfo{where, "each rank runs one walker, in the thread that calls",
                        text("walkers = ", options.walkers, ", threads = ", options.threads),
@@ -57,10 +57,10 @@ requires std::invocable<Search&, Walker&>
     expect_valid(options.wait, where);
   });
   const bool recorded = options.trail != nullptr;
-  const Seconds offset = recorded ? clock_offset(transport, options.wait) : 0;
-  impl::RankRace<T> shared(transport, options.order, options.wait);
+  const Seconds offset = recorded ? heddle::impl::clock_offset(transport, options.wait) : 0;
+  heddle::impl::RankRace<T> shared(transport, options.order, options.wait);
   Walker walker(shared, transport.rank().value);
-  RaceResult<impl::Found<Search>> result;
+  RaceResult<heddle::impl::Found<Search>> result;
   const Seconds start = steady_seconds();
   try {
     result.value = search(walker);
@@ -78,10 +78,10 @@ requires std::invocable<Search&, Walker&>
   if (recorded) {
     Trail mine;
     mine.add({Worker{0}, walker.number(), start, stop, false});
-    options.trail->append(gather_trail(transport, mine, offset, options.wait));
+    options.trail->append(heddle::impl::gather_trail(transport, mine, offset, options.wait));
   }
   if (result.winner != walker.number()) result.value.reset();
   return result;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::pattern

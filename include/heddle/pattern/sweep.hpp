@@ -9,11 +9,13 @@
 #include <vector>
 
 #include <heddle/execute/execute_options.hpp>
-#include <heddle/schedule/redistribution/freshness.hpp>
+#include <heddle/schedule/redistribution/staleness.hpp>
 
 namespace heddle::inline v0 {
 
 class Trail;
+
+namespace pattern {
 
 /// How a sweep computes the values. "The last sweep" is the start value before the first sweep.
 enum class Sweep : std::uint8_t {
@@ -40,7 +42,7 @@ struct FixedPointOptions {
   /// when the values that other ranks have computed in sweep k - a are there, so that their
   /// messages have a sweeps of time. Ranks keep their shares then. Needs a Sweep without windows:
   /// jacobi or jacobi_gauss_seidel.
-  schedule::Freshness freshness = {};
+  schedule::Staleness staleness = {};
   /// If set, gets an event for the part of each worker in each sweep. The item is the sweep. Over
   /// ranks, the times are in rank 0's steady_seconds(), and all ranks set it or none.
   Trail* trail = nullptr;
@@ -58,5 +60,7 @@ struct FixedPoint {
   bool converged = false;          ///< false: most_sweeps was reached
   std::int64_t received = 0;       ///< values that this rank got from others between the sweeps
 };
+
+}  // namespace pattern
 
 }  // namespace heddle::inline v0

@@ -30,12 +30,15 @@ class Race {
 
 }  // namespace impl
 
+namespace pattern {
+
 /// One of the independent searches of a race. The search gets it by reference, and belongs to one
 /// thread.
 class Walker {
  public:
   /// Constructs the walker `number` of a race, which must outlive it.
-  Walker(impl::Race& race, std::uint32_t number) noexcept : m_race(&race), m_so_far{0, number} {}
+  Walker(heddle::impl::Race& race, std::uint32_t number) noexcept
+      : m_race(&race), m_so_far{0, number} {}
   Walker(const Walker&) = delete;
   Walker& operator=(const Walker&) = delete;
 
@@ -53,8 +56,10 @@ class Walker {
   [[nodiscard]] bool stop_requested() { return m_race->is_beaten(m_so_far); }
 
  private:
-  impl::Race* m_race;
-  impl::WalkerWork m_so_far;
+  heddle::impl::Race* m_race;
+  heddle::impl::WalkerWork m_so_far;
 };
+
+}  // namespace pattern
 
 }  // namespace heddle::inline v0

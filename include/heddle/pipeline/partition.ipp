@@ -31,7 +31,7 @@ HEDDLE_FULL_INLINE std::vector<LayerRange> partition_layers(int layers, int stag
                       text("stages = ", stages, ", layers = ", layers),
                       text("use at most ", layers, " stages")});
   if (counts.empty())
-    for (int s = 0; s < stages; ++s) counts.push_back(even_count(layers, stages, s));
+    for (int s = 0; s < stages; ++s) counts.push_back(impl::even_count(layers, stages, s));
   std::vector<LayerRange> ranges;
   int first = 0;
   bool divides = counts.size() == static_cast<std::size_t>(stages);

@@ -37,7 +37,7 @@ struct ProfileOptions {
 };
 
 /// A Profile that was measured, and what it was measured on.
-struct LayerProfile : Profile {
+struct LayerProfile : plan::Profile {
   /// The kind of every rank: a Device::name. measure_links() takes it as LinkOptions::names.
   std::vector<std::string> device_of_rank = {};
   /// The greatest spread of a pass on any rank: the range between the quartiles over the median.

@@ -117,8 +117,8 @@ class ProfiledCalls {
 
 /// Sets the bytes of a layer by the sizes of its stage for `samples` samples, or compares them with
 /// those that another number of samples has given. @throws contract_error if they differ.
-inline void set_bytes(ProfiledLayer& layer, Bytes& input, bool first, const StageElements& sizes,
-                      Bytes element, std::int64_t samples, int tensor) {
+inline void set_bytes(plan::ProfiledLayer& layer, Bytes& input, bool first,
+                      const StageElements& sizes, Bytes element, std::int64_t samples, int tensor) {
   const auto degree = static_cast<Bytes>(tensor), count = static_cast<Bytes>(samples);
   const auto set = [&](const char* name, Bytes& bytes, std::size_t elements, Bytes divisor) {
     const Bytes each = elements * element * degree / divisor;
@@ -185,7 +185,7 @@ profile_layers(int layers, const StageTraits& traits,
   profile.model = options.model;
   std::vector<Seconds> mine;
   for (int l = 0; l < layers; ++l) {
-    ProfiledLayer layer{.name = text("layer ", l)};
+    plan::ProfiledLayer layer{.name = text("layer ", l)};
     Bytes input = 0;
     for (const std::int64_t samples : options.samples) {
       const std::unique_ptr<AnyStage> stage = make({Stage{l}, {l, l + 1}, {0, samples}});
@@ -237,9 +237,9 @@ profile_layers(int layers, const StageTraits& traits,
       ++at;
       return MedianTime(std::move(times)).median;
     };
-    for (ProfiledLayer& layer : profile.layers)
+    for (plan::ProfiledLayer& layer : profile.layers)
       for (const std::int64_t samples : options.samples) {
-        LayerMeasurement& measured = layer.measured.emplace_back();
+        plan::LayerMeasurement& measured = layer.measured.emplace_back();
         measured = {names[kind], options.tensor, samples, {}};
         for (Seconds* const time : {&measured.times.forward, &measured.times.backward_input,
                                     &measured.times.backward_weight, &measured.times.update})

@@ -200,19 +200,20 @@ HEDDLE_FULL_INLINE Schedule StagesBase::prepare_on(Schedule schedule, const impl
     coordinate = shape.has(chosen.pipe_axis) ? static_cast<std::size_t>(shape.coordinate(
                                                    transport.rank(), shape.axis(chosen.pipe_axis)))
                                              : 0;
-    schedule = data_parallel(schedule, shape, chosen.pipe_axis, chosen.shard_axes);
+    schedule = schedule::data_parallel(schedule, shape, chosen.pipe_axis, chosen.shard_axes);
     own.replicas = own.replicas_on(*mesh.axes);
   }
-  if (chosen.eager_sum) schedule = eager_sums(schedule);
+  if (chosen.eager_sum) schedule = schedule::eager_sums(schedule);
   const MPI_Comm all = mesh.planned != nullptr ? mesh.planned->all().get()
                        : mesh.axes != nullptr  ? mesh.axes->all().get()
                                                : MPI_COMM_NULL;
   own.look_up = [transport, options, all, &own](const Task& task, Seconds since) {
     const auto where = [&] {
       return text("heddle::Stages, rank ", transport.rank(), " at ",
-                  action_text(task.schedule(), task.id()), ", the sum of gradients by MPI");
+                  schedule::action_text(task.schedule(), task.id()),
+                  ", the sum of gradients by MPI");
     };
-    if (const std::optional<Abort> abort = transport.aborted()) throw lost(where(), *abort);
+    if (const std::optional<Abort> abort = transport.aborted()) throw impl::lost(where(), *abort);
     const bool late = options.watchdog > 0 && steady_seconds() - since > options.watchdog;
     if (late || impl::RollCall::begun(*own.replicas))
       throw impl::RollCall(*own.replicas, all)
@@ -232,11 +233,11 @@ HEDDLE_FULL_INLINE Schedule StagesBase::prepare_on(Schedule schedule, const impl
   const impl::SizesOfRanks sizes(all_gather_values<impl::StageElements>(transport, mine, options));
   schedule = impl::with_stage_sizes(schedule, sizes, own.traits.type);
   if (chosen.gradient_sum == GradientSum::sharded)
-    schedule = shard_updates(schedule);
+    schedule = schedule::shard_updates(schedule);
   else if (chosen.gradient_sum != GradientSum::library && !own.stages_sum)
-    schedule = expand(schedule, schedule::CollectiveForm{});
+    schedule = schedule::expand(schedule, schedule::CollectiveForm{});
   const bool alike = plan == nullptr && chosen.shard_axes.empty();  // replicas have equal values
-  schedule = tie_parameters(
+  schedule = schedule::tie_parameters(
       schedule, impl::tied_ranges(own.held.all(), own.traits, alike, transport, options));
   return chosen.pass ? chosen.pass(schedule) : schedule;
 }
@@ -287,7 +288,7 @@ HEDDLE_FULL_INLINE void StagesBase::operator()(const Task& task) {
   }
   expects(kind <= Kind::backward || kind == Kind::update, [&] {
     return ErrorInfo{"heddle::Stages", "the stages cannot perform this kind of action",
-                     action_text(task.schedule(), task.id())};
+                     schedule::action_text(task.schedule(), task.id())};
   });
   if (kind == Kind::update) return own.held.update(task.stage(), task.uses());
   own.calls.perform(task, own.held);
@@ -302,7 +303,8 @@ HEDDLE_FULL_INLINE void StagesBase::divide(std::vector<int> layers_per_stage) {
 HEDDLE_FULL_INLINE void StagesBase::begin_plan(const Plan& plan) {
   impl::check_alone(plan, m_state->layers);
   std::vector<int> counts;
-  for (const PlanStage& stage : in_buckets(plan).stages) counts.push_back(stage.layers.size());
+  for (const PlanStage& stage : schedule::in_buckets(plan).stages)
+    counts.push_back(stage.layers.size());
   divide(std::move(counts));
   m_state->plan = plan;
 }

@@ -20,6 +20,8 @@
 
 namespace heddle::inline v0 {
 
+namespace plan {
+
 /// How a collective is performed, independent of its size.
 struct CollectiveChoice {
   bool library = false;                                         ///< use the MPI library's own call
@@ -44,15 +46,19 @@ struct CollectivePrediction {
   Seconds time = 0;         ///< from the common start of all ranks to the end of the last
 };
 
+}  // namespace plan
+
 namespace impl {
 
 /// Returns the Schedule of a choice over shared memory, which still has messages.
 /// @throws contract_error if `domains` does not have one number per rank.
-[[nodiscard]] Schedule in_domains(schedule::Collective collective, CollectiveChoice choice,
+[[nodiscard]] Schedule in_domains(schedule::Collective collective, plan::CollectiveChoice choice,
                                   schedule::CollectiveOptions options,
                                   const std::vector<std::uint32_t>& domains);
 
 }  // namespace impl
+
+namespace plan {
 
 /// Returns the Schedule of a collective that is performed by `choice`. Its levels, chunks and root
 /// replace those of `options`. Actions are in the order of their predicted times on `machine`, so a
@@ -62,7 +68,8 @@ namespace impl {
 /// @throws contract_error if the choice is the library's own call, which has no Schedule, or if it
 ///         uses shared memory and `domains` does not have one number per rank. Also what
 ///         schedule::collective() throws.
-[[nodiscard]] Schedule to_schedule(const CollectiveChoice& choice, schedule::Collective collective,
+[[nodiscard]] Schedule to_schedule(const plan::CollectiveChoice& choice,
+                                   schedule::Collective collective,
                                    const schedule::CollectiveOptions& options,
                                    const Machine& machine,
                                    const std::vector<std::uint32_t>& domains = {});
@@ -74,8 +81,6 @@ namespace impl {
                                           schedule::Collective collective,
                                           const schedule::CollectiveOptions& options,
                                           const std::vector<std::uint32_t>& domains);
-
-namespace plan {
 
 /// Returns the candidates that are equal to `choice` at the size of `options`, including `choice`.
 /// They may differ in `piece`, because a short block is one message anyway.

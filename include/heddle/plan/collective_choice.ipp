@@ -24,9 +24,8 @@
 #include <heddle/plan/shared_collective.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/collective.hpp>
-#include <heddle/schedule/collective/domain_levels.hpp>
 #include <heddle/schedule/collective/form.hpp>
-#include <heddle/schedule/collective/hierarchical.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 #include <heddle/schedule/pass/in_time_order.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/simulate.hpp>
@@ -38,7 +37,7 @@ namespace impl {
 // Returns `options` with the levels and chunks of `choice`, and with its root if the collective
 // itself has none.
 [[nodiscard]] inline schedule::CollectiveOptions chosen(schedule::Collective collective,
-                                                        const CollectiveChoice& choice,
+                                                        const plan::CollectiveChoice& choice,
                                                         schedule::CollectiveOptions options) {
   using schedule::Collective;
   if (collective == Collective::all_reduce) options.root = choice.root;
@@ -59,7 +58,7 @@ namespace impl {
   }
   const Bytes chunks = std::max<Bytes>(block / choice.piece + (block % choice.piece != 0), 1);
   expects(chunks <= static_cast<Bytes>(std::numeric_limits<int>::max()), [&] {
-    return ErrorInfo{"heddle::CollectiveChoice", "the pieces of a block are too many",
+    return ErrorInfo{"heddle::plan::CollectiveChoice", "the pieces of a block are too many",
                      text("blocks of ", block, " bytes in pieces of ", choice.piece)};
   });
   options.chunks = static_cast<int>(chunks);
@@ -98,12 +97,12 @@ inline constexpr Bytes piece_sizes[] = {0, 48 * 1024, 16 * 1024, 4 * 1024};
 // Checks that `domains` has one number per rank.
 inline void expect_domains(const std::vector<std::uint32_t>& domains, int ranks) {
   expects(domains.size() == static_cast<std::size_t>(ranks), [&] {
-    return ErrorInfo{"heddle::CollectiveChoice", "every rank needs one memory domain",
+    return ErrorInfo{"heddle::plan::CollectiveChoice", "every rank needs one memory domain",
                      text(domains.size(), " domains, ", ranks, " ranks")};
   });
 }
 
-HEDDLE_INLINE Schedule in_domains(schedule::Collective collective, CollectiveChoice choice,
+HEDDLE_INLINE Schedule in_domains(schedule::Collective collective, plan::CollectiveChoice choice,
                                   schedule::CollectiveOptions options,
                                   const std::vector<std::uint32_t>& domains) {
   expect_domains(domains, options.ranks);
@@ -114,8 +113,8 @@ HEDDLE_INLINE Schedule in_domains(schedule::Collective collective, CollectiveCho
 }
 
 // Adds the candidates of one algorithm and one root, for all pieces that make a difference.
-inline void add_pieces(std::vector<CollectiveChoice>& found, schedule::Collective collective,
-                       CollectiveChoice choice, const schedule::CollectiveOptions& options) {
+inline void add_pieces(std::vector<plan::CollectiveChoice>& found, schedule::Collective collective,
+                       plan::CollectiveChoice choice, const schedule::CollectiveOptions& options) {
   int chunks = 0;
   for (const Bytes piece : piece_sizes) {
     choice.piece = piece;
@@ -128,7 +127,7 @@ inline void add_pieces(std::vector<CollectiveChoice>& found, schedule::Collectiv
 
 // Adds the candidates over shared memory: one if all ranks share it, else one per algorithm among
 // the hosts.
-inline void add_shared(std::vector<CollectiveChoice>& found, schedule::Collective collective,
+inline void add_shared(std::vector<plan::CollectiveChoice>& found, schedule::Collective collective,
                        const schedule::CollectiveOptions& options,
                        const std::vector<std::uint32_t>& domains) {
   using schedule::Algorithm;
@@ -145,10 +144,10 @@ inline void add_shared(std::vector<CollectiveChoice>& found, schedule::Collectiv
     const Algorithm algorithm = shared_algorithm(collective, outer, levels, domains);
     if (outer == Algorithm::hierarchical || !schedule::applicable(collective, algorithm, levels))
       continue;
-    std::vector<CollectiveChoice> each;
+    std::vector<plan::CollectiveChoice> each;
     add_pieces(each, collective, {.algorithm = algorithm, .levels = levels.levels, .shared = true},
                levels);
-    for (CollectiveChoice& choice : each) {
+    for (plan::CollectiveChoice& choice : each) {
       choice.algorithm = outer;
       choice.levels.clear();
       found.push_back(choice);
@@ -180,12 +179,12 @@ inline void add_shared(std::vector<CollectiveChoice>& found, schedule::Collectiv
 // Adds the candidates over levels: the levels of `options`. If it has none, each partition of
 // near_groups() is a level of its own, all of them together are levels too, and every algorithm is
 // tried among the largest groups.
-inline void add_levels(std::vector<CollectiveChoice>& found, schedule::Collective collective,
+inline void add_levels(std::vector<plan::CollectiveChoice>& found, schedule::Collective collective,
                        const schedule::CollectiveOptions& options, const Machine& machine) {
   using schedule::Algorithm;
   const auto add = [&](std::vector<schedule::GroupLevel> levels) {
-    const CollectiveChoice choice{.algorithm = Algorithm::hierarchical,
-                                  .levels = std::move(levels)};
+    const plan::CollectiveChoice choice{.algorithm = Algorithm::hierarchical,
+                                        .levels = std::move(levels)};
     if (schedule::applicable(collective, choice.algorithm, chosen(collective, choice, options)))
       add_pieces(found, collective, choice, options);
   };
@@ -204,6 +203,8 @@ inline void add_levels(std::vector<CollectiveChoice>& found, schedule::Collectiv
 
 }  // namespace impl
 
+namespace plan {
+
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const CollectiveChoice& choice) {
   if (choice.library) return out << "library";
   out << choice.algorithm;
@@ -215,35 +216,35 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const CollectiveChoice
   return choice.shared ? out << " over shared memory" : out;
 }
 
-HEDDLE_INLINE Schedule to_schedule(const CollectiveChoice& choice, schedule::Collective collective,
+HEDDLE_INLINE Schedule to_schedule(const plan::CollectiveChoice& choice,
+                                   schedule::Collective collective,
                                    const schedule::CollectiveOptions& options,
                                    const Machine& machine,
                                    const std::vector<std::uint32_t>& domains) {
   expects(!choice.library, [] {
-    return ErrorInfo{"heddle::to_schedule",
+    return ErrorInfo{"heddle::plan::to_schedule",
                      "the MPI library performs this call, so it has no Schedule",
                      {},
                      "choose without the library's own calls"};
   });
   if (choice.shared) {
-    const Schedule schedule = impl::in_domains(collective, choice, options, domains);
-    if (all_share(domains)) return share_copies(schedule, domains);
-    return share_copies(schedule::in_time_order(simulate(schedule, MessageCosts(machine))),
-                        domains);
+    const Schedule schedule = heddle::impl::in_domains(collective, choice, options, domains);
+    if (heddle::impl::all_share(domains)) return heddle::impl::share_copies(schedule, domains);
+    return heddle::impl::share_copies(
+        schedule::in_time_order(simulate(schedule, plan::MessageCosts(machine))), domains);
   }
-  const Schedule schedule =
-      schedule::collective(collective, choice.algorithm, impl::chosen(collective, choice, options));
-  return schedule::in_time_order(simulate(schedule, MessageCosts(machine)));
+  const Schedule schedule = schedule::collective(collective, choice.algorithm,
+                                                 heddle::impl::chosen(collective, choice, options));
+  return schedule::in_time_order(simulate(schedule, plan::MessageCosts(machine)));
 }
 
 HEDDLE_INLINE Schedule to_shared_schedule(const CollectiveChoice& choice,
                                           schedule::Collective collective,
                                           const schedule::CollectiveOptions& options,
                                           const std::vector<std::uint32_t>& domains) {
-  return share_copies(impl::in_domains(collective, choice, options, domains), domains);
+  return heddle::impl::share_copies(heddle::impl::in_domains(collective, choice, options, domains),
+                                    domains);
 }
-
-namespace plan {
 
 HEDDLE_INLINE std::vector<CollectiveChoice> same_at(schedule::Collective collective,
                                                     const CollectiveChoice& choice,
@@ -267,7 +268,7 @@ HEDDLE_INLINE std::vector<CollectiveChoice> candidates(schedule::Collective coll
   using schedule::Collective;
   if (!domains.empty()) heddle::impl::expect_domains(domains, options.ranks);
   std::vector<CollectiveChoice> found;
-  if (any_share(domains) && options.bytes >= least_shared_bytes)
+  if (heddle::impl::any_share(domains) && options.bytes >= least_shared_bytes)
     heddle::impl::add_shared(found, collective, options, domains);
   for (std::size_t a = 0; a < schedule::algorithm_count; ++a) {
     const auto algorithm = static_cast<Algorithm>(a);

@@ -16,7 +16,7 @@
 #include <heddle/plan/collective_choice.hpp>
 #include <heddle/schedule/collective/collective.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::plan {
 
 /// The measured times of collectives for several sizes and several choices, and the network() on
 /// which they were measured.
@@ -116,7 +116,7 @@ class CostTable {
   std::vector<Row> m_rows[schedule::collective_count];  ///< by bytes, ascending
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::plan
 
 #if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/cost_table.ipp>

@@ -32,13 +32,14 @@
 #include <heddle/plan/cost_table.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/collective.hpp>
-#include <heddle/schedule/collective/hierarchical.hpp>
+#include <heddle/schedule/collective/form.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 
 namespace heddle::inline v0 {
 
 namespace impl {
 
-inline constexpr const char* cost_table = "heddle::CostTable";
+inline constexpr const char* cost_table = "heddle::plan::CostTable";
 inline constexpr std::string_view cost_table_head = "heddle-costs ";
 inline constexpr int cost_table_version = 1;
 
@@ -72,9 +73,12 @@ template <class T>
 
 }  // namespace impl
 
+namespace plan {
+
 HEDDLE_INLINE std::size_t CostTable::row_of(schedule::Collective collective) {
-  impl::expect_enumerator(impl::cost_table, "collective", collective,
-                          static_cast<schedule::Collective>(schedule::collective_count - 1));
+  heddle::impl::expect_enumerator(
+      heddle::impl::cost_table, "collective", collective,
+      static_cast<schedule::Collective>(schedule::collective_count - 1));
   return static_cast<std::size_t>(collective);
 }
 
@@ -84,7 +88,7 @@ HEDDLE_INLINE void CostTable::set(schedule::Collective collective, Bytes bytes,
                                   const CollectiveChoice& choice, Seconds time) {
   expects(is_possible(collective, choice, time), [&] {
     return ErrorInfo{
-        "heddle::CostTable::set",
+        "heddle::plan::CostTable::set",
         "the choice must exist for these ranks, and its time must be above 0 and finite",
         text(collective, ", ", choice, ", ", time, " s, ", m_machine.ranks(), " ranks")};
   });
@@ -174,8 +178,8 @@ HEDDLE_INLINE std::string CostTable::to_text() const {
     }
   }
   const std::string lines = std::move(body).str();
-  return text(impl::cost_table_head, impl::cost_table_version, ' ',
-              impl::cost_table_checksum(lines), '\n', lines);
+  return text(heddle::impl::cost_table_head, heddle::impl::cost_table_version, ' ',
+              heddle::impl::cost_table_checksum(lines), '\n', lines);
 }
 
 HEDDLE_INLINE CostTable CostTable::parse(std::string_view content) {
@@ -185,15 +189,16 @@ HEDDLE_INLINE CostTable CostTable::parse(std::string_view content) {
   std::string name;
   int number = 0;
   std::string checksum;
-  if (!(first >> name >> number >> checksum) || name + ' ' != impl::cost_table_head)
-    impl::refuse_table("it is not a table of costs", text("it begins with '", name, "'"));
-  if (number != impl::cost_table_version)
-    impl::refuse_table("the version is not known",
-                       text("version ", number, ", this is ", impl::cost_table_version));
+  if (!(first >> name >> number >> checksum) || name + ' ' != heddle::impl::cost_table_head)
+    heddle::impl::refuse_table("it is not a table of costs", text("it begins with '", name, "'"));
+  if (number != heddle::impl::cost_table_version)
+    heddle::impl::refuse_table("the version is not known", text("version ", number, ", this is ",
+                                                                heddle::impl::cost_table_version));
   const std::string_view lines = content.substr(std::min(end, content.size() - 1) + 1);
-  if (checksum != impl::cost_table_checksum(lines))
-    impl::refuse_table("it was changed or cut", text("checksum ", impl::cost_table_checksum(lines),
-                                                     ", expected ", checksum));
+  if (checksum != heddle::impl::cost_table_checksum(lines))
+    heddle::impl::refuse_table(
+        "it was changed or cut",
+        text("checksum ", heddle::impl::cost_table_checksum(lines), ", expected ", checksum));
   return read_lines(std::string(lines));
 }
 
@@ -226,16 +231,16 @@ HEDDLE_INLINE CostTable CostTable::read_lines(const std::string& lines) {
   std::string word, name, line;
   std::size_t ranks = 0;
   if (!(in >> word >> ranks) || word != "ranks" || ranks == 0 || ranks > lines.size() / ranks)
-    impl::refuse_table("the number of ranks is missing", text("'", word, "'"));
+    heddle::impl::refuse_table("the number of ranks is missing", text("'", word, "'"));
   std::getline(in >> std::ws, name);
   std::vector<std::vector<Link>> links(ranks, std::vector<Link>(ranks));
   for (auto& row : links) {
     for (Link& link : row) {
       std::string from, to, latency, bandwidth;
       in >> word >> from >> to >> latency >> bandwidth;
-      if (!in || word != "link" || !impl::read_number(latency, link.latency) ||
-          !impl::read_number(bandwidth, link.bandwidth))
-        impl::refuse_table("a link is missing", text("'", word, ' ', from, ' ', to, "'"));
+      if (!in || word != "link" || !heddle::impl::read_number(latency, link.latency) ||
+          !heddle::impl::read_number(bandwidth, link.bandwidth))
+        heddle::impl::refuse_table("a link is missing", text("'", word, ' ', from, ' ', to, "'"));
     }
   }
   CostTable table(network(links, {.name = name}));
@@ -254,11 +259,12 @@ HEDDLE_INLINE void CostTable::read_time(const std::string& line) {
   schedule::Collective which{};
   std::uint32_t root = 0;
   in >> word >> collective >> bytes >> time >> algorithm;
-  bool known = word == "time" && impl::read_name(collective, schedule::collective_count, which);
+  bool known =
+      word == "time" && heddle::impl::read_name(collective, schedule::collective_count, which);
   choice.library = algorithm == "library";
   if (!choice.library) {
     in >> choice.piece >> root;
-    known = known && impl::read_name(algorithm, algorithm_count, choice.algorithm);
+    known = known && heddle::impl::read_name(algorithm, algorithm_count, choice.algorithm);
   }
   known = known && !in.fail();
   choice.root = Rank{root};
@@ -274,13 +280,14 @@ HEDDLE_INLINE void CostTable::read_time(const std::string& line) {
         level.groups.push_back(group);
       }
       in >> algorithm;
-      known = known && !in.fail() && impl::read_name(algorithm, algorithm_count, level.algorithm);
+      known = known && !in.fail() &&
+              heddle::impl::read_name(algorithm, algorithm_count, level.algorithm);
       choice.levels.push_back(level);
     }
     known = known && (choice.shared || !choice.levels.empty());
   }
   if (!known || !in.eof() || !is_possible(which, choice, time))
-    impl::refuse_table("a line is not valid", text("'", line, "'"));
+    heddle::impl::refuse_table("a line is not valid", text("'", line, "'"));
   set(which, bytes, choice, time);
 }
 
@@ -293,8 +300,14 @@ HEDDLE_INLINE bool CostTable::is_possible(schedule::Collective collective,
   const bool nested = choice.algorithm == schedule::Algorithm::hierarchical && !choice.library;
   return time > 0 && std::isfinite(time) && choice.root.value < ranks &&
          !(nested && choice.shared) &&
-         (nested ? schedule::why_not(collective, choice.levels, ranks).empty()
+         (nested ? schedule::CollectiveForm{.collective = collective,
+                                            .algorithm = choice.algorithm,
+                                            .levels = choice.levels}
+                       .why_not(ranks)
+                       .empty()
                  : choice.levels.empty());
 }
+
+}  // namespace plan
 
 }  // namespace heddle::inline v0

@@ -13,7 +13,7 @@
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::plan {
 
 /// Costs of moves, combines and casts; other actions take no time. A message of more than `eager`
 /// bytes uses the rendezvous protocol of MPI libraries: it waits for an answer of its receiver,
@@ -61,7 +61,7 @@ class MessageCosts {
   Seconds m_per_byte;
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::plan
 
 #if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/message_costs.ipp>

@@ -17,11 +17,15 @@
 
 namespace heddle::inline v0 {
 
-static_assert(Costs<MessageCosts>);
+static_assert(Costs<plan::MessageCosts>);
+
+namespace plan {
 
 HEDDLE_INLINE MessageCosts::MessageCosts(Machine machine, Bytes eager, Seconds per_byte)
     : m_machine(std::move(machine)), m_eager(eager), m_per_byte(per_byte) {
-  heddle::impl::expect_time("heddle::MessageCosts", "per_byte", per_byte);
+  heddle::impl::expect_time("heddle::plan::MessageCosts", "per_byte", per_byte);
 }
+
+}  // namespace plan
 
 }  // namespace heddle::inline v0

@@ -21,7 +21,7 @@
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::plan {
 
 /// A cost per (kind, stage) and a time per message between two stages. Each is smoothed over the
 /// observed steps, new = weight * seen + (1 - weight) * old, and is zero if it was never seen.
@@ -78,7 +78,7 @@ class ObservedCosts {
   std::map<Pair, Seconds> m_links;
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::plan
 
 #if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/observed_costs.ipp>

@@ -25,7 +25,9 @@
 
 namespace heddle::inline v0 {
 
-static_assert(Costs<ObservedCosts>);
+static_assert(Costs<plan::ObservedCosts>);
+
+namespace plan {
 
 HEDDLE_INLINE void ObservedCosts::observe(const Timeline& step) {
   const Schedule& schedule = step.schedule();
@@ -77,8 +79,8 @@ HEDDLE_INLINE Seconds ObservedCosts::between(Stage a, Stage b) const {
 
 HEDDLE_INLINE ErrorInfo ObservedCosts::no_time(const Schedule& schedule, ActionId id,
                                                Seconds took) {
-  return heddle::impl::no_time("heddle::ObservedCosts::observe",
-                               "duration of " + action_text(schedule, id), took);
+  return heddle::impl::no_time("heddle::plan::ObservedCosts::observe",
+                               "duration of " + schedule::action_text(schedule, id), took);
 }
 
 HEDDLE_INLINE ObservedCosts::Pair ObservedCosts::ends(const Schedule& schedule, ActionId move) {
@@ -99,5 +101,7 @@ HEDDLE_INLINE void ObservedCosts::learn_links(std::map<Pair, std::vector<Seconds
     learn(m_links.try_emplace(pair, unseen).first->second, std::max(mean, 0.0));
   }
 }
+
+}  // namespace plan
 
 }  // namespace heddle::inline v0

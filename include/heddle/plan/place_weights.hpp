@@ -98,7 +98,7 @@ template <Costs C>
   const Schedule woven = weave(orders, sizes);
   PlacedWeights<typename C::Time> best{orders, simulate(woven, costs).makespan(), "as given"};
   schedule::FillOptions options = impl::fill_options(woven, costs);
-  const auto live = live_activations(orders);
+  const auto live = schedule::live_activations(orders);
   options.cap = std::ranges::max(live);
   impl::try_placings(orders, std::move(options), [&](Orders placed, std::string rule) {
     const auto makespan = simulate(weave(placed, sizes), costs).makespan();

@@ -120,7 +120,7 @@ struct BucketPrice {
                                                             const PlanProblem& problem) {
   std::vector<BucketPrice> prices;
   for (const PlanStage& bucket :
-       in_buckets({.stages = {stage}, .buckets = plan.bucket_count()}).stages) {
+       schedule::in_buckets({.stages = {stage}, .buckets = plan.bucket_count()}).stages) {
     const WeightExchange weights = weight_exchange(plan, bucket, problem);
     const StageTimes times = stage_times(plan, bucket, weights, problem);
     prices.push_back({.price = {.forward = times.slowest.forward,
@@ -164,7 +164,7 @@ struct PlanCosts {
 HEDDLE_INLINE PlanProblem::PlanProblem(const Profile& profile, const Machine& machine,
                                        PlanOptions options)
     : m_profile(&profile), m_machine(&machine), m_options(std::move(options)) {
-  heddle::check(profile);
+  check(profile);
   impl::check_options(m_options);
   const std::vector<int> degrees = impl::common_degrees(profile, machine);
   for (const int tensor : m_options.tensor_degrees)
@@ -246,7 +246,7 @@ HEDDLE_INLINE Timeline simulated_timeline(const Plan& plan, const PlanProblem& p
       costs.weights.push_back(bucket.backward_weight);
     }
   const Schedule woven = weave(impl::bucket_orders(plan, "heddle::plan::simulated_step"));
-  return simulate(plan.bucket_count() > 1 ? eager_updates(woven) : woven, costs);
+  return simulate(plan.bucket_count() > 1 ? schedule::eager_updates(woven) : woven, costs);
 }
 
 HEDDLE_INLINE Seconds behind_backward(const Plan& plan, const PlanStage& stage,

@@ -156,7 +156,7 @@ inline void size_buffer(Buffer& buffer, std::string_view label, const StageBytes
   if (label == role::saved) each = bytes.saved;
   if (label == role::delta) each = bytes.delta;
   if (buffer.granules != nullptr)
-    size_by_samples(buffer, each);
+    heddle::impl::size_by_samples(buffer, each);
   else
     buffer.bytes = buffer.parts * static_cast<Bytes>(samples) * each;
 }
@@ -223,7 +223,8 @@ HEDDLE_INLINE Schedule schedule(const Plan& plan, const Profile& profile,
   for (const PlanStage& stage : line.stages)
     places.insert(places.end(), stage.ranks.begin(), stage.ranks.end());
   const auto of_line = static_cast<int>(places.size());
-  const Plan line_buckets = in_buckets(line), buckets = in_buckets(plan);  // stages as woven
+  const Plan line_buckets = schedule::in_buckets(line),
+             buckets = schedule::in_buckets(plan);  // stages as woven
   Orders orders = impl::bucket_orders(line, where);
   const bool divided = std::ranges::any_of(
       line.stages, [](const PlanStage& stage) { return stage.ranks.size() > 1; });
@@ -254,7 +255,7 @@ HEDDLE_INLINE Schedule schedule(const Plan& plan, const Profile& profile,
     std::vector<Rank> same;
     for (int r = 0; r < of_line; ++r) same.push_back(Rank{r});
     const MeshShape lines({{"pipe", of_line}, {"sequence", parts}});
-    made = data_parallel(impl::on_ranks(woven, same, of_line, size, degree), lines);
+    made = schedule::data_parallel(impl::on_ranks(woven, same, of_line, size, degree), lines);
     std::vector<Rank> all(static_cast<std::size_t>(lines.size()));
     for (int part = 0; part < parts; ++part) {
       std::size_t at = 0;
@@ -267,29 +268,30 @@ HEDDLE_INLINE Schedule schedule(const Plan& plan, const Profile& profile,
   }
 
   const auto recomputes = [&](Stage stage) { return buckets.stages[+stage].recompute; };
-  if (std::ranges::any_of(plan.stages, &PlanStage::recompute)) made = recompute(made, recomputes);
+  if (std::ranges::any_of(plan.stages, &PlanStage::recompute))
+    made = schedule::recompute(made, recomputes);
   constexpr std::size_t none = std::numeric_limits<std::size_t>::max() - 1;
   std::vector<std::size_t> stage_of(static_cast<std::size_t>(ranks), none);
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
     for (const Rank rank : plan.stages[s].ranks) stage_of[+rank] = s;
   for (std::size_t s = 0; s + 1 < plan.stages.size(); ++s)
     if (const std::optional<Codec>& codec = plan.cast_after(s))
-      made = cast_at_cut(made, *codec, [&](Rank from, Rank to) {
+      made = schedule::cast_at_cut(made, *codec, [&](Rank from, Rank to) {
         const auto [low, high] = std::minmax(stage_of[+from], stage_of[+to]);
         return low == s && high == s + 1;
       });
-  return plan.bucket_count() > 1 ? eager_updates(made) : made;
+  return plan.bucket_count() > 1 ? schedule::eager_updates(made) : made;
 }
 
 HEDDLE_INLINE RankCosts::RankCosts(const Plan& plan, const Profile& profile, Machine machine,
                                    Scalar type)
     : m_machine(std::move(machine)), m_times(static_cast<std::size_t>(m_machine.ranks())) {
-  heddle::check(profile);
+  check(profile);
   heddle::check(plan, static_cast<int>(profile.layers.size()), m_machine.ranks());
   impl::check_degrees(plan, "heddle::plan::costs");
   heddle::impl::expect_enumerator("heddle::plan::costs", "type", type, Scalar::i8);
   m_stages.resize(m_times.size());
-  const Plan buckets = in_buckets(plan);
+  const Plan buckets = schedule::in_buckets(plan);
   for (std::size_t s = 0; s < buckets.stages.size(); ++s) {
     const PlanStage& stage = buckets.stages[s];
     const auto degree = static_cast<std::size_t>(stage.tensor * stage.sequence);
@@ -323,7 +325,7 @@ HEDDLE_INLINE RankCosts::RankCosts(const Plan& plan, const Profile& profile, Mac
 HEDDLE_INLINE Seconds RankCosts::time(const Schedule& schedule, ActionId id) const {
   const Action& action = schedule[id];
   const bool sums = action.kind == Kind::group;
-  if (!sums && (!is_work(action.kind) || action.kind == Kind::user)) return 0;
+  if (!sums && (!schedule::is_work(action.kind) || action.kind == Kind::user)) return 0;
   const Rank rank = schedule[action.queue].from;
   const StageTimes& of_rank = m_stages[+rank];
   expects(

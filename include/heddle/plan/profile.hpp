@@ -16,7 +16,7 @@
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/machine/device.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::plan {
 
 /// The times of one layer.
 struct LayerTimes {
@@ -116,7 +116,7 @@ struct Profile {
 ///         the measurement.
 void check(const Profile& profile);
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::plan
 
 #if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/profile.ipp>

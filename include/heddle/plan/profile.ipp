@@ -30,14 +30,15 @@ namespace heddle::inline v0 {
 namespace impl {
 
 /// Returns "layer 3 ('attention')".
-[[nodiscard]] inline std::string layer_text(const Profile& profile, int layer) {
+[[nodiscard]] inline std::string layer_text(const plan::Profile& profile, int layer) {
   return text("layer ", layer, " ('", profile.layers[static_cast<std::size_t>(layer)].name, "')");
 }
 
 /// Returns the kinds, degrees and samples of a layer's measurements: "a100 x 2: 1 4 8; ...".
-[[nodiscard]] inline std::string measured_text(const ProfiledLayer& layer) {
+[[nodiscard]] inline std::string measured_text(const plan::ProfiledLayer& layer) {
   std::vector<std::pair<std::pair<std::string, int>, std::int64_t>> all;
-  for (const LayerMeasurement& m : layer.measured) all.push_back({{m.device, m.tensor}, m.samples});
+  for (const plan::LayerMeasurement& m : layer.measured)
+    all.push_back({{m.device, m.tensor}, m.samples});
   std::ranges::sort(all);
   std::string result;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -49,13 +50,13 @@ namespace impl {
   return result;
 }
 
-inline void expect_layer(const Profile& profile, int layer, const char* where) {
+inline void expect_layer(const plan::Profile& profile, int layer, const char* where) {
   expects(layer >= 0 && static_cast<std::size_t>(layer) < profile.layers.size(), [&] {
     return ErrorInfo{where, "no such layer", text("layer ", layer, " of ", profile.layers.size())};
   });
 }
 
-inline void expect_range(const Profile& profile, LayerRange range, const char* where) {
+inline void expect_range(const plan::Profile& profile, LayerRange range, const char* where) {
   expects(range.first >= 0 && range.first <= range.last &&
               static_cast<std::size_t>(range.last) <= profile.layers.size(),
           [&] {
@@ -66,13 +67,14 @@ inline void expect_range(const Profile& profile, LayerRange range, const char* w
 }
 
 /// Returns whether a layer was measured on this kind of device.
-[[nodiscard]] inline bool measured_on(const ProfiledLayer& layer, std::string_view device) {
-  return std::ranges::find(layer.measured, device, &LayerMeasurement::device) !=
+[[nodiscard]] inline bool measured_on(const plan::ProfiledLayer& layer, std::string_view device) {
+  return std::ranges::find(layer.measured, device, &plan::LayerMeasurement::device) !=
          layer.measured.end();
 }
 
 /// Returns the kind of device whose measurements of `layer` stand for `device`, or "".
-[[nodiscard]] inline std::string_view kind_for(const Profile& profile, const ProfiledLayer& layer,
+[[nodiscard]] inline std::string_view kind_for(const plan::Profile& profile,
+                                               const plan::ProfiledLayer& layer,
                                                std::string_view device) {
   if (measured_on(layer, device)) return device;
   if (!profile.reference.empty() && measured_on(layer, profile.reference)) return profile.reference;
@@ -81,21 +83,23 @@ inline void expect_range(const Profile& profile, LayerRange range, const char* w
 
 /// Returns the times for `samples` samples by the measurements of one kind and degree. At least one
 /// exists.
-[[nodiscard]] inline LayerTimes times_between(const ProfiledLayer& layer, std::string_view kind,
-                                              int tensor, double samples) {
-  const auto counts = [&](const LayerMeasurement& m) {
+[[nodiscard]] inline plan::LayerTimes times_between(const plan::ProfiledLayer& layer,
+                                                    std::string_view kind, int tensor,
+                                                    double samples) {
+  const auto counts = [&](const plan::LayerMeasurement& m) {
     return m.tensor == tensor && m.device == kind;
   };
-  constexpr auto raise = [](LayerTimes& times, const LayerTimes& by) {
-    for (const auto time :
-         {&LayerTimes::forward, &LayerTimes::backward_input, &LayerTimes::backward_weight})
+  constexpr auto raise = [](plan::LayerTimes& times, const plan::LayerTimes& by) {
+    for (const auto time : {&plan::LayerTimes::forward, &plan::LayerTimes::backward_input,
+                            &plan::LayerTimes::backward_weight})
       times.*time = std::max(times.*time, by.*time);
   };
   // A time counts as not below one of fewer samples.
-  LayerTimes near_times;
+  plan::LayerTimes near_times;
   // The nearest measurement at or below `samples`, the two nearest above, and the first of all.
-  const LayerMeasurement *below = nullptr, *above = nullptr, *next = nullptr, *least = nullptr;
-  for (const LayerMeasurement& m : layer.measured) {
+  const plan::LayerMeasurement *below = nullptr, *above = nullptr, *next = nullptr,
+                               *least = nullptr;
+  for (const plan::LayerMeasurement& m : layer.measured) {
     if (!counts(m)) continue;
     if (least == nullptr || m.samples < least->samples) least = &m;
     if (static_cast<double>(m.samples) <= samples) {
@@ -108,13 +112,13 @@ inline void expect_range(const Profile& profile, LayerRange range, const char* w
     }
   }
   if (samples <= 0) return {.update = least->times.update};
-  const LayerMeasurement& near = below != nullptr ? *below : *above;
-  const LayerMeasurement* far = below != nullptr ? above : next;
+  const plan::LayerMeasurement& near = below != nullptr ? *below : *above;
+  const plan::LayerMeasurement* far = below != nullptr ? above : next;
   const auto near_samples = static_cast<double>(near.samples);
   raise(near_times, near.times);
-  LayerTimes far_times = near_times;
+  plan::LayerTimes far_times = near_times;
   if (far != nullptr) raise(far_times, far->times);
-  const auto at = [&](Seconds LayerTimes::*time) {
+  const auto at = [&](Seconds plan::LayerTimes::*time) {
     const Seconds near_time = near_times.*time, scaled = near_time * (samples / near_samples);
     if (far == nullptr) return scaled;
     const double share =
@@ -122,9 +126,9 @@ inline void expect_range(const Profile& profile, LayerRange range, const char* w
     return std::max(near_time + (far_times.*time - near_time) * share,
                     below == nullptr ? scaled : 0);
   };
-  return {.forward = at(&LayerTimes::forward),
-          .backward_input = at(&LayerTimes::backward_input),
-          .backward_weight = at(&LayerTimes::backward_weight),
+  return {.forward = at(&plan::LayerTimes::forward),
+          .backward_input = at(&plan::LayerTimes::backward_input),
+          .backward_weight = at(&plan::LayerTimes::backward_weight),
           .update = least->times.update};
 }
 
@@ -134,8 +138,8 @@ inline void expect_range(const Profile& profile, LayerRange range, const char* w
   return bytes / ranks + (bytes % ranks != 0);
 }
 
-[[nodiscard]] inline Bytes sum_of(const Profile& profile, LayerRange range, int tensor,
-                                  Bytes ProfiledLayer::*bytes, const char* where) {
+[[nodiscard]] inline Bytes sum_of(const plan::Profile& profile, LayerRange range, int tensor,
+                                  Bytes plan::ProfiledLayer::*bytes, const char* where) {
   expect_range(profile, range, where);
   expects(tensor >= 1, [&] {
     return ErrorInfo{where, "a tensor degree is at least 1", text("tensor = ", tensor)};
@@ -154,25 +158,29 @@ inline void expect_range(const Profile& profile, LayerRange range, const char* w
 
 }  // namespace impl
 
+namespace plan {
+
 HEDDLE_INLINE LayerTimes Profile::times(int layer, const Device& device, int tensor,
                                         double samples) const {
-  constexpr const char* where = "heddle::Profile::times";
-  impl::expect_layer(*this, layer, where);
+  constexpr const char* where = "heddle::plan::Profile::times";
+  heddle::impl::expect_layer(*this, layer, where);
   const ProfiledLayer& profiled = layers[static_cast<std::size_t>(layer)];
-  const std::string_view kind = impl::kind_for(*this, profiled, device.name);
+  const std::string_view kind = heddle::impl::kind_for(*this, profiled, device.name);
   expects(!kind.empty(), [&] {
     return ErrorInfo{where, text("the device '", device.name, "' was not measured"),
-                     text(impl::layer_text(*this, layer), " has ", impl::measured_text(profiled)),
+                     text(heddle::impl::layer_text(*this, layer), " has ",
+                          heddle::impl::measured_text(profiled)),
                      "measure it, or set Profile::reference to a kind that was"};
   });
   expects(std::ranges::any_of(
               profiled.measured,
               [&](const LayerMeasurement& m) { return m.tensor == tensor && m.device == kind; }),
           [&] {
-            return ErrorInfo{
-                where, text("tensor degree ", tensor, " was not measured on '", kind, "'"),
-                text(impl::layer_text(*this, layer), " has ", impl::measured_text(profiled)),
-                "use a degree that was measured"};
+            return ErrorInfo{where,
+                             text("tensor degree ", tensor, " was not measured on '", kind, "'"),
+                             text(heddle::impl::layer_text(*this, layer), " has ",
+                                  heddle::impl::measured_text(profiled)),
+                             "use a degree that was measured"};
           });
   expects(std::isfinite(samples), [&] {
     return ErrorInfo{where, "a number of samples must be finite", text("samples = ", samples)};
@@ -181,18 +189,19 @@ HEDDLE_INLINE LayerTimes Profile::times(int layer, const Device& device, int ten
     return ErrorInfo{where, "the speed of a device must be above 0 and finite",
                      text("'", device.name, "' has speed = ", device.speed)};
   });
-  LayerTimes times = impl::times_between(profiled, kind, tensor, samples);
+  LayerTimes times = heddle::impl::times_between(profiled, kind, tensor, samples);
   using heddle::impl::is_time;
-  expects(is_time(times.forward) && is_time(times.backward_input) &&
-              is_time(times.backward_weight) && is_time(times.update),
-          [&] {
-            return ErrorInfo{
-                where, "the measurements give a time that is negative or not finite",
-                text(impl::layer_text(*this, layer), " for ", samples, " samples on '", kind,
-                     "': forward = ", times.forward, ", backward_input = ", times.backward_input,
-                     ", backward_weight = ", times.backward_weight, ", update = ", times.update),
-                "correct the measurements; see check(const Profile&)"};
-          });
+  expects(
+      is_time(times.forward) && is_time(times.backward_input) && is_time(times.backward_weight) &&
+          is_time(times.update),
+      [&] {
+        return ErrorInfo{
+            where, "the measurements give a time that is negative or not finite",
+            text(heddle::impl::layer_text(*this, layer), " for ", samples, " samples on '", kind,
+                 "': forward = ", times.forward, ", backward_input = ", times.backward_input,
+                 ", backward_weight = ", times.backward_weight, ", update = ", times.update),
+            "correct the measurements; see check(const Profile&)"};
+      });
   if (kind != device.name)
     for (const auto time : {&LayerTimes::forward, &LayerTimes::backward_input,
                             &LayerTimes::backward_weight, &LayerTimes::update})
@@ -202,30 +211,31 @@ HEDDLE_INLINE LayerTimes Profile::times(int layer, const Device& device, int ten
 
 HEDDLE_INLINE LayerTimes Profile::times(LayerRange range, const Device& device, int tensor,
                                         double samples) const {
-  impl::expect_range(*this, range, "heddle::Profile::times");
+  heddle::impl::expect_range(*this, range, "heddle::plan::Profile::times");
   LayerTimes sum;
   for (int l = range.first; l < range.last; ++l) sum += times(l, device, tensor, samples);
   return sum;
 }
 
 HEDDLE_INLINE Bytes Profile::parameters(LayerRange range, int tensor) const {
-  return impl::sum_of(*this, range, tensor, &ProfiledLayer::parameters,
-                      "heddle::Profile::parameters");
+  return heddle::impl::sum_of(*this, range, tensor, &ProfiledLayer::parameters,
+                              "heddle::plan::Profile::parameters");
 }
 
 HEDDLE_INLINE Bytes Profile::saved(LayerRange range, int tensor) const {
-  return impl::sum_of(*this, range, tensor, &ProfiledLayer::saved, "heddle::Profile::saved");
+  return heddle::impl::sum_of(*this, range, tensor, &ProfiledLayer::saved,
+                              "heddle::plan::Profile::saved");
 }
 
 HEDDLE_INLINE Bytes Profile::input_of(int layer) const {
-  impl::expect_layer(*this, layer, "heddle::Profile::input_of");
+  heddle::impl::expect_layer(*this, layer, "heddle::plan::Profile::input_of");
   return layer == 0 ? input : layers[static_cast<std::size_t>(layer) - 1].output;
 }
 
 HEDDLE_INLINE std::vector<int> Profile::tensor_degrees(const Device& device) const {
   std::vector<int> common;
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    const std::string_view kind = impl::kind_for(*this, layers[l], device.name);
+    const std::string_view kind = heddle::impl::kind_for(*this, layers[l], device.name);
     std::vector<int> degrees, both;
     for (const LayerMeasurement& m : layers[l].measured)
       if (!kind.empty() && m.device == kind) degrees.push_back(m.tensor);
@@ -262,7 +272,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Profile& profile
         << layer.saved << ", delta " << layer.delta;
     if (layer.keys > 0) out << ", keys " << layer.keys;
     if (layer.queries > 0) out << ", queries " << layer.queries;
-    out << "; measured on " << impl::measured_text(layer);
+    out << "; measured on " << heddle::impl::measured_text(layer);
     begin = end;
   }
   return out;
@@ -277,25 +287,25 @@ HEDDLE_INLINE void check(const Profile& profile) {
     const ProfiledLayer& layer = profile.layers[static_cast<std::size_t>(l)];
     expects(!layer.measured.empty(), [&] {
       return ErrorInfo{where, "every layer must be measured",
-                       text(impl::layer_text(profile, l), " has no measurement"),
+                       text(heddle::impl::layer_text(profile, l), " has no measurement"),
                        "measure it, or merge it with a neighbour"};
     });
-    expects(profile.reference.empty() || impl::measured_on(layer, profile.reference), [&] {
+    expects(profile.reference.empty() || heddle::impl::measured_on(layer, profile.reference), [&] {
       return ErrorInfo{where, "every layer must be measured on the device of reference",
-                       text(impl::layer_text(profile, l), " was not on '", profile.reference,
-                            "'; it has ", impl::measured_text(layer))};
+                       text(heddle::impl::layer_text(profile, l), " was not on '",
+                            profile.reference, "'; it has ", heddle::impl::measured_text(layer))};
     });
     for (std::size_t i = 0; i < layer.measured.size(); ++i) {
       const LayerMeasurement& m = layer.measured[i];
       const auto of = [&] {
-        return text(impl::layer_text(profile, l), ", measurement ", i, " on '", m.device,
+        return text(heddle::impl::layer_text(profile, l), ", measurement ", i, " on '", m.device,
                     "' (tensor degree ", m.tensor, ", ", m.samples, " samples): ");
       };
       expects(!m.device.empty() && m.tensor >= 1 && m.samples >= 1, [&] {
-        return ErrorInfo{
-            where, "a measurement needs a device, a degree of at least 1 and a sample",
-            impl::layer_text(profile, l) + text(", measurement ", i, ": device '", m.device,
-                                                "', tensor ", m.tensor, ", samples ", m.samples)};
+        return ErrorInfo{where, "a measurement needs a device, a degree of at least 1 and a sample",
+                         heddle::impl::layer_text(profile, l) +
+                             text(", measurement ", i, ": device '", m.device, "', tensor ",
+                                  m.tensor, ", samples ", m.samples)};
       });
       for (const auto& [name, time] : {std::pair{"forward", m.times.forward},
                                        {"backward_input", m.times.backward_input},
@@ -320,5 +330,7 @@ HEDDLE_INLINE void check(const Profile& profile) {
     }
   }
 }
+
+}  // namespace plan
 
 }  // namespace heddle::inline v0

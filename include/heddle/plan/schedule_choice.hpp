@@ -18,7 +18,7 @@
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/timeline.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::plan {
 
 /// A choice among several candidates, such as 1F1B in groups of 1, 2 and 4 microbatches. Candidates
 /// are given in the order of preference; put the one with the least memory first.
@@ -41,7 +41,7 @@ class ScheduleChoice {
   /// of this share longer than the fastest.
   static constexpr double gain = 0.02;
 
-  /// Constructs a choice among `candidates`. A candidate fits if fold_to_min_slots() needs at most
+  /// Constructs a choice among `candidates`. A candidate fits if fold() needs at most
   /// `memory` bytes on every rank, as far as it knows the sizes of its buffers; see as_run(). The
   /// first choice is the first candidate that fits, because no costs are known yet.
   /// @throws contract_error if there are no candidates, or if their numbers of ranks differ.
@@ -82,7 +82,7 @@ class ScheduleChoice {
   }
 
  private:
-  static constexpr const char* where = "heddle::ScheduleChoice";
+  static constexpr const char* where = "heddle::plan::ScheduleChoice";
 
   [[nodiscard]] static Bytes need(const Schedule& folded);
 
@@ -99,7 +99,7 @@ class ScheduleChoice {
   std::size_t m_current = 0;
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::plan
 
 #if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/schedule_choice.ipp>

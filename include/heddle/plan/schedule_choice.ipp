@@ -23,7 +23,7 @@
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/simulate.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::plan {
 
 HEDDLE_INLINE ScheduleChoice::ScheduleChoice(std::vector<Schedule> candidates, Bytes memory)
     : m_candidates(std::move(candidates)), m_memory(memory) {
@@ -37,7 +37,7 @@ HEDDLE_INLINE ScheduleChoice::ScheduleChoice(std::vector<Schedule> candidates, B
           text("'", m_candidates.front().name(), "' has ", m_candidates.front().ranks(), ", '",
                candidate.name(), "' has ", candidate.ranks())};
     });
-    m_needs.push_back(need(fold_to_min_slots(candidate)));
+    m_needs.push_back(need(schedule::fold(candidate)));
   }
   m_times.resize(m_candidates.size());
   choose();
@@ -95,4 +95,4 @@ HEDDLE_INLINE bool ScheduleChoice::choose() {
   return changes && std::exchange(m_current, wanted) != wanted;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::plan

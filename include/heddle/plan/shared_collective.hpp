@@ -24,6 +24,8 @@ inline constexpr Bytes least_shared_bytes = Bytes{32} << 10;
 /// cache from one action to the next.
 inline constexpr Bytes shared_piece = Bytes{64} << 10;
 
+namespace impl {
+
 /// Returns true if all ranks share memory. `domains` has one number per rank.
 [[nodiscard]] bool all_share(const std::vector<std::uint32_t>& domains);
 
@@ -52,10 +54,14 @@ inline constexpr Bytes shared_piece = Bytes{64} << 10;
                                              const schedule::CollectiveOptions& options,
                                              const std::vector<std::uint32_t>& domains);
 
+}  // namespace impl
+
 /// The bytes that a rank copies out before it uses the same memory again, if it has so many. They
 /// are more than a second-level cache holds, because writing a line takes three times as long while
 /// the rank that has read it keeps it in its cache.
 inline constexpr Bytes shared_outbox = Bytes{2} << 20;
+
+namespace impl {
 
 /// Returns `schedule` for ranks that share memory by `domains` and whose data lies anywhere. Data
 /// that ranks read from each other is copied out first. If all parts have one size, the copies use
@@ -63,6 +69,8 @@ inline constexpr Bytes shared_outbox = Bytes{2} << 20;
 /// @throws contract_error if `domains` does not have one number per rank.
 [[nodiscard]] Schedule share_copies(const Schedule& schedule,
                                     const std::vector<std::uint32_t>& domains);
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0
 

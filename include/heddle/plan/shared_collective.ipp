@@ -16,14 +16,14 @@
 #include <heddle/plan/shared_collective.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/collective.hpp>
-#include <heddle/schedule/collective/domain_levels.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 #include <heddle/schedule/collective/segments.hpp>
 #include <heddle/schedule/fold.hpp>
 #include <heddle/schedule/pass/copy_out.hpp>
 #include <heddle/schedule/pass/share_memory.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::impl {
 
 HEDDLE_INLINE bool all_share(const std::vector<std::uint32_t>& domains) {
   return std::ranges::all_of(domains, [&](std::uint32_t domain) { return domain == domains[0]; });
@@ -63,20 +63,20 @@ HEDDLE_INLINE Schedule collective_in_domains(schedule::Collective collective,
                                              schedule::Algorithm algorithm,
                                              const schedule::CollectiveOptions& options,
                                              const std::vector<std::uint32_t>& domains) {
-  return schedule::works_in_place(collective) && all_share(domains)
+  return schedule::impl::works_in_place(collective) && all_share(domains)
              ? collective_in_segments(collective, algorithm, options)
              : schedule::collective(collective, algorithm, options);
 }
 
 HEDDLE_INLINE Schedule share_copies(const Schedule& schedule,
                                     const std::vector<std::uint32_t>& domains) {
-  const Schedule copied = share_memory(copy_out(schedule, domains), domains);
+  const Schedule copied = schedule::share_memory(schedule::copy_out(schedule, domains), domains);
   Bytes part = 1;
   for (const Buffer& buffer : copied.buffers())
     if (buffer.transient && buffer.bytes != 0)
       part = std::max(part, buffer.bytes / std::max<std::uint32_t>(buffer.parts, 1));
-  return fold_to_min_slots(copied, static_cast<std::uint32_t>(std::clamp<Bytes>(
-                                       shared_outbox / part, 2, copied.size() + 2)));
+  return schedule::fold(copied, static_cast<std::uint32_t>(
+                                    std::clamp<Bytes>(shared_outbox / part, 2, copied.size() + 2)));
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

@@ -14,7 +14,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::plan {
 
 /// The items [first, last) of one worker. The range is empty if both are equal.
 struct ItemRange {
@@ -75,7 +75,7 @@ class SpeedRatios {
   std::int64_t m_tile;
 };
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::plan
 
 #if HEDDLE_DEFINES_PLAN
 #include <heddle/plan/speed_ratios.ipp>

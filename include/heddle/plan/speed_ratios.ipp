@@ -20,23 +20,24 @@
 #include <heddle/core/units.hpp>
 #include <heddle/plan/speed_ratios.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::plan {
 
 HEDDLE_INLINE SpeedRatios::SpeedRatios(int workers, std::int64_t tile) : m_tile(tile) {
-  expects(workers >= 1 && workers <= impl::most_threads && tile >= 1, [&] {
-    return ErrorInfo{"heddle::SpeedRatios", "at least one worker and one item per tile are needed",
+  expects(workers >= 1 && workers <= heddle::impl::most_threads && tile >= 1, [&] {
+    return ErrorInfo{"heddle::plan::SpeedRatios",
+                     "at least one worker and one item per tile are needed",
                      text("workers = ", workers, ", tile = ", tile),
-                     text("use 1 to ", impl::most_threads, " workers")};
+                     text("use 1 to ", heddle::impl::most_threads, " workers")};
   });
   m_ratios.assign(static_cast<std::size_t>(workers), 1.0 / workers);
 }
 
 HEDDLE_INLINE std::vector<ItemRange> SpeedRatios::split(std::int64_t items) const {
   expects(items >= 0, [&] {
-    return ErrorInfo{"heddle::SpeedRatios::split", "the number of items must be at least 0",
+    return ErrorInfo{"heddle::plan::SpeedRatios::split", "the number of items must be at least 0",
                      text("items = ", items)};
   });
-  expect_workers("heddle::SpeedRatios::split");
+  expect_workers("heddle::plan::SpeedRatios::split");
   const std::vector<std::int64_t> tiles = apportion(items / m_tile + (items % m_tile != 0));
   std::vector<ItemRange> ranges;
   std::int64_t first = 0;
@@ -52,7 +53,7 @@ HEDDLE_INLINE std::vector<ItemRange> SpeedRatios::split(std::int64_t items) cons
 
 HEDDLE_INLINE void SpeedRatios::observe(std::span<const ItemRange> ranges,
                                         std::span<const Seconds> times) {
-  expect_workers("heddle::SpeedRatios::observe");
+  expect_workers("heddle::plan::SpeedRatios::observe");
   check(ranges, times);
   std::vector<double> speeds(m_ratios.size());  // 0 where not measured
   for (std::size_t w = 0; w < speeds.size(); ++w)
@@ -125,7 +126,7 @@ HEDDLE_INLINE void SpeedRatios::check(std::span<const ItemRange> ranges,
   const std::size_t workers = m_ratios.size();
   expects(ranges.size() == workers && times.size() == workers, [&] {
     return ErrorInfo{
-        "heddle::SpeedRatios::observe", "each worker needs one range and one time",
+        "heddle::plan::SpeedRatios::observe", "each worker needs one range and one time",
         text(ranges.size(), " ranges and ", times.size(), " times for ", workers, " workers")};
   });
   for (std::size_t w = 0; w < workers; ++w) {
@@ -133,7 +134,7 @@ HEDDLE_INLINE void SpeedRatios::check(std::span<const ItemRange> ranges,
     const double speed = static_cast<double>(items) / times[w];
     expects(items == 0 || (items > 0 && std::isfinite(speed) && speed > 0), [&] {
       return ErrorInfo{
-          "heddle::SpeedRatios::observe",
+          "heddle::plan::SpeedRatios::observe",
           "times must be positive and finite, and ranges must not end before they begin",
           text("worker ", w, " took ", times[w], " s for ", items, " items"),
           "make rounds longer if the clock is too coarse"};
@@ -141,4 +142,4 @@ HEDDLE_INLINE void SpeedRatios::check(std::span<const ItemRange> ranges,
   }
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::plan

@@ -48,11 +48,15 @@ inline constexpr std::size_t kind_count = 10;
 /// Prints the name of the kind in action text.
 std::ostream& operator<<(std::ostream& out, Kind kind);
 
+namespace schedule {
+
 /// Returns true for the kinds that are the model's own work. A rank is idle while it does none of
 /// them. The bubble ratio counts this idle time.
 [[nodiscard]] constexpr bool is_work(Kind kind) noexcept {
   return kind <= Kind::backward || kind == Kind::update || kind == Kind::user;
 }
+
+}  // namespace schedule
 
 /// The access of an action to a part: `write` begins a new value, `update` modifies the present
 /// value.
@@ -84,10 +88,16 @@ struct Buffer {
   std::shared_ptr<const std::vector<std::int64_t>> granules = {};
 };
 
+namespace impl {
+
 /// Returns the bytes of one value of a buffer: an element, or a record.
 [[nodiscard]] inline Bytes value_bytes(const Buffer& buffer) noexcept {
   return size_of(buffer.type) * (buffer.record == 0 ? 1 : buffer.record);
 }
+
+}  // namespace impl
+
+namespace schedule {
 
 /// Returns the bytes of the parts [first, first + count). If the buffer does not say where its
 /// parts end, its elements or records are divided evenly. If the division has a remainder, each of
@@ -101,7 +111,7 @@ struct Buffer {
     };
     return end_of(first + count) - end_of(first);
   }
-  const Bytes element = value_bytes(buffer);
+  const Bytes element = heddle::impl::value_bytes(buffer);
   const Bytes elements = buffer.bytes / element;
   const Bytes each = elements / buffer.parts;
   const Bytes extra = elements - each * buffer.parts;
@@ -115,19 +125,19 @@ struct Buffer {
   return part_bytes(buffer, 0, part);
 }
 
+}  // namespace schedule
+
+namespace impl {
+
 /// Returns true if all parts have the same size, so that one part can replace another.
 [[nodiscard]] inline bool is_cut_evenly(const Buffer& buffer) noexcept {
   return buffer.ends == nullptr && buffer.bytes % (buffer.parts * value_bytes(buffer)) == 0;
 }
 
-namespace impl {
-
 /// Checks the type, the size and the parts of a buffer on behalf of the function `where`. `label`
 /// is the name of its role.
 /// @throws contract_error if one of them is invalid.
 void expect_sizes(const Buffer& buffer, std::string_view label, const char* where);
-
-}  // namespace impl
 
 /// Returns the number of consecutive parts that fold() keeps together: the granules of a
 /// microbatch, or one part.
@@ -142,9 +152,12 @@ void expect_sizes(const Buffer& buffer, std::string_view label, const char* wher
   const std::uint32_t each = parts_per_item(buffer);
   if (each == 1 || buffer.parts % each != 0) return false;
   for (std::uint32_t part = each; part < buffer.parts; ++part)
-    if (part_bytes(buffer, part, 1) != part_bytes(buffer, part - each, 1)) return false;
+    if (schedule::part_bytes(buffer, part, 1) != schedule::part_bytes(buffer, part - each, 1))
+      return false;
   return true;
 }
+
+}  // namespace impl
 
 /// The limit of parts: a buffer has fewer parts than this, because a Use counts them in 30 bits.
 inline constexpr std::uint32_t parts_limit = (1u << 30) - 1;

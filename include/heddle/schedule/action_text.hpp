@@ -14,6 +14,8 @@
 
 namespace heddle::inline v0 {
 
+namespace schedule {
+
 /// Returns the text of an action at one of its ends (0: source, 1: destination). Only moves have
 /// two ends. A move within one rank is a COPY. If it changes the tier, it is a PREFETCH or EVICT.
 [[nodiscard]] std::string action_text(const Schedule& schedule, ActionId id, int end);
@@ -21,6 +23,8 @@ namespace heddle::inline v0 {
 /// Returns the text of an action as a whole: `2F0`, or `2SEND_F0 -> 3RECV_F0` for a move between
 /// ranks.
 [[nodiscard]] std::string action_text(const Schedule& schedule, ActionId id);
+
+}  // namespace schedule
 
 /// Returns one line per rank with its actions in list order, separated by commas. Sends and
 /// receives are included.

@@ -15,6 +15,8 @@
 
 namespace heddle::inline v0 {
 
+namespace schedule {
+
 HEDDLE_INLINE std::string action_text(const Schedule& schedule, ActionId id, int end) {
   const Action& action = schedule[id];
   if (action.kind != Kind::move) return text(action.stage, action.kind, action.item);
@@ -38,6 +40,8 @@ HEDDLE_INLINE std::string action_text(const Schedule& schedule, ActionId id) {
   return action_text(schedule, id, 0);
 }
 
+}  // namespace schedule
+
 HEDDLE_INLINE std::string to_text(const Schedule& schedule) {
   std::vector<std::string> lines(static_cast<std::size_t>(schedule.ranks()));
   const auto append = [&](Rank rank, const std::string& what) {
@@ -49,11 +53,11 @@ HEDDLE_INLINE std::string to_text(const Schedule& schedule) {
     const Queue& queue = schedule[schedule[id].queue];
     if (schedule[id].kind == Kind::group) {  // each member prints it
       for (const Use& member : schedule.uses(id))
-        append(schedule[member.buffer].rank, action_text(schedule, id));
+        append(schedule[member.buffer].rank, schedule::action_text(schedule, id));
       continue;
     }
-    append(queue.from, action_text(schedule, id, 0));
-    if (!queue.local()) append(queue.to, action_text(schedule, id, 1));
+    append(queue.from, schedule::action_text(schedule, id, 0));
+    if (!queue.local()) append(queue.to, schedule::action_text(schedule, id, 1));
   }
   std::string result;
   for (const std::string& line : lines) result += line + "\n";

@@ -116,10 +116,14 @@ struct Carried {
   After on;         ///< the action of the previous step that it waits for
 };
 
+namespace schedule {
+
 /// Returns the dependencies of one step on the previous one, in the list order of the waiting
 /// actions. An action never depends on an earlier step than the previous one. The cost is two
 /// sweeps of the list.
 [[nodiscard]] std::vector<Carried> carried(const Schedule& schedule);
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0
 

@@ -200,8 +200,10 @@ HEDDLE_INLINE void Builder::check(const ActionSpec& spec, std::span<const Use> u
   }
 }
 
+namespace schedule {
+
 HEDDLE_INLINE std::vector<Carried> carried(const Schedule& schedule) {
-  impl::Hazards hazards;
+  heddle::impl::Hazards hazards;
   for (const Buffer& buffer : schedule.buffers()) hazards.add_buffer(buffer.parts);
   const auto length = static_cast<std::uint32_t>(schedule.size());
   std::vector<After> edges;
@@ -216,5 +218,7 @@ HEDDLE_INLINE std::vector<Carried> carried(const Schedule& schedule) {
   }
   return result;
 }
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0

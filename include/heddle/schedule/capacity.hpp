@@ -28,6 +28,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 /// Returns the memory over time of every rank in each of its tiers: `result[rank][tier]`. Every
 /// rank has an entry for each tier up to the highest one that a buffer of the Schedule is in.
 template <class Time>
@@ -39,11 +41,11 @@ template <class Time>
   const auto ranks = static_cast<std::size_t>(schedule.ranks());
   std::vector<std::vector<LiveInterval<Time>>> lives(ranks * tiers);
   for (const LiveInterval<Time>& life :
-       live_intervals(timeline, [](const Buffer&) { return true; }))
+       schedule::live_intervals(timeline, [](const Buffer&) { return true; }))
     lives[+schedule[life.buffer].rank * tiers + +schedule[life.buffer].tier].push_back(life);
   std::vector<std::vector<MemoryCurve<Time>>> result(ranks);
   for (std::size_t place = 0; place < lives.size(); ++place)
-    result[place / tiers].push_back(memory_curve(schedule, lives[place]));
+    result[place / tiers].push_back(schedule::memory_curve(schedule, lives[place]));
   return result;
 }
 
@@ -67,7 +69,7 @@ struct CapacityExcess {
 template <class Time>
 [[nodiscard]] std::optional<CapacityExcess<Time>> capacity_excess(
     const BasicTimeline<Time>& timeline, const Machine& machine) {
-  constexpr const char* where = "heddle::check_capacity";
+  constexpr const char* where = "heddle::schedule::check_capacity";
   const Schedule& schedule = timeline.schedule();
   expects(schedule.ranks() <= machine.ranks(), [&] {
     return ErrorInfo{where, "the machine has too few ranks",
@@ -108,6 +110,10 @@ template <class Time>
   return worst;
 }
 
+}  // namespace impl
+
+namespace schedule {
+
 /// Checks that every rank has room for its buffers in all of its memory tiers, at every time of
 /// `timeline`. See capacity_excess().
 /// @throws infeasible if a tier is too small. The error names the rank, the tier, the time, the
@@ -115,12 +121,12 @@ template <class Time>
 /// @throws contract_error as capacity_excess() does.
 template <class Time>
 void check_capacity(const BasicTimeline<Time>& timeline, const Machine& machine) {
-  const auto excess = capacity_excess(timeline, machine);
+  const auto excess = heddle::impl::capacity_excess(timeline, machine);
   if (!excess) return;
   const Schedule& schedule = timeline.schedule();
   const std::string name = machine.device(excess->rank).memories[+excess->tier].name;
   throw infeasible(
-      {"heddle::check_capacity",
+      {"heddle::schedule::check_capacity",
        text("'", schedule.name(), "' does not fit in tier ", excess->tier, " ('", name,
             "') of rank ", excess->rank),
        text("at time ", excess->at,
@@ -130,5 +136,7 @@ void check_capacity(const BasicTimeline<Time>& timeline, const Machine& machine)
             excess->needed - excess->capacity, " bytes lack"),
        "keep fewer values at once, divide them among more ranks, or move some to a larger tier"});
 }
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0

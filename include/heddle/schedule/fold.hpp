@@ -10,9 +10,10 @@
 
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/schedule/place_lives.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::schedule {
 
 /// Returns `schedule` with one buffer reduced to `slots` parts: part p becomes part p mod `slots`.
 /// The buffer must be transient, and its parts must have equal sizes. If an action uses several
@@ -27,9 +28,23 @@ namespace heddle::inline v0 {
 /// see the same values. This is the memory that one run of the list needs. A buffer at either end
 /// of a message between ranks, or one that another rank reads in place, gets `slack` more slots.
 /// With them a rank can continue while its earlier results are still in flight or in use.
-[[nodiscard]] Schedule fold_to_min_slots(const Schedule& schedule, std::uint32_t slack = 1);
+[[nodiscard]] Schedule fold(const Schedule& schedule, std::uint32_t slack = 1);
 
-}  // namespace heddle::inline v0
+/// Returns `schedule` with one buffer in an arena. The lives of its values in list order, from the
+/// action that writes a value to the last one that touches it, are placed by place_lives(). Every
+/// use becomes a range of new parts, which are the pieces between the begins and ends of all
+/// values. So values that overlap in memory conflict, whatever their sizes are, and every read sees
+/// the same value as before.
+///
+/// The arena has no slack. An action that writes a value waits for the actions before it in the
+/// list that touch the same memory, as with fold() and the fewest slots.
+/// @throws contract_error if the buffer is persistent, if a part has no bytes, if an action uses
+///         several parts of it at once, or if it has scales, records or granules. Also as
+///         place_lives() does. The alignment is rounded up to whole elements.
+[[nodiscard]] Schedule fold(const Schedule& schedule, BufferId buffer,
+                            PlaceLivesOptions options = {});
+
+}  // namespace heddle::inline v0::schedule
 
 #if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/fold.ipp>

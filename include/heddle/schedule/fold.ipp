@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -70,7 +71,7 @@ inline Schedule rename_parts(const Schedule& schedule, const std::vector<std::ui
   Builder builder = Builder::like(schedule, [&](Buffer buffer) {
     const std::uint32_t wanted = slots[next++];
     if (wanted != buffer.parts) {
-      buffer.bytes = part_offset(buffer, wanted);
+      buffer.bytes = schedule::part_offset(buffer, wanted);
       if (buffer.ends != nullptr)
         buffer.ends = std::make_shared<const std::vector<Bytes>>(
             buffer.ends->begin(), buffer.ends->begin() + static_cast<std::ptrdiff_t>(wanted));
@@ -92,57 +93,62 @@ inline Schedule rename_parts(const Schedule& schedule, const std::vector<std::ui
 
 }  // namespace impl
 
+namespace schedule {
+
 HEDDLE_INLINE Schedule fold(const Schedule& schedule, BufferId buffer, std::uint32_t slots) {
   expects(+buffer < schedule.buffers().size(), [&] {
-    return ErrorInfo{"heddle::fold", "no such buffer",
+    return ErrorInfo{"heddle::schedule::fold", "no such buffer",
                      text("buffer ", buffer, " of ", schedule.buffers().size())};
   });
   const Buffer& old = schedule[buffer];
-  const std::uint32_t each = parts_per_item(old);
+  const std::uint32_t each = heddle::impl::parts_per_item(old);
   const auto describe = [&] {
     return text("'", schedule[old.label], "' of stage ", old.stage, " on rank ", old.rank);
   };
-  expects(slots >= 1 && slots <= old.parts / each && old.transient && is_cut_alike(old), [&] {
-    return ErrorInfo{"heddle::fold", text("cannot fold ", describe()),
-                     text(old.parts, " parts, ", old.bytes, " bytes, ", slots, " slots, ",
-                          old.transient ? "transient" : "persistent")};
-  });
-  const auto touched = impl::uses_by_buffer(schedule)[+buffer];
+  expects(
+      slots >= 1 && slots <= old.parts / each && old.transient && heddle::impl::is_cut_alike(old),
+      [&] {
+        return ErrorInfo{"heddle::schedule::fold", text("cannot fold ", describe()),
+                         text(old.parts, " parts, ", old.bytes, " bytes, ", slots, " slots, ",
+                              old.transient ? "transient" : "persistent")};
+      });
+  const auto touched = heddle::impl::uses_by_buffer(schedule)[+buffer];
   const std::uint32_t wanted = slots * each;
   for (const auto& [id, use] : touched)
     expects(use.first % wanted + use.count <= wanted, [&] {
       return ErrorInfo{
-          "heddle::fold",
+          "heddle::schedule::fold",
           text(action_text(schedule, id), " uses several parts of ", describe(), " at once"),
           text("parts ", use.first, " to ", use.first + use.count - 1, " are not consecutive in ",
                slots, " slots")};
     });
-  impl::FoldConflict conflict;
-  if (wanted < old.parts && impl::find_conflict(touched, wanted, &conflict))
-    throw infeasible({"heddle::fold", text(slots, " slots are too few for ", describe()),
+  heddle::impl::FoldConflict conflict;
+  if (wanted < old.parts && heddle::impl::find_conflict(touched, wanted, &conflict))
+    throw infeasible({"heddle::schedule::fold", text(slots, " slots are too few for ", describe()),
                       text(action_text(schedule, conflict.reader), " reads part ", conflict.part,
                            ", but its slot holds part ", conflict.found),
-                      "use more slots, or call fold_to_min_slots(), which finds their number"});
+                      "use more slots, or call fold() without a buffer, which finds their number"});
   std::vector<std::uint32_t> parts;
   for (const Buffer& other : schedule.buffers()) parts.push_back(other.parts);
   parts[+buffer] = wanted;
-  return impl::rename_parts(schedule, parts);
+  return heddle::impl::rename_parts(schedule, parts);
 }
 
-HEDDLE_INLINE Schedule fold_to_min_slots(const Schedule& schedule, std::uint32_t slack) {
-  const auto touched = impl::uses_by_buffer(schedule);
+HEDDLE_INLINE Schedule fold(const Schedule& schedule, std::uint32_t slack) {
+  const auto touched = heddle::impl::uses_by_buffer(schedule);
   std::vector<std::uint32_t> slots;
   for (std::size_t b = 0; b < touched.size(); ++b) {
     const Buffer& buffer = schedule[BufferId{b}];
     const auto& uses = touched[b];
-    const std::uint32_t each = parts_per_item(buffer);
+    const std::uint32_t each = heddle::impl::parts_per_item(buffer);
     const bool within = std::all_of(uses.begin(), uses.end(), [&](const auto& entry) {
       return entry.second.first % each + entry.second.count <= each;
     });
     std::uint32_t wanted = buffer.parts;
-    if (!uses.empty() && within && is_cut_alike(buffer)) {
+    if (!uses.empty() && within && heddle::impl::is_cut_alike(buffer)) {
       wanted = each;
-      while (wanted < buffer.parts && impl::find_conflict(uses, wanted, nullptr)) wanted += each;
+      while (wanted < buffer.parts && heddle::impl::find_conflict(uses, wanted, nullptr))
+        wanted += each;
       const bool travels = std::any_of(uses.begin(), uses.end(), [&](const auto& entry) {
         const Action& action = schedule[entry.first];
         const Queue& queue = schedule[action.queue];
@@ -150,11 +156,117 @@ HEDDLE_INLINE Schedule fold_to_min_slots(const Schedule& schedule, std::uint32_t
       });
       // No more than all parts, before the multiplication can overflow.
       if (travels) wanted += std::min(slack, buffer.parts / each) * each;
-      while (wanted < buffer.parts && impl::find_conflict(uses, wanted, nullptr)) wanted += each;
+      while (wanted < buffer.parts && heddle::impl::find_conflict(uses, wanted, nullptr))
+        wanted += each;
     }
     slots.push_back(std::min(wanted, buffer.parts));
   }
-  return impl::rename_parts(schedule, slots);
+  return heddle::impl::rename_parts(schedule, slots);
 }
+
+}  // namespace schedule
+
+namespace impl {
+
+// The values of one buffer: their lives in list order, and the value of every use in the list.
+struct ListedLives {
+  std::vector<SizedLife<std::size_t>> lives;
+  std::vector<std::size_t> of_use;
+};
+
+inline ListedLives listed_lives(const Schedule& schedule, BufferId buffer) {
+  ListedLives result;
+  std::vector<std::size_t> present(schedule[buffer].parts);
+  std::size_t first = 0;  // the action, or the first one of the fused pair
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const ActionId id{i};
+    if (i == 0 || (schedule[ActionId{i - 1}].flags & flag::with_next) == 0) first = i;
+    const std::size_t end = i + 1 + ((schedule[id].flags & flag::with_next) != 0 ? 1 : 0);
+    for (const Use& use : schedule.uses(id)) {
+      result.of_use.push_back(0);
+      if (use.buffer != buffer) continue;
+      expects(use.count == 1, [&] {
+        return ErrorInfo{"heddle::schedule::fold", "an action uses several parts at once",
+                         text(schedule::action_text(schedule, id), " uses ", use.count,
+                              " parts of '", schedule[schedule[buffer].label], "'"),
+                         "cut the buffer into the ranges that actions use"};
+      });
+      std::size_t& life = present[use.first];
+      if (use.access() == Access::write) {
+        life = result.lives.size();
+        result.lives.push_back({first, end, schedule::part_bytes(schedule[buffer], use.first, 1)});
+      }
+      result.lives[life].end = std::max(result.lives[life].end, end);
+      result.of_use.back() = life;
+    }
+  }
+  return result;
+}
+
+}  // namespace impl
+
+namespace schedule {
+
+HEDDLE_INLINE Schedule fold(const Schedule& schedule, BufferId buffer, PlaceLivesOptions options) {
+  expects(+buffer < schedule.buffers().size(), [&] {
+    return ErrorInfo{"heddle::schedule::fold", "no such buffer",
+                     text("buffer ", buffer, " of ", schedule.buffers().size())};
+  });
+  const Buffer& old = schedule[buffer];
+  bool bound = old.bytes > 0;
+  for (std::uint32_t part = 0; part < old.parts; ++part)
+    bound = bound && part_bytes(old, part, 1) > 0;
+  expects(old.transient && bound && old.block == 0 && old.record == 0 && old.granules == nullptr,
+          [&] {
+            return ErrorInfo{
+                "heddle::schedule::fold",
+                text("'", schedule[old.label], "' on rank ", old.rank, " cannot lie in an arena"),
+                text(old.transient ? "transient" : "persistent", ", ", old.bytes, " bytes in ",
+                     old.parts, " parts, scales for blocks of ", old.block, ", records of ",
+                     old.record, old.granules == nullptr ? "" : ", granules"),
+                "every part needs bytes, and only transient values without scales, records and "
+                "granules share memory"};
+          });
+  const heddle::impl::ListedLives found = heddle::impl::listed_lives(schedule, buffer);
+  heddle::impl::expect_valid(options);
+  options.alignment = std::lcm(options.alignment, size_of(old.type));
+  const PlacedLives placed = place_lives(found.lives, options);
+  std::vector<Bytes> ends;
+  for (std::size_t life = 0; life < found.lives.size(); ++life)
+    for (const Bytes end : {placed.offsets[life], placed.offsets[life] + found.lives[life].bytes})
+      if (end > 0) ends.push_back(end);
+  std::ranges::sort(ends);
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  if (ends.empty()) return schedule;        // no action uses the buffer
+  const auto part_at = [&](Bytes offset) {  // the number of ends up to this offset
+    return static_cast<std::uint32_t>(std::ranges::upper_bound(ends, offset) - ends.begin());
+  };
+  std::size_t next = 0;
+  Builder builder = Builder::like(schedule, [&](Buffer each) {
+    if (next++ != +buffer) return each;
+    each.parts = static_cast<std::uint32_t>(ends.size());
+    each.bytes = ends.back();
+    each.ends = std::make_shared<const std::vector<Bytes>>(ends);
+    return each;
+  });
+  std::vector<Use> uses;
+  for (std::size_t i = 0, number = 0; i < schedule.size(); ++i) {
+    uses.clear();
+    for (const Use& use : schedule.uses(ActionId{i})) {
+      const std::size_t life = found.of_use[number++];
+      if (use.buffer != buffer) {
+        uses.push_back(use);
+        continue;
+      }
+      const std::uint32_t first = part_at(placed.offsets[life]);
+      const std::uint32_t end = part_at(placed.offsets[life] + found.lives[life].bytes);
+      uses.push_back(schedule::use(use.access(), buffer, first, end - first));
+    }
+    builder.add(schedule, ActionId{i}, uses);
+  }
+  return std::move(builder).build();
+}
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0

@@ -31,7 +31,7 @@ HEDDLE_INLINE std::uint64_t hash(const Schedule& schedule) {
     if (buffer.block != 0) mix(buffer.block);
     if (buffer.record != 0) mix(fnv1a("record"), buffer.record);
     // A Schedule with one granule a microbatch runs like the one without granules.
-    if (parts_per_item(buffer) > 1)
+    if (impl::parts_per_item(buffer) > 1)
       for (const std::int64_t samples : *buffer.granules) mix(fnv1a("granule"), samples);
   }
   for (const Queue& queue : schedule.queues()) mix(+queue.from, +queue.to, +queue.lane);

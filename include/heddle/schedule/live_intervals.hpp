@@ -31,6 +31,8 @@ struct LiveInterval {
   Time end = {};           ///< the end of the last action that touched it
 };
 
+namespace schedule {
+
 /// Returns the lives of all values whose buffer satisfies `selected(buffer)`, in no particular
 /// order. A part of a persistent buffer that the step writes before it reads it carries no value
 /// from step to step. So versions of weights are allocated and released like transient values.
@@ -40,7 +42,8 @@ template <class Time, class Select>
                                                              Select&& selected) {
   const Schedule& schedule = timeline.schedule();
   expects(timeline.spans().size() == schedule.size(), [&] {
-    return ErrorInfo{"heddle::live_intervals", "the timeline does not belong to its schedule",
+    return ErrorInfo{"heddle::schedule::live_intervals",
+                     "the timeline does not belong to its schedule",
                      text(timeline.spans().size(), " spans, ", schedule.size(), " actions")};
   });
   constexpr std::size_t none = ~std::size_t{0};
@@ -107,5 +110,7 @@ template <class Time, class Select>
   }
   return result;
 }
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0

@@ -44,6 +44,8 @@ struct MemoryStep {
 template <class Time>
 using MemoryCurve = std::vector<MemoryStep<Time>>;
 
+namespace schedule {
+
 /// Returns the peak of a curve, separately for parts and for bytes.
 template <class Time>
 [[nodiscard]] Footprint peak(const MemoryCurve<Time>& curve) {
@@ -91,6 +93,8 @@ template <class Time>
   return curve;
 }
 
+}  // namespace schedule
+
 /// The memory of one rank over time.
 template <class Time>
 struct BasicMemoryUse {
@@ -100,6 +104,8 @@ struct BasicMemoryUse {
 };
 
 using MemoryUse = BasicMemoryUse<Seconds>;  ///< memory over time in seconds
+
+namespace schedule {
 
 /// Returns the memory of every rank over time, in the order of the ranks. The result is a
 /// prediction for a simulated timeline, and a measurement for a measured one.
@@ -143,5 +149,7 @@ template <class Time>
       timeline, [&](const Buffer& buffer) { return buffer.rank == rank && buffer.transient; });
   return peak(memory_curve(timeline.schedule(), found)).bytes;
 }
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0

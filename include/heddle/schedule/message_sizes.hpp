@@ -25,13 +25,13 @@ namespace impl {
 /// Sets the size of each part of `narrow` to the encoded size of the same part of `wide`.
 void size_message(Buffer& narrow, const Buffer& wide);
 
-}  // namespace impl
-
 /// Returns `schedule` with new sizes for the messages at cuts and for their residuals. The sizes
 /// follow from those of the buffers that the messages are cast from and into. Call it if sizes are
 /// bound after cast_at_cut().
 /// @throws contract_error if the elements of a message are not smaller than those of its buffer.
 [[nodiscard]] Schedule with_message_sizes(const Schedule& schedule);
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0
 

@@ -19,9 +19,7 @@
 #include <heddle/schedule/message_sizes.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0 {
-
-namespace impl {
+namespace heddle::inline v0::impl {
 
 HEDDLE_INLINE void size_message(Buffer& narrow, const Buffer& wide) {
   const auto encoded = [&](Bytes bytes) {
@@ -37,12 +35,10 @@ HEDDLE_INLINE void size_message(Buffer& narrow, const Buffer& wide) {
   } else {
     std::vector<Bytes> sizes;
     for (std::uint32_t part = 0; part < wide.parts; ++part)
-      sizes.push_back(encoded(part_bytes(wide, part, 1)));
+      sizes.push_back(encoded(schedule::part_bytes(wide, part, 1)));
     cut_in_parts(narrow, std::move(sizes));
   }
 }
-
-}  // namespace impl
 
 HEDDLE_INLINE Schedule with_message_sizes(const Schedule& schedule) {
   std::vector<const Buffer*> wide(schedule.buffers().size(), nullptr);
@@ -79,4 +75,4 @@ HEDDLE_INLINE Schedule with_message_sizes(const Schedule& schedule) {
   });
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

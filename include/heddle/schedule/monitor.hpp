@@ -146,6 +146,8 @@ class Monitor {
   std::vector<Samples> m_computes;   ///< by rank
 };
 
+namespace schedule {
+
 /// Returns where a step hangs, from the place of each rank. The result is empty if all ranks have
 /// finished.
 ///
@@ -162,6 +164,8 @@ class Monitor {
 /// @throws contract_error unless there is one place for each rank of the schedule.
 [[nodiscard]] std::vector<Finding> find_hang(const Schedule& schedule,
                                              std::span<const ListPlace> places);
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0
 

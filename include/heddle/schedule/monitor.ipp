@@ -58,7 +58,7 @@ namespace impl {
 }
 
 [[nodiscard]] inline std::string list_place(const Schedule& schedule, ActionId id) {
-  return text(action_text(schedule, id), " (place ", +id, " of the list)");
+  return text(schedule::action_text(schedule, id), " (place ", +id, " of the list)");
 }
 
 /// Returns the places in the first step that a rank of this list has not finished. A rank that is
@@ -163,7 +163,8 @@ HEDDLE_INLINE void Monitor::observe(const Timeline& measured, const Timeline& pl
       const Span& span = (*timeline)[ActionId{i}];
       expects(std::isfinite(span.start) && std::isfinite(span.end) && std::isfinite(span.arrival),
               [&] {
-                return ErrorInfo{where, "a time is not finite", action_text(schedule, ActionId{i})};
+                return ErrorInfo{where, "a time is not finite",
+                                 schedule::action_text(schedule, ActionId{i})};
               });
     }
   }
@@ -268,15 +269,18 @@ HEDDLE_INLINE std::vector<Finding> Monitor::findings() const {
   return found;
 }
 
+namespace schedule {
+
 HEDDLE_INLINE std::vector<Finding> find_hang(const Schedule& schedule,
                                              std::span<const ListPlace> given) {
   const auto ranks = static_cast<std::size_t>(schedule.ranks());
   expects(given.size() == ranks, [&] {
-    return ErrorInfo{"heddle::find_hang", "every rank of the schedule needs a place",
+    return ErrorInfo{"heddle::schedule::find_hang", "every rank of the schedule needs a place",
                      text(given.size(), " places for ", ranks, " ranks")};
   });
   bool elsewhere = false;
-  const std::vector<ListPlace> places = impl::places_in_first_step(schedule, given, elsewhere);
+  const std::vector<ListPlace> places =
+      heddle::impl::places_in_first_step(schedule, given, elsewhere);
   const auto finished = [&](std::size_t action, Rank rank) {
     return places[+rank].finished > action;
   };
@@ -294,16 +298,16 @@ HEDDLE_INLINE std::vector<Finding> find_hang(const Schedule& schedule,
                      0,
                      true,
                      known == 0 ? "before its first action of this step"
-                                : "at " + impl::list_place(schedule, ActionId{known - 1})});
+                                : "at " + heddle::impl::list_place(schedule, ActionId{known - 1})});
   }
   if (!found.empty() || elsewhere) return found;
 
   // Dependencies point backwards, so the first open action of the list waits for nothing.
   for (std::size_t i = 0; i < schedule.size() && found.empty(); ++i) {
     const ActionId id{i};
-    const std::vector<Rank> members = impl::ranks_of(schedule, id);
+    const std::vector<Rank> members = heddle::impl::ranks_of(schedule, id);
     if (std::ranges::all_of(members, [&](Rank rank) { return finished(i, rank); })) continue;
-    const std::string place = impl::list_place(schedule, id);
+    const std::string place = heddle::impl::list_place(schedule, id);
     for (const Rank rank : members)
       if (places[+rank].started <= i && !finished(i, rank))
         found.push_back({{Syndrome::hang_outside}, rank, rank, 0, false, "before " + place});
@@ -317,5 +321,7 @@ HEDDLE_INLINE std::vector<Finding> find_hang(const Schedule& schedule,
   }
   return found;
 }
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0

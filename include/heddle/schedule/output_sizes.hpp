@@ -11,7 +11,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::impl {
 
 /// Returns `schedule` with outputs[s] bytes in each part of the output of stage s, and with buffers
 /// of the same size on the ranks to which the output is moved. weave() alone gives the outputs of
@@ -20,7 +20,7 @@ namespace heddle::inline v0 {
 [[nodiscard]] Schedule with_output_sizes(const Schedule& schedule,
                                          const std::vector<Bytes>& outputs);
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl
 
 #if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/output_sizes.ipp>

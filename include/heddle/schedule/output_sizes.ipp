@@ -15,7 +15,7 @@
 #include <heddle/schedule/output_sizes.hpp>
 #include <heddle/schedule/stage_storage.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::impl {
 
 HEDDLE_INLINE Schedule with_output_sizes(const Schedule& schedule,
                                          const std::vector<Bytes>& outputs) {
@@ -46,4 +46,4 @@ HEDDLE_INLINE Schedule with_output_sizes(const Schedule& schedule,
   });
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

@@ -61,6 +61,8 @@ void expect_valid(const PlaceLivesOptions& options);
 
 }  // namespace impl
 
+namespace schedule {
+
 /// Returns an offset for every life, such that no two lives that overlap in time overlap in memory.
 /// At equal times, lives end before others begin. But a life that begins and ends at the same time
 /// ends last, as in memory_curve().
@@ -94,11 +96,12 @@ template <class Time>
   for (std::size_t i = 0; i < lives.size(); ++i) {
     const SizedLife<Time>& life = lives[i];
     expects(!(life.end < life.begin), [&] {
-      return ErrorInfo{"heddle::place_lives", text("life ", i, " ends before it begins"),
+      return ErrorInfo{"heddle::schedule::place_lives", text("life ", i, " ends before it begins"),
                        text("it has ", life.bytes, " bytes")};
     });
     expects(life.begin == life.begin && life.end == life.end, [&] {
-      return ErrorInfo{"heddle::place_lives", text("a time of life ", i, " is not a number"),
+      return ErrorInfo{"heddle::schedule::place_lives",
+                       text("a time of life ", i, " is not a number"),
                        text("it has ", life.bytes, " bytes")};
     });
     events.push_back({&life.begin, At::begin, i});
@@ -110,13 +113,13 @@ template <class Time>
     const Time &end = lives[a.life].end, &other = lives[b.life].end;  // the longer life first
     return end < other || other < end ? other < end : a.life < b.life;
   });
-  std::vector<impl::EventLife> result(lives.size());
+  std::vector<heddle::impl::EventLife> result(lives.size());
   for (std::size_t e = 0; e < events.size(); ++e) {
-    impl::EventLife& life = result[events[e].life];
+    heddle::impl::EventLife& life = result[events[e].life];
     (events[e].at == At::begin ? life.begin : life.end) = e;
     life.bytes = lives[events[e].life].bytes;
   }
-  return impl::place_event_lives(std::move(result), options);
+  return heddle::impl::place_event_lives(std::move(result), options);
 }
 
 /// Returns an offset for every life of live_intervals(), with the bytes of its part.
@@ -131,6 +134,8 @@ template <class Time>
     sized.push_back({life.begin, life.end, part_bytes(schedule[life.buffer], life.part, 1)});
   return place_lives(sized, options);
 }
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0
 

@@ -19,9 +19,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/place_lives.hpp>
 
-namespace heddle::inline v0 {
-
-namespace impl {
+namespace heddle::inline v0::impl {
 
 // The state of one place_lives() call.
 class LivesPlacer {
@@ -207,7 +205,7 @@ class LivesPlacer {
 };
 
 HEDDLE_INLINE void expect_valid(const PlaceLivesOptions& options) {
-  constexpr const char* where = "heddle::place_lives";
+  constexpr const char* where = "heddle::schedule::place_lives";
   expects(options.alignment >= 1 && options.alignment <= Bytes{1} << 48, [&] {
     return ErrorInfo{where, "the alignment must be from 1 to 2^48",
                      text("alignment = ", options.alignment), "1 allows every offset"};
@@ -227,7 +225,8 @@ HEDDLE_INLINE PlacedLives place_event_lives(std::vector<EventLife> lives,
   for (std::size_t i = 0; i < lives.size(); ++i) {
     // No placement is larger than all lives one after another, so no offset overflows.
     expects(lives[i].bytes <= most - sum - (options.alignment - 1), [&] {
-      return ErrorInfo{"heddle::place_lives", "the sizes of the lives add up to more than 64 bits",
+      return ErrorInfo{"heddle::schedule::place_lives",
+                       "the sizes of the lives add up to more than 64 bits",
                        text("life ", i, " has ", lives[i].bytes, " bytes, after ", sum)};
     });
     sum += (lives[i].bytes + options.alignment - 1) / options.alignment * options.alignment;
@@ -237,6 +236,4 @@ HEDDLE_INLINE PlacedLives place_event_lives(std::vector<EventLife> lives,
   return LivesPlacer(std::move(lives)).run(options.rounds);
 }
 
-}  // namespace impl
-
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

@@ -94,11 +94,15 @@ struct Plan {
 /// Returns a hash of all members of a plan but the prediction. It is the same on every machine.
 [[nodiscard]] std::uint64_t hash(const Plan& plan);
 
+namespace schedule {
+
 /// Returns the plan whose stages are the buckets of the stages of `plan`, in the order of the
 /// layers. The layers of a stage are divided as equally as possible. The Schedule of `plan` has
 /// these stages. Buckets of one stage have the same ranks, so check() rejects the result if there
 /// are several.
 [[nodiscard]] Plan in_buckets(const Plan& plan);
+
+}  // namespace schedule
 
 /// Checks that `plan` divides `layers` layers and `ranks` ranks: layers without gap or overlap,
 /// no rank twice, whole groups, at least one sample a group, the same samples of a microbatch in

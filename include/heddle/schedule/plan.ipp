@@ -306,6 +306,8 @@ HEDDLE_INLINE std::uint64_t hash(const Plan& plan) {
   return state;
 }
 
+namespace schedule {
+
 HEDDLE_INLINE Plan in_buckets(const Plan& plan) {
   Plan result = plan;
   result.stages.clear();
@@ -320,13 +322,15 @@ HEDDLE_INLINE Plan in_buckets(const Plan& plan) {
     for (int b = 0; b < count; ++b) {
       if (s > 0 || b > 0) result.casts.emplace_back(b == 0 ? plan.cast_after(s - 1) : std::nullopt);
       PlanStage& bucket = result.stages.emplace_back(stage);
-      bucket.layers = {first, first + even_count(layers, count, b)};
+      bucket.layers = {first, first + heddle::impl::even_count(layers, count, b)};
       first = bucket.layers.last;
     }
   }
   if (plan.casts.empty()) result.casts.clear();
   return result;
 }
+
+}  // namespace schedule
 
 HEDDLE_INLINE void impl::check_alone(const Plan& plan, int layers) {
   std::size_t ranks = 0;

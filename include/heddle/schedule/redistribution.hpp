@@ -8,6 +8,6 @@
 #include <heddle/schedule/redistribution/block_exchange.hpp>
 #include <heddle/schedule/redistribution/exchange_schedule.hpp>
 #include <heddle/schedule/redistribution/exchanged_steps.hpp>
-#include <heddle/schedule/redistribution/freshness.hpp>
 #include <heddle/schedule/redistribution/halo_exchange.hpp>
 #include <heddle/schedule/redistribution/redistribution.hpp>
+#include <heddle/schedule/redistribution/staleness.hpp>

@@ -16,6 +16,8 @@
 
 namespace heddle::inline v0 {
 
+namespace schedule {
+
 /// Returns the samples in the parts of `use`, or 0 if its buffer has no granules.
 [[nodiscard]] std::int64_t samples_of(const Schedule& schedule, const Use& use);
 
@@ -24,10 +26,16 @@ namespace heddle::inline v0 {
 /// orders had no StageShares.
 [[nodiscard]] std::int64_t samples_of(const Schedule& schedule, ActionId id);
 
+}  // namespace schedule
+
+namespace impl {
+
 /// Sets the size of a buffer with granules to `each` bytes for every sample of every microbatch. It
 /// is for Schedule::with_sizes(), if a model knows its sizes after weave().
 /// @throws contract_error if the buffer has no granules.
 void size_by_samples(Buffer& buffer, Bytes each);
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0
 

@@ -17,6 +17,8 @@
 
 namespace heddle::inline v0 {
 
+namespace schedule {
+
 HEDDLE_INLINE std::int64_t samples_of(const Schedule& schedule, const Use& use) {
   const Buffer& buffer = schedule[use.buffer];
   if (buffer.granules == nullptr) return 0;
@@ -33,6 +35,10 @@ HEDDLE_INLINE std::int64_t samples_of(const Schedule& schedule, ActionId id) {
   return 0;
 }
 
+}  // namespace schedule
+
+namespace impl {
+
 HEDDLE_INLINE void size_by_samples(Buffer& buffer, Bytes each) {
   expects(buffer.granules != nullptr, [&] {
     return ErrorInfo{"heddle::size_by_samples", "the buffer has no granules",
@@ -45,5 +51,7 @@ HEDDLE_INLINE void size_by_samples(Buffer& buffer, Bytes each) {
     sizes.push_back(each * static_cast<Bytes>((*buffer.granules)[part % buffer.granules->size()]));
   impl::cut_in_parts(buffer, std::move(sizes), each != 0);
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0

@@ -129,7 +129,7 @@ class Schedule {
 
   /// Returns the bytes of the parts that `use` covers.
   [[nodiscard]] Bytes bytes(const Use& use) const {
-    return part_bytes((*this)[use.buffer], use.first, use.count);
+    return schedule::part_bytes((*this)[use.buffer], use.first, use.count);
   }
 
   /// Returns a Schedule with the same actions and with storage of other sizes. `change(buffer)` is

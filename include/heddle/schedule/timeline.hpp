@@ -76,7 +76,7 @@ class BasicTimeline {
     std::vector<Time> total(static_cast<std::size_t>(m_schedule.ranks()), Time{});
     for (std::size_t i = 0; i < m_spans.size(); ++i) {
       const Action& action = m_schedule[ActionId{i}];
-      if (!is_work(action.kind)) continue;
+      if (!schedule::is_work(action.kind)) continue;
       Time& rank = total[+m_schedule[action.queue].from];
       rank = rank + (m_spans[i].end - m_spans[i].start);
     }

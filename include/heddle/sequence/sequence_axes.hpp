@@ -108,8 +108,8 @@ class SequenceAxes {
   /// Compares a call between the ranks, at the contract level "communication".
   void check_call(const char* call, const SequenceShape& shape) const {
     const auto described = [&] { return CollectiveCall{call, {{"shape", text(shape)}}}; };
-    if (m_heads != nullptr) check_agreement(*m_heads, described);
-    if (m_ring != nullptr) check_agreement(*m_ring, described);
+    if (m_heads != nullptr) impl::check_agreement(*m_heads, described);
+    if (m_ring != nullptr) impl::check_agreement(*m_ring, described);
   }
 
   /// Calls `call`. If it throws, the ranks of both axes are told that this rank failed while

@@ -47,9 +47,10 @@ HEDDLE_FULL_INLINE SequenceAxes::SequenceAxes(Scalar element, const Communicator
 
 HEDDLE_FULL_INLINE void SequenceAxes::tell_failure(const char* doing, const char* reason) const {
   if (heads_size() > 1)
-    heddle::tell_failure(m_heads->attached<impl::HeadExchanges>().transport(), doing, reason);
+    heddle::impl::tell_failure(m_heads->attached<impl::HeadExchanges>().transport(), doing, reason);
   if (ring_size() > 1)
-    heddle::tell_failure(m_ring->attached<impl::AttentionPerformers>().transport(), doing, reason);
+    heddle::impl::tell_failure(m_ring->attached<impl::AttentionPerformers>().transport(), doing,
+                               reason);
 }
 
 HEDDLE_FULL_INLINE SequenceMethod SequenceAxes::method(const SequenceShape& shape) const {
@@ -102,7 +103,7 @@ HEDDLE_FULL_INLINE std::size_t SequenceAxes::ring_rows(const SequenceShape& shap
 
 HEDDLE_FULL_INLINE kernel::AttentionHeads SequenceAxes::own_heads(
     const kernel::AttentionHeads& heads) const {
-  kernel::expect_attention_heads(where, heads);
+  kernel::impl::expect_attention_heads(where, heads);
   expects(heads_size() <= heads.kv_heads, [&] {
     return ErrorInfo{where, "there are more heads ranks than K,V heads",
                      text(heads_size(), " heads ranks; expected at most ", heads.kv_heads),
@@ -163,13 +164,13 @@ HEDDLE_FULL_INLINE void SequenceAxes::expect_agreement() const {
   };
   std::optional<contract_error> differ;
   try {
-    check_agreement(
+    impl::check_agreement(
         *m_heads, [&] { return described("compared"); }, ContractLevel::communication,
         execute().watchdog);
   } catch (const contract_error& error) {
     differ = error;
   }
-  check_agreement(
+  impl::check_agreement(
       *m_ring, [&] { return described(differ ? "with ranks that differ" : "alike"); },
       ContractLevel::communication, execute().watchdog);
   if (differ) throw contract_error(*differ);

@@ -34,7 +34,7 @@ HEDDLE_FULL_INLINE void expect_valid(const SequenceShape& shape, const char* whe
     return ErrorInfo{where, "the context must have at least 0 positions",
                      text("context = ", shape.context)};
   });
-  kernel::expect_attention_heads(where, shape.heads);
+  kernel::impl::expect_attention_heads(where, shape.heads);
   constexpr std::size_t most = std::numeric_limits<int>::max();
   expects(heads <= most && head_width <= most &&
               impl::product_fits({3, shape.sequences, static_cast<std::uint64_t>(shape.context),

@@ -65,7 +65,7 @@ class ShareCosts {
 
  private:
   [[nodiscard]] Time share(const Schedule& schedule, ActionId id, Time whole) const {
-    const std::int64_t samples = samples_of(schedule, id);
+    const std::int64_t samples = schedule::samples_of(schedule, id);
     if (samples == 0 || samples == m_samples) return whole;
     return whole * static_cast<Time>(samples) / static_cast<Time>(m_samples);
   }

@@ -15,8 +15,8 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/layout/path_table.hpp>
-#include <heddle/schedule/redistribution/freshness.hpp>
 #include <heddle/schedule/redistribution/halo_exchange.hpp>
+#include <heddle/schedule/redistribution/staleness.hpp>
 #include <heddle/tensor/impl/halo_exchange.hpp>
 #include <heddle/tensor/impl/shard_ref.hpp>
 #include <heddle/tensor/sharded.hpp>
@@ -62,9 +62,9 @@ class Halo {
   ///         at the contract level "communication" also if the ranks construct different Halos.
   explicit Halo(const Sharded<Data, Space, Order>& tensor,
                 const schedule::HaloOptions& options = {},
-                const schedule::Freshness& freshness = {},
+                const schedule::Staleness& staleness = {},
                 const std::optional<PathTable>& paths = {})
-      : m_exchange(tensor, options, freshness, paths) {}
+      : m_exchange(tensor, options, staleness, paths) {}
   Halo(const Halo&) = delete;
   Halo& operator=(const Halo&) = delete;
   /// Waits for exchanges in flight. If an exception destroys the object, it does not wait but tells

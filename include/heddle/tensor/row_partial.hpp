@@ -22,6 +22,8 @@ struct RowPartial {
   Real target;                   ///< the target's logit if it is in these classes, else 0
 };
 
+namespace impl {
+
 /// The reduction that merges the partial results of two sets of classes.
 struct MergeRowPartials {
   /// Merges `from` into `into`. At most one of them contains the target.
@@ -37,6 +39,8 @@ struct MergeRowPartials {
     value.target = Real(0);
   }
 };
-static_assert(Reduction<MergeRowPartials, RowPartial<float>>);
+
+}  // namespace impl
+static_assert(Reduction<impl::MergeRowPartials, RowPartial<float>>);
 
 }  // namespace heddle::inline v0

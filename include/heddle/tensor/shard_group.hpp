@@ -99,7 +99,7 @@ class ShardGroup : public ShardPlace {
   [[nodiscard]] static ShardPlace place_in(const Communicator& ranks, int node, int pair) {
     constexpr const char* where = "heddle::ShardGroup";
     ShardPlace place;
-    check_together(
+    impl::check_together(
         ranks, where, [&] { place = ShardPlace(ranks.rank(), ranks.size(), node, pair); },
         [&] {
           return CollectiveCall{where, {{"node", text(node)}, {"pair", text(pair)}}};

@@ -149,8 +149,8 @@ class ShardPlace {
       const Steps at = steps(line, outer, count);
       for (std::size_t r = 0; r < m_sizes[line]; ++r)
         if (r != (m_places[line] + after) % m_sizes[line])
-          sent[line] +=
-              codec ? encoded_bytes(codec->type, codec->block, at.counts[r]) : at.counts[r] * bytes;
+          sent[line] += codec ? impl::encoded_bytes(codec->type, codec->block, at.counts[r])
+                              : at.counts[r] * bytes;
     }
     return {sent[0], sent[1], sent[2]};
   }

@@ -21,9 +21,11 @@
 #include <heddle/core/internal/enumerator.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/kernel/map.hpp>
-#include <heddle/schedule/redistribution/freshness.hpp>
+#include <heddle/schedule/redistribution/staleness.hpp>
 
 namespace heddle::inline v0 {
+
+namespace impl {
 
 /// The function that corrects an old sum by the change of this rank's addend since then.
 struct CorrectSum {
@@ -33,6 +35,8 @@ struct CorrectSum {
     return stale + (fresh - old);
   }
 };
+
+}  // namespace impl
 
 /// The corrections that a StaleSum applies to an old sum.
 enum class Correction : std::uint8_t {
@@ -62,22 +66,22 @@ class StaleSum {
   /// @throws contract_error if the age or the warm-up is negative, or if `correction` is none of
   ///         the enumerators; at the contract level "communication" also if the ranks construct
   ///         different sums.
-  StaleSum(const Communicator& comm, std::size_t size, const schedule::Freshness& freshness,
+  StaleSum(const Communicator& comm, std::size_t size, const schedule::Staleness& staleness,
            Correction correction = Correction::own)
-      : m_comm(&comm), m_freshness(freshness), m_correction(correction) {
-    check_together(
+      : m_comm(&comm), m_staleness(staleness), m_correction(correction) {
+    impl::check_together(
         comm, where,
         [&] {
-          expect_valid(freshness, where);
+          expect_valid(staleness, where);
           impl::expect_enumerator(where, "correction", correction, Correction::own);
         },
         [&] {
           return CollectiveCall{where,
                                 {{"values", text(size)},
-                                 {"freshness", text(freshness)},
+                                 {"staleness", text(staleness)},
                                  {"correction", correction == Correction::own ? "own" : "none"}}};
         });
-    for (int slot = 0; slot <= freshness.age; ++slot)
+    for (int slot = 0; slot <= staleness.age; ++slot)
       m_slots.push_back({View("heddle::tensor::stale_own", size),
                          View("heddle::tensor::stale_sum", size), Request()});
   }
@@ -104,10 +108,10 @@ class StaleSum {
     Kokkos::deep_copy(space, now.sum, values);
     // nvcc takes the reference that is returned for a Request that nobody takes.
     static_cast<void>(now.request = start_all_reduce(space, now.sum, Sum{}, *m_comm, options));
-    Slot& due = slot_of(call - m_freshness.of_call(call));
+    Slot& due = slot_of(call - m_staleness.of_call(call));
     due.request.wait();
     if (m_correction == Correction::own && &due != &now)
-      kernel::map(space, CorrectSum{}, values, due.sum, now.own, due.own);
+      kernel::map(space, impl::CorrectSum{}, values, due.sum, now.own, due.own);
     else
       Kokkos::deep_copy(space, values, due.sum);
     space.fence("heddle::tensor::stale_sum");
@@ -129,7 +133,7 @@ class StaleSum {
   }
 
   const Communicator* m_comm;
-  schedule::Freshness m_freshness;
+  schedule::Staleness m_staleness;
   Correction m_correction;
   std::vector<Slot> m_slots;
   std::int64_t m_calls = 0;

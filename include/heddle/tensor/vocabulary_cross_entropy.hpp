@@ -99,7 +99,7 @@ struct VocabularyCrossEntropyBackward {
 /// on all ranks, and 0 if there are no rows. Targets must be below the number of all classes; the
 /// caller checks this. `row_loss` and `partials` are scratch memory with one element per row. The
 /// call needs one merge of `partials`. On a line of one rank it is kernel::cross_entropy_forward().
-template <class Real, class Exec, kernel::TokensOn<Exec> Targets>
+template <class Real, class Exec, kernel::impl::TokensOn<Exec> Targets>
 void vocabulary_cross_entropy_forward(
     const TensorLine<Real, Exec>& line, const Exec& exec, const Targets& targets, const Share& own,
     double weight, const typename TensorLine<Real, Exec>::Matrix& logits,
@@ -111,10 +111,11 @@ void vocabulary_cross_entropy_forward(
   if (line.size() == 1)
     return kernel::cross_entropy_forward(exec, targets, weight, logits, row_loss, loss);
   const std::size_t rows = logits.extent(0);
-  kernel::expect_shape(where, "logits", logits, targets.extent(0) * targets.extent(1), own.count);
-  kernel::expect_shape(where, "partials", partials, rows);
-  kernel::expect_shape(where, "row_loss", row_loss, rows);
-  kernel::expect_shape(where, "loss", loss, 1);
+  kernel::impl::expect_shape(where, "logits", logits, targets.extent(0) * targets.extent(1),
+                             own.count);
+  kernel::impl::expect_shape(where, "partials", partials, rows);
+  kernel::impl::expect_shape(where, "row_loss", row_loss, rows);
+  kernel::impl::expect_shape(where, "loss", loss, 1);
   kernel::impl::for_each_row(
       where, exec, rows,
       impl::VocabularyRows<Exec, Real, Token>{logits, targets, own, partials, row_loss});
@@ -129,7 +130,7 @@ void vocabulary_cross_entropy_forward(
 
 /// Computes logits_grad = weight / rows * (probabilities - one at the target) for the classes
 /// `own`. It may work in place, and sends no message.
-template <class Real, class Exec, kernel::TokensOn<Exec> Targets>
+template <class Real, class Exec, kernel::impl::TokensOn<Exec> Targets>
 void vocabulary_cross_entropy_backward_input(
     const TensorLine<Real, Exec>& line, const Exec& exec, const Targets& targets, const Share& own,
     double weight, const typename TensorLine<Real, Exec>::Input& probabilities,
@@ -139,9 +140,9 @@ void vocabulary_cross_entropy_backward_input(
   if (line.size() == 1)
     return kernel::cross_entropy_backward_input(exec, targets, weight, probabilities, logits_grad);
   const std::size_t rows = logits_grad.extent(0);
-  kernel::expect_shape(where, "logits_grad", logits_grad, targets.extent(0) * targets.extent(1),
-                       own.count);
-  kernel::expect_shape(where, "probabilities", probabilities, rows, own.count);
+  kernel::impl::expect_shape(where, "logits_grad", logits_grad,
+                             targets.extent(0) * targets.extent(1), own.count);
+  kernel::impl::expect_shape(where, "probabilities", probabilities, rows, own.count);
   const auto share = static_cast<Real>(rows > 0 ? weight / static_cast<double>(rows) : 0);
   kernel::impl::for_each_row(where, exec, rows,
                              impl::VocabularyCrossEntropyBackward<Exec, Real, Token>{

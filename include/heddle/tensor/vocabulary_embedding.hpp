@@ -71,8 +71,8 @@ template <class Table, class Positions>
 void expect_position_table(const char* where, const char* name, const Table& table,
                            const Positions& positions, std::size_t columns, std::size_t width) {
   const bool some = positions.extent(0) > 0;
-  if (some) kernel::expect_shape(where, "positions", positions, columns);
-  kernel::expect_shape(where, name, table, some ? table.extent(0) : columns, width);
+  if (some) kernel::impl::expect_shape(where, "positions", positions, columns);
+  kernel::impl::expect_shape(where, name, table, some ? table.extent(0) : columns, width);
 }
 
 /// This rank's term of the sum: rows of tokens that it has, and the positions where `leads`.
@@ -120,7 +120,7 @@ struct VocabularyEmbeddingBackward {
 /// has, `own` of the vocabulary in token_table (own.count x width), and of the positions, which the
 /// first rank adds. One sum(), in `room` (N x width). Tokens below the size of the vocabulary, and
 /// positions below the rows of the table: the caller checks it.
-template <class Real, class Exec, kernel::TokensOn<Exec> Tokens>
+template <class Real, class Exec, kernel::impl::TokensOn<Exec> Tokens>
 void vocabulary_embedding_forward(
     const TensorLine<Real, Exec>& line, const Exec& exec, const Tokens& tokens, const Share& own,
     const typename TensorLine<Real, Exec>::Input& token_table,
@@ -134,8 +134,8 @@ void vocabulary_embedding_forward(
     return kernel::embedding_forward(exec, tokens, token_table, position_table, output);
   const auto term = line.term(room, output);
   const std::size_t width = term.extent(1);
-  kernel::expect_shape(where, "output", term, tokens.extent(0) * tokens.extent(1), width);
-  kernel::expect_shape(where, "token_table", token_table, own.count, width);
+  kernel::impl::expect_shape(where, "output", term, tokens.extent(0) * tokens.extent(1), width);
+  kernel::impl::expect_shape(where, "token_table", token_table, own.count, width);
   impl::expect_position_table(where, "position_table", position_table, positions, tokens.extent(1),
                               width);
   kernel::impl::for_each_element(
@@ -148,7 +148,7 @@ void vocabulary_embedding_forward(
 /// Adds each row of output_grad (n x width) to the gradient row of its token, if this rank has it,
 /// and of its position, which every rank has. The call needs one gather() with `room` (N x width).
 /// The order of the sums is that of kernel::embedding_backward_weight().
-template <class Real, class Exec, kernel::TokensOn<Exec> Tokens>
+template <class Real, class Exec, kernel::impl::TokensOn<Exec> Tokens>
 void vocabulary_embedding_backward_weight(
     const TensorLine<Real, Exec>& line, const Exec& exec, const Tokens& tokens, const Share& own,
     const typename TensorLine<Real, Exec>::Input& output_grad,
@@ -164,8 +164,8 @@ void vocabulary_embedding_backward_weight(
                                              position_table_grad);
   const auto all = line.gather(exec, output_grad, room);
   const std::size_t width = all.extent(1);
-  kernel::expect_shape(where, "output_grad", all, tokens.extent(0) * tokens.extent(1), width);
-  kernel::expect_shape(where, "token_table_grad", token_table_grad, own.count, width);
+  kernel::impl::expect_shape(where, "output_grad", all, tokens.extent(0) * tokens.extent(1), width);
+  kernel::impl::expect_shape(where, "token_table_grad", token_table_grad, own.count, width);
   impl::expect_position_table(where, "position_table_grad", position_table_grad, positions,
                               tokens.extent(1), width);
   Kokkos::parallel_for(

@@ -43,7 +43,8 @@ HEDDLE_INLINE std::string to_dot(const Schedule& schedule) {
   const auto node = [&](std::size_t i, const char* margin) {
     const Action& action = schedule[ActionId{i}];
     const bool message = !schedule[action.queue].local();
-    out += text(margin, "a", i, " [label=", impl::dot_text(action_text(schedule, ActionId{i})),
+    out += text(margin, "a", i,
+                " [label=", impl::dot_text(schedule::action_text(schedule, ActionId{i})),
                 ", fillcolor=\"",
                 impl::darker(impl::style(action.kind).fill, shades.brightness(ActionId{i})), "\"",
                 message ? ", shape=ellipse" : "", "];\n");

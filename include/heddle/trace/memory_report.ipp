@@ -36,8 +36,9 @@ namespace impl {
 HEDDLE_INLINE std::vector<MemoryPeaks> memory_peaks(const Timeline& timeline) {
   heddle::impl::check_spans("heddle::trace::memory_peaks", timeline);
   std::vector<MemoryPeaks> result;
-  for (const MemoryUse& use : memory_use(timeline))
-    result.push_back({peak(use.activations), peak(use.weights), peak(use.all)});
+  for (const MemoryUse& use : schedule::memory_use(timeline))
+    result.push_back(
+        {schedule::peak(use.activations), schedule::peak(use.weights), schedule::peak(use.all)});
   return result;
 }
 

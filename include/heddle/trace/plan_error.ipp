@@ -69,10 +69,11 @@ inline void check_same_actions(const Schedule& predicted, const Schedule& measur
     expects(a.kind == b.kind && a.stage == b.stage && a.item == b.item && on.from == other.from &&
                 on.to == other.to,
             [&] {
-              return ErrorInfo{where, "the timelines have different schedules",
-                               text("action ", i, " is ", action_text(predicted, id),
-                                    " as predicted, ", action_text(measured, id), " as measured"),
-                               fix};
+              return ErrorInfo{
+                  where, "the timelines have different schedules",
+                  text("action ", i, " is ", schedule::action_text(predicted, id),
+                       " as predicted, ", schedule::action_text(measured, id), " as measured"),
+                  fix};
             });
   }
 }
@@ -106,7 +107,7 @@ HEDDLE_INLINE PlanError plan_error(const Timeline& predicted, const Timeline& me
     const Action& action = schedule[id];
     const Queue& queue = schedule[action.queue];
     const bool message = action.kind == Kind::move && !queue.local();
-    if (!message && !is_work(action.kind)) continue;
+    if (!message && !schedule::is_work(action.kind)) continue;
     auto& errors = message ? moves[{queue.from, queue.to}] : stages[action.stage];
     const auto time = [&](const Span& span) {
       return (message ? span.arrival : span.end) - span.start;

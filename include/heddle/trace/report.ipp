@@ -83,7 +83,7 @@ HEDDLE_INLINE TimeUse time_use(const Timeline& timeline) {
     const Action& action = schedule[id];
     const Span& span = timeline[id];
     Seconds& queued = queue_end[+action.queue];
-    if (is_work(action.kind))
+    if (schedule::is_work(action.kind))
       works[+schedule[action.queue].from].push_back({span.start, span.end, id, queued});
     queued = span.end;
   }

@@ -218,8 +218,9 @@ class SvgPicture {
     const std::string fill = fill_of(id);
     const bool other = fill != style(m_schedule[id].kind).fill;  // than that of its group
     m_svg.rect(box, other ? text("rx=\"2\" fill=\"", fill, "\"") : "rx=\"2\"",
-               action_text(m_schedule, id) + ": " + time_text(span.start - m_begin, m_unit) +
-                   " to " + time_text(span.end - m_begin, m_unit));
+               schedule::action_text(m_schedule, id) + ": " +
+                   time_text(span.start - m_begin, m_unit) + " to " +
+                   time_text(span.end - m_begin, m_unit));
   }
 
   void draw_text(const BoxLanes::Place& place) {
@@ -228,7 +229,7 @@ class SvgPicture {
     const Action& action = m_schedule[id];
     if (box.height < box_font + 1) return;
     // The text is the whole name, or the microbatch alone for the model's work, or nothing.
-    std::string name = action_text(m_schedule, id);
+    std::string name = schedule::action_text(m_schedule, id);
     const auto fits = [&] { return text_width(name.size(), box_font) + 3 <= box.width; };
     if (!fits() && action.kind <= Kind::backward) name = text(action.item);
     if (fits())

@@ -130,7 +130,7 @@ std::optional<Schedule> of_catalogue(const schedule::NamedSchedule& entry, int r
 
 /// With memory, and without groups.
 Schedule complete(const Schedule& schedule) {
-  return expand(test::with_memory(schedule, 24, Scalar::i64), schedule::CollectiveForm{});
+  return schedule::expand(test::with_memory(schedule, 24, Scalar::i64), schedule::CollectiveForm{});
 }
 
 void add_pipelines(Generator& generator, bool all) {
@@ -143,7 +143,7 @@ void add_pipelines(Generator& generator, bool all) {
       const Schedule plain = complete(*schedule);
       // The storage of folded schedules is used again within the step.
       if (all || ranks != 3) generator.add(plain);
-      if (all || ranks == 3) generator.add(fold_to_min_slots(plain));
+      if (all || ranks == 3) generator.add(schedule::fold(plain));
     }
     if (found == 0) {
       std::cerr << "no form of " << entry.name << '\n';
@@ -155,7 +155,7 @@ void add_pipelines(Generator& generator, bool all) {
   for (const schedule::NamedSchedule& entry : schedule::catalogue()) {
     if (!all && entry.name != "1f1b" && entry.name != "zb-h1" && entry.name != "chimera") continue;
     if (const auto schedule = of_catalogue(entry, 2))
-      generator.add(complete(data_parallel(*schedule, mesh)));
+      generator.add(complete(schedule::data_parallel(*schedule, mesh)));
   }
 }
 

@@ -165,7 +165,7 @@ const std::map<std::string_view, std::function<void(heddle::MpiTransport&, heddl
          }},
         {"agreement",
          [](auto&, auto& comm) {
-           heddle::check_agreement(
+           heddle::impl::check_agreement(
                comm,
                [] {
                  return heddle::CollectiveCall{"call", {}};

@@ -41,11 +41,12 @@ std::string result_of(int item) {
 }
 
 /// One farm over all ranks. What happens to this rank in work and sink is `doom`'s.
-hd::FarmReport farm(const failing::Run& run, hd::MpiTransport& inner, failing::Doom& messages,
-                    failing::Doom& calls, std::vector<int>& delivered, bool& right) {
+hd::pattern::FarmReport farm(const failing::Run& run, hd::MpiTransport& inner,
+                             failing::Doom& messages, failing::Doom& calls,
+                             std::vector<int>& delivered, bool& right) {
   failing::DoomedTransport transport(inner, messages);
   int next = 0;
-  return hd::farm(
+  return hd::pattern::farm(
       transport,
       {.ordered = run.number % 2 == 0,
        .prefetch = 1 + static_cast<int>(run.number / 2 % 2),
@@ -57,7 +58,7 @@ hd::FarmReport farm(const failing::Run& run, hd::MpiTransport& inner, failing::D
         calls.act();
         return result_of(item);
       },
-      [&](std::int64_t number, hd::FarmOutcome<std::string>&& outcome) {
+      [&](std::int64_t number, hd::pattern::FarmOutcome<std::string>&& outcome) {
         calls.act();
         ++delivered[static_cast<std::size_t>(number)];
         right = right && outcome.value == result_of(static_cast<int>(number));
@@ -87,11 +88,12 @@ void farms(const failing::Run& run) {
   bool right = true;
   failing::let_others_speak([&] {
     try {
-      const hd::FarmReport report = farm(run, transport, messages, calls, delivered, right);
+      const hd::pattern::FarmReport report =
+          hd::pattern::farm(run, transport, messages, calls, delivered, right);
       if (run.signal != 0) {
         // It got fewer items than were expected.
         if (+me == victim) failing::leave(me, run.signal);
-        static_cast<void>(farm(run, transport, messages, calls, delivered, right));
+        static_cast<void>(hd::pattern::farm(run, transport, messages, calls, delivered, right));
         return;
       }
       if (+me != 0) return;

@@ -84,8 +84,8 @@ struct Steps {
   void operator()(hd::SharedTransport& transport) const {
     failing::Doom doom(transport.rank());
     failing::DoomedTransport doomed(transport, doom);
-    const hd::Schedule schedule =
-        hd::share_memory(schedule_of(2 + draw(0, 2), transport.size()), transport.domains());
+    const hd::Schedule schedule = hd::schedule::share_memory(
+        schedule_of(2 + draw(0, 2), transport.size()), transport.domains());
     const hd::SharedBlocks data = transport.share(8 * 400'000);
     hd::SharedExecutor executor(
         doomed, schedule,

@@ -30,10 +30,11 @@ void sums(const failing::Run& run) {
   const hd::SharedBlocks data = transport.share(bytes);
   hd::SharedExecutor executor(
       transport,
-      hd::share_memory(hd::schedule::collective_in_segments(
-                           hd::schedule::Collective::all_reduce, hd::schedule::Algorithm::ring,
-                           {.ranks = transport.size(), .bytes = bytes, .chunks = 3}),
-                       transport.domains()),
+      hd::schedule::share_memory(
+          hd::schedule::collective_in_segments(
+              hd::schedule::Collective::all_reduce, hd::schedule::Algorithm::ring,
+              {.ranks = transport.size(), .bytes = bytes, .chunks = 3}),
+          transport.domains()),
       [&](hd::BufferId, const hd::Buffer& buffer) { return data.of[+buffer.rank]; },
       {.watchdog = run.watchdog,
        .log = [&](std::string_view reason) { failing::name(transport.rank(), reason); }});

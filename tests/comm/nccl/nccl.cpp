@@ -89,7 +89,7 @@ TEST_CASE("messages of all pairs between devices, on several lanes, the last one
                                            bytes_of(lane)));
     }
   for (auto& request : requests)
-    hd::await(
+    hd::impl::await(
         transport, request, hd::Idle::yield, 60, [] { return std::string("the test"); },
         [] {
           return hd::ErrorInfo{"the test", "a message did not complete"};

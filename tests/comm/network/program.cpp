@@ -157,16 +157,16 @@ void casts(double rate, hd::Bytes elements, hd::Seconds forward) {
   const hd::Machine pair = hd::Machine::uniform(2, {.name = "waits"}, {20e-6, 1e9});
   const hd::Machine machine =
       hd::join({pair, pair}, {1e-4, bandwidth}, hd::Shared{"line", bandwidth});
-  const hd::ProfiledLayer layer{
+  const hd::plan::ProfiledLayer layer{
       .name = "layer",
       .output = 4 * elements,
       .saved = 4,
       .parameters = 4,
       .measured = {{.device = "waits", .samples = 1, .times = {forward, forward, forward, 0}}}};
-  const hd::Profile profile{.model = "waits",
-                            .input = 4 * elements,
-                            .layers = std::vector<hd::ProfiledLayer>(4, layer),
-                            .reference = "waits"};
+  const hd::plan::Profile profile{.model = "waits",
+                                  .input = 4 * elements,
+                                  .layers = std::vector<hd::plan::ProfiledLayer>(4, layer),
+                                  .reference = "waits"};
   const hd::plan::PlanProblem problem(profile, machine,
                                       {.batch = 32,
                                        .microbatches = {16},

@@ -93,7 +93,7 @@ TEST_CASE("failed, infeasible and slow evaluations leave the other trials as the
       [&](std::uint64_t number, std::span<const TuneTrial> history) {
         return search.propose(number, history);
       },
-      [&](const TunePoint& point, const FarmTask& task) -> std::optional<double> {
+      [&](const TunePoint& point, const pattern::FarmTask& task) -> std::optional<double> {
         if (task.item % 7 == 3) throw std::runtime_error("out of memory");
         if (task.item == 20 && slow++ == 0)  // its worker is silent, and another one takes over
           std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -107,15 +107,17 @@ TEST_CASE("a worker that is killed costs its trial one more attempt, and no tria
   for (const int workers : {2, 8, 64}) {
     const std::int64_t items = 20 * workers;
     std::vector<int> begun(static_cast<std::size_t>(items), 0);
-    const FarmForecast forecast =
-        forecast_farm({.workers = workers, .lag = 2 * workers, .lease = 5}, items,
-                      [&](Worker worker, const FarmTask& task) {
-                        // Worker 1 ends with its third trial, and never reports within the time.
-                        static_cast<void>(task);
-                        const bool killed = +worker == 1 && task.item >= 2 * workers;
-                        return ForecastAttempt{killed ? 1e6 : 1.0, true};
-                      });
-    for (const FarmTask& task : forecast.begun) ++begun[static_cast<std::size_t>(task.item)];
+    const pattern::FarmForecast forecast =
+        pattern::forecast_farm({.workers = workers, .lag = 2 * workers, .lease = 5}, items,
+                               [&](Worker worker, const pattern::FarmTask& task) {
+                                 // Worker 1 ends with its third trial, and never reports within the
+                                 // time.
+                                 static_cast<void>(task);
+                                 const bool killed = +worker == 1 && task.item >= 2 * workers;
+                                 return pattern::ForecastAttempt{killed ? 1e6 : 1.0, true};
+                               });
+    for (const pattern::FarmTask& task : forecast.begun)
+      ++begun[static_cast<std::size_t>(task.item)];
     CAPTURE(workers);
     CHECK(std::count(begun.begin(), begun.end(), 1) == items - 1);
     CHECK(std::count(begun.begin(), begun.end(), 2) == 1);
@@ -129,11 +131,12 @@ TEST_CASE("searches of 1 to 64 workers keep them busy in virtual time") {
     double sum = 0;
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       const Random random(seed, "times");
-      sum += forecast_farm({.workers = workers, .lag = 2 * workers}, 20 * workers,
-                           [&](Worker, const FarmTask& task) {
-                             return ForecastAttempt{
-                                 0.5 + random.uniform(static_cast<std::uint64_t>(task.item)), true};
-                           })
+      sum += pattern::forecast_farm(
+                 {.workers = workers, .lag = 2 * workers}, 20 * workers,
+                 [&](Worker, const pattern::FarmTask& task) {
+                   return pattern::ForecastAttempt{
+                       0.5 + random.uniform(static_cast<std::uint64_t>(task.item)), true};
+                 })
                  .utilisation();
     }
     return sum / 10;
@@ -145,7 +148,7 @@ TEST_CASE("searches of 1 to 64 workers keep them busy in virtual time") {
 }
 
 TEST_CASE("a search without a lag is rejected, and an error of a proposal ends it") {
-  const auto search = [](const FarmOptions& options, std::int64_t trials) {
+  const auto search = [](const pattern::FarmOptions& options, std::int64_t trials) {
     return systems::farm_search<TuneTrial>(
         options, trials,
         [](std::uint64_t number, std::span<const TuneTrial>) {

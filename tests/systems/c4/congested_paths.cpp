@@ -224,7 +224,7 @@ TEST_CASE("a message that does not arrive names its dead spine, and the plan the
       const std::size_t flow = +queue.from * 7 + +queue.to - (queue.to > queue.from ? 1 : 0);
       if (plan.spine(flow) == dead) places[+queue.to].finished = i;
     }
-    const std::vector<Finding> hangs = find_hang(exchange, places);
+    const std::vector<Finding> hangs = schedule::find_hang(exchange, places);
     REQUIRE(hangs.size() == 1);
     std::vector<double> expected(4, 1);
     expected[dead] = 0;
@@ -234,7 +234,7 @@ TEST_CASE("a message that does not arrive names its dead spine, and the plan the
     REQUIRE(plan.max_load() == least);
     // A rank that is silent says nothing about paths.
     places[3].answered = false;
-    REQUIRE(systems::spine_shares(plan, Monitor(8), ends, find_hang(exchange, places)) ==
+    REQUIRE(systems::spine_shares(plan, Monitor(8), ends, schedule::find_hang(exchange, places)) ==
             std::vector<double>(4, 1));
   }
 }

@@ -64,23 +64,23 @@ TEST_CASE("every variant has its case") {
   const auto halved = choose_chimera({.stages = 8, .microbatches = 8}, twice);
   CHECK(halved.halved);
   CHECK(halved.makespan == Rational(57, 2));
-  CHECK(halved.orders.ranks == schedule::chimera_orders(8, 16, 1, true).ranks);
+  CHECK(halved.orders.ranks == schedule::chimera(8, 16, 1, true).ranks);
   // In the memory that direct concatenation takes.
   CHECK(choose_chimera({.stages = 8, .microbatches = 8, .most_live = 8}, twice).halved);
 
   const auto direct = choose_chimera({.stages = 8, .microbatches = 8, .may_halve = false}, twice);
   CHECK(direct.makespan == 36);
-  CHECK(direct.orders == schedule::chimera_orders(8, 8));
+  CHECK(direct.orders == schedule::chimera(8, 8));
 
   const auto doubled = choose_chimera({.stages = 8, .microbatches = 32, .may_halve = false}, twice);
   CHECK(doubled.makespan == 105);
-  CHECK(doubled.orders == schedule::chimera_orders(8, 32, 1, true));
+  CHECK(doubled.orders == schedule::chimera(8, 32, 1, true));
 
   // Without memory for doubled forwards only direct concatenation is left, and loses: 126.
   const auto narrow =
       choose_chimera({.stages = 8, .microbatches = 32, .may_halve = false, .most_live = 8}, twice);
   CHECK(narrow.makespan == 117);
-  CHECK(narrow.orders == schedule::one_f_one_b_orders(8, 32));
+  CHECK(narrow.orders == schedule::one_f_one_b(8, 32));
 
   // The sum over the copies can cost more than the bubble does.
   const ExactCosts dear{.forward = 1, .backward = 2, .group = 100};
@@ -90,7 +90,7 @@ TEST_CASE("every variant has its case") {
 TEST_CASE(
     "at equal memory the concatenated order can be mended: 52, 108, 220 at N = 4D and B = 2F") {
   for (const auto& [d, mended] : {std::pair{4, 52}, {8, 108}, {16, 220}}) {
-    const auto found = plan::coordinate(schedule::chimera_orders(d, 4 * d),
+    const auto found = plan::coordinate(schedule::chimera(d, 4 * d),
                                         ExactCosts{.forward = 1, .backward = 2}, {.cap = d});
     CHECK(found.makespan == mended);
     CHECK(found.extra == 0);

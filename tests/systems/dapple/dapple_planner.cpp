@@ -174,7 +174,7 @@ TEST_CASE("the pivot formula is exact if the last stage is the pivot and nothing
 }
 
 TEST_CASE("a planner of whole layers says that it needs tensor degree 1") {
-  Profile profile{.model = "split", .layers = {{.name = "one"}}};
+  plan::Profile profile{.model = "split", .layers = {{.name = "one"}}};
   profile.layers[0].measured = {{.device = "gpu", .tensor = 2, .times = {.forward = 1}}};
   const Machine machine = Machine::uniform(2, {.name = "gpu"}, {});
   const auto found = systems::Dapple{}.search({profile, machine, {.batch = 2}});

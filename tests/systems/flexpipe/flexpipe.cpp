@@ -54,7 +54,7 @@ struct Times {
 TEST_CASE("branches lie in opposite directions, each stage once") {
   for (const int ranks : {1, 2, 3, 4, 7}) {
     for (const int branches : {1, 2, 3}) {
-      const Orders orders = schedule::flexpipe_orders(ranks, 3, branches);
+      const Orders orders = schedule::flexpipe(ranks, 3, branches);
       std::vector<int> rank_of(static_cast<std::size_t>(ranks * branches), -1);
       for (int r = 0; r < ranks; ++r)
         for (const Order& order : orders.ranks[static_cast<std::size_t>(r)])
@@ -78,7 +78,7 @@ TEST_CASE("the joint loss: no branch goes back before the others have arrived") 
   const int ranks = 4;
   const int branches = 3;
   for (const auto& interactions : {std::vector<Interaction>{}, {{0, 1, 1, 1}, {1, 2, 2, 1}}}) {
-    const Orders orders = schedule::flexpipe_orders(ranks, 5, branches, interactions);
+    const Orders orders = schedule::flexpipe(ranks, 5, branches, interactions);
     const auto timeline =
         simulate(weave(orders), Exact{.forward = 1, .backward = 2, .latency = {1, 3}});
     const Times times(timeline);
@@ -135,7 +135,7 @@ TEST_CASE("a cap that no order keeps is raised, and the extra memory reported") 
   CHECK(tight.extra == tight.live - 1);
   CHECK(tight.live < free.live);
   CHECK(tight.makespan >= free.makespan);
-  const auto live = live_activations(tight.orders);
+  const auto live = schedule::live_activations(tight.orders);
   CHECK(tight.live == *std::max_element(live.begin(), live.end()));
   CHECK(tight.orders.graph == free.orders.graph);
 }
@@ -144,13 +144,13 @@ TEST_CASE("unequal branches, counted by what they keep") {
   const auto found =
       systems::flexpipe({.ranks = 4, .microbatches = 5}, {.forward = 0.5, .backward = 1}, 40,
                         {7, 7, 7, 7, 3, 3, 3, 3});
-  const auto live = live_activations(found.orders, {7, 7, 7, 7, 3, 3, 3, 3});
+  const auto live = schedule::live_activations(found.orders, {7, 7, 7, 7, 3, 3, 3, 3});
   CHECK(found.live == *std::max_element(live.begin(), live.end()));
   CHECK(found.live <= 40);
 }
 
 TEST_CASE("no candidate beats what is reported, and the given orders are one of them") {
-  const Orders chain = schedule::one_f_one_b_orders(4, 7);
+  const Orders chain = schedule::one_f_one_b(4, 7);
   const auto found = plan::coordinate(chain, {.forward = 1, .backward = 2}, {.cap = 4});
   CHECK(found.makespan == (7 + 3) * 3);  // what 1F1B takes, and nothing within its memory beats
   // Without rules, the schedules of the catalogue with the same computations.
@@ -173,7 +173,7 @@ TEST_CASE("what cannot be a model of branches is refused") {
   const auto refusal = [](int ranks, int microbatches, int branches,
                           const std::vector<Interaction>& interactions = {}) {
     return test::message_of<contract_error>(
-        [&] { (void)schedule::flexpipe_orders(ranks, microbatches, branches, interactions); });
+        [&] { (void)schedule::flexpipe(ranks, microbatches, branches, interactions); });
   };
   CHECK_THAT(refusal(0, 1, 2),
              ContainsSubstring("a model needs at least one branch with at least one stage") &&

@@ -31,7 +31,7 @@ using systems::Frontier3D;
 
 TEST_CASE("tensor groups of the best plans for 22B, 175B and 1T stay within a node") {
   for (const FrontierModel& model : frontier_models) {
-    const Profile profile = gpt(model.layers, model.hidden);
+    const plan::Profile profile = gpt(model.layers, model.hidden);
     const Machine machine = frontier(model.ranks);
     const PlanProblem problem(profile, machine,
                               {.batch = model.batch,
@@ -58,7 +58,7 @@ TEST_CASE("tensor groups of the best plans for 22B, 175B and 1T stay within a no
 }
 
 TEST_CASE("the rules of the study on Frontier hold for the formula") {
-  const Profile profile = gpt(96, 12288);
+  const plan::Profile profile = gpt(96, 12288);
   const Machine machine = frontier(512);
   const PlanProblem problem(profile, machine, {.batch = 1024, .state_per_parameter = adam_state});
   const auto rate = [&](const Plan& plan) {  // samples a second and rank
@@ -94,7 +94,7 @@ TEST_CASE("the rules of the study on Frontier hold for the formula") {
 }
 
 TEST_CASE("a search of a part of the grid comes near the whole one") {
-  const Profile profile = gpt(48, 6144);
+  const plan::Profile profile = gpt(48, 6144);
   const Machine machine = frontier(64);
   const PlanProblem problem(profile, machine, {.batch = 1024, .state_per_parameter = adam_state});
   const plan::FoundPlan all = Frontier3D{.exhaustive = 100'000}.search(problem);
@@ -114,8 +114,8 @@ TEST_CASE("a search of a part of the grid comes near the whole one") {
 TEST_CASE("sequences are divided where that is faster than fewer ranks") {
   // One sample of 8 s forward and 16 s backward in each microbatch, so that only sequences can be
   // divided; one layer, so that there is one stage.
-  const auto problem_of = [](const Profile& profile, const Machine& machine, SequenceMethod method,
-                             std::vector<int> degrees) {
+  const auto problem_of = [](const plan::Profile& profile, const Machine& machine,
+                             SequenceMethod method, std::vector<int> degrees) {
     return PlanProblem(profile, machine,
                        {.batch = 4,
                         .microbatches = {4},
@@ -123,11 +123,11 @@ TEST_CASE("sequences are divided where that is faster than fewer ranks") {
                         .attention = method});
   };
   const auto profile_of = [](Bytes keys) {
-    return Profile{
+    return plan::Profile{
         .layers = {{.parameters = 40, .measured = {{"gpu", 1, 1, {8, 8, 8, 0}}}, .keys = keys}}};
   };
   const Machine machine = Machine::uniform(4, {"gpu"}, {0, 100});
-  const Profile cheap = profile_of(40), dear = profile_of(100'000);
+  const plan::Profile cheap = profile_of(40), dear = profile_of(100'000);
   using enum SequenceMethod;
   for (const SequenceMethod method : {ring, ulysses}) {
     CAPTURE(method);
@@ -148,7 +148,7 @@ TEST_CASE("sequences are divided where that is faster than fewer ranks") {
   // there is no uniform plan for whole sequences.
   CHECK_FALSE(Frontier3D{}.search(problem_of(cheap, machine, ring, {1})).plan);
   // Two samples in a microbatch: whole sequences if keys are dear.
-  const auto degree = [&](const Profile& profile) {
+  const auto degree = [&](const plan::Profile& profile) {
     const Machine two = Machine::uniform(2, {"gpu"}, {0, 100});
     const PlanProblem problem(profile, two,
                               {.batch = 8, .microbatches = {4}, .sequence_degrees = {1, 2}});
@@ -161,14 +161,14 @@ TEST_CASE("sequences are divided where that is faster than fewer ranks") {
 }
 
 TEST_CASE("a model that fits no rank is infeasible, and so are sizes that do not divide") {
-  const Profile profile = gpt(4, 25600);
+  const plan::Profile profile = gpt(4, 25600);
   const Device gcd{.name = "gcd", .memories = {{"HBM", Bytes{64'000'000'000}}}};
   const Machine machine = Machine::uniform(2, gcd, {2e-6, 75e9});
   const plan::FoundPlan none =
       Frontier3D{}.search(PlanProblem(profile, machine, {.batch = 8, .state_per_parameter = 8}));
   CHECK_FALSE(none.plan);
   CHECK(none.infeasible.find("bytes and has 64000000000") != std::string::npos);
-  const Profile small = gpt(2, 64);
+  const plan::Profile small = gpt(2, 64);
   const Machine three = Machine::uniform(3, gcd, {2e-6, 75e9});
   const plan::FoundPlan odd = Frontier3D{}.search(PlanProblem(small, three, {.batch = 4}));
   CHECK_FALSE(odd.plan);

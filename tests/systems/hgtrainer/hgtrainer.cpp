@@ -60,7 +60,7 @@ enum class Form : std::uint8_t {
 /// A small problem whose times and bandwidths are such that all sums of times are exact, with sites
 /// of one kind of device each.
 struct ExactCase {
-  Profile profile;
+  plan::Profile profile;
   Machine machine = Machine::uniform(1, {}, {});
   PlanOptions options;
   std::vector<std::vector<Rank>> sites;
@@ -77,10 +77,10 @@ struct ExactCase {
                        1;  // parameters, so that gradients are rather not summed
     profile.input = 64;
     for (int l = 0; l < layers; ++l) {
-      ProfiledLayer layer{.name = "layer",
-                          .output = 64 * to(64),
-                          .saved = 64 * to(32),
-                          .parameters = 64 * to(heavy ? 1024 : 16)};
+      plan::ProfiledLayer layer{.name = "layer",
+                                .output = 64 * to(64),
+                                .saved = 64 * to(32),
+                                .parameters = 64 * to(heavy ? 1024 : 16)};
       for (const char* const kind : {"fast", "slow"})
         for (const int degree : {1, 2})
           if (degree == 1 || tensor) {
@@ -328,7 +328,7 @@ TEST_CASE("halving the bytes between sites gains what the formula and the simula
   constexpr double one_f_one_b[] = {1.67, 1.45, 1.28, 1.16};
   constexpr double policy_b[] = {1.97, 1.45, 1.20, 1.01};
   for (const auto& [layers, cut] : {std::pair{437, 312}, std::pair{24, 17}}) {
-    const Profile profile = TwoSites::profile(layers, {8});
+    const plan::Profile profile = TwoSites::profile(layers, {8});
     for (std::size_t i = 0; i < 4; ++i) {
       const Machine machine = TwoSites::machine(gigabits[i]);
       const PlanProblem problem(profile, machine, TwoSites::options("1f1b", true));
@@ -368,7 +368,7 @@ TEST_CASE("halving the bytes between sites gains what the formula and the simula
 }
 
 TEST_CASE("HGTrainer's plans are not slower than Metis' or than the best site alone") {
-  const Profile profile = TwoSites::profile(24);
+  const plan::Profile profile = TwoSites::profile(24);
   double sum = 0;
   for (const double gigabits : {1.0, 2.5, 5.0, 10.0}) {
     INFO(gigabits << " Gbit/s");
@@ -413,7 +413,7 @@ TEST_CASE("HGTrainer's plans are not slower than Metis' or than the best site al
 }
 
 TEST_CASE("both sites at 1 Gbit/s take 2.83 s by HGTrainer's formula") {
-  const Profile profile = TwoSites::profile(24);
+  const plan::Profile profile = TwoSites::profile(24);
   const Machine machine = TwoSites::machine(1);
   const PlanProblem problem(profile, machine, TwoSites::options("1f1b", true));
   Seconds best = std::numeric_limits<Seconds>::infinity();

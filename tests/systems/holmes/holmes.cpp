@@ -85,7 +85,7 @@ TEST_CASE("a cluster in which no kind of network joins two devices is refused") 
   CHECK(joined.link(3, 4) == Link{20e-6, 3.1e9});
   CHECK(systems::network_clusters(joined) ==
         std::vector<std::vector<Rank>>{{0, 1, 2, 3}, {4, 5, 6, 7}});
-  const Profile profile = equal_layers(4, 1e-3, 1000, 1000);
+  const plan::Profile profile = equal_layers(4, 1e-3, 1000, 1000);
   const plan::FoundPlan found = Holmes{}.search(PlanProblem(profile, joined, {.batch = 8}));
   REQUIRE(found.plan);
   for (const PlanStage& stage : found.plan->stages)
@@ -114,7 +114,7 @@ TEST_CASE("no data or tensor group spans two kinds of network") {
     for (int n = draw(1, 4); n > 0; --n) cards.push_back(static_cast<Card>(draw(0, 2)));
     const int size = draw(1, 3);
     const Machine machine = cluster(cards, size);
-    const Profile profile = equal_layers(draw(1, 8), 1e-3, 1000, 10'000);
+    const plan::Profile profile = equal_layers(draw(1, 8), 1e-3, 1000, 10'000);
     const int batch = draw(1, 12);
     const PlanProblem problem(profile, machine, {.batch = batch});
     const plan::FoundPlan found = Holmes{}.search(problem);
@@ -155,7 +155,7 @@ TEST_CASE("only activations and their gradients cross the slow network") {
   using enum Card;
   const Machine machine = cluster({infiniband, infiniband, roce, roce}, 2);
   const Bytes output = 1'000'003;
-  const Profile profile = equal_layers(12, 10e-3, output, 40'000'000);
+  const plan::Profile profile = equal_layers(12, 10e-3, output, 40'000'000);
   const PlanProblem problem(profile, machine, {.batch = 64});
   const plan::FoundPlan found = Holmes{}.search(problem);
   REQUIRE(found.plan);
@@ -182,7 +182,7 @@ TEST_CASE("only activations and their gradients cross the slow network") {
 TEST_CASE("groups within their networks come near the fast network alone") {
   // 4 nodes of 8 ranks, in two stages.
   using enum Card;
-  const Profile profile = gpt_3_6b();
+  const plan::Profile profile = gpt_3_6b();
   const int layers = static_cast<int>(profile.layers.size());
   const auto step = [&](const std::vector<Card>& cards) {
     const Machine machine = cluster(cards, 8);
@@ -241,8 +241,8 @@ TEST_CASE("sums in buckets take the formula's time in the Schedule, and move its
   constexpr int layers = 12;
   constexpr Seconds forward = 1e-3, update = 0.5e-3;
   constexpr Bytes gradient = 1'200'000;  // of a layer
-  Profile profile = equal_layers(layers, forward, 4, gradient);
-  for (ProfiledLayer& layer : profile.layers) layer.measured[0].times.update = update;
+  plan::Profile profile = equal_layers(layers, forward, 4, gradient);
+  for (plan::ProfiledLayer& layer : profile.layers) layer.measured[0].times.update = update;
   for (const double bandwidth : {0.2e9, 0.5e9, 1e9, 3e9, 30e9})  // sums above and below backwards
     for (const int replicas : {2, 3, 4})
       for (const int buckets : {1, 2, 3, 4, 12, 100}) {
@@ -265,20 +265,20 @@ TEST_CASE("sums in buckets take the formula's time in the Schedule, and move its
         const Schedule made = plan::schedule(plan, profile);
         const plan::RankCosts costs = plan::costs(plan, profile, machine);
         CHECK(simulate(made, costs).makespan() == Catch::Approx(expected).epsilon(1e-12));
-        const Schedule sharded = shard_updates(made);
+        const Schedule sharded = schedule::shard_updates(made);
         const Seconds executed = simulate(sharded, costs).makespan();
         if (replicas == 2) CHECK(executed == Catch::Approx(expected).epsilon(1e-12));
         CHECK(executed <= expected * (1 + 1e-12));  // more replicas have a link to each other one
         const auto all = static_cast<Bytes>(2 * (replicas - 1) * layers) * gradient;
         CHECK(sent_within(sharded, static_cast<std::size_t>(replicas)) == std::vector<Bytes>{all});
-        CHECK(sent_within(expand(made, schedule::CollectiveForm{}),
+        CHECK(sent_within(schedule::expand(made, schedule::CollectiveForm{}),
                           static_cast<std::size_t>(replicas)) == std::vector<Bytes>{all});
       }
 }
 
 TEST_CASE("sums of two stages in buckets, and the part that the drain hides") {
   constexpr int layers = 12, replicas = 2;
-  const Profile profile = equal_layers(layers, 1e-3, 40'000, 1'200'000);
+  const plan::Profile profile = equal_layers(layers, 1e-3, 40'000, 1'200'000);
   for (const double bandwidth : {0.1e9, 0.3e9, 1e9, 10e9})
     for (const int buckets : {1, 2, 6}) {
       INFO(bandwidth << " B/s, " << buckets << " buckets");
@@ -290,7 +290,7 @@ TEST_CASE("sums of two stages in buckets, and the part that the drain hides") {
       // 1F1B hides messages that the formula counts with every microbatch: 3 x 2 at most.
       CHECK(step <= formula * (1 + 1e-12));
       CHECK(step >= formula - 3 * 2 * 40'000 / bandwidth - 1e-12);
-      const Schedule sharded = shard_updates(plan::schedule(plan, profile));
+      const Schedule sharded = schedule::shard_updates(plan::schedule(plan, profile));
       const Seconds executed = simulate(sharded, plan::costs(plan, profile, machine)).makespan();
       CHECK(executed == Catch::Approx(step).epsilon(1e-12));
       CHECK(sent_within(sharded, replicas) ==
@@ -299,7 +299,7 @@ TEST_CASE("sums of two stages in buckets, and the part that the drain hides") {
 }
 
 TEST_CASE("Holmes chooses buckets if they hide sums, and none if latencies outweigh that") {
-  const Profile profile = equal_layers(16, 1e-3, 4, 400'000);
+  const plan::Profile profile = equal_layers(16, 1e-3, 4, 400'000);
   const auto found = [&](Link link, int buckets) {
     const Machine machine = Machine::uniform(2, {"gpu"}, link);
     const PlanProblem problem(profile, machine, {.batch = 2, .microbatches = {1}});
@@ -321,7 +321,7 @@ TEST_CASE("stages of unequal speed get unequal layers") {
   std::vector<Device> devices(8, Device{"gpu"});
   for (std::size_t r = 0; r < 4; ++r) devices[r] = {.name = "faster", .speed = 1.2};
   const Machine machine = cluster({infiniband, infiniband, roce, roce}, 2, devices);
-  const Profile profile = equal_layers(44, 1e-3, 1000, 1000);
+  const plan::Profile profile = equal_layers(44, 1e-3, 1000, 1000);
   const plan::PlanOptions options{.batch = 16, .microbatches = {4}};
   const plan::FoundPlan uneven = Holmes{}.search(PlanProblem(profile, machine, options));
   const plan::FoundPlan even = Holmes{.even = true}.search(PlanProblem(profile, machine, options));
@@ -337,7 +337,7 @@ TEST_CASE("what does not fit names the rank and its bytes") {
   std::vector<Device> devices(4, Device{.name = "gpu", .memories = {{"memory", Bytes{1000}}}});
   using enum Card;
   const Machine machine = cluster({infiniband, roce}, 2, devices);
-  const Profile profile = equal_layers(4, 1e-3, 10, 1'000'000);
+  const plan::Profile profile = equal_layers(4, 1e-3, 10, 1'000'000);
   const plan::FoundPlan found = Holmes{}.search(PlanProblem(profile, machine, {.batch = 8}));
   CHECK_FALSE(found.plan);
   CHECK(found.infeasible.find("bytes and has 1000") != std::string::npos);

@@ -79,7 +79,7 @@ std::vector<int> group_sizes(int devices, int least) {
 
 /// A small problem: a line of devices of two kinds, in nodes of one kind.
 struct SmallCase {
-  Profile profile;
+  plan::Profile profile;
   Machine machine = Machine::uniform(1, {}, {});
   PlanOptions options;
 
@@ -96,9 +96,9 @@ struct SmallCase {
     profile.input = 1000;
     profile.reference = "fast";
     for (int l = 0; l < layers; ++l) {
-      ProfiledLayer layer{.name = text("layer ", l),
-                          .output = 1000 + random.below(i++, 100'000),
-                          .parameters = 10'000 + random.below(i++, 3'000'000)};
+      plan::ProfiledLayer layer{.name = text("layer ", l),
+                                .output = 1000 + random.below(i++, 100'000),
+                                .parameters = 10'000 + random.below(i++, 3'000'000)};
       const Seconds forward = 1e-3 * (0.7 + 0.6 * random.uniform(i++));
       for (const int degree : {1, 2}) {
         const double cost = degree == 1 ? 1 : 0.5 + 0.2 * random.uniform(i++);
@@ -182,7 +182,7 @@ class Exhaustive {
     if (sums.empty()) {
       sums.push_back(0);
       for (int l = 0; l < m_problem.layers(); ++l) {
-        const LayerTimes times =
+        const plan::LayerTimes times =
             m_problem.profile().times(l, device, tensor, static_cast<double>(samples));
         sums.push_back(sums.back() + times.forward + times.backward());
       }
@@ -281,7 +281,7 @@ TEST_CASE("Metis holds what every planner must") {
 }
 
 TEST_CASE("on nodes of two speeds Metis' plans are faster than uniform plans") {
-  const Profile profile = TwoSpeeds::profile();
+  const plan::Profile profile = TwoSpeeds::profile();
   const Machine machine = TwoSpeeds::machine();
   const PlanProblem problem(profile, machine, TwoSpeeds::options());
   const Metis metis;
@@ -334,7 +334,7 @@ TEST_CASE("Metis comes within 5% of an exhaustive search with a tenth of its can
 }
 
 TEST_CASE("without enough memory Metis names the rank, its bytes and a capacity that would do") {
-  const Profile profile = TwoSpeeds::profile();
+  const plan::Profile profile = TwoSpeeds::profile();
   const auto with_capacity = [](Bytes capacity) {
     std::vector<Device> devices(
         4, Device{.name = "fast", .memories = {{.name = "memory", .capacity = capacity}}});

@@ -167,11 +167,11 @@ Schedule single(Kind kind) {
 
 TEST_CASE("emitted programs of pipelines post and await what their ranks' Programs say") {
   for (const auto& entry : schedule::catalogue()) {
-    const Schedule list = expand(
+    const Schedule list = schedule::expand(
         test::with_memory(weave(entry.orders({.ranks = 4, .microbatches = 8})), 16, Scalar::i64),
         schedule::CollectiveForm{.chunks = 2});
     check_text(list);
-    check_text(fold_to_min_slots(list));
+    check_text(schedule::fold(list));
   }
 }
 
@@ -198,7 +198,7 @@ TEST_CASE("what plain MPI calls do not express is refused by name") {
                   "(action 0 of 'single': 0COMBINE0)") != std::string::npos);
 
   const Schedule pipeline = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
-  CHECK(refusal(share_memory(pipeline, {0, 0}))
+  CHECK(refusal(schedule::share_memory(pipeline, {0, 0}))
             .find("has domains of memory); emit the schedule "
                   "without share_memory()") != std::string::npos);
   const Schedule large = test::with_memory(pipeline, Bytes{1} << 31, Scalar::byte);

@@ -146,7 +146,8 @@ std::string wrong_edges(const Case& each, test::Coverage& coverage) {
   if (schedule.size() != order.size()) return "a piece lacks its action";
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto [first, last] = samples_of_piece(each, order[i]);
-    if (samples_of(schedule, ActionId{i}) != last - first + 1) return text("samples of ", i);
+    if (schedule::samples_of(schedule, ActionId{i}) != last - first + 1)
+      return text("samples of ", i);
     std::vector<std::size_t> latest(schedule.queues().size(), i);  // by queue; i: none
     for (std::size_t j = 0; j < i; ++j) {
       const bool edge = depends(each, order[i], order[j]);

@@ -96,7 +96,7 @@ TEST_CASE("answers come in the order of the requests, whatever fails at first") 
   for (int i = 0; i < 60; ++i) words.push_back("word" + std::to_string(i));
   const auto answers = systems::map_prompt(
       {.workers = 4, .attempts = 5, .backoff = 1e-5, .seed = 3}, {"s", "{data}", "", words, {}},
-      [](const std::string& request, const FarmTask& task) {
+      [](const std::string& request, const pattern::FarmTask& task) {
         const Random random(3, "failing answers");
         const auto at = static_cast<std::uint64_t>(task.item * 10 + task.attempt);
         if (random.uniform(at) < 0.2 && task.attempt < 5) throw std::runtime_error("busy");

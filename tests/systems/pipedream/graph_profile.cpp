@@ -79,14 +79,14 @@ std::string error_of(std::string_view from, std::string_view to) {
 }  // namespace
 
 TEST_CASE("a text profile of a chain becomes layers") {
-  const hd::Profile profile =
+  const hd::plan::Profile profile =
       hd::systems::read_graph_profile(chain(), {.model = "m", .device = "v100", .samples = 4});
   CHECK(profile.model == "m");
   CHECK(profile.reference == "v100");
   CHECK(profile.input == 160);
   REQUIRE(profile.layers.size() == 2);
   // node3 takes no forward time: it joins node2, and its value of 64 bytes crosses the cut.
-  const hd::ProfiledLayer& first = profile.layers[0];
+  const hd::plan::ProfiledLayer& first = profile.layers[0];
   CHECK(first.name == "layer of node2");
   CHECK(first.output == 16);
   CHECK(first.saved == (640 + 96 + 32 + 64) / 4);
@@ -97,7 +97,7 @@ TEST_CASE("a text profile of a chain becomes layers") {
   CHECK(first.measured[0].times.forward == Approx(1.5e-3));
   CHECK(first.measured[0].times.backward_weight == Approx(1.5e-3));
   CHECK(first.measured[0].times.backward_input == Approx(1.75e-3));
-  const hd::ProfiledLayer& second = profile.layers[1];
+  const hd::plan::ProfiledLayer& second = profile.layers[1];
   CHECK(second.output == 0);
   CHECK(second.measured[0].times.backward_weight == 0);
   CHECK(second.measured[0].times.backward_input == Approx(4e-3));
@@ -117,9 +117,9 @@ TEST_CASE("the values that are read behind a cut cross it") {
         node("d", "1", "1", "1", "0") + node("a", "1", "1", a, "0") + node("b", "1", "1", b, "0") +
         node("c", "1", "1", "1000", "0") + "\ta -- b\n\ta -- d\n\tb -- c\n\tb -- d\n\tc -- d\n");
   };
-  const auto outputs = [](const hd::Profile& profile) {
+  const auto outputs = [](const hd::plan::Profile& profile) {
     std::vector<hd::Bytes> all;
-    for (const hd::ProfiledLayer& layer : profile.layers) all.push_back(layer.output);
+    for (const hd::plan::ProfiledLayer& layer : profile.layers) all.push_back(layer.output);
     return all;
   };
   CHECK(profile_of("7", "20").layers[3].name == "layer of d");
@@ -149,10 +149,12 @@ TEST_CASE("every plan of an imported profile has a Schedule that can be simulate
       edges += hd::text('\t', i == 0 ? "in" : hd::text('n', i - 1), " -- n", i, '\n');
     }
     const std::int64_t samples = std::vector{1, 3, 32}[random() % 3];
-    const hd::Profile profile = hd::systems::read_graph_profile(text + edges, {.samples = samples});
-    const bool whole = std::ranges::all_of(profile.layers, [](const hd::ProfiledLayer& layer) {
-      return layer.saved % 4 == 0 && layer.output % 4 == 0 && layer.parameters % 4 == 0;
-    });
+    const hd::plan::Profile profile =
+        hd::systems::read_graph_profile(text + edges, {.samples = samples});
+    const bool whole =
+        std::ranges::all_of(profile.layers, [](const hd::plan::ProfiledLayer& layer) {
+          return layer.saved % 4 == 0 && layer.output % 4 == 0 && layer.parameters % 4 == 0;
+        });
     coverage.count("parts of elements", !whole);
     const char* schedule = trial % 3 == 0 ? "zb-h1" : "1f1b";
     const hd::plan::PlanOptions options{
@@ -206,12 +208,12 @@ TEST_CASE("random graphs keep their totals, and each cut has the bytes of its ed
       for (const hd::Bytes size : sizes[i]) saved += size;
       parameters += p;
     }
-    const hd::Profile profile = hd::systems::read_graph_profile(nodes + edges);
+    const hd::plan::Profile profile = hd::systems::read_graph_profile(nodes + edges);
     REQUIRE(profile.layers.size() == count);
     const hd::LayerRange all{0, static_cast<int>(count)};
     CHECK(profile.parameters(all) == parameters);
     CHECK(profile.saved(all) == saved);
-    const hd::LayerTimes times = profile.times(all, {.name = "measured"}, 1, 1);
+    const hd::plan::LayerTimes times = profile.times(all, {.name = "measured"}, 1, 1);
     CHECK(times.forward == Approx(forward));
     CHECK(times.backward() == Approx(backward).margin(1e-12));
     for (std::size_t cut = 0; cut < count; ++cut) {
@@ -292,7 +294,7 @@ TEST_CASE("mutated text profiles are read or rejected") {
   std::size_t read = 0, rejected = 0;
   const auto attempt = [&](const std::string& text) {
     try {
-      const hd::Profile profile = hd::systems::read_graph_profile(text);
+      const hd::plan::Profile profile = hd::systems::read_graph_profile(text);
       check(profile);  // what is read is valid
       ++read;
     } catch (const hd::format_error&) {

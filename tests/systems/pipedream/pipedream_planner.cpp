@@ -119,7 +119,7 @@ TEST_CASE("PipeDream's planner finds the best of its plans") {
 
 TEST_CASE("PipeDream's formula has the terms of the published optimiser") {
   // Two nodes of two ranks: 100 B/s inside, 10 B/s between. F + B of a sample: 3 s for each layer.
-  Profile profile{.model = "four layers", .input = 7};
+  plan::Profile profile{.model = "four layers", .input = 7};
   for (const Bytes weights : {80u, 160u, 240u, 320u})
     profile.layers.push_back(
         {.name = "layer",

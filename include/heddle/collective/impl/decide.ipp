@@ -38,9 +38,9 @@ HEDDLE_FULL_INLINE schedule::Algorithm usual(schedule::Collective collective, By
   // A chain down which the whole goes uncut is slower than any tree, and than doubling.
   const bool rooted =
       collective == schedule::Collective::broadcast || collective == schedule::Collective::reduce;
-  const schedule::Algorithm much = rooted                          ? binomial_tree
-                                   : schedule::is_scan(collective) ? recursive_doubling
-                                                                   : ring;
+  const schedule::Algorithm much = rooted                                ? binomial_tree
+                                   : schedule::impl::is_scan(collective) ? recursive_doubling
+                                                                         : ring;
   for (const schedule::Algorithm each :
        {bytes <= few_bytes ? recursive_doubling : much, binomial_tree, ring, direct, bruck})
     if (schedule::applicable(collective, each, {.ranks = ranks, .root = root})) return each;
@@ -98,7 +98,8 @@ HEDDLE_FULL_INLINE bool may_share(const Call& call, Bytes bytes) {
 // Returns true if the data of a call that blocks lies in a SharedView. The same on all ranks, which
 // give the same part of it.
 inline bool in_shared_view(const Call& call, const CallSize& size) {
-  if (!schedule::works_in_place(size.collective) || !may_share(call, size.bytes)) return false;
+  if (!schedule::impl::works_in_place(size.collective) || !may_share(call, size.bytes))
+    return false;
   const SharedViews* const views = call.comm().attached<SharedPlace>().views();
   return views != nullptr && views->hold(call.memory()[0]);
 }
@@ -154,7 +155,7 @@ inline void choose(const Call& call, PerformerKey& key, bool blocking) {
 
 HEDDLE_FULL_INLINE void decide(const Call& call, PerformerKey& key, bool blocking) {
   const CallOptions& options = call.options();
-  const bool in_order = !call.by().commutes() && !schedule::is_scan(key.collective);
+  const bool in_order = !call.by().commutes() && !schedule::impl::is_scan(key.collective);
   if (in_order) merge_in_order(key);
   key.codec = options.codec;
   if (key.codec) key.codec_domains = options.codec_domains;

@@ -46,9 +46,9 @@ struct CallSize {
 /// The properties that are equal in all calls that one Schedule serves.
 struct PerformerKey {
   schedule::Collective collective = {};
-  CollectiveChoice choice = {};
+  plan::CollectiveChoice choice = {};
   /// The table that chose, which also names the machine.
-  std::shared_ptr<const CostTable> costs = {};
+  std::shared_ptr<const plan::CostTable> costs = {};
   int chunks = 1;
   bool usual = false;     ///< nobody has chosen the algorithm
   bool in_place = false;  ///< in a SharedView
@@ -169,8 +169,9 @@ class CallLines {
   ~CallLines();
 
   /// Returns the choice of `costs`, which is looked up once for every size that recurs.
-  [[nodiscard]] const CollectiveChoice& choose(const std::shared_ptr<const CostTable>& costs,
-                                               const CallSize& size, bool library, bool shared);
+  [[nodiscard]] const plan::CollectiveChoice& choose(
+      const std::shared_ptr<const plan::CostTable>& costs, const CallSize& size, bool library,
+      bool shared);
 
   /// Returns true if operations that the caller's thread furthers are under way.
   [[nodiscard]] bool under_way() const noexcept {
@@ -192,12 +193,12 @@ class CallLines {
   static constexpr std::size_t concurrent = 256;
 
   struct Chosen {
-    std::shared_ptr<const CostTable> costs = {};
+    std::shared_ptr<const plan::CostTable> costs = {};
     schedule::Collective collective = {};
     Bytes bytes = 0;
     bool library = true;
     bool shared = true;
-    CollectiveChoice choice = {};
+    plan::CollectiveChoice choice = {};
   };
 
   MPI_Comm m_comm;

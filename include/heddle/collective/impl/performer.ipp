@@ -43,12 +43,13 @@ HEDDLE_FULL_INLINE schedule::CollectiveOptions options_of(const PerformerKey& ke
 
 HEDDLE_FULL_INLINE Schedule schedule_of(const PerformerKey& key, int ranks) {
   const schedule::CollectiveOptions options = options_of(key, ranks);
-  const Schedule made = key.costs != nullptr
-                            ? to_schedule(key.choice, key.collective, options, key.costs->machine())
-                            : schedule::collective(key.collective, key.choice.algorithm, options);
+  const Schedule made =
+      key.costs != nullptr
+          ? plan::to_schedule(key.choice, key.collective, options, key.costs->machine())
+          : schedule::collective(key.collective, key.choice.algorithm, options);
   if (!key.codec) return made;
   const auto& domains = key.codec_domains;
-  return cast_at_cut(made, *key.codec, [&](Rank from, Rank to) {
+  return schedule::cast_at_cut(made, *key.codec, [&](Rank from, Rank to) {
     return domains.empty() || domains[+from] != domains[+to];
   });
 }
@@ -136,8 +137,8 @@ HEDDLE_FULL_INLINE CallLines::CallLines(MPI_Comm comm) : m_comm(comm) {}
 
 HEDDLE_FULL_INLINE CallLines::~CallLines() = default;
 
-HEDDLE_FULL_INLINE const CollectiveChoice& CallLines::choose(
-    const std::shared_ptr<const CostTable>& costs, const CallSize& size, bool library,
+HEDDLE_FULL_INLINE const plan::CollectiveChoice& CallLines::choose(
+    const std::shared_ptr<const plan::CostTable>& costs, const CallSize& size, bool library,
     bool shared) {
   const auto [collective, bytes] = size;
   Chosen& chosen =

@@ -40,17 +40,18 @@ inline Schedule shared_schedule_of(const PerformerKey& key, int ranks,
                                    const std::vector<std::uint32_t>& domains) {
   const schedule::CollectiveOptions options = options_of(key, ranks);
   if (key.in_place)
-    return share_memory(key.choice.shared ? in_domains(key.collective, key.choice, options, domains)
-                                          : schedule_of(key, ranks),
-                        domains, CopiedBy::sender);
+    return schedule::share_memory(key.choice.shared
+                                      ? in_domains(key.collective, key.choice, options, domains)
+                                      : schedule_of(key, ranks),
+                                  domains, CopiedBy::sender);
   if (key.choice.shared)
-    return to_schedule(key.choice, key.collective, options, key.costs->machine(), domains);
+    return plan::to_schedule(key.choice, key.collective, options, key.costs->machine(), domains);
   if (!key.usual) return share_copies(schedule_of(key, ranks), domains);
   constexpr Bytes sent_at_once = Bytes{48} << 10;  // by most MPIs
-  return to_shared_schedule({.algorithm = key.choice.algorithm,
-                             .piece = all_share(domains) ? shared_piece : sent_at_once,
-                             .shared = true},
-                            key.collective, options, domains);
+  return plan::to_shared_schedule({.algorithm = key.choice.algorithm,
+                                   .piece = all_share(domains) ? shared_piece : sent_at_once,
+                                   .shared = true},
+                                  key.collective, options, domains);
 }
 
 // Returns the bytes of transient buffers on the rank that shares the most.

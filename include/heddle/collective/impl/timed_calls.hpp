@@ -36,10 +36,11 @@ class TimedCalls {
   /// Over `comm` and from root 0, in schedules for the machine of `costs`. It refers to `by` and
   /// `comm`.
   TimedCalls(const TimedInstances& by, schedule::Collective collective, Bytes bytes,
-             const Communicator& comm, std::shared_ptr<const CostTable> costs, Seconds watchdog);
+             const Communicator& comm, std::shared_ptr<const plan::CostTable> costs,
+             Seconds watchdog);
 
   /// Returns the call as `choice` has it.
-  [[nodiscard]] std::function<void()> operator()(const CollectiveChoice& choice) const;
+  [[nodiscard]] std::function<void()> operator()(const plan::CollectiveChoice& choice) const;
 
  private:
   /// Returns the call, not checked yet.
@@ -49,7 +50,7 @@ class TimedCalls {
   schedule::Collective m_collective;
   BlockCounts m_blocks;
   const Communicator* m_comm;
-  std::shared_ptr<const CostTable> m_costs;
+  std::shared_ptr<const plan::CostTable> m_costs;
   CallOptions m_options;
   CallOptions m_counted;  ///< with the counts of blocks that are not even
   Room m_in;

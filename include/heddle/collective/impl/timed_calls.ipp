@@ -43,7 +43,8 @@ namespace heddle::inline v0::impl {
 
 HEDDLE_FULL_INLINE TimedCalls::TimedCalls(const TimedInstances& by, schedule::Collective collective,
                                           Bytes bytes, const Communicator& comm,
-                                          std::shared_ptr<const CostTable> costs, Seconds watchdog)
+                                          std::shared_ptr<const plan::CostTable> costs,
+                                          Seconds watchdog)
     : m_by(by),
       m_collective(collective),
       m_blocks(bytes / sizeof(float), static_cast<std::size_t>(comm.size())),
@@ -60,7 +61,7 @@ HEDDLE_FULL_INLINE TimedCalls::TimedCalls(const TimedInstances& by, schedule::Co
 }
 
 HEDDLE_FULL_INLINE std::function<void()> TimedCalls::operator()(
-    const CollectiveChoice& choice) const {
+    const plan::CollectiveChoice& choice) const {
   const std::shared_ptr<Call> made = call();
   made->exchange();
   made->check();

@@ -40,8 +40,12 @@
 
 namespace heddle::inline v0 {
 struct Counted;  // counted.hpp
+namespace impl {
+
 template <class Element>
 struct CountedAccessor;
+
+}  // namespace impl
 }  // namespace heddle::inline v0
 
 namespace heddle::inline v0::impl {
@@ -364,7 +368,7 @@ namespace heddle::inline v0 {
 template <class Element, class Layout, class Space, class Traits>
 auto customize_view_arguments(
     Kokkos::Impl::ViewArguments<Element, Layout, Kokkos::Device<Space, Counted>, Traits>)
-    -> Kokkos::Impl::ViewCustomArguments<std::size_t, CountedAccessor<Element>>;
+    -> Kokkos::Impl::ViewCustomArguments<std::size_t, impl::CountedAccessor<Element>>;
 
 inline void Athread::fence(const std::string& name) const {
   if (!Kokkos::Tools::profileLibraryLoaded()) return;

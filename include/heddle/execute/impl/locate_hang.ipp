@@ -38,7 +38,7 @@ HEDDLE_INLINE std::vector<Finding> locate_hang(const TransportRef& transport,
   }
   std::vector<ListPlace> places;
   for (const auto& place : told) places.push_back(place.value_or(ListPlace{.answered = false}));
-  return find_hang(schedule, places);
+  return schedule::find_hang(schedule, places);
 }
 
 HEDDLE_INLINE ErrorInfo with_findings(ErrorInfo complaint, std::span<const Finding> findings) {

@@ -61,7 +61,7 @@ HEDDLE_INLINE Schedule fitted(Schedule schedule, const TransportRef& transport,
                      text("'", schedule.name(), "' has ", schedule.ranks(), " ranks, there are ",
                           transport.size())};
   });
-  if (options.fold) schedule = fold_to_min_slots(schedule, options.slack);
+  if (options.fold) schedule = schedule::fold(schedule, options.slack);
   if (options.fold && options.machine) schedule = fold_uneven(std::move(schedule));
   expect_agreement(schedule, transport, options.execute);
   if (options.machine) expect_fits(schedule, *options.machine);

@@ -32,7 +32,7 @@ class Slicer {
   Slicer(const Schedule& schedule, Rank rank, std::vector<std::byte*> memory,
          const std::function<ProgressCounter*(Rank)>& progress)
       : m_memory(std::move(memory)),
-        m_carried(carried(schedule)),
+        m_carried(schedule::carried(schedule)),
         m_progress(progress),
         m_lanes(mover_lanes(schedule)) {
     m_program.schedule = schedule;
@@ -230,9 +230,9 @@ class Slicer {
   /// A group has no one place in the list of each member, and none where it ends for the others.
   static void refuse_group(const Schedule& schedule, ActionId id) {
     expects(schedule[id].kind != Kind::group, [&] {
-      return ErrorInfo{"heddle::slice",
-                       "ranks that share memory cannot see the progress of a group action",
-                       action_text(schedule, id), "replace the group by its moves with expand()"};
+      return ErrorInfo{
+          "heddle::slice", "ranks that share memory cannot see the progress of a group action",
+          schedule::action_text(schedule, id), "replace the group by its moves with expand()"};
     });
   }
 
@@ -262,7 +262,7 @@ class Slicer {
       const Buffer& buffer = schedule[uses[u].buffer];
       if (action.kind == Kind::group && buffer.rank != m_program.rank) continue;
       std::byte* const begin = m_memory[+uses[u].buffer];
-      const Bytes offset = part_offset(buffer, uses[u].first);
+      const Bytes offset = schedule::part_offset(buffer, uses[u].first);
       m_program.uses.push_back({begin == nullptr ? nullptr : begin + offset,
                                 schedule.bytes(uses[u]), uses[u].buffer, uses[u].access()});
     }

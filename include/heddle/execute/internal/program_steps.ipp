@@ -27,7 +27,7 @@
 namespace heddle::inline v0::impl {
 
 HEDDLE_INLINE std::string step_text(const Program& program, std::size_t at) {
-  return at < program.size() ? action_text(program.schedule, program.steps[at].action)
+  return at < program.size() ? schedule::action_text(program.schedule, program.steps[at].action)
                              : std::string("the end of the step");
 }
 
@@ -96,7 +96,8 @@ HEDDLE_INLINE ErrorInfo stuck(const Program& program, std::size_t at, std::size_
   std::string message;
   const std::size_t step = step_of_port(program, number, ordinal);
   if (step < program.size())
-    message = action_text(program.schedule, program.steps[step].action, port.sends ? 0 : 1);
+    message =
+        schedule::action_text(program.schedule, program.steps[step].action, port.sends ? 0 : 1);
   std::string peer;
   if (!port.mover) peer = text(port.sends ? " to rank " : " from rank ", port.peer);
   return {step_place(program, at), text("stuck: ", message, peer, " did not complete"),
@@ -130,7 +131,7 @@ HEDDLE_INLINE ErrorInfo move_failed(const Program& program, std::size_t at, std:
     const ActionId id = program.steps[step].action;
     const auto uses = program.schedule.uses(id);
     what =
-        text(action_text(program.schedule, id), " failed: it moves ",
+        text(schedule::action_text(program.schedule, id), " failed: it moves ",
              parts_text(program.schedule, uses[0]), " to ", parts_text(program.schedule, uses[1]));
   }
   return {step_place(program, at), std::move(what),
@@ -143,7 +144,8 @@ HEDDLE_INLINE std::pair<MoveEnd, MoveEnd> move_ends(const Program& program, std:
   const auto bound = program.uses_of(at);
   const auto end = [&](std::size_t u) {
     const Buffer& buffer = program.schedule[uses[u].buffer];
-    return MoveEnd{uses[u].buffer, buffer.tier, part_offset(buffer, uses[u].first), bound[u].data};
+    return MoveEnd{uses[u].buffer, buffer.tier, schedule::part_offset(buffer, uses[u].first),
+                   bound[u].data};
   };
   return {end(0), end(1)};
 }

@@ -31,7 +31,7 @@ class BriefMutex {
     for (int look = 0; m_taken.exchange(true, std::memory_order_acquire);) {
       while (m_taken.load(std::memory_order_relaxed))
         if (++look < 200)
-          for (int i = 0; i < 16; ++i) relax();
+          for (int i = 0; i < 16; ++i) heddle::impl::relax();
         else
           doze(std::chrono::microseconds(20));
     }
@@ -55,7 +55,7 @@ template <class Lock>
   } else {
     for (int look = 0; !lock.try_lock(); ++look) {
       if (look < 200) {
-        relax();
+        heddle::impl::relax();
       } else {
         if (std::chrono::steady_clock::now() >= deadline) return false;
         doze(std::chrono::microseconds(20));

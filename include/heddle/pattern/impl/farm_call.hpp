@@ -30,11 +30,12 @@ class FarmCall {
 };
 
 /// Returns the options that all ranks must give alike, one a line.
-[[nodiscard]] std::string farm_terms(const FarmOptions& options);
+[[nodiscard]] std::string farm_terms(const pattern::FarmOptions& options);
 
 /// Returns the options of the decider of a farm with so many worker ranks.
 /// @throws contract_error if `prefetch` is below 1 or too large, or if `workers` is not 1.
-[[nodiscard]] FarmOptions decider_options(const FarmOptions& options, int workers);
+[[nodiscard]] pattern::FarmOptions decider_options(const pattern::FarmOptions& options,
+                                                   int workers);
 
 /// Returns what the outcomes of a farm depend on, for its journal. The last two are the
 /// type_words() of items and results.
@@ -42,7 +43,7 @@ class FarmCall {
                                         const std::string& items, const std::string& results);
 
 /// Makes an attempt at an item. If the work throws, the outcome has the text of its error.
-void farm_attempt(FarmPart& part, const AnyFarmItem& item, const FarmTask& task,
+void farm_attempt(FarmPart& part, const AnyFarmItem& item, const pattern::FarmTask& task,
                   AnyFarmOutcome& outcome);
 
 /// Returns how long to wait for a time in steady_seconds(): at most an hour, because waits of more

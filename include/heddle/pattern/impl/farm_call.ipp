@@ -34,7 +34,7 @@ inline std::vector<const void*>& farm_transports() {
 HEDDLE_INLINE FarmCall::FarmCall(const void* transport) {
   std::vector<const void*>& open = farm_transports();
   expects(std::find(open.begin(), open.end(), transport) == open.end(), [] {
-    return ErrorInfo{"heddle::farm", "a farm is called inside a farm on the same ranks",
+    return ErrorInfo{"heddle::pattern::farm", "a farm is called inside a farm on the same ranks",
                      "the other ranks do not call it",
                      "call the farm of threads inside, or farm over other ranks"};
   });
@@ -43,7 +43,7 @@ HEDDLE_INLINE FarmCall::FarmCall(const void* transport) {
 
 HEDDLE_INLINE FarmCall::~FarmCall() { farm_transports().pop_back(); }
 
-HEDDLE_INLINE std::string farm_terms(const FarmOptions& options) {
+HEDDLE_INLINE std::string farm_terms(const pattern::FarmOptions& options) {
   return text("attempts = ", options.attempts, "\nbackoff = ", exact_text(options.backoff),
               "\nlongest_backoff = ", exact_text(options.longest_backoff),
               "\nseed = ", options.seed, "\nin_flight = ", options.in_flight,
@@ -58,24 +58,25 @@ HEDDLE_INLINE std::string farm_identity(int attempts, std::uint64_t seed, int la
               ", results = ", results);
 }
 
-HEDDLE_INLINE FarmOptions decider_options(const FarmOptions& options, int workers) {
+HEDDLE_INLINE pattern::FarmOptions decider_options(const pattern::FarmOptions& options,
+                                                   int workers) {
   expects(options.workers == 1, [&] {
-    return ErrorInfo{"heddle::farm", "each rank but rank 0 is one worker",
+    return ErrorInfo{"heddle::pattern::farm", "each rank but rank 0 is one worker",
                      text("workers = ", options.workers), "leave workers at 1"};
   });
   expects(options.prefetch >= 1 && options.prefetch <= most_workers / workers, [&] {
-    return ErrorInfo{"heddle::farm",
+    return ErrorInfo{"heddle::pattern::farm",
                      options.prefetch < 1 ? "prefetch must be at least 1" : "prefetch is too large",
                      text("prefetch = ", options.prefetch, " for ", workers, " working ranks"),
                      text("use 1 to ", most_workers / workers)};
   });
-  FarmOptions made = options;
+  pattern::FarmOptions made = options;
   made.workers = workers * options.prefetch;
   return made;
 }
 
-HEDDLE_INLINE void farm_attempt(FarmPart& part, const AnyFarmItem& item, const FarmTask& task,
-                                AnyFarmOutcome& outcome) {
+HEDDLE_INLINE void farm_attempt(FarmPart& part, const AnyFarmItem& item,
+                                const pattern::FarmTask& task, AnyFarmOutcome& outcome) {
   outcome.clear();
   outcome.attempts = task.attempt;
   try {

@@ -30,7 +30,7 @@ class FarmHolders {
   /// Returns the worker of the item that a rank works on.
   [[nodiscard]] Worker front(std::size_t rank) const { return holder(rank, m_done[rank]); }
   /// Returns true if the lease of an item of the rank has ended.
-  [[nodiscard]] bool is_silent(std::size_t rank, const FarmDecider& decider) const;
+  [[nodiscard]] bool is_silent(std::size_t rank, const pattern::FarmDecider& decider) const;
 
   /// Notes that there is nothing to do now for the ranks that hold no item.
   void note_idle();

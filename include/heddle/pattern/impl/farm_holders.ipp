@@ -20,7 +20,8 @@ HEDDLE_INLINE FarmHolders::FarmHolders(std::size_t ranks, int prefetch)
       m_idle(ranks, false),
       m_waited(ranks * m_prefetch, false) {}
 
-HEDDLE_INLINE bool FarmHolders::is_silent(std::size_t rank, const FarmDecider& decider) const {
+HEDDLE_INLINE bool FarmHolders::is_silent(std::size_t rank,
+                                          const pattern::FarmDecider& decider) const {
   for (std::uint64_t n = m_done[rank]; n < m_given[rank]; ++n)
     if (decider.is_silent(holder(rank, n))) return true;
   return false;

@@ -63,7 +63,7 @@ struct FarmOutcomeMemory final : AnyFarmOutcome {
     outcome.value.reset();
     outcome.error.clear();
   }
-  FarmOutcome<Result> outcome;
+  pattern::FarmOutcome<Result> outcome;
 };
 
 /// The properties of the types of a farm.
@@ -88,7 +88,8 @@ class FarmPart {
   /// Calls the source, which may see so many outcomes. Returns false if there are no more items.
   virtual bool take(AnyFarmItem& item, std::size_t seen) = 0;
   /// Calls the work, and sets the result of an empty outcome. Passes on what the work throws.
-  virtual void work(const AnyFarmItem& item, const FarmTask& task, AnyFarmOutcome& outcome) = 0;
+  virtual void work(const AnyFarmItem& item, const pattern::FarmTask& task,
+                    AnyFarmOutcome& outcome) = 0;
   /// Calls the sink.
   virtual void give(std::int64_t number, AnyFarmOutcome& outcome) = 0;
 
@@ -125,7 +126,7 @@ class FarmPartOf final : public FarmPart {
  public:
   using Given = typename FarmTypes<Source, Work>::Given;
   using Result = typename FarmTypes<Source, Work>::Result;
-  static_assert(!std::is_void_v<Result>, "the work of heddle::farm() returns a result");
+  static_assert(!std::is_void_v<Result>, "the work of heddle::pattern::farm() returns a result");
 
   FarmPartOf(Source& source, Work& work, Sink& sink)
       : FarmPart({sees_outcomes, is_sendable<Element> && is_without_padding<Element>,
@@ -146,7 +147,8 @@ class FarmPartOf final : public FarmPart {
     if (given) value_of(item).emplace(std::move(*given));
     return given.has_value();
   }
-  void work(const AnyFarmItem& item, const FarmTask& task, AnyFarmOutcome& outcome) override {
+  void work(const AnyFarmItem& item, const pattern::FarmTask& task,
+            AnyFarmOutcome& outcome) override {
     outcome_of(outcome).value.emplace(farm_work(m_work, *value_of(item), task));
   }
   void give(std::int64_t number, AnyFarmOutcome& outcome) override {
@@ -172,7 +174,7 @@ class FarmPartOf final : public FarmPart {
  private:
   std::optional<Given> call_source([[maybe_unused]] std::size_t seen) {
     if constexpr (sees_outcomes)
-      return m_source(std::span<const FarmOutcome<Result>>(m_history.data(), seen));
+      return m_source(std::span<const pattern::FarmOutcome<Result>>(m_history.data(), seen));
     else
       return m_source();
   }
@@ -185,17 +187,17 @@ class FarmPartOf final : public FarmPart {
   static const std::optional<Given>& value_of(const AnyFarmItem& item) {
     return static_cast<const FarmItem<Given>&>(item).value;
   }
-  static FarmOutcome<Result>& outcome_of(AnyFarmOutcome& outcome) {
+  static pattern::FarmOutcome<Result>& outcome_of(AnyFarmOutcome& outcome) {
     return static_cast<FarmOutcomeMemory<Result>&>(outcome).outcome;
   }
-  static const FarmOutcome<Result>& outcome_of(const AnyFarmOutcome& outcome) {
+  static const pattern::FarmOutcome<Result>& outcome_of(const AnyFarmOutcome& outcome) {
     return static_cast<const FarmOutcomeMemory<Result>&>(outcome).outcome;
   }
 
   Source& m_source;
   Work& m_work;
   Sink& m_sink;
-  std::vector<FarmOutcome<Result>> m_history;  ///< if the source sees outcomes
+  std::vector<pattern::FarmOutcome<Result>> m_history;  ///< if the source sees outcomes
 };
 
 }  // namespace heddle::inline v0::impl

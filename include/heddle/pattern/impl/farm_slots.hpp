@@ -36,7 +36,7 @@ struct FarmSlot {
 /// The items that the source has given and the sink has not got.
 class FarmSlots {
  public:
-  FarmSlots(const FarmOptions& options, FarmDecider& decider, FarmPart& part)
+  FarmSlots(const pattern::FarmOptions& options, pattern::FarmDecider& decider, FarmPart& part)
       : m_options(options), m_decider(decider), m_part(part) {}
 
   /// Opens the journal, if there is one.
@@ -71,7 +71,7 @@ class FarmSlots {
   void stop() { m_stopped = true; }
 
   /// Ends the journal, and returns the counts.
-  FarmReport end();
+  pattern::FarmReport end();
 
  private:
   [[nodiscard]] std::uint32_t sum_of(const FarmSlot& slot) const;
@@ -80,10 +80,10 @@ class FarmSlots {
   void give(std::int64_t number, FarmSlot& slot);
   void drop();
 
-  const FarmOptions& m_options;
-  FarmDecider& m_decider;
+  const pattern::FarmOptions& m_options;
+  pattern::FarmDecider& m_decider;
   FarmPart& m_part;
-  std::optional<FarmJournal> m_journal;
+  std::optional<pattern::FarmJournal> m_journal;
   RingQueue<std::unique_ptr<FarmSlot>> m_slots;    ///< the items from m_first on
   std::vector<std::unique_ptr<FarmSlot>> m_spare;  ///< for later items
   std::int64_t m_first = 0;

@@ -23,7 +23,8 @@ namespace heddle::inline v0::impl {
 HEDDLE_INLINE void FarmSlots::open() {
   if (m_options.journal.empty()) return;
   expects(m_part.facts().results_sendable, [] {
-    return ErrorInfo{"heddle::farm", "a journal needs results that can be written as bytes",
+    return ErrorInfo{"heddle::pattern::farm",
+                     "a journal needs results that can be written as bytes",
                      "the results are not Sendable",
                      "return trivially copyable values, strings, or vectors of such"};
   });
@@ -89,7 +90,7 @@ HEDDLE_INLINE void FarmSlots::release(FarmSlot& slot) {
   drop();
 }
 
-HEDDLE_INLINE FarmReport FarmSlots::end() {
+HEDDLE_INLINE pattern::FarmReport FarmSlots::end() {
   if (m_journal) m_journal->sync();
   return {m_decider.items(), m_failed, m_decider.attempts(), m_decider.late(), m_known};
 }

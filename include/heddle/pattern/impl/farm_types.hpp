@@ -15,8 +15,8 @@ namespace heddle::inline v0::impl {
 
 /// Calls `work` with or without the task.
 template <class Work, class Given>
-auto farm_work(Work& work, const Given& item, const FarmTask& task) {
-  if constexpr (std::is_invocable_v<Work&, const Given&, const FarmTask&>)
+auto farm_work(Work& work, const Given& item, const pattern::FarmTask& task) {
+  if constexpr (std::is_invocable_v<Work&, const Given&, const pattern::FarmTask&>)
     return work(item, task);
   else
     return work(item);
@@ -25,7 +25,7 @@ auto farm_work(Work& work, const Given& item, const FarmTask& task) {
 /// The type of the results of a farm's work.
 template <class Work, class Given>
 using FarmResult = decltype(farm_work(std::declval<std::remove_reference_t<Work>&>(),
-                                      std::declval<const Given&>(), FarmTask{}));
+                                      std::declval<const Given&>(), pattern::FarmTask{}));
 
 /// The items and results of a farm's types; both kinds of source fit.
 template <class Source, class Work>

@@ -24,9 +24,7 @@
 #include <heddle/pattern/impl/run_sweeps.hpp>
 #include <heddle/pattern/sweep.hpp>
 
-namespace heddle::inline v0 {
-
-namespace impl {
+namespace heddle::inline v0::impl {
 
 /// Returns true if two values are the same; numbers must have the same bits, so that NaN equals
 /// itself and 0 differs from -0.
@@ -64,7 +62,7 @@ class FixedPointSolver {
  public:
   using Value = typename System::value_type;
 
-  FixedPointSolver(const System& system, const FixedPointOptions& options)
+  FixedPointSolver(const System& system, const pattern::FixedPointOptions& options)
       : m_system(system),
         m_options(options),
         m_next(static_cast<std::size_t>(system.size()), system.start()),
@@ -73,13 +71,13 @@ class FixedPointSolver {
     const int all = std::max(1, system.size());
     const int blocks = options.block > 0 ? std::min(options.block, all)
                                          : std::max(1, ceil_of(system.size(), options.threads));
-    const bool in_blocks = options.sweep == Sweep::jacobi_gauss_seidel;
-    m_task = options.sweep == Sweep::gauss_seidel ? all : in_blocks ? blocks : 1;
-    m_window = options.sweep == Sweep::gauss_seidel_jacobi ? blocks : all;
+    const bool in_blocks = options.sweep == pattern::Sweep::jacobi_gauss_seidel;
+    m_task = options.sweep == pattern::Sweep::gauss_seidel ? all : in_blocks ? blocks : 1;
+    m_window = options.sweep == pattern::Sweep::gauss_seidel_jacobi ? blocks : all;
     m_end = std::min(m_window, system.size());
   }
 
-  FixedPoint<Value> run() {
+  pattern::FixedPoint<Value> run() {
     if (m_system.size() == 0) {
       m_result.converged = true;
       return std::move(m_result);
@@ -203,8 +201,8 @@ class FixedPointSolver {
   }
 
   const System& m_system;
-  const FixedPointOptions m_options;
-  FixedPoint<Value> m_result;
+  const pattern::FixedPointOptions m_options;
+  pattern::FixedPoint<Value> m_result;
   std::vector<Value> m_next;
   std::vector<Share> m_workers;
   int m_task = 1;        ///< equations of a task
@@ -217,6 +215,4 @@ class FixedPointSolver {
   bool m_done = false;
 };
 
-}  // namespace impl
-
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

@@ -73,7 +73,7 @@ struct ForkStack {
         reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) - lowest;
     expects(left >= expected, [&] {
       return ErrorInfo{
-          "heddle::Fork::map", "forks are nested too deeply for the stack of the thread",
+          "heddle::pattern::Fork::map", "forks are nested too deeply for the stack of the thread",
           text("level ", level, " of forks; expected ", expected / 1024, " KiB of the ",
                bytes / 1024, " KiB to be free, got ", left / 1024),
           "fork in fewer levels, for example more paths at once, or raise the limit of the stack "
@@ -102,7 +102,7 @@ class ForkPool::State {
       : m_trail(trail),
         m_lanes(trail != nullptr ? static_cast<std::size_t>(threads) : 0),
         m_threads(threads - 1, [this](int t) { serve(static_cast<std::size_t>(t)); }) {
-    m_threads.begin_all("heddle::fork_join");
+    m_threads.begin_all("heddle::pattern::fork_join");
     if (m_trail == nullptr) return;
     const std::lock_guard lock(m_mutex);
     m_trail->expect_workers(threads);
@@ -244,7 +244,7 @@ class ForkPool::State {
 
 HEDDLE_INLINE ForkPool::ForkPool(int threads, Trail* trail) {
   expects(threads >= 1 && threads <= most_threads, [&] {
-    return ErrorInfo{"heddle::fork_join", "a program needs at least one thread",
+    return ErrorInfo{"heddle::pattern::fork_join", "a program needs at least one thread",
                      text("threads = ", threads), text("use 1 to ", most_threads)};
   });
   m_state = std::make_unique<State>(threads, trail);

@@ -42,7 +42,7 @@ namespace heddle::inline v0::impl {
 template <Transport T>
 class RankFarm {
  public:
-  RankFarm(T& transport, const FarmOptions& options, FarmPart& part)
+  RankFarm(T& transport, const pattern::FarmOptions& options, FarmPart& part)
       : m_transport(transport),
         m_options(options),
         m_part(part),
@@ -57,14 +57,14 @@ class RankFarm {
     if (options.trail != nullptr) m_clock_offset = clock_offset(transport, m_options.wait);
   }
 
-  FarmReport run() { return m_transport.rank() == Rank{0} ? lead() : serve(); }
+  pattern::FarmReport run() { return m_transport.rank() == Rank{0} ? lead() : serve(); }
 
  private:
   /// Returns the options of the decider, after all ranks have compared theirs.
-  [[nodiscard]] FarmOptions agreed() const {
+  [[nodiscard]] pattern::FarmOptions agreed() const {
     const std::string mine = farm_terms(m_options);
     const auto bytes = std::as_bytes(std::span(mine.data(), mine.size()));
-    check_equal_terms("heddle::farm", all_gather(m_transport, bytes, m_options.wait));
+    check_equal_terms("heddle::pattern::farm", all_gather(m_transport, bytes, m_options.wait));
     return decider_options(m_options, static_cast<int>(m_workers));
   }
 
@@ -74,7 +74,7 @@ class RankFarm {
 
   // The part of every worker.
 
-  FarmReport serve() {
+  pattern::FarmReport serve() {
     const std::vector<Rank> head{Rank{0}};
     Mailbox<T> mail(m_transport, head, mailbox_options());
     for (;;) {
@@ -82,7 +82,7 @@ class RankFarm {
       if (letter.last) {
         mail.close();
         std::span<const std::byte> bytes = letter.bytes;
-        return unpack<FarmReport>(bytes);
+        return unpack<pattern::FarmReport>(bytes);
       }
       MessageBytes reply = mail.blank();
       answer(letter.bytes, reply);
@@ -97,7 +97,7 @@ class RankFarm {
   /// Works on an item, and writes the end of the attempt: its number, the event of the trail if one
   /// is wanted, and the outcome.
   void answer(std::span<const std::byte> order, MessageBytes& reply) {
-    FarmTask task;
+    pattern::FarmTask task;
     task.item = unpack<std::int64_t>(order);
     task.attempt = unpack<int>(order);
     m_part.take_item(order, *m_item);
@@ -114,7 +114,7 @@ class RankFarm {
 
   // The part of rank 0.
 
-  FarmReport lead() {
+  pattern::FarmReport lead() {
     std::vector<Rank> peers;
     for (int r = 1; r < m_transport.size(); ++r) peers.push_back(Rank{r});
     Mailbox<T> mail(m_transport, peers, mailbox_options());
@@ -122,7 +122,7 @@ class RankFarm {
       m_items.open();
       if (m_options.trail != nullptr) m_options.trail->expect_workers(static_cast<int>(m_workers));
       while (hand_out(mail)) take_in(mail);
-      const FarmReport report = m_items.end();
+      const pattern::FarmReport report = m_items.end();
       MessageBytes last;
       pack(last, report);
       for (const Rank peer : peers) mail.send_last(peer, last);
@@ -146,13 +146,13 @@ class RankFarm {
       for (std::size_t rank = 0; rank < m_workers; ++rank) {
         if (m_holders.held(rank) != held || m_holders.is_silent(rank, m_decider)) continue;
         const Worker worker = m_holders.next(rank);
-        FarmDecider::Next next = m_decider.next(worker, steady_seconds());
-        while (next.answer == FarmDecider::Answer::propose) {
+        pattern::FarmDecider::Next next = m_decider.next(worker, steady_seconds());
+        while (next.answer == pattern::FarmDecider::Answer::propose) {
           propose();
           next = m_decider.next(worker, steady_seconds());
         }
-        if (next.answer == FarmDecider::Answer::end) return m_holders.any();
-        if (next.answer == FarmDecider::Answer::wait) {
+        if (next.answer == pattern::FarmDecider::Answer::end) return m_holders.any();
+        if (next.answer == pattern::FarmDecider::Answer::wait) {
           m_holders.note_idle();
           m_until = next.until;
           return true;
@@ -170,7 +170,7 @@ class RankFarm {
     m_items.add(std::move(slot));
   }
 
-  void order(Mailbox<T>& mail, std::size_t rank, const FarmTask& task) {
+  void order(Mailbox<T>& mail, std::size_t rank, const pattern::FarmTask& task) {
     MessageBytes order = mail.blank();
     pack(order, task.item);
     pack(order, task.attempt);
@@ -215,16 +215,16 @@ class RankFarm {
     if (m_options.trail != nullptr) m_options.trail->add(event);
     // The rank begins the next item that it holds only now.
     if (m_holders.held(rank) > 0) m_decider.renew(m_holders.front(rank), now);
-    if (fate == FarmDecider::Fate::finished) m_items.finish(number, reply);
+    if (fate == pattern::FarmDecider::Fate::finished) m_items.finish(number, reply);
   }
 
   T& m_transport;
-  const FarmOptions& m_options;
+  const pattern::FarmOptions& m_options;
   FarmPart& m_part;
   FarmCall m_call;
   std::size_t m_workers;
-  FarmOptions m_agreed;  ///< options of the decider, which are equal on all ranks
-  FarmDecider m_decider;
+  pattern::FarmOptions m_agreed;  ///< options of the decider, which are equal on all ranks
+  pattern::FarmDecider m_decider;
   FarmSlots m_items;
   std::unique_ptr<AnyFarmItem> m_item;        ///< that this rank works on
   std::unique_ptr<AnyFarmOutcome> m_outcome;  ///< the outcome of that item

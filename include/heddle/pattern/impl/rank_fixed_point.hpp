@@ -38,10 +38,10 @@ class RankFixedPoint : protected FixedPointSolver<System> {
   using Solver = FixedPointSolver<System>;
   using Value = typename Solver::Value;
   static_assert(std::is_trivially_copyable_v<Value>,
-                "the values of heddle::fixed_point() over ranks are trivially copyable");
+                "the values of heddle::pattern::fixed_point() over ranks are trivially copyable");
 
  public:
-  RankFixedPoint(T& transport, const System& system, const FixedPointOptions& options)
+  RankFixedPoint(T& transport, const System& system, const pattern::FixedPointOptions& options)
       : Solver(system, options),
         m_transport(transport),
         m_wait(options.wait),
@@ -52,7 +52,7 @@ class RankFixedPoint : protected FixedPointSolver<System> {
     if (options.trail != nullptr) m_clock_offset = clock_offset(transport, m_wait);
   }
 
-  FixedPoint<Value> run() {
+  pattern::FixedPoint<Value> run() {
     return run([this] {
       while (!this->m_done) sweep();
     });
@@ -61,7 +61,7 @@ class RankFixedPoint : protected FixedPointSolver<System> {
  protected:
   /// Runs `sweeps()` until they are done, and gives all ranks the values and the trail.
   template <class Sweeps>
-  FixedPoint<Value> run(Sweeps&& sweeps) {
+  pattern::FixedPoint<Value> run(Sweeps&& sweeps) {
     if (this->m_system.size() == 0) {
       this->m_result.converged = true;
       return std::move(this->m_result);

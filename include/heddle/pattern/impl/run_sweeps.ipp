@@ -29,7 +29,7 @@ HEDDLE_INLINE void run_sweeps(int threads, const bool& done, FunctionRef<void(st
     }
   };
   Threads others(threads - 1, [&](int w) { work(static_cast<std::size_t>(w)); });
-  others.begin_all("heddle::fixed_point");
+  others.begin_all("heddle::pattern::fixed_point");
   work(0);
 }
 

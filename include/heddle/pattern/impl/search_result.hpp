@@ -20,8 +20,9 @@ inline constexpr bool is_optional<std::optional<T>> = true;
 /// The type of what a search finds. It returns it as an optional, which is empty if it gives up.
 template <class Search>
 struct FoundBy {
-  using Returned = std::invoke_result_t<Search&, Walker&>;
-  static_assert(is_optional<Returned>, "a search of heddle::race() returns a std::optional");
+  using Returned = std::invoke_result_t<Search&, pattern::Walker&>;
+  static_assert(is_optional<Returned>,
+                "a search of heddle::pattern::race() returns a std::optional");
   using type = typename Returned::value_type;
 };
 template <class Search>

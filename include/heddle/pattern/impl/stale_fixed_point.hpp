@@ -15,11 +15,11 @@
 
 #include <heddle/pattern/impl/rank_fixed_point.hpp>
 #include <heddle/pattern/sweep.hpp>
-#include <heddle/schedule/redistribution/freshness.hpp>
+#include <heddle/schedule/redistribution/staleness.hpp>
 
 namespace heddle::inline v0::impl {
 
-/// One call of fixed_point() over ranks with a Freshness, as one of them sees it.
+/// One call of fixed_point() over ranks with a Staleness, as one of them sees it.
 ///
 /// Ranks keep their shares. After sweep k a rank sends how it ended and what the others read of it,
 /// and waits for the same of sweep k - age. All ranks know the same of the same sweeps when they
@@ -34,12 +34,12 @@ class StaleFixedPoint : private RankFixedPoint<T, System> {
   using Message = typename Base::Message;
 
  public:
-  StaleFixedPoint(T& transport, const System& system, const FixedPointOptions& options)
-      : Base(transport, system, options), m_freshness(options.freshness) {
+  StaleFixedPoint(T& transport, const System& system, const pattern::FixedPointOptions& options)
+      : Base(transport, system, options), m_staleness(options.staleness) {
     this->m_fixed = true;
   }
 
-  FixedPoint<Value> run() {
+  pattern::FixedPoint<Value> run() {
     const std::size_t ranks = this->m_workers.size();
     for (std::size_t r = 0; r < ranks; ++r) m_shares.push_back({this->cut(r), this->cut(r + 1)});
     for (std::size_t r = 0; r < ranks; ++r)
@@ -79,7 +79,7 @@ class StaleFixedPoint : private RankFixedPoint<T, System> {
     m_reads.push_back(m_taken);
     ++this->m_result.sweeps;
     start();
-    const std::int64_t due = m_made - m_freshness.of_call(m_made);
+    const std::int64_t due = m_made - m_staleness.of_call(m_made);
     if (m_taken < due) {
       take(due);
       judge(due);
@@ -98,7 +98,7 @@ class StaleFixedPoint : private RankFixedPoint<T, System> {
   /// Starts the messages of the sweep that this rank has made. What is final has been sent before.
   void start() {
     const std::size_t ranks = this->m_workers.size();
-    if (m_exchanges.size() <= static_cast<std::size_t>(m_freshness.age)) m_exchanges.emplace_back();
+    if (m_exchanges.size() <= static_cast<std::size_t>(m_staleness.age)) m_exchanges.emplace_back();
     Exchange& exchange = slot(++m_made);
     finish(exchange.sends);
     const auto& share = this->m_workers[this->m_self];
@@ -178,11 +178,11 @@ class StaleFixedPoint : private RankFixedPoint<T, System> {
   }
 
   [[nodiscard]] Exchange& slot(std::int64_t sweep) {
-    const std::size_t slots = static_cast<std::size_t>(m_freshness.age) + 1;
+    const std::size_t slots = static_cast<std::size_t>(m_staleness.age) + 1;
     return m_exchanges[static_cast<std::size_t>(sweep - 1) % slots];
   }
 
-  schedule::Freshness m_freshness;
+  schedule::Staleness m_staleness;
   std::vector<Range> m_shares;        ///< by rank
   std::deque<Exchange> m_exchanges;   ///< at most age + 1; messages refer to them
   std::int64_t m_made = 0;            ///< sweeps that this rank has made

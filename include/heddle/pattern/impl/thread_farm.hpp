@@ -13,7 +13,7 @@
 namespace heddle::inline v0::impl {
 
 /// Runs a farm on options.workers threads. @throws as farm() does.
-FarmReport thread_farm(const FarmOptions& options, FarmPart& part);
+pattern::FarmReport thread_farm(const pattern::FarmOptions& options, FarmPart& part);
 
 }  // namespace heddle::inline v0::impl
 

@@ -40,7 +40,7 @@ inline constexpr Seconds chunk_time = 50e-6;
 
 /// An attempt at an item.
 struct FarmAttempt {
-  FarmTask task;
+  pattern::FarmTask task;
   Worker holder;  ///< the worker of the decider
   FarmSlot* slot = nullptr;
   std::unique_ptr<AnyFarmOutcome> outcome;
@@ -61,7 +61,7 @@ struct FarmChunk {
 
 /// Checks the options, and returns the most items of a chunk. A lease begins when an item is taken,
 /// and a source that sees outcomes needs each as soon as it is there.
-[[nodiscard]] inline int most_of_chunk(const FarmOptions& options) {
+[[nodiscard]] inline int most_of_chunk(const pattern::FarmOptions& options) {
   check_farm(options);
   const int most = std::min(64, most_workers / options.workers);
   if (options.lease > 0 || options.lag > 0) return 1;
@@ -70,7 +70,7 @@ struct FarmChunk {
 }
 
 /// Returns the options of a decider whose workers are the items of the chunks.
-[[nodiscard]] inline FarmOptions in_chunks(FarmOptions options, int most) {
+[[nodiscard]] inline pattern::FarmOptions in_chunks(pattern::FarmOptions options, int most) {
   if (options.in_flight == 0) options.in_flight = 4 * options.workers;
   options.workers *= most;
   return options;
@@ -93,7 +93,7 @@ struct FarmChunk {
 /// none waits behind a heavy one.
 class ThreadFarm {
  public:
-  ThreadFarm(const FarmOptions& options, FarmPart& part)
+  ThreadFarm(const pattern::FarmOptions& options, FarmPart& part)
       : m_options(options),
         m_most(most_of_chunk(options)),
         m_decider(in_chunks(options, m_most)),
@@ -125,7 +125,7 @@ class ThreadFarm {
   }
 
   /// Returns the counts after all threads have ended, or throws what ended them.
-  FarmReport end() {
+  pattern::FarmReport end() {
     if (m_error) std::rethrow_exception(m_error);
     return m_slots.end();
   }
@@ -135,19 +135,19 @@ class ThreadFarm {
   bool act(Worker worker, std::unique_lock<std::mutex>& lock) {
     FarmChunk& chunk = m_chunks[+worker];
     const Seconds now = steady_seconds();
-    const FarmDecider::Next next = m_decider.next(m_free.back(), now);
+    const pattern::FarmDecider::Next next = m_decider.next(m_free.back(), now);
     switch (next.answer) {
-      case FarmDecider::Answer::work:
+      case pattern::FarmDecider::Answer::work:
         fill(chunk, next.task, now);
         perform(worker, chunk, now, lock);
         return true;
-      case FarmDecider::Answer::propose: propose(lock); return true;
-      case FarmDecider::Answer::wait:
+      case pattern::FarmDecider::Answer::propose: propose(lock); return true;
+      case pattern::FarmDecider::Answer::wait:
         if (help(worker, lock)) return true;
         chunk.waited = true;
         wait(next.until, lock);
         return true;
-      case FarmDecider::Answer::end: break;
+      case pattern::FarmDecider::Answer::end: break;
     }
     return false;
   }
@@ -198,9 +198,9 @@ class ThreadFarm {
   }
 
   /// Gives a thread `first` and the next items that are ready.
-  void fill(FarmChunk& chunk, const FarmTask& first, Seconds now) {
+  void fill(FarmChunk& chunk, const pattern::FarmTask& first, Seconds now) {
     chunk.count = 0;
-    const auto take = [&](const FarmTask& task) {
+    const auto take = [&](const pattern::FarmTask& task) {
       FarmAttempt& taken = chunk.tasks[chunk.count++];
       taken.task = task;
       taken.holder = m_free.back();
@@ -271,15 +271,16 @@ class ThreadFarm {
       m_options.trail->add(event);
     }
     waited = false;
-    const FarmDecider::Fate fate = m_decider.report(task.holder, task.outcome->succeeded, now);
+    const pattern::FarmDecider::Fate fate =
+        m_decider.report(task.holder, task.outcome->succeeded, now);
     m_free.push_back(task.holder);
-    if (fate == FarmDecider::Fate::finished) m_slots.finish(task.task.item, task.outcome);
+    if (fate == pattern::FarmDecider::Fate::finished) m_slots.finish(task.task.item, task.outcome);
     m_slots.release(*task.slot);
   }
 
-  const FarmOptions& m_options;
+  const pattern::FarmOptions& m_options;
   const int m_most;  ///< the most items of a chunk
-  FarmDecider m_decider;
+  pattern::FarmDecider m_decider;
   FarmSlots m_slots;
   FarmPart& m_part;
   std::mutex m_mutex;
@@ -295,15 +296,15 @@ class ThreadFarm {
   std::exception_ptr m_error;
 };
 
-HEDDLE_INLINE FarmReport thread_farm(const FarmOptions& options, FarmPart& part) {
+HEDDLE_INLINE pattern::FarmReport thread_farm(const pattern::FarmOptions& options, FarmPart& part) {
   expects(options.prefetch == 1, [&] {
-    return ErrorInfo{"heddle::farm", "only ranks hold several items at a time",
+    return ErrorInfo{"heddle::pattern::farm", "only ranks hold several items at a time",
                      text("prefetch = ", options.prefetch), "pass a transport, or leave it at 1"};
   });
   ThreadFarm farm(options, part);
   {
     Threads others(options.workers - 1, [&farm](int w) { farm.serve(Worker{w}); });
-    others.begin_all("heddle::farm");
+    others.begin_all("heddle::pattern::farm");
     farm.serve(Worker{0});
   }
   return farm.end();

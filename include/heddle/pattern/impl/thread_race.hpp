@@ -19,11 +19,11 @@ namespace heddle::inline v0::impl {
 class ThreadRace;
 
 /// Calls keep() if the result of `walker` is the best one so far. One thread at a time keeps one.
-void keep_best(ThreadRace& race, const Walker& walker, FunctionRef<void()> keep);
+void keep_best(ThreadRace& race, const pattern::Walker& walker, FunctionRef<void()> keep);
 
 /// Runs `search` for each walker, which calls keep_best() if it finds a result. Returns the winner,
 /// or -1, and sets the work of each walker. @throws as race() does.
-[[nodiscard]] int thread_race(const RaceOptions& options, std::vector<std::uint64_t>& work,
-                              FunctionRef<void(Walker&, ThreadRace&)> search);
+[[nodiscard]] int thread_race(const pattern::RaceOptions& options, std::vector<std::uint64_t>& work,
+                              FunctionRef<void(pattern::Walker&, ThreadRace&)> search);
 
 }  // namespace heddle::inline v0::impl

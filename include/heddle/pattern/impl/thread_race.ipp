@@ -31,7 +31,8 @@ namespace heddle::inline v0::impl {
 
 class ThreadRace final : public Race {
  public:
-  explicit ThreadRace(RaceOrder order) noexcept : m_by_work(order == RaceOrder::by_work) {}
+  explicit ThreadRace(pattern::RaceOrder order) noexcept
+      : m_by_work(order == pattern::RaceOrder::by_work) {}
 
   bool is_beaten(WalkerWork so_far) override {
     const std::uint64_t best = m_best_work.load(std::memory_order_acquire);
@@ -66,18 +67,19 @@ class ThreadRace final : public Race {
   bool m_found = false;
 };
 
-HEDDLE_INLINE void keep_best(ThreadRace& race, const Walker& walker, FunctionRef<void()> keep) {
+HEDDLE_INLINE void keep_best(ThreadRace& race, const pattern::Walker& walker,
+                             FunctionRef<void()> keep) {
   race.finish({walker.work_done(), static_cast<std::uint32_t>(walker.number())}, keep);
 }
 
-HEDDLE_INLINE int thread_race(const RaceOptions& options, std::vector<std::uint64_t>& work,
-                              FunctionRef<void(Walker&, ThreadRace&)> search) {
+HEDDLE_INLINE int thread_race(const pattern::RaceOptions& options, std::vector<std::uint64_t>& work,
+                              FunctionRef<void(pattern::Walker&, ThreadRace&)> search) {
   expects(options.walkers >= 1 && options.walkers <= most_threads && options.threads >= 0, [&] {
-    return ErrorInfo{"heddle::race", "a race needs at least one walker and one thread",
+    return ErrorInfo{"heddle::pattern::race", "a race needs at least one walker and one thread",
                      text("walkers = ", options.walkers, ", threads = ", options.threads),
                      text("use 1 to ", most_threads, " walkers, and 0 threads for one per walker")};
   });
-  expect_enumerator("heddle::race", "order", options.order, RaceOrder::by_work);
+  expect_enumerator("heddle::pattern::race", "order", options.order, pattern::RaceOrder::by_work);
   const auto walkers = static_cast<std::uint32_t>(options.walkers);
   const std::uint32_t threads =
       options.threads == 0 ? walkers
@@ -90,7 +92,7 @@ HEDDLE_INLINE int thread_race(const RaceOptions& options, std::vector<std::uint6
   std::atomic<std::uint32_t> next{0};
   const auto run = [&](std::uint32_t thread) {
     for (std::uint32_t w = next++; w < walkers; w = next++) {
-      Walker walker(shared, w);
+      pattern::Walker walker(shared, w);
       if (walker.stop_requested()) continue;
       const Seconds start = steady_seconds();
       try {
@@ -108,7 +110,7 @@ HEDDLE_INLINE int thread_race(const RaceOptions& options, std::vector<std::uint6
   {
     Threads others(static_cast<int>(threads) - 1,
                    [&run](int t) { run(static_cast<std::uint32_t>(t)); });
-    others.begin_all("heddle::race");
+    others.begin_all("heddle::pattern::race");
     run(0);
   }
   for (const std::exception_ptr& error : errors)

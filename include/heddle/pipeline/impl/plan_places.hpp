@@ -24,7 +24,8 @@ namespace heddle::inline v0::impl {
 /// plan is for a model of another number of layers than `layers`.
 [[nodiscard]] inline std::vector<int> layers_of(const Plan& plan, int layers) {
   std::vector<int> result;
-  for (const PlanStage& stage : in_buckets(plan).stages) result.push_back(stage.layers.size());
+  for (const PlanStage& stage : schedule::in_buckets(plan).stages)
+    result.push_back(stage.layers.size());
   expects(plan.stages.back().layers.last == layers, [&] {
     return ErrorInfo{
         "heddle::Stages", "the plan is for another model",
@@ -41,7 +42,7 @@ namespace heddle::inline v0::impl {
                                                  const Schedule& schedule,
                                                  const SampleRanges& ranges) {
   SampleRange own;
-  const std::vector<PlanStage> stages = in_buckets(plan).stages;
+  const std::vector<PlanStage> stages = schedule::in_buckets(plan).stages;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const PlanStage& stage = stages[s];
     std::int64_t begin = 0;  // of the group

@@ -28,7 +28,7 @@ class SampleRanges {
       if (action.kind != Kind::forward) continue;
       std::int64_t& samples =
           m_ranges[{action.stage, schedule[action.queue].from}].end;  // begins with 0
-      samples = std::max(samples, samples_of(schedule, ActionId{i}));
+      samples = std::max(samples, schedule::samples_of(schedule, ActionId{i}));
     }
     SampleRange before;
     Stage stage;

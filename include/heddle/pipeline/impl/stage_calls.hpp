@@ -99,7 +99,7 @@ class StageCalls {
 
   /// The samples that `task` computes.
   [[nodiscard]] std::size_t samples(const Task& task) const {
-    const auto samples = static_cast<std::size_t>(samples_of(task.schedule(), task.id()));
+    const auto samples = static_cast<std::size_t>(schedule::samples_of(task.schedule(), task.id()));
     return samples > 0 ? samples : m_whole;
   }
 

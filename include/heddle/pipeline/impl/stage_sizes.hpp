@@ -57,7 +57,7 @@ class SizesOfRanks {
                                                   std::string what, std::string fix) {
   return {"heddle::Stages", std::move(what),
           text("stage ", schedule[id].stage, " of '", schedule.name(), "', ",
-               action_text(schedule, id)),
+               schedule::action_text(schedule, id)),
           std::move(fix)};
 }
 

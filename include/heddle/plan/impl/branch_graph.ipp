@@ -20,7 +20,7 @@
 namespace heddle::inline v0::plan::impl {
 
 HEDDLE_INLINE std::vector<Branch> branches_of(const StageGraph& graph) {
-  const std::vector<int> levels = stage_levels(graph);
+  const std::vector<int> levels = heddle::impl::stage_levels(graph);
   const std::size_t stages = levels.size();
   std::vector<std::vector<std::size_t>> inputs(stages);
   std::vector<std::size_t> readers(stages, 0);

@@ -209,7 +209,7 @@ class BranchSearch {
   void consider() {
     Orders orders = branch_orders(m_graph, m_branches, m_sequence, m_worker_of, m_workers);
     Schedule schedule = weave(orders);
-    if (!m_outputs.empty()) schedule = with_output_sizes(schedule, m_outputs);
+    if (!m_outputs.empty()) schedule = heddle::impl::with_output_sizes(schedule, m_outputs);
     std::pair<Bytes, std::size_t> messages{0, 0};
     for (std::size_t i = 0; i < schedule.size(); ++i)
       if (schedule[ActionId{i}].kind == Kind::move) {

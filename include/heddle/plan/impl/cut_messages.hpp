@@ -56,7 +56,7 @@ void each_message(const Plan& plan, std::size_t s, const Profile& profile, Scala
     Bytes bytes = part / unit * output + (part % unit * output + unit - 1) / unit;
     if (cast) {
       const Bytes element = size_of(type);
-      bytes = encoded_bytes(cast->type, cast->block, (bytes + element - 1) / element);
+      bytes = heddle::impl::encoded_bytes(cast->type, cast->block, (bytes + element - 1) / element);
     }
     message(from.ranks[i], to.ranks[j], bytes);
     i += end_here <= end_there;

@@ -18,7 +18,7 @@ namespace heddle::inline v0::plan::impl {
 
 HEDDLE_INLINE std::vector<int> order_levels(const Orders& orders) {
   heddle::impl::refuse_shares(orders, "heddle::plan::coordinate");
-  return stage_levels(heddle::impl::graph_of(orders));
+  return heddle::impl::stage_levels(heddle::impl::graph_of(orders));
 }
 
 }  // namespace heddle::inline v0::plan::impl

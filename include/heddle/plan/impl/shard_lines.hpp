@@ -77,8 +77,9 @@ class ShardLines {
   }
   [[nodiscard]] double bytes(std::size_t line, const std::optional<Codec>& codec) const {
     const Bytes elements = m_blocks[line];
-    return static_cast<double>(codec ? encoded_bytes(codec->type, codec->block, elements)
-                                     : elements * m_element);
+    return static_cast<double>(
+        codec ? heddle::impl::encoded_bytes(codec->type, codec->block, elements)
+              : elements * m_element);
   }
   /// Returns the time in which each rank sends a block to each of the `most` ranks behind it.
   [[nodiscard]] Seconds round(std::size_t line, std::size_t most,

@@ -58,7 +58,7 @@ HEDDLE_INLINE const KeptByStage& PlanBytes::kept_of(const Plan& plan) {
   const std::tuple key(plan.schedule, plan.stages.size(), plan.microbatches);
   if (const auto known = m_kept.find(key); known != m_kept.end()) return known->second;
   const Orders orders = plan_orders(plan, "heddle::plan::simulated_step");
-  KeptByStage kept{live_activations(orders), {}};
+  KeptByStage kept{schedule::live_activations(orders), {}};
   for (const std::vector<Order>& rank : orders.ranks) kept.split.push_back(most_split(rank));
   return m_kept.emplace(key, std::move(kept)).first->second;
 }
@@ -90,7 +90,7 @@ HEDDLE_INLINE std::vector<Bytes> PlanBytes::memory(const Plan& plan) {
                              stage.tensor, first, stage.recompute);
     double sum = 0, largest = 0;
     for (const PlanStage& bucket :
-         in_buckets({.stages = {stage}, .buckets = plan.bucket_count()}).stages) {
+         schedule::in_buckets({.stages = {stage}, .buckets = plan.bucket_count()}).stages) {
       sum += sum_bytes(plan, bucket, problem);
       largest = std::max(largest, weights(bucket.layers));
       // The next bucket reads this one's output until its backward, and returns its gradient.

@@ -111,7 +111,7 @@ class LayerTable {
     return {};
   }
   if (orders.ranks.size() != static_cast<std::size_t>(stages)) return {};
-  KeptByStage kept{live_activations(orders), {}};
+  KeptByStage kept{schedule::live_activations(orders), {}};
   for (std::size_t s = 0; s < orders.ranks.size(); ++s) {
     for (const Order& order : orders.ranks[s])
       if (+order.stage != s) return {};
@@ -324,7 +324,8 @@ class CutPricer {
       Bytes bytes = part / unit * output + (part % unit * output + unit - 1) / unit;
       if (codec) {
         const Bytes element = size_of(m_problem->options().activation);
-        bytes = encoded_bytes(codec->type, codec->block, (bytes + element - 1) / element);
+        bytes =
+            heddle::impl::encoded_bytes(codec->type, codec->block, (bytes + element - 1) / element);
       }
       m_traffic[0].add(from.ranks()[i], to.ranks()[j], static_cast<double>(bytes));
       m_traffic[1].add(to.ranks()[j], from.ranks()[i], static_cast<double>(bytes));

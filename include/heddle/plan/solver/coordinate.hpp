@@ -96,7 +96,7 @@ void check(const Orders& orders, const CoordinateOptions& options);
 /// per rank, the heuristic of the zero-bubble authors adds up to eight candidates, so the best is
 /// never longer than theirs. For a chain that is folded to a V, the candidates include the building
 /// blocks of V-half and V-min with other steps from rank to rank, repeated and squeezed under the
-/// cap. `coordinate(v_min_orders(p, m), costs, {.cap = k, .rules = {}})` returns the shortest of
+/// cap. `coordinate(v_min(p, m), costs, {.cap = k, .rules = {}})` returns the shortest of
 /// them for `costs` and k activations without trying lists by priority.
 ///
 /// `bound` is a lower bound: a path of dependencies, the work of a rank with its pipeline fill, or
@@ -119,7 +119,8 @@ template <Costs C>
   Coordinated<Time> best;
   BasicTimeline<Time> timeline;
   const auto consider = [&](const Orders& candidate, const std::string& rule, std::int64_t limit) {
-    const std::vector<std::int64_t> live = live_activations(candidate, options.activations);
+    const std::vector<std::int64_t> live =
+        schedule::live_activations(candidate, options.activations);
     const std::int64_t most = live.empty() ? 0 : *std::max_element(live.begin(), live.end());
     if (options.cap > 0 && most > limit) return;
     const auto longer = [&](const Time& makespan) {

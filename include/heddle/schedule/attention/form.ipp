@@ -133,7 +133,7 @@ HEDDLE_INLINE void AttentionForm::expect_valid(const char* where) const {
     return ErrorInfo{where, "the weights of the order must be as many as the ranks",
                      text(order, ", ", ranks, " ranks")};
   });
-  expects(is_known(type), [&] {
+  expects(heddle::impl::is_known(type), [&] {
     return ErrorInfo{where, "there is no such element type", text("type: ", type)};
   });
   // The largest buffers have Q, or K and V, or a state of all tokens, several times.

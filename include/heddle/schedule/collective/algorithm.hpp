@@ -43,6 +43,8 @@ inline constexpr std::size_t collective_count = 11;
 /// Prints the name of the collective.
 std::ostream& operator<<(std::ostream& out, Collective collective);
 
+namespace impl {
+
 /// Returns true if the collective is a scan. All algorithms for scans merge ranks in rank order.
 [[nodiscard]] constexpr bool is_scan(Collective collective) {
   return collective == Collective::inclusive_scan || collective == Collective::exclusive_scan;
@@ -55,6 +57,8 @@ std::ostream& operator<<(std::ostream& out, Collective collective);
   return collective == all_reduce || collective == reduce_scatter || collective == all_gather ||
          collective == broadcast || collective == reduce;
 }
+
+}  // namespace impl
 
 /// An algorithm for collectives of P ranks. applicable() tells which collectives it performs.
 enum class Algorithm : std::uint8_t {

@@ -12,7 +12,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
 #include <heddle/schedule/collective/form.hpp>
-#include <heddle/schedule/collective/hierarchical.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::schedule {

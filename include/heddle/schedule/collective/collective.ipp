@@ -58,7 +58,7 @@ class BlockCut {
     const Bytes elements = bytes / m_element;
     std::vector<Bytes> blocks;
     for (std::size_t b = 0; b < count; ++b)
-      blocks.push_back(even_count(elements, count, b) * m_element);
+      blocks.push_back(heddle::impl::even_count(elements, count, b) * m_element);
     return blocks;
   }
 

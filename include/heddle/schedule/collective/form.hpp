@@ -14,7 +14,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
-#include <heddle/schedule/collective/hierarchical.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
 
 namespace heddle::inline v0 {
 

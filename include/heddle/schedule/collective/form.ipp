@@ -16,10 +16,11 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/collective/form.hpp>
-#include <heddle/schedule/collective/read_inputs.hpp>
-#include <heddle/schedule/collective/recipe.hpp>
-#include <heddle/schedule/collective/rounds.hpp>
-#include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/collective/impl/algorithms.hpp>
+#include <heddle/schedule/collective/impl/hierarchical.hpp>
+#include <heddle/schedule/collective/impl/recipe.hpp>
+#include <heddle/schedule/collective/impl/rounds.hpp>
+#include <heddle/schedule/collective/impl/team.hpp>
 
 namespace heddle::inline v0::schedule {
 
@@ -64,15 +65,16 @@ HEDDLE_INLINE void CollectiveForm::operator()(Builder& builder, std::span<const 
                             " parts, expected ", expected)};
     });
   }
-  Rounds rounds;
-  play(collective, Team::of(rounds, p, blocks(p), root.value), hierarchy(p));
-  if (apart) read_inputs(rounds, p, blocks(p) / p);
+  impl::Rounds rounds;
+  impl::play(collective, impl::Team::of(rounds, p, blocks(p), root.value), hierarchy(p));
+  if (apart) impl::read_inputs(rounds, p, blocks(p) / p);
   std::vector<Use> all(members.begin(), members.end());
   const std::vector<GroupLevel> played = hierarchy(p);
   if (played.size() == 1)
-    if (const Recipe recipe = find_recipe(collective, played[0].algorithm); recipe.keep != nullptr)
+    if (const impl::Recipe recipe = impl::find_recipe(collective, played[0].algorithm);
+        recipe.keep != nullptr)
       recipe.keep(builder, all, root.value, cut);
-  append(builder, all, stage, rounds, chunks);
+  impl::append(builder, all, stage, rounds, chunks);
 }
 
 HEDDLE_INLINE std::string CollectiveForm::why_not(std::uint32_t ranks) const {
@@ -84,7 +86,7 @@ HEDDLE_INLINE std::string CollectiveForm::why_not(std::uint32_t ranks) const {
   if (collective == Collective::barrier && chunks > 1)
     return "a barrier has no data to cut into chunks";
   if (collective != Collective::all_gather && apart) return "only all_gather has inputs apart";
-  return schedule::why_not(collective, hierarchy(ranks), ranks);
+  return impl::why_not(collective, hierarchy(ranks), ranks);
 }
 
 HEDDLE_INLINE void CollectiveForm::expect_possible(std::uint32_t ranks) const {
@@ -104,7 +106,7 @@ HEDDLE_INLINE std::vector<GroupLevel> CollectiveForm::hierarchy(std::uint32_t ra
 }
 
 HEDDLE_INLINE std::uint32_t CollectiveForm::blocks(std::uint32_t ranks) const {
-  return blocks_of(collective, hierarchy(ranks), ranks);
+  return impl::blocks_of(collective, hierarchy(ranks), ranks);
 }
 
 }  // namespace heddle::inline v0::schedule

@@ -40,19 +40,17 @@ HEDDLE_INLINE std::span<const NamedSchedule> catalogue() {
   using enum ShapeOption;
   static constexpr auto all = std::to_array<NamedSchedule>({
       {"gpipe", "gpipe()", "all forwards, then all backwards",
-       [](const Shape& s) { return gpipe_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return gpipe(s.ranks, s.microbatches); }},
       {"1f1b", "one_f_one_b()", "one forward, one backward: no more activations than ranks",
-       [](const Shape& s) { return one_f_one_b_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return one_f_one_b(s.ranks, s.microbatches); }},
       {"interleaved", "interleaved()", "1F1B with several stages on every rank, a smaller bubble",
-       [](const Shape& s) {
-         return interleaved_orders(s.ranks, s.stages_per_rank, s.microbatches);
-       },
-       true, false, stages_per_rank},
+       [](const Shape& s) { return interleaved(s.ranks, s.stages_per_rank, s.microbatches); }, true,
+       false, stages_per_rank},
       {"grouped-interleaved", "grouped_interleaved()",
        "interleaved 1F1B for any number of microbatches, in groups of which the last may be "
        "shorter",
        [](const Shape& s) {
-         return grouped_interleaved_orders(s.ranks, s.stages_per_rank, s.microbatches, s.group);
+         return grouped_interleaved(s.ranks, s.stages_per_rank, s.microbatches, s.group);
        },
        true, false, stages_per_rank | group},
       {"combined-1f1b", "combined_1f1b()",
@@ -60,88 +58,82 @@ HEDDLE_INLINE std::span<const NamedSchedule> catalogue() {
        "backward "
        "that does not wait for it",
        [](const Shape& s) {
-         return combined_1f1b_orders(s.ranks, s.stages_per_rank, s.microbatches, s.group);
+         return combined_1f1b(s.ranks, s.stages_per_rank, s.microbatches, s.group);
        },
        true, false, stages_per_rank | group},
       {"gis", "gis()", "interleaved 1F1B in small groups, for about half the memory",
-       [](const Shape& s) { return gis_orders(s.ranks, s.stages_per_rank, s.microbatches); }, true,
-       false, stages_per_rank},
+       [](const Shape& s) { return gis(s.ranks, s.stages_per_rank, s.microbatches); }, true, false,
+       stages_per_rank},
       {"looped-bfs", "looped_bfs()",
        "several stages on every rank, each with all microbatches in a row",
-       [](const Shape& s) { return looped_bfs_orders(s.ranks, s.stages_per_rank, s.microbatches); },
-       true, false, stages_per_rank},
+       [](const Shape& s) { return looped_bfs(s.ranks, s.stages_per_rank, s.microbatches); }, true,
+       false, stages_per_rank},
       {"kfkb", "kfkb()",
        "1F1B in groups: the transfers of a microbatch hide behind the others of its group",
-       [](const Shape& s) {
-         return kfkb_orders(s.ranks, s.microbatches, s.group == 0 ? 2 : s.group);
-       },
+       [](const Shape& s) { return kfkb(s.ranks, s.microbatches, s.group == 0 ? 2 : s.group); },
        true, false, group},
       {"seq-1f1b", "seq_1f1b()",
        "1F1B over slices of sequences, whose backwards run from the last slice to the first",
-       [](const Shape& s) {
-         return seq_1f1b_orders(s.ranks, s.microbatches, s.group == 0 ? 2 : s.group);
-       },
+       [](const Shape& s) { return seq_1f1b(s.ranks, s.microbatches, s.group == 0 ? 2 : s.group); },
        true, false, group},
       {"dapple", "dapple({.warm_up = WarmUp::policy_b})",
        "early backward after the warm-up of policy B, for transfers that take as long as a stage; "
        "policy A is 1F1B's",
        [](const Shape& s) {
-         return dapple_orders(s.ranks, s.microbatches, WarmUp::policy_b,
-                              s.most_live == 0 ? s.microbatches : s.most_live);
+         return dapple(s.ranks, s.microbatches, WarmUp::policy_b,
+                       s.most_live == 0 ? s.microbatches : s.most_live);
        },
        true, false, most_live},
       {"chimera", "chimera()", "two pipelines in opposite directions, with two copies of the model",
-       [](const Shape& s) { return chimera_orders(s.ranks, s.microbatches, s.pairs); }, true, false,
+       [](const Shape& s) { return chimera(s.ranks, s.microbatches, s.pairs); }, true, false,
        pairs},
       {"chimera-doubled", "chimera({.double_forwards = true})",
        "Chimera with forwards of two microbatches in a row",
-       [](const Shape& s) { return chimera_orders(s.ranks, s.microbatches, s.pairs, true); }, true,
-       false, pairs},
+       [](const Shape& s) { return chimera(s.ranks, s.microbatches, s.pairs, true); }, true, false,
+       pairs},
       {"zb-h1", "zb_h1()", "1F1B with a split backward: a smaller bubble for the same memory",
-       [](const Shape& s) { return zb_h1_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return zb_h1(s.ranks, s.microbatches); }},
       {"zb-h2", "zb_h2()", "twice the memory of ZB-H1, next to no bubble",
-       [](const Shape& s) { return zb_h2_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return zb_h2(s.ranks, s.microbatches); }},
       {"interleaved-zb1p", "interleaved_zb1p()", "ZB-H1 with several stages on every rank",
-       [](const Shape& s) {
-         return interleaved_zb1p_orders(s.ranks, s.stages_per_rank, s.microbatches);
-       },
+       [](const Shape& s) { return interleaved_zb1p(s.ranks, s.stages_per_rank, s.microbatches); },
        true, false, stages_per_rank},
       {"zb-v", "zb_v()", "a pipeline folded to a V: next to no bubble for the memory of 1F1B",
-       [](const Shape& s) { return zb_v_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return zb_v(s.ranks, s.microbatches); }},
       {"1f1b-v", "one_f_one_b_v()",
        "folded to a V: whole backwards and about two thirds of the memory of 1F1B",
-       [](const Shape& s) { return one_f_one_b_v_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return one_f_one_b_v(s.ranks, s.microbatches); }},
       {"v-half", "v_half()", "folded to a V: half the bubble and about half the memory of 1F1B",
-       [](const Shape& s) { return v_half_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return v_half(s.ranks, s.microbatches); }},
       {"v-min", "v_min()", "folded to a V: about a third of the memory of 1F1B",
-       [](const Shape& s) { return v_min_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return v_min(s.ranks, s.microbatches); }},
       {"dualpipe", "dualpipe()",
        "microbatches from both ends, forwards fused with backwards; stages on two ranks",
-       [](const Shape& s) { return dualpipe_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return dualpipe(s.ranks, s.microbatches); }},
       {"dualpipe-v", "dualpipe_v()",
        "DualPipe on a pipeline folded to a V, every stage on one rank",
-       [](const Shape& s) { return dualpipe_v_orders(s.ranks, s.microbatches); }},
-      {"2bp-naive", "two_bp(naive_orders())",
+       [](const Shape& s) { return dualpipe_v(s.ranks, s.microbatches); }},
+      {"2bp-naive", "two_bp(naive())",
        "one microbatch at a time, its weight gradients beside the next one",
-       [](const Shape& s) { return two_bp(naive_orders(s.ranks, s.microbatches)); }},
-      {"2bp-gpipe", "two_bp(gpipe_orders())", "GPipe whose weight gradients wait until the end",
-       [](const Shape& s) { return two_bp(gpipe_orders(s.ranks, s.microbatches)); }},
-      {"2bp-1f1b", "two_bp(one_f_one_b_orders())",
+       [](const Shape& s) { return two_bp(naive(s.ranks, s.microbatches)); }},
+      {"2bp-gpipe", "two_bp(gpipe())", "GPipe whose weight gradients wait until the end",
+       [](const Shape& s) { return two_bp(gpipe(s.ranks, s.microbatches)); }},
+      {"2bp-1f1b", "two_bp(one_f_one_b())",
        "1F1B whose weight gradients wait for idle time: 2BP's 1F1B-1 with a microbatch a rank, "
        "1F1B-2 with two",
-       [](const Shape& s) { return two_bp(one_f_one_b_orders(s.ranks, s.microbatches)); }},
+       [](const Shape& s) { return two_bp(one_f_one_b(s.ranks, s.microbatches)); }},
       {"flexpipe", "flexpipe()",
        "two branches of a model in opposite directions, no weights twice; in the order of slots, "
        "which a search (plan::coordinate) improves",
-       [](const Shape& s) { return flexpipe_orders(s.ranks, s.microbatches); }, true, true},
+       [](const Shape& s) { return flexpipe(s.ranks, s.microbatches); }, true, true},
       {"pipedream", "pipedream()",
        "1F1B that updates after every backward pass and keeps versions of the weights",
-       [](const Shape& s) { return pipedream_orders(s.ranks, s.microbatches); }, false},
+       [](const Shape& s) { return pipedream(s.ranks, s.microbatches); }, false},
       {"pipedream-vertical", "pipedream({.vertical_sync = true})",
        "PipeDream with vertical sync: all stages use the first one's version",
-       [](const Shape& s) { return pipedream_orders(s.ranks, s.microbatches, true); }, false},
+       [](const Shape& s) { return pipedream(s.ranks, s.microbatches, true); }, false},
       {"stream", "stream()", "forwards only, for inference (EnergonAI) and streams of items",
-       [](const Shape& s) { return stream_orders(s.ranks, s.microbatches); }, false},
+       [](const Shape& s) { return stream(s.ranks, s.microbatches); }, false},
   });
   return all;
 }

@@ -41,10 +41,10 @@ struct ChimeraOptions {
 ///
 /// @throws infeasible if the number of stages is odd or not a multiple of 2 `pairs`.
 /// @throws contract_error if there is no stage, no microbatch or no pair.
-[[nodiscard]] Orders chimera_orders(int stages, int microbatches, int pairs = 1,
-                                    bool double_forwards = false);
+[[nodiscard]] Orders chimera(int stages, int microbatches, int pairs = 1,
+                             bool double_forwards = false);
 
-/// Returns the Schedule that weave() makes of chimera_orders().
+/// Returns the Schedule that weave() makes of the Orders of chimera().
 [[nodiscard]] Schedule chimera(const ChimeraOptions& options);
 
 }  // namespace heddle::inline v0::schedule

@@ -20,7 +20,7 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE Orders chimera_orders(int stages, int microbatches, int pairs, bool double_forwards) {
+HEDDLE_INLINE Orders chimera(int stages, int microbatches, int pairs, bool double_forwards) {
   constexpr const char* where = "heddle::schedule::chimera";
   impl::check(where, stages, 1, microbatches);
   expects(pairs >= 1, [&] {
@@ -83,7 +83,7 @@ HEDDLE_INLINE Orders chimera_orders(int stages, int microbatches, int pairs, boo
 
 HEDDLE_INLINE Schedule chimera(const ChimeraOptions& options) {
   return weave(
-      chimera_orders(options.stages, options.microbatches, options.pairs, options.double_forwards),
+      chimera(options.stages, options.microbatches, options.pairs, options.double_forwards),
       options.sizes);
 }
 

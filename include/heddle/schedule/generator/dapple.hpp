@@ -40,10 +40,10 @@ struct DappleOptions {
 /// With equal stages, free transfers and memory for the whole warm-up, the bubble is
 /// (S - 1)(F + B) for either policy.
 /// @throws contract_error if there is no stage or no microbatch, or if `most_live` is below 1.
-[[nodiscard]] Orders dapple_orders(int stages, int microbatches, WarmUp warm_up = WarmUp::policy_a,
-                                   int most_live = std::numeric_limits<int>::max());
+[[nodiscard]] Orders dapple(int stages, int microbatches, WarmUp warm_up = WarmUp::policy_a,
+                            int most_live = std::numeric_limits<int>::max());
 
-/// Returns the Schedule that weave() makes of dapple_orders().
+/// Returns the Schedule that weave() makes of the Orders of dapple().
 [[nodiscard]] Schedule dapple(const DappleOptions& options);
 
 }  // namespace heddle::inline v0::schedule

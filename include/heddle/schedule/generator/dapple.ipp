@@ -18,7 +18,7 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE Orders dapple_orders(int stages, int microbatches, WarmUp warm_up, int most_live) {
+HEDDLE_INLINE Orders dapple(int stages, int microbatches, WarmUp warm_up, int most_live) {
   constexpr const char* where = "heddle::schedule::dapple";
   impl::check(where, stages, 1, microbatches);
   expects(most_live >= 1, [&] {
@@ -42,9 +42,8 @@ HEDDLE_INLINE Orders dapple_orders(int stages, int microbatches, WarmUp warm_up,
 }
 
 HEDDLE_INLINE Schedule dapple(const DappleOptions& options) {
-  return weave(
-      dapple_orders(options.stages, options.microbatches, options.warm_up, options.most_live),
-      options.sizes);
+  return weave(dapple(options.stages, options.microbatches, options.warm_up, options.most_live),
+               options.sizes);
 }
 
 }  // namespace heddle::inline v0::schedule

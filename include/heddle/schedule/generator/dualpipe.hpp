@@ -18,38 +18,31 @@ namespace heddle::inline v0::schedule {
 /// Returns the orders of DualPipe (DeepSeek-AI, "DeepSeek-V3 technical report", 2024, and the step
 /// counts of its released code). P is even. Rank r holds the stages r and P - 1 - r, so every stage
 /// is on two ranks. The microbatches 0 to M/2 - 1 go from rank 0 to rank P - 1, and the others go
-/// in the opposite direction. Every rank has P + 1 live activations. See dualpipe_bubble() for the
-/// bubble.
+/// in the opposite direction. Every rank has P + 1 live activations.
+///
+/// The largest idle time of a rank is (P / 2 - 1)(FB + B - 3W), where FB is the time of a fused
+/// pair (the README of DeepSeek-AI's DualPipe). It is exact if F = I >= W and FB is between B and
+/// F + B, a range that was found by simulation.
 ///
 /// @throws infeasible if the number of stages is odd, or if the number of microbatches is odd or
 ///         below 2P; the error names the nearest valid number.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders dualpipe_orders(int stages, int microbatches);
+[[nodiscard]] Orders dualpipe(int stages, int microbatches);
 
 /// Returns the orders of DualPipeV (the same source, "cut in half"): DualPipe's order on a pipeline
 /// folded to a V, where rank r holds the stages r and 2P - 1 - r and no stage has a copy. Every
-/// rank has 2P + 1 live activations. The bubble is dualpipe_bubble() of 2P stages.
+/// rank has 2P + 1 live activations. Its idle time is that of DualPipe with 2P
+/// stages.
 ///
 /// @throws infeasible if there are fewer than 2P microbatches; the error names the nearest valid
 ///         number.
 /// @throws contract_error if there is no rank or no microbatch.
-[[nodiscard]] Orders dualpipe_v_orders(int ranks, int microbatches);
+[[nodiscard]] Orders dualpipe_v(int ranks, int microbatches);
 
-/// Returns the Schedule that weave() makes of dualpipe_orders().
+/// Returns the Schedule that weave() makes of the Orders of dualpipe().
 [[nodiscard]] Schedule dualpipe(const PipelineOptions& options);
-/// Returns the Schedule that weave() makes of dualpipe_v_orders().
+/// Returns the Schedule that weave() makes of the Orders of dualpipe_v().
 [[nodiscard]] Schedule dualpipe_v(const FoldedOptions& options);
-
-/// Returns the largest idle time of a rank in a step of DualPipe (stages = P) or DualPipeV
-/// (stages = 2P): (stages / 2 - 1)(FB + B - 3W), where FB is the time of a fused pair. The formula
-/// is exact if F = I >= W and FB is between B and F + B. This range of costs was found by
-/// simulation. Source of the formula: the README of DeepSeek-AI's DualPipe.
-template <class Time>
-[[nodiscard]] Time dualpipe_bubble(int stages, const Time& forward_backward, const Time& backward,
-                                   const Time& backward_weight) {
-  return Time(stages / 2 - 1) *
-         Time(forward_backward + backward - backward_weight - backward_weight - backward_weight);
-}
 
 }  // namespace heddle::inline v0::schedule
 

@@ -104,7 +104,7 @@ class DualPipeRank {
 
 }  // namespace impl
 
-HEDDLE_INLINE Orders dualpipe_orders(int stages, int microbatches) {
+HEDDLE_INLINE Orders dualpipe(int stages, int microbatches) {
   constexpr const char* where = "heddle::schedule::dualpipe";
   impl::check(where, stages, 1, microbatches);
   if (stages % 2 != 0)
@@ -130,7 +130,7 @@ HEDDLE_INLINE Orders dualpipe_orders(int stages, int microbatches) {
   return orders;
 }
 
-HEDDLE_INLINE Orders dualpipe_v_orders(int ranks, int microbatches) {
+HEDDLE_INLINE Orders dualpipe_v(int ranks, int microbatches) {
   constexpr const char* where = "heddle::schedule::dualpipe_v";
   impl::check(where, ranks, 2, microbatches);
   if (microbatches < 2 * ranks)
@@ -146,11 +146,11 @@ HEDDLE_INLINE Orders dualpipe_v_orders(int ranks, int microbatches) {
 }
 
 HEDDLE_INLINE Schedule dualpipe(const PipelineOptions& options) {
-  return weave(dualpipe_orders(options.stages, options.microbatches), options.sizes);
+  return weave(dualpipe(options.stages, options.microbatches), options.sizes);
 }
 
 HEDDLE_INLINE Schedule dualpipe_v(const FoldedOptions& options) {
-  return weave(dualpipe_v_orders(options.ranks, options.microbatches), options.sizes);
+  return weave(dualpipe_v(options.ranks, options.microbatches), options.sizes);
 }
 
 }  // namespace heddle::inline v0::schedule

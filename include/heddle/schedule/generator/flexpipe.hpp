@@ -56,10 +56,10 @@ struct FlexpipeOptions {
 /// 2 m + 2 L - 1 - l. A slot comes after all slots that it needs, so these orders always progress.
 /// @throws contract_error if there is no microbatch, if the interactions are cyclic, and as
 ///         branch_graph() does.
-[[nodiscard]] Orders flexpipe_orders(int ranks, int microbatches, int branches = 2,
-                                     const std::vector<Interaction>& interactions = {});
+[[nodiscard]] Orders flexpipe(int ranks, int microbatches, int branches = 2,
+                              const std::vector<Interaction>& interactions = {});
 
-/// Returns the Schedule that weave() makes of flexpipe_orders().
+/// Returns the Schedule that weave() makes of the Orders of flexpipe().
 [[nodiscard]] Schedule flexpipe(const FlexpipeOptions& options);
 
 }  // namespace heddle::inline v0::schedule

@@ -48,8 +48,8 @@ HEDDLE_INLINE StageGraph branch_graph(int ranks, int branches,
   return graph;
 }
 
-HEDDLE_INLINE Orders flexpipe_orders(int ranks, int microbatches, int branches,
-                                     const std::vector<Interaction>& interactions) {
+HEDDLE_INLINE Orders flexpipe(int ranks, int microbatches, int branches,
+                              const std::vector<Interaction>& interactions) {
   expects(microbatches >= 1, [&] {
     return ErrorInfo{"heddle::schedule::flexpipe", "a step needs at least one microbatch",
                      text("microbatches = ", microbatches)};
@@ -57,7 +57,7 @@ HEDDLE_INLINE Orders flexpipe_orders(int ranks, int microbatches, int branches,
   Orders orders{text("FlexPipe P=", ranks, " M=", microbatches),
                 {},
                 branch_graph(ranks, branches, interactions)};
-  const std::vector<int> level = stage_levels(orders.graph);
+  const std::vector<int> level = heddle::impl::stage_levels(orders.graph);
   const int levels = 1 + *std::max_element(level.begin(), level.end());
   std::vector<std::pair<int, Order>> slots;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -79,7 +79,7 @@ HEDDLE_INLINE Orders flexpipe_orders(int ranks, int microbatches, int branches,
 
 HEDDLE_INLINE Schedule flexpipe(const FlexpipeOptions& options) {
   return weave(
-      flexpipe_orders(options.ranks, options.microbatches, options.branches, options.interactions),
+      flexpipe(options.ranks, options.microbatches, options.branches, options.interactions),
       options.sizes);
 }
 

@@ -21,9 +21,9 @@ namespace heddle::inline v0::schedule {
 /// the memory of interleaved 1F1B for many stages per rank. If P is even, G divides M, M >= P and
 /// F = I = W = 1 per stage, the bubble is 2 (P - 1) + (V - 1) P / 2.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders gis_orders(int ranks, int stages_per_rank, int microbatches);
+[[nodiscard]] Orders gis(int ranks, int stages_per_rank, int microbatches);
 
-/// Returns the Schedule that weave() makes of gis_orders().
+/// Returns the Schedule that weave() makes of the Orders of gis().
 [[nodiscard]] Schedule gis(const InterleavedOptions& options);
 
 }  // namespace heddle::inline v0::schedule

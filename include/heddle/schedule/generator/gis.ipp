@@ -18,7 +18,7 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE Orders gis_orders(int ranks, int stages_per_rank, int microbatches) {
+HEDDLE_INLINE Orders gis(int ranks, int stages_per_rank, int microbatches) {
   impl::check("heddle::schedule::gis", ranks, stages_per_rank, microbatches);
   const int group = (ranks + 1) / 2;
   // As in the authors' generator, the orders are those of whole groups, without the microbatches
@@ -44,8 +44,7 @@ HEDDLE_INLINE Orders gis_orders(int ranks, int stages_per_rank, int microbatches
 }
 
 HEDDLE_INLINE Schedule gis(const InterleavedOptions& options) {
-  return weave(gis_orders(options.ranks, options.stages_per_rank, options.microbatches),
-               options.sizes);
+  return weave(gis(options.ranks, options.stages_per_rank, options.microbatches), options.sizes);
 }
 
 }  // namespace heddle::inline v0::schedule

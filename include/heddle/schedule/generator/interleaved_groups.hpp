@@ -27,7 +27,7 @@ struct GroupedOptions {
 /// group may be shorter (the `microbatch_group_size_per_vp_stage` of Megatron-LM). The stages of a
 /// rank compute a whole group one after the other. A larger group leaves a message more time, and
 /// keeps more activations. A `group` of 0 is one microbatch for each rank. If the groups are equal,
-/// the orders are those of interleaved_orders() in rounds of this length.
+/// the orders are those of interleaved() in rounds of this length.
 ///
 /// Let G be the group, and F and B the times of a rank's V stages together. If M >= P, the bubble
 /// is (P - 1)(F + B) / V for every G. Rank r has min(M V, (V - 1) G + 2 (P - 1 - r) + 1) live
@@ -35,11 +35,11 @@ struct GroupedOptions {
 /// @throws infeasible if V > 1 and a group is shorter than P, except for a single group. The error
 ///         names the nearest valid group.
 /// @throws contract_error if there is no stage or no microbatch, or if `group` is below 0.
-[[nodiscard]] Orders grouped_interleaved_orders(int ranks, int stages_per_rank, int microbatches,
-                                                int group = 0);
+[[nodiscard]] Orders grouped_interleaved(int ranks, int stages_per_rank, int microbatches,
+                                         int group = 0);
 
 /// Returns the orders of combined 1F1B (Megatron-LM, "overlap of expert-parallel communication"):
-/// grouped_interleaved_orders() with one more forward in the warm-up of every rank. The forward and
+/// grouped_interleaved() with one more forward in the warm-up of every rank. The forward and
 /// the backward of a steady pair therefore belong to different microbatches that do not wait for
 /// each other, and they are fused. One half can compute while the other half communicates, for
 /// example in the all-to-all of experts.
@@ -47,13 +47,12 @@ struct GroupedOptions {
 /// Let F, B and FB be the times of one stage, and FB that of a pair. If M V >= (V - 1) G + 2 P - 1,
 /// a step takes ((V - 1) G + P)(F + B) + (M V - (V - 1) G - 1) FB, for FB from max(F, B) to F + B.
 /// Rank r has min(M V, (V - 1) G + 2 (P - 1 - r) + 2) live activations, each of one stage.
-/// @throws infeasible or contract_error as grouped_interleaved_orders() does.
-[[nodiscard]] Orders combined_1f1b_orders(int ranks, int stages_per_rank, int microbatches,
-                                          int group = 0);
+/// @throws infeasible or contract_error as grouped_interleaved() does.
+[[nodiscard]] Orders combined_1f1b(int ranks, int stages_per_rank, int microbatches, int group = 0);
 
-/// Returns the Schedule that weave() makes of grouped_interleaved_orders().
+/// Returns the Schedule that weave() makes of the Orders of grouped_interleaved().
 [[nodiscard]] Schedule grouped_interleaved(const GroupedOptions& options);
-/// Returns the Schedule that weave() makes of combined_1f1b_orders().
+/// Returns the Schedule that weave() makes of the Orders of combined_1f1b().
 [[nodiscard]] Schedule combined_1f1b(const GroupedOptions& options);
 
 }  // namespace heddle::inline v0::schedule

@@ -20,7 +20,7 @@ namespace heddle::inline v0::schedule {
 
 namespace impl {
 
-/// Returns the checked shape of grouped_interleaved_orders(). A group of 0 is one microbatch for
+/// Returns the checked shape of grouped_interleaved(). A group of 0 is one microbatch for
 /// each rank.
 inline GroupedShape grouped_shape(const char* where, int ranks, int stages_per_rank,
                                   int microbatches, int group) {
@@ -58,30 +58,29 @@ inline std::string grouped_name(const char* name, const GroupedShape& shape) {
 
 }  // namespace impl
 
-HEDDLE_INLINE Orders grouped_interleaved_orders(int ranks, int stages_per_rank, int microbatches,
-                                                int group) {
+HEDDLE_INLINE Orders grouped_interleaved(int ranks, int stages_per_rank, int microbatches,
+                                         int group) {
   const impl::GroupedShape shape = impl::grouped_shape("heddle::schedule::grouped_interleaved",
                                                        ranks, stages_per_rank, microbatches, group);
   return impl::grouped_1f1b(impl::grouped_name("interleaved 1F1B", shape), shape, 2, 0, false);
 }
 
-HEDDLE_INLINE Orders combined_1f1b_orders(int ranks, int stages_per_rank, int microbatches,
-                                          int group) {
+HEDDLE_INLINE Orders combined_1f1b(int ranks, int stages_per_rank, int microbatches, int group) {
   const impl::GroupedShape shape = impl::grouped_shape("heddle::schedule::combined_1f1b", ranks,
                                                        stages_per_rank, microbatches, group);
   return impl::grouped_1f1b(impl::grouped_name("combined 1F1B", shape), shape, 2, 1, true);
 }
 
 HEDDLE_INLINE Schedule grouped_interleaved(const GroupedOptions& options) {
-  return weave(grouped_interleaved_orders(options.ranks, options.stages_per_rank,
-                                          options.microbatches, options.group),
+  return weave(grouped_interleaved(options.ranks, options.stages_per_rank, options.microbatches,
+                                   options.group),
                options.sizes);
 }
 
 HEDDLE_INLINE Schedule combined_1f1b(const GroupedOptions& options) {
-  return weave(combined_1f1b_orders(options.ranks, options.stages_per_rank, options.microbatches,
-                                    options.group),
-               options.sizes);
+  return weave(
+      combined_1f1b(options.ranks, options.stages_per_rank, options.microbatches, options.group),
+      options.sizes);
 }
 
 }  // namespace heddle::inline v0::schedule

@@ -28,9 +28,9 @@ struct KfkbOptions {
 ///
 /// @throws infeasible if M is not a multiple of k; the error names the nearest valid M.
 /// @throws contract_error if there is no stage or no microbatch, or if `group` is below 1.
-[[nodiscard]] Orders kfkb_orders(int stages, int microbatches, int group);
+[[nodiscard]] Orders kfkb(int stages, int microbatches, int group);
 
-/// Returns the Schedule that weave() makes of kfkb_orders().
+/// Returns the Schedule that weave() makes of the Orders of kfkb().
 [[nodiscard]] Schedule kfkb(const KfkbOptions& options);
 
 }  // namespace heddle::inline v0::schedule

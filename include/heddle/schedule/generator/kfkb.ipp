@@ -15,17 +15,17 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE Orders kfkb_orders(int stages, int microbatches, int group) {
+HEDDLE_INLINE Orders kfkb(int stages, int microbatches, int group) {
   constexpr const char* where = "heddle::schedule::kfkb";
   impl::check(where, stages, 1, microbatches);
   impl::check_groups(where, microbatches, group, "group");
-  Orders orders = schedule::group(one_f_one_b_orders(stages, microbatches / group), group);
+  Orders orders = schedule::group(one_f_one_b(stages, microbatches / group), group);
   orders.name = text("kFkB P=", stages, " M=", microbatches, " k=", group);
   return orders;
 }
 
 HEDDLE_INLINE Schedule kfkb(const KfkbOptions& options) {
-  return weave(kfkb_orders(options.stages, options.microbatches, options.group), options.sizes);
+  return weave(kfkb(options.stages, options.microbatches, options.group), options.sizes);
 }
 
 }  // namespace heddle::inline v0::schedule

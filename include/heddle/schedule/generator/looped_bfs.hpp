@@ -22,9 +22,9 @@ namespace heddle::inline v0::schedule {
 /// rank sends its messages in runs of M for one stage, but it has V M live activations, each of
 /// one stage.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders looped_bfs_orders(int ranks, int stages_per_rank, int microbatches);
+[[nodiscard]] Orders looped_bfs(int ranks, int stages_per_rank, int microbatches);
 
-/// Returns the Schedule that weave() makes of looped_bfs_orders().
+/// Returns the Schedule that weave() makes of the Orders of looped_bfs().
 [[nodiscard]] Schedule looped_bfs(const InterleavedOptions& options);
 
 }  // namespace heddle::inline v0::schedule

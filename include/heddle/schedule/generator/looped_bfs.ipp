@@ -16,7 +16,7 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE Orders looped_bfs_orders(int ranks, int stages_per_rank, int microbatches) {
+HEDDLE_INLINE Orders looped_bfs(int ranks, int stages_per_rank, int microbatches) {
   impl::check("heddle::schedule::looped_bfs", ranks, stages_per_rank, microbatches);
   Orders orders{text("looped BFS P=", ranks, " V=", stages_per_rank, " M=", microbatches),
                 {},
@@ -35,7 +35,7 @@ HEDDLE_INLINE Orders looped_bfs_orders(int ranks, int stages_per_rank, int micro
 }
 
 HEDDLE_INLINE Schedule looped_bfs(const InterleavedOptions& options) {
-  return weave(looped_bfs_orders(options.ranks, options.stages_per_rank, options.microbatches),
+  return weave(looped_bfs(options.ranks, options.stages_per_rank, options.microbatches),
                options.sizes);
 }
 

@@ -22,9 +22,9 @@ namespace heddle::inline v0::schedule {
 /// The passage of the microbatches repeats as published. Then each action moves to the earliest gap
 /// of its rank that keeps the passage's memory.
 /// @throws contract_error if there is no rank or no microbatch.
-[[nodiscard]] Orders one_f_one_b_v_orders(int ranks, int microbatches);
+[[nodiscard]] Orders one_f_one_b_v(int ranks, int microbatches);
 
-/// Returns the Schedule that weave() makes of one_f_one_b_v_orders().
+/// Returns the Schedule that weave() makes of the Orders of one_f_one_b_v().
 [[nodiscard]] Schedule one_f_one_b_v(const FoldedOptions& options);
 
 }  // namespace heddle::inline v0::schedule

@@ -133,7 +133,7 @@ class FoldedSlots {
 
 }  // namespace impl
 
-HEDDLE_INLINE Orders one_f_one_b_v_orders(int ranks, int microbatches) {
+HEDDLE_INLINE Orders one_f_one_b_v(int ranks, int microbatches) {
   impl::check("heddle::schedule::one_f_one_b_v", ranks, 2, microbatches);
   impl::FoldedSlots slots(static_cast<std::size_t>(ranks), static_cast<std::size_t>(microbatches));
   return {text("1F1B-V P=", ranks, " M=", microbatches), slots.lists(),
@@ -141,7 +141,7 @@ HEDDLE_INLINE Orders one_f_one_b_v_orders(int ranks, int microbatches) {
 }
 
 HEDDLE_INLINE Schedule one_f_one_b_v(const FoldedOptions& options) {
-  return weave(one_f_one_b_v_orders(options.ranks, options.microbatches), options.sizes);
+  return weave(one_f_one_b_v(options.ranks, options.microbatches), options.sizes);
 }
 
 }  // namespace heddle::inline v0::schedule

@@ -33,7 +33,7 @@ struct PipeDreamOptions {
 ///
 /// With vertical sync every stage uses the first stage's version, t - P + 1.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders pipedream_orders(int stages, int microbatches, bool vertical_sync = false);
+[[nodiscard]] Orders pipedream(int stages, int microbatches, bool vertical_sync = false);
 
 /// Returns the version of the weights with which `stage` of `stages` computes `microbatch`. The
 /// version is the number of updates that these weights have had.
@@ -52,8 +52,8 @@ struct PipeDreamOptions {
   return 1 + std::clamp(microbatches - behind, 1, behind);
 }
 
-/// Returns the Schedule that weave() makes of pipedream_orders(). The first part of a stage's
-/// weights holds version 0 when a step begins, and the last version when it ends.
+/// Returns the Schedule that weave() makes of the Orders of pipedream(). The first part of a
+/// stage's weights holds version 0 when a step begins, and the last version when it ends.
 [[nodiscard]] Schedule pipedream(const PipeDreamOptions& options);
 
 }  // namespace heddle::inline v0::schedule

@@ -16,8 +16,8 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE Orders pipedream_orders(int stages, int microbatches, bool vertical_sync) {
-  Orders orders = one_f_one_b_orders(stages, microbatches);
+HEDDLE_INLINE Orders pipedream(int stages, int microbatches, bool vertical_sync) {
+  Orders orders = one_f_one_b(stages, microbatches);
   orders.name =
       text("PipeDream P=", stages, " M=", microbatches, vertical_sync ? ", vertical sync" : "");
   orders.vertical_sync = vertical_sync;
@@ -34,7 +34,7 @@ HEDDLE_INLINE Orders pipedream_orders(int stages, int microbatches, bool vertica
 }
 
 HEDDLE_INLINE Schedule pipedream(const PipeDreamOptions& options) {
-  return weave(pipedream_orders(options.stages, options.microbatches, options.vertical_sync),
+  return weave(pipedream(options.stages, options.microbatches, options.vertical_sync),
                options.sizes);
 }
 

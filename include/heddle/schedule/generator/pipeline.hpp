@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// GPipe, 1F1B and interleaved 1F1B, each as Orders (`gpipe_orders`) and as a Schedule (`gpipe`).
+/// GPipe, 1F1B and interleaved 1F1B. A generator returns Orders for numbers, `gpipe(4, 8)`, and a
+/// Schedule for options, `gpipe({.stages = 4, .microbatches = 8})`.
 /// The file also has the naive order, which is their baseline, and forward-only streams.
 
 #include <heddle/core/linkage.hpp>
@@ -31,7 +32,7 @@ struct FoldedOptions {
 struct InterleavedOptions {
   int ranks = 1;            ///< number of ranks, each with several stages
   int stages_per_rank = 2;  ///< the same number on every rank
-  int microbatches = 1;     ///< in a step; see interleaved_orders() for the valid numbers
+  int microbatches = 1;     ///< in a step; see interleaved() for the valid numbers
   StageSizes sizes = {};    ///< sizes of what a stage keeps and sends
 };
 
@@ -39,20 +40,20 @@ struct InterleavedOptions {
 /// back. They are the baseline of the other schedules. A step takes M P (F + B), and every rank has
 /// 1 live activation.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders naive_orders(int stages, int microbatches);
+[[nodiscard]] Orders naive(int stages, int microbatches);
 
 /// Returns the orders of GPipe: all forwards, then all backwards in the same order of microbatches
 /// (Huang et al., "GPipe", 2019). The bubble is (P - 1)(F + B), and every rank has M live
 /// activations.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders gpipe_orders(int stages, int microbatches);
+[[nodiscard]] Orders gpipe(int stages, int microbatches);
 
 /// Returns the orders of 1F1B: forwards fill the pipeline, then one forward and one backward
 /// alternate, then the remaining backwards follow (Narayanan et al., "PipeDream", SOSP'19; Fan et
 /// al., "DAPPLE", PPoPP'21). The bubble is (P - 1)(F + B), and rank r has min(M, P - r) live
 /// activations.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders one_f_one_b_orders(int stages, int microbatches);
+[[nodiscard]] Orders one_f_one_b(int stages, int microbatches);
 
 /// Returns the orders of interleaved 1F1B (Narayanan et al., "Efficient large-scale language model
 /// training on GPU clusters", SC'21, in the generalisation of torch.distributed.pipelining). The
@@ -64,20 +65,20 @@ struct InterleavedOptions {
 /// each of them is 1/V of a rank's activation.
 /// @throws infeasible if M is not a multiple of M div P; the error names the nearest valid M.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders interleaved_orders(int ranks, int stages_per_rank, int microbatches);
+[[nodiscard]] Orders interleaved(int ranks, int stages_per_rank, int microbatches);
 
-/// Returns the Schedule that weave() makes of gpipe_orders().
+/// Returns the Schedule that weave() makes of the Orders of gpipe().
 [[nodiscard]] Schedule gpipe(const PipelineOptions& options);
-/// Returns the Schedule that weave() makes of one_f_one_b_orders().
+/// Returns the Schedule that weave() makes of the Orders of one_f_one_b().
 [[nodiscard]] Schedule one_f_one_b(const PipelineOptions& options);
-/// Returns the Schedule that weave() makes of interleaved_orders().
+/// Returns the Schedule that weave() makes of the Orders of interleaved().
 [[nodiscard]] Schedule interleaved(const InterleavedOptions& options);
 
 /// Returns orders with forward actions only: a stream of items goes through a chain of stages, one
 /// stage per rank. It serves inference.
 /// @throws contract_error if there is no stage or no item.
-[[nodiscard]] Orders stream_orders(int stages, int items);
-/// Returns the Schedule that weave() makes of stream_orders(). The items are
+[[nodiscard]] Orders stream(int stages, int items);
+/// Returns the Schedule that weave() makes of the Orders of stream(). The items are
 /// `options.microbatches`.
 [[nodiscard]] Schedule stream(const PipelineOptions& options);
 

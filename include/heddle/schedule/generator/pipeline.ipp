@@ -19,7 +19,7 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE Orders naive_orders(int stages, int microbatches) {
+HEDDLE_INLINE Orders naive(int stages, int microbatches) {
   impl::check("heddle::schedule::naive", stages, 1, microbatches);
   Orders orders{text("naive P=", stages, " M=", microbatches), {}, StageGraph::chain(stages)};
   for (int rank = 0; rank < stages; ++rank) {
@@ -32,7 +32,7 @@ HEDDLE_INLINE Orders naive_orders(int stages, int microbatches) {
   return orders;
 }
 
-HEDDLE_INLINE Orders gpipe_orders(int stages, int microbatches) {
+HEDDLE_INLINE Orders gpipe(int stages, int microbatches) {
   impl::check("heddle::schedule::gpipe", stages, 1, microbatches);
   Orders orders{text("GPipe P=", stages, " M=", microbatches), {}, StageGraph::chain(stages)};
   for (int rank = 0; rank < stages; ++rank) {
@@ -44,7 +44,7 @@ HEDDLE_INLINE Orders gpipe_orders(int stages, int microbatches) {
   return orders;
 }
 
-HEDDLE_INLINE Orders one_f_one_b_orders(int stages, int microbatches) {
+HEDDLE_INLINE Orders one_f_one_b(int stages, int microbatches) {
   impl::check("heddle::schedule::one_f_one_b", stages, 1, microbatches);
   Orders orders{text("1F1B P=", stages, " M=", microbatches), {}, StageGraph::chain(stages)};
   for (int rank = 0; rank < stages; ++rank) {
@@ -64,7 +64,7 @@ HEDDLE_INLINE Orders one_f_one_b_orders(int stages, int microbatches) {
   return orders;
 }
 
-HEDDLE_INLINE Orders interleaved_orders(int ranks, int stages_per_rank, int microbatches) {
+HEDDLE_INLINE Orders interleaved(int ranks, int stages_per_rank, int microbatches) {
   const int round =
       impl::round_of("heddle::schedule::interleaved", ranks, stages_per_rank, microbatches);
   const int total = microbatches * stages_per_rank;
@@ -95,19 +95,19 @@ HEDDLE_INLINE Orders interleaved_orders(int ranks, int stages_per_rank, int micr
 }
 
 HEDDLE_INLINE Schedule gpipe(const PipelineOptions& options) {
-  return weave(gpipe_orders(options.stages, options.microbatches), options.sizes);
+  return weave(gpipe(options.stages, options.microbatches), options.sizes);
 }
 
 HEDDLE_INLINE Schedule one_f_one_b(const PipelineOptions& options) {
-  return weave(one_f_one_b_orders(options.stages, options.microbatches), options.sizes);
+  return weave(one_f_one_b(options.stages, options.microbatches), options.sizes);
 }
 
 HEDDLE_INLINE Schedule interleaved(const InterleavedOptions& options) {
-  return weave(interleaved_orders(options.ranks, options.stages_per_rank, options.microbatches),
+  return weave(interleaved(options.ranks, options.stages_per_rank, options.microbatches),
                options.sizes);
 }
 
-HEDDLE_INLINE Orders stream_orders(int stages, int items) {
+HEDDLE_INLINE Orders stream(int stages, int items) {
   impl::check("heddle::schedule::stream", stages, 1, items);
   Orders orders{text("stream P=", stages, " M=", items), {}, StageGraph::chain(stages)};
   for (int s = 0; s < stages; ++s) {
@@ -119,7 +119,7 @@ HEDDLE_INLINE Orders stream_orders(int stages, int items) {
 }
 
 HEDDLE_INLINE Schedule stream(const PipelineOptions& options) {
-  return weave(stream_orders(options.stages, options.microbatches), options.sizes);
+  return weave(stream(options.stages, options.microbatches), options.sizes);
 }
 
 }  // namespace heddle::inline v0::schedule

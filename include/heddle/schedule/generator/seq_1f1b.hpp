@@ -36,9 +36,9 @@ struct Seq1f1bOptions {
 ///
 /// @throws infeasible if M is not a multiple of `slices`; the error names the nearest valid M.
 /// @throws contract_error if there is no stage or no microbatch, or if `slices` is below 1.
-[[nodiscard]] Orders seq_1f1b_orders(int stages, int microbatches, int slices);
+[[nodiscard]] Orders seq_1f1b(int stages, int microbatches, int slices);
 
-/// Returns the Schedule that weave() makes of seq_1f1b_orders().
+/// Returns the Schedule that weave() makes of the Orders of seq_1f1b().
 [[nodiscard]] Schedule seq_1f1b(const Seq1f1bOptions& options);
 
 }  // namespace heddle::inline v0::schedule

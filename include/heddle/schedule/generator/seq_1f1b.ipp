@@ -17,7 +17,7 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE Orders seq_1f1b_orders(int stages, int microbatches, int slices) {
+HEDDLE_INLINE Orders seq_1f1b(int stages, int microbatches, int slices) {
   constexpr const char* where = "heddle::schedule::seq_1f1b";
   impl::check(where, stages, 1, microbatches);
   impl::check_groups(where, microbatches, slices, "slices");
@@ -44,8 +44,7 @@ HEDDLE_INLINE Orders seq_1f1b_orders(int stages, int microbatches, int slices) {
 }
 
 HEDDLE_INLINE Schedule seq_1f1b(const Seq1f1bOptions& options) {
-  return weave(seq_1f1b_orders(options.stages, options.microbatches, options.slices),
-               options.sizes);
+  return weave(seq_1f1b(options.stages, options.microbatches, options.slices), options.sizes);
 }
 
 }  // namespace heddle::inline v0::schedule

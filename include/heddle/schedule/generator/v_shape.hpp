@@ -25,7 +25,7 @@ namespace heddle::inline v0::schedule {
 /// shorter, and for M = P it takes the time of 6 M + P - 1 actions. `published` keeps the order of
 /// torch also there.
 /// @throws contract_error if there is no rank or no microbatch.
-[[nodiscard]] Orders zb_v_orders(int ranks, int microbatches, bool published = false);
+[[nodiscard]] Orders zb_v(int ranks, int microbatches, bool published = false);
 
 /// Returns the orders of V-half (Qi et al., "Pipeline parallelism with controllable memory",
 /// NeurIPS'24), which has about half the memory of 1F1B and half its bubble. ZB-V keeps 2P
@@ -36,7 +36,7 @@ namespace heddle::inline v0::schedule {
 /// The passage of the microbatches repeats as published, and its two ends are squeezed. For P <= 2
 /// and M >= 2P - 1, ZB-V keeps no more activations, so the orders are those of ZB-V.
 /// @throws contract_error if there is no rank or no microbatch.
-[[nodiscard]] Orders v_half_orders(int ranks, int microbatches);
+[[nodiscard]] Orders v_half(int ranks, int microbatches);
 
 /// Returns the orders of V-min (the same source), which has about a third of the memory of 1F1B and
 /// two thirds of its bubble. Every rank keeps at most 2 ceil((P + 2) / 3) activations. For
@@ -47,13 +47,13 @@ namespace heddle::inline v0::schedule {
 /// V-half is shorter. This is so for P = 3. plan::coordinate() chooses among ZB-V, V-half and V-min
 /// for given costs and a given memory.
 /// @throws contract_error if there is no rank or no microbatch.
-[[nodiscard]] Orders v_min_orders(int ranks, int microbatches);
+[[nodiscard]] Orders v_min(int ranks, int microbatches);
 
-/// Returns the Schedule that weave() makes of zb_v_orders().
+/// Returns the Schedule that weave() makes of the Orders of zb_v().
 [[nodiscard]] Schedule zb_v(const FoldedOptions& options);
-/// Returns the Schedule that weave() makes of v_half_orders().
+/// Returns the Schedule that weave() makes of the Orders of v_half().
 [[nodiscard]] Schedule v_half(const FoldedOptions& options);
-/// Returns the Schedule that weave() makes of v_min_orders().
+/// Returns the Schedule that weave() makes of the Orders of v_min().
 [[nodiscard]] Schedule v_min(const FoldedOptions& options);
 
 }  // namespace heddle::inline v0::schedule

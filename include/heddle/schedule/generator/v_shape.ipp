@@ -94,7 +94,7 @@ inline Orders squeezed(std::string name, int ranks, int microbatches, const VPas
 
 }  // namespace impl
 
-HEDDLE_INLINE Orders zb_v_orders(int ranks, int microbatches, bool published) {
+HEDDLE_INLINE Orders zb_v(int ranks, int microbatches, bool published) {
   impl::check("heddle::schedule::zb_v", ranks, 2, microbatches);
   Orders orders{text("ZB-V P=", ranks, " M=", microbatches), {}, StageGraph::chain(2 * ranks)};
   if (microbatches <= ranks && !published) {
@@ -106,11 +106,11 @@ HEDDLE_INLINE Orders zb_v_orders(int ranks, int microbatches, bool published) {
   return orders;
 }
 
-HEDDLE_INLINE Orders v_half_orders(int ranks, int microbatches) {
+HEDDLE_INLINE Orders v_half(int ranks, int microbatches) {
   impl::check("heddle::schedule::v_half", ranks, 2, microbatches);
   std::string name = text("V-half P=", ranks, " M=", microbatches);
   if (ranks <= 2 && microbatches >= 2 * ranks - 1) {
-    Orders orders = zb_v_orders(ranks, microbatches);
+    Orders orders = zb_v(ranks, microbatches);
     orders.name = std::move(name);
     return orders;
   }
@@ -118,14 +118,14 @@ HEDDLE_INLINE Orders v_half_orders(int ranks, int microbatches) {
                         impl::v_half_passage(static_cast<std::size_t>(ranks)));
 }
 
-HEDDLE_INLINE Orders v_min_orders(int ranks, int microbatches) {
+HEDDLE_INLINE Orders v_min(int ranks, int microbatches) {
   impl::check("heddle::schedule::v_min", ranks, 2, microbatches);
   std::string name = text("V-min P=", ranks, " M=", microbatches);
   Orders orders = impl::squeezed(name, ranks, microbatches,
                                  impl::v_min_passage(static_cast<std::size_t>(ranks)));
   // From 6 ranks on, V-half keeps more activations.
   if (ranks > 5 || microbatches < ranks) return orders;
-  Orders half = v_half_orders(ranks, microbatches);
+  Orders half = v_half(ranks, microbatches);
   if (!std::ranges::equal(live_activations(half), live_activations(orders),
                           std::ranges::less_equal()))
     return orders;
@@ -134,15 +134,15 @@ HEDDLE_INLINE Orders v_min_orders(int ranks, int microbatches) {
 }
 
 HEDDLE_INLINE Schedule zb_v(const FoldedOptions& options) {
-  return weave(zb_v_orders(options.ranks, options.microbatches), options.sizes);
+  return weave(zb_v(options.ranks, options.microbatches), options.sizes);
 }
 
 HEDDLE_INLINE Schedule v_half(const FoldedOptions& options) {
-  return weave(v_half_orders(options.ranks, options.microbatches), options.sizes);
+  return weave(v_half(options.ranks, options.microbatches), options.sizes);
 }
 
 HEDDLE_INLINE Schedule v_min(const FoldedOptions& options) {
-  return weave(v_min_orders(options.ranks, options.microbatches), options.sizes);
+  return weave(v_min(options.ranks, options.microbatches), options.sizes);
 }
 
 }  // namespace heddle::inline v0::schedule

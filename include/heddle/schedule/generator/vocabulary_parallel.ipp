@@ -17,7 +17,7 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE Orders vocabulary_parallel_orders(int stages, int microbatches) {
+HEDDLE_INLINE Orders vocabulary_parallel(int stages, int microbatches) {
   impl::check("heddle::schedule::vocabulary_parallel", stages, 2, microbatches);
   StageGraph graph = StageGraph::chain(stages);
   graph.stages = 2 * stages;
@@ -52,7 +52,7 @@ HEDDLE_INLINE Orders vocabulary_parallel_orders(int stages, int microbatches) {
 }
 
 HEDDLE_INLINE Schedule vocabulary_parallel(const PipelineOptions& options) {
-  return weave(vocabulary_parallel_orders(options.stages, options.microbatches), options.sizes);
+  return weave(vocabulary_parallel(options.stages, options.microbatches), options.sizes);
 }
 
 }  // namespace heddle::inline v0::schedule

@@ -7,8 +7,6 @@
 /// split. I runs at once because other ranks wait for it. W runs when a rank would otherwise be
 /// idle, because no rank waits for it.
 
-#include <algorithm>
-
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/generator/pipeline.hpp>
 #include <heddle/schedule/order/orders.hpp>
@@ -18,59 +16,40 @@ namespace heddle::inline v0::schedule {
 
 /// Returns the orders of ZB-H1 (Qi et al., "Zero bubble pipeline parallelism", ICLR'24), in the
 /// order of torch.distributed.pipelining. It has the memory of 1F1B, min(M, P) live activations on
-/// every rank. If M > P, the bubble is zb_h1_bubble().
+/// every rank. If M > P, the idle time of the first rank is
+/// (P - 1) max(F, I, F + I - W). Qi et al. give (P - 1)(F + I - W) for F and I of at least W; the
+/// other cases were found by simulation.
 ///
-/// If M <= P, memory sets no limit, and the orders are those of zb_h2_orders(), which are no longer
-/// than torch's. Those of torch are interleaved_zb1p_orders() with one stage per rank.
+/// If M <= P, memory sets no limit, and the orders are those of zb_h2(), which are no longer
+/// than torch's. Those of torch are interleaved_zb1p() with one stage per rank.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders zb_h1_orders(int stages, int microbatches);
+[[nodiscard]] Orders zb_h1(int stages, int microbatches);
 
 /// Returns the orders of ZB-H2 (the same source), which computes twice as many forwards ahead as
-/// ZB-H1. Every rank has min(M, 2P - 1) live activations, for a smaller bubble: zb_h2_bubble() if
-/// M >= 2P - 1. With fewer microbatches, memory sets no limit. I then goes before F, and W runs if
+/// ZB-H1. Every rank has min(M, 2P - 1) live activations, for a smaller bubble. If
+/// M >= 2P - 1, the first rank is idle for (P - 1) max(0, F + I - 2W, I - F) between its first and
+/// its last action. With fewer microbatches, memory sets no limit. I then goes before F, and W runs if
 /// a rank would otherwise be idle. If F = I = W, that step takes the time of 3 M + P - 1 actions if
 /// M >= P.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders zb_h2_orders(int stages, int microbatches);
+[[nodiscard]] Orders zb_h2(int stages, int microbatches);
 
 /// Returns the orders of interleaved ZB1P, the InterleavedZeroBubble of
 /// torch.distributed.pipelining: ZB-H1 with several stages on every rank, in the rounds of R
-/// microbatches of interleaved_orders(). Every rank has min(M V, (V - 1) R + P) live activations of
+/// microbatches of interleaved(). Every rank has min(M V, (V - 1) R + P) live activations of
 /// chunks, and each of them is 1/V of a rank's activation. This is the memory of 1F1B if P divides
 /// M.
 ///
 /// @throws infeasible if M is not a multiple of M div P; the error names the nearest valid M.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders interleaved_zb1p_orders(int ranks, int stages_per_rank, int microbatches);
+[[nodiscard]] Orders interleaved_zb1p(int ranks, int stages_per_rank, int microbatches);
 
-/// Returns the Schedule that weave() makes of zb_h1_orders().
+/// Returns the Schedule that weave() makes of the Orders of zb_h1().
 [[nodiscard]] Schedule zb_h1(const PipelineOptions& options);
-/// Returns the Schedule that weave() makes of zb_h2_orders().
+/// Returns the Schedule that weave() makes of the Orders of zb_h2().
 [[nodiscard]] Schedule zb_h2(const PipelineOptions& options);
-/// Returns the Schedule that weave() makes of interleaved_zb1p_orders().
+/// Returns the Schedule that weave() makes of the Orders of interleaved_zb1p().
 [[nodiscard]] Schedule interleaved_zb1p(const InterleavedOptions& options);
-
-/// Returns the idle time of the first rank in a step of ZB-H1 with M >= P:
-/// (P - 1) max(F, I, F + I - W). If F and I are at least W, it is the (P - 1)(F + I - W) of Qi et
-/// al. The other cases are ours and were found by simulation.
-template <class Time>
-[[nodiscard]] Time zb_h1_bubble(int stages, const Time& forward, const Time& backward_input,
-                                const Time& backward_weight) {
-  return Time(stages - 1) *
-         std::max({forward, backward_input, Time(forward + backward_input - backward_weight)});
-}
-
-/// Returns the idle time of the first rank between its first and its last action in a step of ZB-H2
-/// with M >= 2P - 1: (P - 1) max(0, F + I - 2W, I - F). Qi et al. give (P - 1)(F + I - 2W). The
-/// other cases are ours and were found by simulation. The step is longer because the last rank
-/// starts later: if F = I = W, no rank is idle, but the ranks' spans are shifted in time.
-template <class Time>
-[[nodiscard]] Time zb_h2_bubble(int stages, const Time& forward, const Time& backward_input,
-                                const Time& backward_weight) {
-  return Time(stages - 1) *
-         std::max({Time(0), Time(forward + backward_input - backward_weight - backward_weight),
-                   Time(backward_input - forward)});
-}
 
 }  // namespace heddle::inline v0::schedule
 

@@ -54,7 +54,7 @@ inline Orders zero_bubble(std::string name, int ranks, int stages_per_rank, int 
 
 }  // namespace impl
 
-HEDDLE_INLINE Orders zb_h1_orders(int stages, int microbatches) {
+HEDDLE_INLINE Orders zb_h1(int stages, int microbatches) {
   impl::check("heddle::schedule::zb_h1", stages, 1, microbatches);
   std::string name = text("ZB-H1 P=", stages, " M=", microbatches);
   if (microbatches <= stages)
@@ -63,7 +63,7 @@ HEDDLE_INLINE Orders zb_h1_orders(int stages, int microbatches) {
   return impl::zero_bubble(std::move(name), stages, 1, microbatches, microbatches, 1);
 }
 
-HEDDLE_INLINE Orders zb_h2_orders(int stages, int microbatches) {
+HEDDLE_INLINE Orders zb_h2(int stages, int microbatches) {
   impl::check("heddle::schedule::zb_h2", stages, 1, microbatches);
   std::string name = text("ZB-H2 P=", stages, " M=", microbatches);
   if (microbatches < 2 * stages - 1)
@@ -72,7 +72,7 @@ HEDDLE_INLINE Orders zb_h2_orders(int stages, int microbatches) {
   return impl::zero_bubble(std::move(name), stages, 1, microbatches, microbatches, 2);
 }
 
-HEDDLE_INLINE Orders interleaved_zb1p_orders(int ranks, int stages_per_rank, int microbatches) {
+HEDDLE_INLINE Orders interleaved_zb1p(int ranks, int stages_per_rank, int microbatches) {
   const int round =
       impl::round_of("heddle::schedule::interleaved_zb1p", ranks, stages_per_rank, microbatches);
   return impl::zero_bubble(
@@ -81,17 +81,16 @@ HEDDLE_INLINE Orders interleaved_zb1p_orders(int ranks, int stages_per_rank, int
 }
 
 HEDDLE_INLINE Schedule zb_h1(const PipelineOptions& options) {
-  return weave(zb_h1_orders(options.stages, options.microbatches), options.sizes);
+  return weave(zb_h1(options.stages, options.microbatches), options.sizes);
 }
 
 HEDDLE_INLINE Schedule zb_h2(const PipelineOptions& options) {
-  return weave(zb_h2_orders(options.stages, options.microbatches), options.sizes);
+  return weave(zb_h2(options.stages, options.microbatches), options.sizes);
 }
 
 HEDDLE_INLINE Schedule interleaved_zb1p(const InterleavedOptions& options) {
-  return weave(
-      interleaved_zb1p_orders(options.ranks, options.stages_per_rank, options.microbatches),
-      options.sizes);
+  return weave(interleaved_zb1p(options.ranks, options.stages_per_rank, options.microbatches),
+               options.sizes);
 }
 
 }  // namespace heddle::inline v0::schedule

@@ -15,6 +15,8 @@
 
 namespace heddle::inline v0 {
 
+namespace schedule {
+
 /// Returns the first wrong entry of `orders`, or none. It looks for faults in this order:
 ///
 /// 1. faults that a list shows by itself, rank by rank: a stage on two ranks, an action that
@@ -27,6 +29,8 @@ namespace heddle::inline v0 {
 /// @throws contract_error if the graph has an edge to a stage that does not exist, or an edge that
 ///         ends neither at a forward nor at a backward pass, or if the shares do not fit.
 [[nodiscard]] std::optional<Fault> first_fault(const Orders& orders);
+
+}  // namespace schedule
 
 /// Returns the entries around a fault in a line per rank. Cells are numbered from 1, and the wrong
 /// entry stands between arrows.

@@ -20,9 +20,13 @@
 
 namespace heddle::inline v0 {
 
+namespace schedule {
+
 HEDDLE_INLINE std::optional<Fault> first_fault(const Orders& orders) {
-  return impl::FaultFinder(impl::DividedOrders(orders)).find();
+  return heddle::impl::FaultFinder(heddle::impl::DividedOrders(orders)).find();
 }
+
+}  // namespace schedule
 
 HEDDLE_INLINE std::string to_grid(const Orders& orders, const Fault& fault) {
   std::vector<std::vector<std::string>> rows;

@@ -12,7 +12,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/order/orders.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::schedule {
 
 /// Returns the peak of live activations of each rank. A forward keeps the activations of its
 /// microbatch, and B or W releases them. `activations[s]` is what a forward of stage s keeps, in
@@ -22,7 +22,7 @@ namespace heddle::inline v0 {
 [[nodiscard]] std::vector<std::int64_t> live_activations(
     const Orders& orders, const std::vector<std::int64_t>& activations = {});
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::schedule
 
 #if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/order/live_activations.ipp>

@@ -15,7 +15,7 @@
 #include <heddle/schedule/order/live_activations.hpp>
 #include <heddle/schedule/order/orders.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::schedule {
 
 HEDDLE_INLINE std::vector<std::int64_t> live_activations(
     const Orders& orders, const std::vector<std::int64_t>& activations) {
@@ -25,7 +25,7 @@ HEDDLE_INLINE std::vector<std::int64_t> live_activations(
     std::int64_t peak = 0;
     for (const Order& order : list) {
       expects(activations.empty() || +order.stage < activations.size(), [&] {
-        return ErrorInfo{"heddle::live_activations",
+        return ErrorInfo{"heddle::schedule::live_activations",
                          "every stage needs a number of kept activations",
                          text(activations.size(), " numbers, none for ", order)};
       });
@@ -41,4 +41,4 @@ HEDDLE_INLINE std::vector<std::int64_t> live_activations(
   return most;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::schedule

@@ -58,7 +58,8 @@ HEDDLE_INLINE std::int64_t microbatch_size(std::int64_t samples, int microbatche
 HEDDLE_INLINE std::vector<std::int64_t> microbatch_sizes(std::int64_t samples, int microbatches) {
   impl::expect_samples("heddle::schedule::microbatch_sizes", samples, microbatches);
   std::vector<std::int64_t> sizes;
-  for (int m = 0; m < microbatches; ++m) sizes.push_back(even_count(samples, microbatches, m));
+  for (int m = 0; m < microbatches; ++m)
+    sizes.push_back(heddle::impl::even_count(samples, microbatches, m));
   return sizes;
 }
 

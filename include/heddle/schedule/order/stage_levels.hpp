@@ -11,7 +11,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::impl {
 
 /// Returns for each stage the number of edges on the longest path to it from a stage without
 /// inputs: 0, 1, 2, ... along a chain. Edges that end at a backward pass do not count.
@@ -21,7 +21,7 @@ namespace heddle::inline v0 {
 ///         graph.
 [[nodiscard]] std::vector<int> stage_levels(const StageGraph& graph);
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl
 
 #if HEDDLE_DEFINES_SCHEDULE
 #include <heddle/schedule/order/stage_levels.ipp>

@@ -16,7 +16,7 @@
 #include <heddle/schedule/order/stage_graph.hpp>
 #include <heddle/schedule/order/stage_levels.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::impl {
 
 HEDDLE_INLINE std::vector<int> stage_levels(const StageGraph& graph) {
   expects(graph.stages >= 0, [&] {
@@ -53,4 +53,4 @@ HEDDLE_INLINE std::vector<int> stage_levels(const StageGraph& graph) {
   return levels;
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

@@ -24,6 +24,8 @@ namespace impl {
 
 }  // namespace impl
 
+namespace schedule {
+
 /// Returns `schedule` with encoded messages over a cut. Every message from rank a to rank b for
 /// which `cut(a, b)` holds is encoded by `codec` before it is sent, and decoded before its first
 /// use. The casts are actions of the compute queues with costs of their own (Costs::cast per byte
@@ -56,8 +58,10 @@ template <std::predicate<Rank, Rank> Cut>
     const Queue& queue = schedule[action.queue];
     if (action.kind == Kind::move && !queue.local() && cut(queue.from, queue.to)) crosses[i] = true;
   }
-  return impl::cast_messages(schedule, codec, crosses);
+  return heddle::impl::cast_messages(schedule, codec, crosses);
 }
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0
 

@@ -11,15 +11,11 @@
 #include <heddle/schedule/pass/cast_at_cut.hpp>
 #include <heddle/schedule/pass/impl/cut_caster.hpp>
 
-namespace heddle::inline v0 {
-
-namespace impl {
+namespace heddle::inline v0::impl {
 
 HEDDLE_INLINE Schedule cast_messages(const Schedule& schedule, const Codec& codec,
                                      const std::vector<bool>& crosses) {
   return CutCaster(schedule, codec).run(crosses);
 }
 
-}  // namespace impl
-
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

@@ -136,7 +136,7 @@ class CopierOut {
                     {source, schedule::write(m_outbox[+source.buffer], part, source.count)});
     else
       for (std::uint32_t p = source.first; p < source.first + source.count; ++p)
-        m_sizes[+source.buffer].push_back(part_bytes(m_schedule[source.buffer], p, 1));
+        m_sizes[+source.buffer].push_back(schedule::part_bytes(m_schedule[source.buffer], p, 1));
     part += source.count;
   }
 
@@ -151,13 +151,17 @@ class CopierOut {
 
 }  // namespace impl
 
+namespace schedule {
+
 HEDDLE_INLINE Schedule copy_out(const Schedule& schedule,
                                 const std::vector<std::uint32_t>& domains) {
   expects(domains.size() == static_cast<std::size_t>(schedule.ranks()), [&] {
-    return ErrorInfo{"heddle::copy_out", "every rank needs one memory domain",
+    return ErrorInfo{"heddle::schedule::copy_out", "every rank needs one memory domain",
                      text(domains.size(), " domains for ", schedule.ranks(), " ranks")};
   });
-  return impl::CopierOut(schedule, domains).run();
+  return heddle::impl::CopierOut(schedule, domains).run();
 }
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0

@@ -14,7 +14,7 @@
 #include <heddle/layout/mesh_shape.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::schedule {
 
 /// Returns a Schedule that runs `schedule` once on every line of the mesh along the axis `pipe`.
 /// The ranks of `schedule` are the coordinates of this axis. One group action before a stage's
@@ -31,7 +31,7 @@ namespace heddle::inline v0 {
                                      std::string_view pipe = "pipe",
                                      const std::vector<std::string>& shards = {});
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::schedule
 
 #if HEDDLE_DEFINES_SCHEDULE_PASS
 #include <heddle/schedule/pass/data_parallel.ipp>

@@ -20,14 +20,14 @@
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/pass/data_parallel.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::schedule {
 
 HEDDLE_INLINE Schedule data_parallel(const Schedule& schedule, const MeshShape& mesh,
                                      std::string_view pipe,
                                      const std::vector<std::string>& shards) {
   const int length = mesh.has(pipe) ? mesh.size(pipe) : 1;
   expects(length == schedule.ranks(), [&] {
-    return ErrorInfo{"heddle::data_parallel", "the mesh does not fit the schedule",
+    return ErrorInfo{"heddle::schedule::data_parallel", "the mesh does not fit the schedule",
                      text("'", schedule.name(), "' has ", schedule.ranks(), " ranks, axis '", pipe,
                           "' of the mesh ", mesh, " has ", length)};
   });
@@ -36,7 +36,7 @@ HEDDLE_INLINE Schedule data_parallel(const Schedule& schedule, const MeshShape& 
       std::string known;
       for (const MeshAxis& each : mesh.axes())
         if (each.name != pipe) known += text(known.empty() ? "" : ", ", each.name);
-      return ErrorInfo{"heddle::data_parallel",
+      return ErrorInfo{"heddle::schedule::data_parallel",
                        text("no axis '", axis, "' along which ranks can hold parts of a stage"),
                        known.empty() ? text("the mesh ", mesh, " has no axis but '", pipe, "'")
                                      : text("beside '", pipe, "', the mesh has ", known),
@@ -122,4 +122,4 @@ HEDDLE_INLINE Schedule data_parallel(const Schedule& schedule, const MeshShape& 
   return std::move(builder).build();
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::schedule

@@ -17,6 +17,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 /// A type that generates a collective on given ranges. `parts(members)` returns the number of parts
 /// into which each range must be cut. `generator(builder, members, stage)` appends the actions.
 template <class G>
@@ -25,8 +27,6 @@ concept CollectiveGenerator = requires(const G& generator, Builder& builder,
   { generator.parts(members.size()) } -> std::same_as<std::uint32_t>;
   generator(builder, members, stage);
 };
-
-namespace impl {
 
 /// The parts into which expand() cuts each part of every buffer. `parts` has the number of parts
 /// that each group action needs; those of other actions are not read.
@@ -41,23 +41,25 @@ void finer_uses(const Schedule& schedule, ActionId id, const std::vector<std::ui
 
 }  // namespace impl
 
+namespace schedule {
+
 /// Returns `schedule` with its group actions expanded by `generator`. The buffers that they use are
 /// cut into more parts. All other actions use the same ranges as before.
 ///
 /// @throws contract_error if two groups of different size share a buffer, or if the parts of a
 ///         buffer that a group uses differ in size.
-template <CollectiveGenerator G>
+template <heddle::impl::CollectiveGenerator G>
 [[nodiscard]] Schedule expand(const Schedule& schedule, const G& generator) {
   std::vector<std::uint32_t> parts(schedule.size(), 0);
   for (std::size_t i = 0; i < schedule.size(); ++i)
     if (schedule[ActionId{i}].kind == Kind::group)
       parts[i] = generator.parts(schedule.uses(ActionId{i}).size());
-  const std::vector<std::uint32_t> cuts = impl::cuts_for_groups(schedule, parts);
-  Builder builder = impl::finer_builder(schedule, cuts);
+  const std::vector<std::uint32_t> cuts = heddle::impl::cuts_for_groups(schedule, parts);
+  Builder builder = heddle::impl::finer_builder(schedule, cuts);
   std::vector<Use> uses;
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const ActionId id{i};
-    impl::finer_uses(schedule, id, cuts, uses);
+    heddle::impl::finer_uses(schedule, id, cuts, uses);
     if (schedule[id].kind == Kind::group)
       generator(builder, uses, schedule[id].stage);
     else
@@ -65,6 +67,8 @@ template <CollectiveGenerator G>
   }
   return std::move(builder).build();
 }
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0
 

@@ -16,9 +16,7 @@
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/pass/expand.hpp>
 
-namespace heddle::inline v0 {
-
-namespace impl {
+namespace heddle::inline v0::impl {
 
 HEDDLE_INLINE std::vector<std::uint32_t> cuts_for_groups(const Schedule& schedule,
                                                          const std::vector<std::uint32_t>& parts) {
@@ -30,12 +28,13 @@ HEDDLE_INLINE std::vector<std::uint32_t> cuts_for_groups(const Schedule& schedul
       std::uint32_t& cut = cuts[+member.buffer];
       const Buffer& buffer = schedule[member.buffer];
       expects(buffer.parts == 1 || is_cut_evenly(buffer), [&] {
-        return ErrorInfo{"heddle::expand", "a buffer of uneven parts cannot be cut into more parts",
+        return ErrorInfo{"heddle::schedule::expand",
+                         "a buffer of uneven parts cannot be cut into more parts",
                          text("buffer ", member.buffer, ": ", buffer.bytes, " bytes in ",
                               buffer.parts, " parts")};
       });
       expects(cut == 0 || cut == parts[i], [&] {
-        return ErrorInfo{"heddle::expand", "groups of different size share a buffer",
+        return ErrorInfo{"heddle::schedule::expand", "groups of different size share a buffer",
                          text("buffer ", member.buffer, " is cut in ", cut, " and in ", parts[i])};
       });
       cut = parts[i];
@@ -65,6 +64,4 @@ HEDDLE_INLINE void finer_uses(const Schedule& schedule, ActionId id,
   }
 }
 
-}  // namespace impl
-
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

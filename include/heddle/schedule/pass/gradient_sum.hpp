@@ -9,7 +9,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::schedule {
 
 /// Returns `schedule` with every group action as early in the list as its uses allow, in local lane
 /// 1. Sums then run while other stages still compute backward passes. An executor reaches the sums
@@ -25,7 +25,7 @@ namespace heddle::inline v0 {
 /// backward pass waits for a sum, but no sum overlaps with a backward pass.
 [[nodiscard]] Schedule lazy_sums(const Schedule& schedule);
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::schedule
 
 #if HEDDLE_DEFINES_SCHEDULE_PASS
 #include <heddle/schedule/pass/gradient_sum.ipp>

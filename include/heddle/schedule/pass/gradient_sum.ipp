@@ -88,16 +88,20 @@ inline Schedule place_groups(const Schedule& schedule, bool eager, Lane lane,
 
 }  // namespace impl
 
+namespace schedule {
+
 HEDDLE_INLINE Schedule eager_sums(const Schedule& schedule) {
-  return impl::place_groups(schedule, true, Lane{1});
+  return heddle::impl::place_groups(schedule, true, Lane{1});
 }
 
 HEDDLE_INLINE Schedule eager_updates(const Schedule& schedule) {
-  return impl::place_groups(schedule, true, Lane{1}, true);
+  return heddle::impl::place_groups(schedule, true, Lane{1}, true);
 }
 
 HEDDLE_INLINE Schedule lazy_sums(const Schedule& schedule) {
-  return impl::place_groups(schedule, false, Lane{0});
+  return heddle::impl::place_groups(schedule, false, Lane{0});
 }
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0

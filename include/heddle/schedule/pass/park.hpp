@@ -23,6 +23,8 @@ struct Parking {
   int limit = 2;   ///< the saved values that `from` keeps at once
 };
 
+namespace schedule {
+
 /// Returns `schedule` with moves of saved activations (role::saved), so that each rank of `parking`
 /// keeps at most its limit. When the rank needs room for a new value, the kept value whose next use
 /// is farthest in its list moves out (Belady's rule). It moves back when the rank has room again
@@ -47,6 +49,8 @@ struct Parking {
 /// P - 1 - r, and each rank keeps at most ceil((P + 2) / 2) values.
 /// @throws contract_error if `ranks` is less than 1.
 [[nodiscard]] std::vector<Parking> bpipe_parking(int ranks);
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0
 

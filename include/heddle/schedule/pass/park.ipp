@@ -116,7 +116,8 @@ class Parker {
       const Parking* const place = place_of(buffer);
       if (place == nullptr) return buffer;
       if (buffer.ends != nullptr || buffer.granules != nullptr || buffer.bytes % buffer.parts != 0)
-        throw infeasible({"heddle::park", "the saved values of a stage have different sizes",
+        throw infeasible({"heddle::schedule::park",
+                          "the saved values of a stage have different sizes",
                           text("stage ", buffer.stage, " on rank ", buffer.rank),
                           "park() takes microbatches of one size that are not divided"});
       const Bytes each = buffer.bytes / buffer.parts;
@@ -129,7 +130,7 @@ class Parker {
   void check(const Parking& each) const {
     const auto complain = [&](bool fits, const char* what) {
       expects(fits, [&] {
-        return ErrorInfo{"heddle::park", what,
+        return ErrorInfo{"heddle::schedule::park", what,
                          text("from = ", each.from, ", to = ", each.to, ", tier = ", each.tier,
                               ", limit = ", each.limit, ", ranks = ", m_parking.size())};
       });
@@ -174,10 +175,11 @@ class Parker {
     if (lot.kept.size() == limit_of(m_values[value])) {
       const auto [next, farthest] = *lot.kept.rbegin();
       if (next < end)
-        throw infeasible(
-            {"heddle::park", "an action needs more saved values than its rank keeps",
-             text(action_text(m_schedule, ActionId{next}), ", limit = ", limit_of(m_values[value])),
-             "raise the limit"});
+        throw infeasible({"heddle::schedule::park",
+                          "an action needs more saved values than its rank keeps",
+                          text(schedule::action_text(m_schedule, ActionId{next}),
+                               ", limit = ", limit_of(m_values[value])),
+                          "raise the limit"});
       move_out(farthest);
     }
     if (state == State::parked) return move_back(value);
@@ -243,13 +245,15 @@ class Parker {
 
 }  // namespace impl
 
+namespace schedule {
+
 HEDDLE_INLINE Schedule park(const Schedule& schedule, std::span<const Parking> parking) {
-  return impl::Parker(schedule, parking).run();
+  return heddle::impl::Parker(schedule, parking).run();
 }
 
 HEDDLE_INLINE std::vector<Parking> bpipe_parking(int ranks) {
   expects(ranks >= 1, [&] {
-    return ErrorInfo{"heddle::bpipe_parking", "there must be at least one rank",
+    return ErrorInfo{"heddle::schedule::bpipe_parking", "there must be at least one rank",
                      text("ranks = ", ranks)};
   });
   std::vector<Parking> parking;
@@ -257,5 +261,7 @@ HEDDLE_INLINE std::vector<Parking> bpipe_parking(int ranks) {
     parking.push_back({Rank{rank}, Rank{ranks - 1 - rank}, {}, (ranks + 3) / 2});
   return parking;
 }
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0

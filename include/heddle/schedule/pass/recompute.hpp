@@ -29,6 +29,8 @@ struct EveryStage {
 
 }  // namespace impl
 
+namespace schedule {
+
 /// Returns `schedule` with a second run of every forward action of the stages for which
 /// `select(stage)` holds. The second run has flag::again and stands right before the first half of
 /// the backward pass. It computes the same as the first run, so handlers need no change. The values
@@ -40,15 +42,17 @@ struct EveryStage {
 /// Source: Chen et al., "Training deep nets with sublinear memory cost" (2016), section 3; here
 /// with one segment per stage.
 /// @throws infeasible if an action between the two runs has overwritten the inputs of the forward.
-template <std::predicate<Stage> Select = impl::EveryStage>
+template <std::predicate<Stage> Select = heddle::impl::EveryStage>
 [[nodiscard]] Schedule recompute(const Schedule& schedule, Select select = {}) {
   std::vector<bool> chosen(schedule.size(), false);
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const Action& action = schedule[ActionId{i}];
     if (action.kind == Kind::forward && select(action.stage)) chosen[i] = true;
   }
-  return impl::recompute_forwards(schedule, chosen);
+  return heddle::impl::recompute_forwards(schedule, chosen);
 }
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0
 

@@ -21,9 +21,7 @@
 #include <heddle/schedule/pass/recompute.hpp>
 #include <heddle/schedule/stage_storage.hpp>
 
-namespace heddle::inline v0 {
-
-namespace impl {
+namespace heddle::inline v0::impl {
 
 /// The state of one recompute() call.
 class Recomputer {
@@ -99,10 +97,11 @@ class Recomputer {
 
   void again(const Forward& forward, ActionId backward) {
     if (writers(forward.id) != forward.writers)
-      throw infeasible({"heddle::recompute",
-                        text(action_text(m_schedule, forward.id), " cannot run again before ",
-                             action_text(m_schedule, backward)),
-                        "its input has been overwritten", "call recompute() before fold()"});
+      throw infeasible(
+          {"heddle::schedule::recompute",
+           text(schedule::action_text(m_schedule, forward.id), " cannot run again before ",
+                schedule::action_text(m_schedule, backward)),
+           "its input has been overwritten", "call recompute() before fold()"});
     const Action& action = m_schedule[forward.id];
     const auto flags = static_cast<std::uint8_t>((action.flags & ~flag::with_next) | flag::again);
     m_builder.add({action.kind, action.queue, action.stage, action.item, flags, action.units},
@@ -121,6 +120,4 @@ HEDDLE_INLINE Schedule recompute_forwards(const Schedule& schedule,
   return Recomputer(schedule).run(chosen);
 }
 
-}  // namespace impl
-
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

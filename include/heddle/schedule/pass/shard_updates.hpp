@@ -8,7 +8,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::schedule {
 
 /// Returns `schedule` in which ranks that sum a gradient divide the update behind the sum. A group
 /// action over the gradients of n ranks, and their n updates, become these actions. Gradients and
@@ -31,7 +31,7 @@ namespace heddle::inline v0 {
 ///         in place and behind the sum, or if its gradients and weights differ in size.
 [[nodiscard]] Schedule shard_updates(const Schedule& schedule);
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::schedule
 
 #if HEDDLE_DEFINES_SCHEDULE_PASS
 #include <heddle/schedule/pass/shard_updates.ipp>

@@ -47,7 +47,7 @@ class UpdateSharder {
         continue;
       }
       if (action.kind == Kind::update && m_sum_of[+m_schedule.uses(id).front().buffer]) continue;
-      if (is_work(action.kind))
+      if (schedule::is_work(action.kind))
         begin_sums([rank = m_schedule[action.queue].from](const Sum& sum) {
           return std::ranges::find(sum.members, rank, &Member::rank) != sum.members.end();
         });
@@ -83,7 +83,7 @@ class UpdateSharder {
     [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(members.size()); }
   };
 
-  static constexpr const char* where = "heddle::shard_updates";
+  static constexpr const char* where = "heddle::schedule::shard_updates";
 
   /// Finds the sums with their updates. Returns a Builder with gradients and weights in blocks.
   [[nodiscard]] Builder find_sums() {
@@ -159,7 +159,7 @@ class UpdateSharder {
 
   /// Returns true if a block is known to have no bytes. Such blocks are not sent.
   [[nodiscard]] bool is_nothing(BufferId id, std::uint32_t block) const {
-    return is_bound(m_builder[id]) && part_bytes(m_builder[id], block, 1) == 0;
+    return is_bound(m_builder[id]) && schedule::part_bytes(m_builder[id], block, 1) == 0;
   }
 
   void move(const Sum& sum, const Use& from, const Use& to, std::uint8_t flags) {
@@ -171,7 +171,7 @@ class UpdateSharder {
   void scatter(Sum& sum) {
     for (std::uint32_t i = 0; i < sum.size(); ++i) {
       Buffer buffer = m_builder[sum.members[i].gradients];
-      const Bytes bytes = part_bytes(buffer, i, 1);
+      const Bytes bytes = schedule::part_bytes(buffer, i, 1);
       const bool bound = is_bound(buffer);
       buffer.label = m_builder.label("scratch");
       buffer.transient = true;
@@ -239,8 +239,12 @@ class UpdateSharder {
 
 }  // namespace impl
 
+namespace schedule {
+
 HEDDLE_INLINE Schedule shard_updates(const Schedule& schedule) {
-  return impl::UpdateSharder(schedule).run();
+  return heddle::impl::UpdateSharder(schedule).run();
 }
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0

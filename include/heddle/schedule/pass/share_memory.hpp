@@ -21,6 +21,8 @@ namespace heddle::inline v0 {
 /// no other rank to write to its memory.
 enum class CopiedBy : std::uint8_t { receiver, sender };
 
+namespace schedule {
+
 /// Returns `schedule` for ranks that share memory. Ranks with the same number in `domains` (one
 /// number per rank) address each other's memory. A value that moves between two such ranks is not
 /// copied: its readers at the destination read it at its source. If the value must lie at the
@@ -34,6 +36,8 @@ enum class CopiedBy : std::uint8_t { receiver, sender };
 [[nodiscard]] Schedule share_memory(const Schedule& schedule,
                                     const std::vector<std::uint32_t>& domains,
                                     CopiedBy copier = CopiedBy::receiver);
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0
 

@@ -159,7 +159,7 @@ class MemorySharer {
     if (use.count != source.count) return copy_into(use);
     // Parts of different sizes at the two ends do not correspond to each other.
     const auto bytes = [&](const Use& range, std::uint32_t i) {
-      return part_bytes(m_schedule[range.buffer], range.first + i, 1);
+      return schedule::part_bytes(m_schedule[range.buffer], range.first + i, 1);
     };
     for (std::uint32_t i = 0; i < use.count; ++i) {
       if (bytes(use, i) != bytes(source, i)) return copy_into(use);
@@ -180,13 +180,17 @@ class MemorySharer {
 
 }  // namespace impl
 
+namespace schedule {
+
 HEDDLE_INLINE Schedule share_memory(const Schedule& schedule,
                                     const std::vector<std::uint32_t>& domains, CopiedBy copier) {
   expects(domains.size() == static_cast<std::size_t>(schedule.ranks()), [&] {
-    return ErrorInfo{"heddle::share_memory", "every rank needs one memory domain",
+    return ErrorInfo{"heddle::schedule::share_memory", "every rank needs one memory domain",
                      text(domains.size(), " domains for ", schedule.ranks(), " ranks")};
   });
-  return impl::MemorySharer(schedule, domains, copier).run();
+  return heddle::impl::MemorySharer(schedule, domains, copier).run();
 }
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0

@@ -28,7 +28,8 @@ namespace impl {
   const Buffer whole = buffer;
   buffer.parts *= units;
   buffer.granules.reset();  // a unit need not have whole samples
-  if (is_cut_evenly(buffer) || (buffer.parts == units && buffer.ends == nullptr)) return buffer;
+  if (heddle::impl::is_cut_evenly(buffer) || (buffer.parts == units && buffer.ends == nullptr))
+    return buffer;
   std::vector<Bytes> sizes;
   sizes.reserve(buffer.parts);
   for (std::uint32_t part = 0; part < whole.parts; ++part) {

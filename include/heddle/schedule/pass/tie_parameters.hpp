@@ -24,6 +24,8 @@ struct TiedRanges {
   Bytes bytes = 0;         ///< the size of each copy
 };
 
+namespace schedule {
+
 /// Returns `schedule` in which both copies of every tied parameter get the sum of their gradients
 /// before they are updated. Behind all sums over replicas and before the first update of a tied
 /// stage, each updating rank receives the other copy's gradient and adds it to its own. Both copies
@@ -41,6 +43,8 @@ struct TiedRanges {
 ///         elements, or if two ranges overlap.
 [[nodiscard]] Schedule tie_parameters(const Schedule& schedule,
                                       const std::vector<TiedRanges>& ties);
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0
 

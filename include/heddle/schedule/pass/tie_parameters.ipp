@@ -91,7 +91,7 @@ class ParameterTier {
     Bytes bytes;
   };
 
-  static constexpr const char* where = "heddle::tie_parameters";
+  static constexpr const char* where = "heddle::schedule::tie_parameters";
 
   void check_ties() const {
     std::map<Stage, std::vector<std::pair<Bytes, Bytes>>> ranges;
@@ -117,10 +117,11 @@ class ParameterTier {
   }
 
   [[noreturn]] void refuse(ActionId id, const char* why) const {
-    throw infeasible({where, "an asynchronous schedule cannot sum the gradients of tied parameters",
-                      text(action_text(m_schedule, id), " of '", m_schedule.name(), "': ", why),
-                      "use a schedule that updates every stage once, at the end of the step, such "
-                      "as one_f_one_b"});
+    throw infeasible(
+        {where, "an asynchronous schedule cannot sum the gradients of tied parameters",
+         text(schedule::action_text(m_schedule, id), " of '", m_schedule.name(), "': ", why),
+         "use a schedule that updates every stage once, at the end of the step, such "
+         "as one_f_one_b"});
   }
 
   void add_update(ActionId id) {
@@ -131,9 +132,10 @@ class ParameterTier {
       refuse(id, "the stage keeps several versions of its weights");
     const Use& use = uses.front();
     const Buffer& buffer = m_schedule[use.buffer];
-    const Bytes begin = part_offset(buffer, use.first);
-    const Update update{id,         stage, buffer.rank,
-                        use.buffer, begin, begin + part_bytes(buffer, use.first, use.count)};
+    const Bytes begin = schedule::part_offset(buffer, use.first);
+    const Update update{id,          stage,
+                        buffer.rank, use.buffer,
+                        begin,       begin + schedule::part_bytes(buffer, use.first, use.count)};
     for (const Update& other : m_updates)
       if (other.gradients == update.gradients && other.begin < update.end &&
           update.begin < other.end)
@@ -194,7 +196,8 @@ class ParameterTier {
     Parts& parts = m_parts[number];
     std::vector<Bytes> sizes;
     for (std::uint32_t part = 0; part < buffer.parts; ++part) {
-      const Bytes begin = part_offset(buffer, part), end = part_offset(buffer, part + 1);
+      const Bytes begin = schedule::part_offset(buffer, part),
+                  end = schedule::part_offset(buffer, part + 1);
       parts.first.push_back(static_cast<std::uint32_t>(sizes.size()));
       Bytes at = begin;
       for (auto c = found->second.upper_bound(begin); c != found->second.end() && *c < end; ++c) {
@@ -240,7 +243,7 @@ class ParameterTier {
 
   void check_order(ActionId id) const {
     const Kind kind = m_schedule[id].kind;
-    if (is_work(kind) && kind != Kind::update)
+    if (schedule::is_work(kind) && kind != Kind::update)
       refuse(id, "it computes with the weights after their update");
   }
 
@@ -286,10 +289,14 @@ class ParameterTier {
 
 }  // namespace impl
 
+namespace schedule {
+
 HEDDLE_INLINE Schedule tie_parameters(const Schedule& schedule,
                                       const std::vector<TiedRanges>& ties) {
   if (ties.empty()) return schedule;
-  return impl::ParameterTier(schedule, ties).run();
+  return heddle::impl::ParameterTier(schedule, ties).run();
 }
+
+}  // namespace schedule
 
 }  // namespace heddle::inline v0

@@ -8,21 +8,21 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/redistribution/block_exchange.hpp>
-#include <heddle/schedule/redistribution/freshness.hpp>
+#include <heddle/schedule/redistribution/staleness.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::schedule {
 
 /// Returns the Schedule of `steps` steps on every rank. Step t of rank r is an F of stage r and
 /// item t. It updates the rank's field, and reads the data that other ranks sent after the step
-/// before, or `freshness` steps earlier. All ranks exchange between any two steps, whatever the age
+/// before, or `staleness` steps earlier. All ranks exchange between any two steps, whatever the age
 /// of the data that is used: a cast packs, a move sends. Each rank has a buffer "field", which is
 /// not transient, and buffers "packed" and "arrived", with a part for each message of each exchange
 /// in flight. This is the pattern of DistriFusion (Li et al., 2024).
 /// @throws contract_error if `steps` is negative, if the exchange has several steps or merges, or
-///         if expect_valid() rejects `freshness`.
+///         if expect_valid() rejects `staleness`.
 [[nodiscard]] Schedule exchanged_steps(const BlockExchange& exchange, int steps,
-                                       const Freshness& freshness = {});
+                                       const Staleness& staleness = {});
 
 }  // namespace heddle::inline v0::schedule
 

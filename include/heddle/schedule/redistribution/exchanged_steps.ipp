@@ -23,12 +23,12 @@
 namespace heddle::inline v0::schedule {
 
 HEDDLE_INLINE Schedule exchanged_steps(const BlockExchange& exchange, int steps,
-                                       const Freshness& freshness) {
+                                       const Staleness& staleness) {
   constexpr const char* where = "heddle::schedule::exchanged_steps";
   expects(steps >= 0, [&] {
     return ErrorInfo{where, "the number of steps must be at least 0", text("steps = ", steps)};
   });
-  expect_valid(freshness, where);
+  expect_valid(staleness, where);
   check(exchange);
   expects(exchange.steps.size() <= 1, [&] {
     return ErrorInfo{where, "the exchange must have one step", text("got ", exchange.steps.size())};
@@ -44,7 +44,7 @@ HEDDLE_INLINE Schedule exchanged_steps(const BlockExchange& exchange, int steps,
     std::uint32_t packed, arrived;  ///< first parts of the message in these buffers
   };
   const std::size_t ranks = exchange.to.size();
-  const int slots = std::min(freshness.age, steps) + 1;
+  const int slots = std::min(staleness.age, steps) + 1;
   std::vector<Message> messages;
   std::vector<std::vector<Bytes>> packed(ranks), arrived(ranks);
   exchange.for_each_message([&](Rank from, Rank to, Bytes bytes) {
@@ -58,7 +58,7 @@ HEDDLE_INLINE Schedule exchanged_steps(const BlockExchange& exchange, int steps,
     }
   });
 
-  Builder builder(text(steps, " steps, ", freshness), static_cast<int>(ranks));
+  Builder builder(text(steps, " steps, ", staleness), static_cast<int>(ranks));
   std::vector<BufferId> field, sent, received;
   const auto add = [&](std::size_t rank, const char* label, std::vector<Bytes> parts,
                        bool transient = true) {
@@ -80,7 +80,7 @@ HEDDLE_INLINE Schedule exchanged_steps(const BlockExchange& exchange, int steps,
     for (std::size_t r = 0; r < ranks; ++r) {
       uses.assign(1, update(field[r]));
       if (step > 0) {
-        const auto slot = static_cast<std::uint32_t>((step - 1 - freshness.of_call(step)) % slots);
+        const auto slot = static_cast<std::uint32_t>((step - 1 - staleness.of_call(step)) % slots);
         for (const Message& message : messages)
           if (+message.to == r) uses.push_back(read(received[r], message.arrived + slot));
       }

@@ -90,7 +90,7 @@ class HaloPlanner {
       const auto outside = static_cast<std::size_t>(
           std::ranges::count_if(zone, [](std::size_t z) { return z != inside; }));
       if (outside == 0 || (outside > 1 && !m_corners)) continue;
-      std::vector<std::vector<SharedRun>> runs;
+      std::vector<std::vector<heddle::impl::SharedRun>> runs;
       for (std::size_t dim = 0; dim < m_layout.dims(); ++dim)
         runs.push_back(shared(source.indices[dim], target.indices[dim], dim, zone[dim]));
       const SharedRegion region(std::move(runs));
@@ -105,10 +105,11 @@ class HaloPlanner {
 
   /// Returns the indices of `source` that lie in `zone` of dimension `dim` around `target`.
   /// Positions in the target array count from its first index.
-  [[nodiscard]] std::vector<SharedRun> shared(const IndexSet& source, const IndexSet& target,
-                                              std::size_t dim, std::size_t zone) const {
+  [[nodiscard]] std::vector<heddle::impl::SharedRun> shared(const IndexSet& source,
+                                                            const IndexSet& target, std::size_t dim,
+                                                            std::size_t zone) const {
     const std::int64_t halo = m_layout.halo(dim);
-    if (zone == inside) return shared_runs(source, target);
+    if (zone == inside) return heddle::impl::shared_runs(source, target);
     if (halo == 0 || source.size() == 0) return {};
     // A dimension with a halo has one block of indices on each rank.
     const Interval block = target.intervals().front();
@@ -116,7 +117,7 @@ class HaloPlanner {
                                            : Interval{block.end, block.end + halo};
     const Interval given = source.intervals().front();
     const std::int64_t size = m_layout.sizes()[dim];
-    std::vector<SharedRun> runs;
+    std::vector<heddle::impl::SharedRun> runs;
     // A wide halo may go around a periodic dimension several times.
     const std::int64_t first = m_periodic[dim] ? floor_of(wanted.begin, size) : 0;
     const std::int64_t last = m_periodic[dim] ? floor_of(wanted.end - 1, size) : 0;

@@ -61,8 +61,8 @@ class ClassPrices {
       const auto [entry, fresh] = m_prices.try_emplace(key, price);
       if (!fresh &&
           (entry->second.occupancy != price.occupancy || entry->second.latency != price.latency))
-        no_period(sample.name(),
-                  text("the microbatches of ", action_text(sample, id), " have different costs"));
+        no_period(sample.name(), text("the microbatches of ", schedule::action_text(sample, id),
+                                      " have different costs"));
     }
   }
 

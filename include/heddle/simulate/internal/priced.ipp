@@ -16,7 +16,7 @@ namespace heddle::inline v0::impl {
 
 HEDDLE_INLINE CostPlace cost_place(const Schedule& schedule, ActionId id, const char* function) {
   return {text("heddle::Costs of '", schedule.name(), "'"),
-          text(function, " of ", action_text(schedule, id), " on rank ",
+          text(function, " of ", schedule::action_text(schedule, id), " on rank ",
                schedule[schedule[id].queue].from)};
 }
 

@@ -42,8 +42,9 @@ concept SearchTrial = requires(Trial trial) {
 /// @throws contract_error if options.lag is 0 or `trials` is negative, or as farm() does; the
 ///         exception of `propose`.
 template <SearchTrial Trial, class Propose, class Evaluate>
-[[nodiscard]] std::vector<Trial> farm_search(const FarmOptions& options, std::int64_t trials,
-                                             Propose&& propose, Evaluate&& evaluate) {
+[[nodiscard]] std::vector<Trial> farm_search(const pattern::FarmOptions& options,
+                                             std::int64_t trials, Propose&& propose,
+                                             Evaluate&& evaluate) {
   expects(options.lag >= 1 && trials >= 0, [&] {
     return ErrorInfo{"heddle::systems::farm_search",
                      "a proposal sees the results of earlier trials",
@@ -54,19 +55,19 @@ template <SearchTrial Trial, class Propose, class Evaluate>
   using Cost = std::optional<double>;
   // The farm calls source and sink one at a time, so both may use the trials.
   std::vector<Trial> made;
-  farm(
+  pattern::farm(
       options,
-      [&](std::span<const FarmOutcome<Cost>> outcomes) -> std::optional<Point> {
+      [&](std::span<const pattern::FarmOutcome<Cost>> outcomes) -> std::optional<Point> {
         if (made.size() == static_cast<std::size_t>(trials)) return std::nullopt;
         Trial next{};
         next.point = propose(made.size(), std::span<const Trial>(made.data(), outcomes.size()));
         made.push_back(std::move(next));
         return made.back().point;
       },
-      [&](const Point& point, const FarmTask& task) -> Cost {
+      [&](const Point& point, const pattern::FarmTask& task) -> Cost {
         return heddle::impl::farm_work(evaluate, point, task);
       },
-      [&](std::int64_t number, FarmOutcome<Cost>&& outcome) {
+      [&](std::int64_t number, pattern::FarmOutcome<Cost>&& outcome) {
         if (outcome.value) made[static_cast<std::size_t>(number)].cost = *outcome.value;
       });
   return made;

@@ -84,16 +84,17 @@ template <Costs C>
       simulate(schedule, costs, timeline);
     const auto most = static_cast<std::uint64_t>(wanted.most_live);
     for (std::uint32_t rank = 0; rank < orders.ranks.size(); ++rank)
-      if (peak_parts(timeline, Rank{rank}, role::saved) > (halved ? 2 * most : most)) return;
+      if (schedule::peak_parts(timeline, Rank{rank}, role::saved) > (halved ? 2 * most : most))
+        return;
     const Time makespan = timeline.makespan();
     if (best.orders.ranks.empty() || makespan < best.makespan)
       best = {std::move(orders), halved, makespan};
   };
-  consider(schedule::one_f_one_b_orders(wanted.stages, wanted.microbatches), false);
-  consider(schedule::chimera_orders(wanted.stages, wanted.microbatches), false);
-  consider(schedule::chimera_orders(wanted.stages, wanted.microbatches, 1, true), false);
+  consider(schedule::one_f_one_b(wanted.stages, wanted.microbatches), false);
+  consider(schedule::chimera(wanted.stages, wanted.microbatches), false);
+  consider(schedule::chimera(wanted.stages, wanted.microbatches, 1, true), false);
   if (wanted.may_halve)
-    consider(schedule::chimera_orders(wanted.stages, 2 * wanted.microbatches, 1, true), true);
+    consider(schedule::chimera(wanted.stages, 2 * wanted.microbatches, 1, true), true);
   if (best.orders.ranks.empty())
     throw infeasible(
         {"heddle::systems::choose_chimera", "no candidate fits in memory",

@@ -23,16 +23,16 @@ namespace heddle::inline v0::systems {
 /// @throws contract_error if there is no rank.
 [[nodiscard]] std::vector<plan::Rule> branch_rules(int ranks);
 
-/// Returns the best orders that coordinate() finds for schedule::flexpipe_orders with
+/// Returns the best orders that coordinate() finds for schedule::flexpipe with
 /// branch_rules(), if no rank may keep more activations than `cap` (0: no limit). `activations` are
 /// the activations that a forward of each stage keeps, in the unit of the cap; empty: one each.
-/// @throws contract_error as schedule::flexpipe_orders and ListScheduler do.
+/// @throws contract_error as schedule::flexpipe and ListScheduler do.
 template <Costs C>
 [[nodiscard]] plan::Coordinated<typename C::Time> flexpipe(
     const schedule::FlexpipeOptions& branches, const C& costs, std::int64_t cap = 0,
     std::vector<std::int64_t> activations = {}) {
-  const Orders orders = schedule::flexpipe_orders(branches.ranks, branches.microbatches,
-                                                  branches.branches, branches.interactions);
+  const Orders orders = schedule::flexpipe(branches.ranks, branches.microbatches, branches.branches,
+                                           branches.interactions);
   return plan::coordinate(
       orders, costs, {cap, std::move(activations), branch_rules(branches.ranks), branches.sizes});
 }

@@ -37,7 +37,7 @@ HEDDLE_FULL_INLINE SignScore sign_score(const GradientSigns& signs, const Commun
   std::vector<std::int32_t> sums(signs.sums().begin(), signs.sums().end());
   constexpr const char* where = "heddle::collective::sign_score";
   heddle::impl::BlockCounts blocks;
-  check_together(
+  heddle::impl::check_together(
       comm, where,
       [&] {
         blocks = {where, sums.size(), static_cast<std::size_t>(comm.size()), options.counts};

@@ -33,8 +33,8 @@ constexpr void check(const FactoredGradient& g, Seconds per_byte = 0, Seconds pe
   const auto number = [](std::uint64_t value) { return static_cast<double>(value); };
   const auto in_range = [](double value, double end) { return value >= 0 && value < end; };
   constexpr double end = 0x1p63;
-  const bool valid = g.ranks >= 1 && is_known(g.type) && in_range(per_byte, 0x1p1023) &&
-                     in_range(per_flop, 0x1p1023);
+  const bool valid = g.ranks >= 1 && heddle::impl::is_known(g.type) &&
+                     in_range(per_byte, 0x1p1023) && in_range(per_flop, 0x1p1023);
   if (!valid || !in_range(16.0 * g.ranks * number(g.inputs) * number(g.outputs), end) ||
       !in_range(8.0 * g.ranks * number(g.rows) * (number(g.inputs) + number(g.outputs)), end))
     refuse(g, per_byte, per_flop);

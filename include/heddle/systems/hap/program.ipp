@@ -163,10 +163,6 @@ inline void check_names(const TensorProgram& program) {
   }
 }
 
-}  // namespace impl
-
-namespace impl {
-
 HEDDLE_INLINE void check_kind(const char* where, const Operation& operation) {
   heddle::impl::expect_enumerator(where, "Operation::kind", operation.kind,
                                   OperationKind::scatter_add);

@@ -66,7 +66,7 @@ HEDDLE_FULL_INLINE void gather_factors(const heddle::impl::CallArguments& with,
     });
     rows = {where, x.extents[0], static_cast<std::size_t>(with.comm->size()), with.options->counts};
   };
-  check_together(
+  heddle::impl::check_together(
       *with.comm, where, check,
       [&] {
         return CollectiveCall{where,

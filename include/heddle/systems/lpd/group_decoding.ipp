@@ -46,7 +46,7 @@ HEDDLE_INLINE Schedule group_decoding(std::span<const std::int64_t> sizes, int r
       Buffer buffer;
       buffer.rank = Rank{rank};
       buffer.label = label;
-      const std::int64_t tokens = even_count(sizes[g], ranks, rank);
+      const std::int64_t tokens = heddle::impl::even_count(sizes[g], ranks, rank);
       buffer.bytes = static_cast<Bytes>(tokens) * per_token;
       const BufferId id = builder.add_buffer(buffer);
       uses = earlier;

@@ -133,7 +133,7 @@ class MetisSearch {
     if (std::cmp_greater(kinds.size(), m_metis.longest_permutation)) {
       const int degree = m_problem.options().tensor_degrees.front();
       std::ranges::stable_sort(order, {}, [&](std::size_t kind) {
-        const LayerTimes& all_layers = m_table.sums(kinds[kind][0], degree, 1).all();
+        const plan::LayerTimes& all_layers = m_table.sums(kinds[kind][0], degree, 1).all();
         return all_layers.forward + all_layers.backward();
       });
       add();

@@ -37,7 +37,8 @@ inline void refuse_emission(const Schedule& schedule, ActionId id, const char* w
                             const char* fix) {
   throw contract_error(
       {"heddle::systems::emit_mpi", what,
-       text("action ", +id, " of '", schedule.name(), "': ", action_text(schedule, id)), fix});
+       text("action ", +id, " of '", schedule.name(), "': ", schedule::action_text(schedule, id)),
+       fix});
 }
 
 inline void check_emission(const Schedule& schedule, ActionId id) {

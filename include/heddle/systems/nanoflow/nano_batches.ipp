@@ -144,7 +144,7 @@ class CutLayer {
     Buffer result{.stage = stage, .label = label, .transient = transient};
     result.parts = static_cast<std::uint32_t>(m_ends.size());
     result.granules = m_granules;
-    size_by_samples(result, m_layer.sample_bytes);
+    heddle::impl::size_by_samples(result, m_layer.sample_bytes);
     return result;
   }
 
@@ -263,8 +263,8 @@ HEDDLE_INLINE Seconds InterferenceCosts::time(const Schedule& schedule, ActionId
                                   m_layer.units, " units")};
           });
   const NanoOperation& operation = m_layer.operations[+action.stage];
-  const double share =
-      static_cast<double>(samples_of(schedule, id)) / static_cast<double>(m_layer.samples);
+  const double share = static_cast<double>(schedule::samples_of(schedule, id)) /
+                       static_cast<double>(m_layer.samples);
   return (operation.batch * share + operation.piece) /
          m_layer.performance[operation.resource][action.units - 1u];
 }

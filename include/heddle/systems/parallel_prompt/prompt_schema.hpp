@@ -37,10 +37,10 @@ struct PromptSchema {
 /// returns the outcomes in the order of the requests.
 /// @throws format_error with the first fault of the schema; contract_error as farm() does.
 template <class Answer>
-[[nodiscard]] auto map_prompt(const FarmOptions& options, const PromptSchema& schema,
+[[nodiscard]] auto map_prompt(const pattern::FarmOptions& options, const PromptSchema& schema,
                               Answer&& answer) {
   const std::vector<std::string> requests = fill_template(schema);
-  return farm(options, requests, answer);
+  return pattern::farm(options, requests, answer);
 }
 
 }  // namespace heddle::inline v0::systems

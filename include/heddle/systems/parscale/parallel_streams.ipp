@@ -116,10 +116,6 @@ HEDDLE_INLINE void multiply_row(const double* row, std::size_t columns, const do
   multiply_row_by_groups(row, columns, packed, streams, results);
 }
 
-}  // namespace impl
-
-namespace impl {
-
 /// Throws contract_error if a number of the gate is not finite.
 inline void expect_finite(const StreamGate& gate) {
   for (const auto* const layer : {&gate.first, &gate.second})

@@ -118,7 +118,7 @@ void for_each_bank_read(const DramGrid& grid, const Gemv& gemv, Visit&& visit) {
         if (gemv.layout == BankLayout::packed) {
           if (number == end) {
             begin = end;
-            end += even_count(total, banks, ++bank);
+            end += heddle::impl::even_count(total, banks, ++bank);
           }
           read.bank = static_cast<int>(bank);
           read.row = (number - begin) / row_bursts;

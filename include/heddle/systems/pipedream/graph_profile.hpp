@@ -55,8 +55,8 @@ struct GraphProfileOptions {
 ///         all nodes; and if there are no nodes, or if none takes time. The error names the file,
 ///         the line, what is wrong and a remedy.
 /// @throws contract_error if `samples` is less than 1 or `device` is empty.
-[[nodiscard]] Profile read_graph_profile(std::string_view text,
-                                         const GraphProfileOptions& options = {});
+[[nodiscard]] plan::Profile read_graph_profile(std::string_view text,
+                                               const GraphProfileOptions& options = {});
 
 }  // namespace heddle::inline v0::systems
 

@@ -280,8 +280,8 @@ class GraphText {
 
 }  // namespace impl
 
-HEDDLE_INLINE Profile read_graph_profile(std::string_view text,
-                                         const GraphProfileOptions& options) {
+HEDDLE_INLINE plan::Profile read_graph_profile(std::string_view text,
+                                               const GraphProfileOptions& options) {
   constexpr const char* where = "heddle::systems::read_graph_profile";
   expects(options.samples >= 1, [&] {
     return ErrorInfo{where, "a profile is of at least one sample",
@@ -298,10 +298,10 @@ HEDDLE_INLINE Profile read_graph_profile(std::string_view text,
     return bytes / samples + (bytes % samples != 0);
   };
 
-  Profile profile{.model = options.model, .reference = options.device};
+  plan::Profile profile{.model = options.model, .reference = options.device};
   struct Sums {
     Bytes saved = 0, parameters = 0, behind = 0;
-    LayerTimes times = {};
+    plan::LayerTimes times = {};
   };
   std::vector<Sums> layers;
   std::vector<bool> read(graph.nodes.size());
@@ -331,7 +331,7 @@ HEDDLE_INLINE Profile read_graph_profile(std::string_view text,
     graph.wrong("no node has a forward time", "measure the times, in milliseconds");
   profile.input = a_sample(input);
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    ProfiledLayer& layer = profile.layers[l];
+    plan::ProfiledLayer& layer = profile.layers[l];
     layer.output = a_sample(layers[l].behind);
     layer.saved = layer.delta = a_sample(layers[l].saved);
     layer.parameters = layers[l].parameters;

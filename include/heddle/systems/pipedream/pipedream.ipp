@@ -67,7 +67,7 @@ class PipeDreamPrice {
         longest = std::max(longest, m_prices[s].forward + m_prices[s].backward);
       return longest;
     }
-    const Profile& profile = m_problem->profile();
+    const plan::Profile& profile = m_problem->profile();
     for (std::size_t s = first; s < last;) {
       const std::vector<std::size_t> inside = groups(level - 1, s);
       std::size_t end = s + 1;
@@ -145,7 +145,7 @@ class PipeDreamSearch {
     std::size_t width = 1;  // the groups of the level below in each of them
     std::size_t layers = 0;
     std::optional<plan::impl::Replicas> replicas = {};  // on level 0
-    std::vector<Seconds> times = {};              // the least, by first and last layer
+    std::vector<Seconds> times = {};                    // the least, by first and last layer
     std::vector<Seconds> behind = {};      // the least, by last and first layer, and position
     std::vector<std::size_t> inside = {};  // sections, by position and number of groups
 

@@ -19,8 +19,8 @@
 #include <heddle/layout/layout.hpp>
 #include <heddle/layout/path_table.hpp>
 #include <heddle/schedule/redistribution/block_exchange.hpp>
-#include <heddle/schedule/redistribution/freshness.hpp>
 #include <heddle/schedule/redistribution/halo_exchange.hpp>
+#include <heddle/schedule/redistribution/staleness.hpp>
 
 namespace heddle::inline v0 {
 
@@ -37,7 +37,7 @@ struct ShardRef;
 class HaloExchange {
  public:
   HaloExchange(const ShardRef& tensor, const schedule::HaloOptions& options,
-               const schedule::Freshness& freshness, const std::optional<PathTable>& paths,
+               const schedule::Staleness& staleness, const std::optional<PathTable>& paths,
                ContractLevel level = contract_level);
   HaloExchange(const HaloExchange&) = delete;
   HaloExchange& operator=(const HaloExchange&) = delete;
@@ -91,7 +91,7 @@ class HaloExchange {
   const Communicator* m_comm;
   Layout m_layout;
   MpiTransport m_transport;
-  schedule::Freshness m_freshness;
+  schedule::Staleness m_staleness;
   schedule::BlockExchange m_exchange;
   std::vector<Slot> m_slots;  ///< each refers to the transport
   std::int64_t m_calls = 0;

@@ -25,8 +25,8 @@
 #include <heddle/execute/task.hpp>
 #include <heddle/layout/path_table.hpp>
 #include <heddle/schedule/redistribution/exchange_schedule.hpp>
-#include <heddle/schedule/redistribution/freshness.hpp>
 #include <heddle/schedule/redistribution/halo_exchange.hpp>
+#include <heddle/schedule/redistribution/staleness.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/tensor/impl/halo_exchange.hpp>
 #include <heddle/tensor/impl/same_ranks.hpp>
@@ -40,11 +40,11 @@ namespace heddle::inline v0::impl {
 /// Checks that all ranks construct the same Halo, before any member needs communication.
 [[nodiscard]] HEDDLE_FULL_INLINE const Communicator& agreed(const ShardRef& tensor,
                                                             const schedule::HaloOptions& options,
-                                                            const schedule::Freshness& freshness,
+                                                            const schedule::Staleness& staleness,
                                                             ContractLevel level) {
   constexpr const char* where = "heddle::Halo";
   const Communicator& comm = tensor.tensor->comm();
-  const auto check = [&] { expect_valid(freshness, where); };
+  const auto check = [&] { expect_valid(staleness, where); };
   const auto describe = [&] {
     std::string periodic;
     for (const bool one : options.periodic) periodic += one ? '1' : '0';
@@ -52,7 +52,7 @@ namespace heddle::inline v0::impl {
                           {{"layout", text(tensor.tensor->layout())},
                            {"periodic", periodic},
                            {"corners", options.corners ? "filled" : "left"},
-                           {"freshness", text(freshness)},
+                           {"staleness", text(staleness)},
                            {"element", text(tensor.element, " bytes")}}};
   };
   check_together(comm, where, check, describe, level);
@@ -69,20 +69,20 @@ namespace heddle::inline v0::impl {
 
 HEDDLE_FULL_INLINE HaloExchange::HaloExchange(const ShardRef& tensor,
                                               const schedule::HaloOptions& options,
-                                              const schedule::Freshness& freshness,
+                                              const schedule::Staleness& staleness,
                                               const std::optional<PathTable>& paths,
                                               ContractLevel level)
-    : m_comm(&agreed(tensor, options, freshness, level)),
+    : m_comm(&agreed(tensor, options, staleness, level)),
       m_layout(tensor.tensor->layout()),
       m_transport(m_comm->get()),
-      m_freshness(freshness),
+      m_staleness(staleness),
       m_exchange(schedule::halo_exchange(tensor.tensor->in_memory(), m_comm->size(), tensor.element,
                                          in_memory(options, *tensor.tensor))) {
-  const bool apart = freshness.age > 0;
+  const bool apart = staleness.age > 0;
   const Schedule schedule =
-      schedule::to_schedule(m_exchange, text("halo of ", freshness), tensor.type, apart);
+      schedule::to_schedule(m_exchange, text("halo of ", staleness), tensor.type, apart);
   if (paths) expect_usable(*paths, tensor.space->memory(), "heddle::Halo");
-  for (int slot = 0; slot <= freshness.age; ++slot)
+  for (int slot = 0; slot <= staleness.age; ++slot)
     m_slots.push_back({tensor.space->performer(m_exchange, schedule, m_transport,
                                                {nullptr, tensor.data}, paths, apart)});
 }
@@ -176,7 +176,7 @@ HEDDLE_FULL_INLINE void HaloExchange::complete(const Instance& by) {
   m_started = false;
   guarded([&] {
     Slot& now = slot_of(m_calls);
-    const int age = m_freshness.of_call(m_calls);
+    const int age = m_staleness.of_call(m_calls);
     if (age > 0 && now.under_way) advance(by, now);
     Slot& due = slot_of(m_calls - age);
     finish(by, due);

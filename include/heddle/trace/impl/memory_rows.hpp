@@ -27,11 +27,12 @@ class MemoryRows {
   static constexpr const char* activations_fill = "#6b8fc4";
   static constexpr const char* weights_line = "#8a3ffc";
 
-  explicit MemoryRows(const Timeline& timeline) : m_ranks(memory_use(timeline)) {
-    for (const MemoryUse& use : m_ranks) m_most = std::max(m_most, peak(use.all).bytes);
+  explicit MemoryRows(const Timeline& timeline) : m_ranks(schedule::memory_use(timeline)) {
+    for (const MemoryUse& use : m_ranks) m_most = std::max(m_most, schedule::peak(use.all).bytes);
     m_sized = m_most != 0;
     if (m_sized) return;
-    for (const MemoryUse& use : m_ranks) m_most = std::max(m_most, peak(use.activations).parts);
+    for (const MemoryUse& use : m_ranks)
+      m_most = std::max(m_most, schedule::peak(use.activations).parts);
   }
 
   /// Returns the number of rows.
@@ -42,8 +43,8 @@ class MemoryRows {
   /// Returns the label of the row of a rank, which gives its peaks.
   [[nodiscard]] std::string label(std::size_t rank) const {
     const MemoryUse& use = m_ranks[rank];
-    const std::string live = text(peak(use.activations).parts, " live");
-    return m_sized ? bytes_text(peak(use.all).bytes) + ", " + live : live;
+    const std::string live = text(schedule::peak(use.activations).parts, " live");
+    return m_sized ? bytes_text(schedule::peak(use.all).bytes) + ", " + live : live;
   }
 
   /// Draws the row of `rank` into `box`. `x(time)` returns the position of a time.

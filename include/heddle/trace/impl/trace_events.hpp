@@ -144,7 +144,7 @@ class TraceEvents {
     Bytes bytes = 0;
     for (const Use& use : uses.first(action.kind == Kind::move ? 1 : uses.size()))
       bytes += schedule.bytes(use);
-    event(action_text(schedule, id, end), "X", process, thread, [&](JsonObject& object) {
+    event(schedule::action_text(schedule, id, end), "X", process, thread, [&](JsonObject& object) {
       object.member("cat", to_string(action.kind))
           .microseconds("ts", slice.start)
           .microseconds("dur", slice.end - slice.start);
@@ -166,9 +166,10 @@ class TraceEvents {
   /// Adds counters of what every rank holds, in bytes, or in parts if the schedule has no sizes.
   /// Parts of different roles are not added up.
   void add_counters(const Timeline& timeline) {
-    const std::vector<MemoryUse> ranks = memory_use(timeline);
-    const bool sized = std::any_of(ranks.begin(), ranks.end(),
-                                   [](const MemoryUse& use) { return peak(use.all).bytes != 0; });
+    const std::vector<MemoryUse> ranks = schedule::memory_use(timeline);
+    const bool sized = std::any_of(ranks.begin(), ranks.end(), [](const MemoryUse& use) {
+      return schedule::peak(use.all).bytes != 0;
+    });
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       const std::size_t process = process_of(Rank{r});
       add_counter("live activations", process, ranks[r].activations, timeline.begin(), sized);

@@ -139,7 +139,7 @@ class Crew {
   static void wait_for_change(const std::atomic<T>& word, T old) noexcept {
     for (int poll = 0; poll < 1000; ++poll) {
       if (word.load(std::memory_order_acquire) != old) return;
-      relax();
+      heddle::impl::relax();
     }
     word.wait(old, std::memory_order_acquire);
   }

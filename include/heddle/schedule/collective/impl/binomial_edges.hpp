@@ -9,7 +9,7 @@
 #include <bit>
 #include <cstdint>
 
-#include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/collective/impl/team.hpp>
 
 namespace heddle::inline v0::schedule::impl {
 

@@ -49,7 +49,7 @@ inline void check_groups(const char* where, int microbatches, int group, const c
   }
 }
 
-/// Returns the number of microbatches in each round of interleaved_orders().
+/// Returns the number of microbatches in each round of interleaved().
 /// @throws infeasible if the microbatches do not divide into equal rounds.
 inline int round_of(const char* where, int ranks, int stages_per_rank, int microbatches) {
   check(where, ranks, stages_per_rank, microbatches);

@@ -5,7 +5,7 @@
 /// @file
 /// VTable: a table of the computation of every rank of a V in each slot. It starts as a repeated
 /// passage of the microbatches. squeeze() then closes the gaps at its two ends. The definitions of
-/// v_half_orders() and v_min_orders() use it, and plan::coordinate() uses it for many passages.
+/// v_half() and v_min() use it, and plan::coordinate() uses it for many passages.
 
 #include <algorithm>
 #include <array>

@@ -41,11 +41,11 @@ class FaultFinder {
     m_stages = static_cast<std::size_t>(m_graph.stages);
     for (const auto& edge : m_graph.edges) {
       expects(+edge.from < m_stages && +edge.to < m_stages, [&] {
-        return ErrorInfo{"heddle::first_fault", "the stage graph has an edge to no stage",
+        return ErrorInfo{"heddle::schedule::first_fault", "the stage graph has an edge to no stage",
                          text(edge.from, " -> ", edge.to, ", stages 0 to ", m_stages - 1)};
       });
       expects(edge.at == Kind::forward || edge.at == Kind::backward, [&] {
-        return ErrorInfo{"heddle::first_fault",
+        return ErrorInfo{"heddle::schedule::first_fault",
                          "an edge must end at a forward (F) or a backward pass (B)",
                          text(edge.from, " -> ", edge.to, " at ", edge.at)};
       });

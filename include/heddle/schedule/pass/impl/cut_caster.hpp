@@ -98,7 +98,7 @@ class CutCaster {
     if (known == none) {
       Buffer buffer = m_schedule[wide];
       const auto refuse = [&](const char* what) {
-        return ErrorInfo{"heddle::cast_at_cut", what,
+        return ErrorInfo{"heddle::schedule::cast_at_cut", what,
                          text("'", m_schedule[buffer.label], "' of stage ", buffer.stage,
                               " has elements of ", buffer.type, ", the cut of ", m_codec.type)};
       };

@@ -37,9 +37,9 @@ class EdgePrices {
 
  private:
   struct Edge {
-    Edge(Profile model, const Machine& machine, plan::PlanOptions options)
+    Edge(plan::Profile model, const Machine& machine, plan::PlanOptions options)
         : profile(std::move(model)), problem(profile, machine, std::move(options)) {}
-    Profile profile;
+    plan::Profile profile;
     plan::PlanProblem problem;
   };
   std::vector<std::unique_ptr<const Edge>> m_edges;  ///< by cut, from the one before layer 1

@@ -22,18 +22,18 @@ namespace heddle::inline v0::systems::impl {
 
 HEDDLE_INLINE EdgePrices::EdgePrices(const plan::PlanProblem& problem, std::int64_t samples) {
   const Machine& machine = problem.machine();
-  ProfiledLayer layer{.name = "end of a stage"};
+  plan::ProfiledLayer layer{.name = "end of a stage"};
   for (std::size_t r = 0; r < static_cast<std::size_t>(machine.ranks()); ++r) {
     const std::string& device = machine.device(Rank{r}).name;
-    if (std::ranges::find(layer.measured, device, &LayerMeasurement::device) ==
+    if (std::ranges::find(layer.measured, device, &plan::LayerMeasurement::device) ==
         layer.measured.end())
       layer.measured.push_back({.device = device, .times = {.forward = 1}});
   }
   for (int cut = 1; cut < problem.layers(); ++cut) {
     layer.output = problem.profile().input_of(cut);
-    m_edges.push_back(
-        std::make_unique<Edge>(Profile{.model = problem.profile().model, .layers = {layer, layer}},
-                               machine, plan::PlanOptions{.batch = samples, .microbatches = {1}}));
+    m_edges.push_back(std::make_unique<Edge>(
+        plan::Profile{.model = problem.profile().model, .layers = {layer, layer}}, machine,
+        plan::PlanOptions{.batch = samples, .microbatches = {1}}));
   }
 }
 

@@ -108,14 +108,14 @@ class LayerBalance {
 
   /// Returns the time of all layers, above 0.
   [[nodiscard]] static Seconds time_of(const plan::impl::StageShape& shape) {
-    const LayerTimes& all = shape.slowest().all();
+    const plan::LayerTimes& all = shape.slowest().all();
     return std::max(all.forward + all.backward(), std::numeric_limits<Seconds>::min());
   }
 
   /// Returns the part of all of its layers' time that a stage needs for one sublayer.
   [[nodiscard]] double demand(std::size_t s, int sublayer) const {
     const int layer = sublayer / sublayers;
-    const LayerTimes one = m_shapes[s]->slowest().of({layer, layer + 1});
+    const plan::LayerTimes one = m_shapes[s]->slowest().of({layer, layer + 1});
     return (one.forward + one.backward()) / time_of(*m_shapes[s]) / sublayers;
   }
 

@@ -287,11 +287,12 @@ class MpiEmitter {
     const Step& step = program.steps[at];
     add("\n    // ");
     if (step.moves())
-      add(in_comment(action_text(m_schedule, step.action, step.does == Step::Does::send ? 0 : 1)),
+      add(in_comment(schedule::action_text(m_schedule, step.action,
+                                           step.does == Step::Does::send ? 0 : 1)),
           step.does == Step::Does::send ? " to rank " : " from rank ",
           program.ports[step.port].peer, '\n');
     else
-      add(in_comment(action_text(m_schedule, step.action)), '\n');
+      add(in_comment(schedule::action_text(m_schedule, step.action)), '\n');
     for (const Wait& wait : program.waits_of(at)) await(wait.port, wait.messages, wait.carried);
     const auto uses = m_schedule.uses(step.action);
     if (step.moves()) {
@@ -350,7 +351,7 @@ class MpiEmitter {
   /// The expression for where the memory of a use begins.
   [[nodiscard]] std::string memory(const Use& use) {
     m_used[+use.buffer] = true;
-    const Bytes offset = part_offset(m_schedule[use.buffer], use.first);
+    const Bytes offset = schedule::part_offset(m_schedule[use.buffer], use.first);
     return offset == 0 ? m_buffer_names[+use.buffer]
                        : text(m_buffer_names[+use.buffer], " + ", offset);
   }

@@ -111,7 +111,7 @@ class GangIsland::State {
         loop(clients);
         m_desk->fail("the island has ended");
       } catch (const std::exception& error) {
-        tell_failure(m_transport, "serving clients", error.what());
+        heddle::impl::tell_failure(m_transport, "serving clients", error.what());
         m_desk->fail(error.what());
         m_failed = true;
         throw;
@@ -135,8 +135,8 @@ class GangIsland::State {
       expect_valid(options.wait, where);
     };
     const auto describe = [&] { return CollectiveCall{where, {}}; };
-    check_together(comm, where, check, describe, ContractLevel::communication,
-                   options.wait.watchdog);
+    heddle::impl::check_together(comm, where, check, describe, ContractLevel::communication,
+                                 options.wait.watchdog);
     return comm;
   }
 
@@ -185,7 +185,7 @@ class GangIsland::State {
           waiting();
         if (waiting.polls() % 64 != 0 && m_options.wait.idle != Idle::nap) continue;
         if (since == 0) since = steady_seconds();
-        look_up(
+        heddle::impl::look_up(
             m_transport, since, walker.waits() ? m_options.wait.watchdog : 0,
             [&] { return place(walker); },
             [&] {
@@ -197,7 +197,7 @@ class GangIsland::State {
       }
     } catch (const std::exception& error) {
       const std::string doing = walker.place();
-      tell_failure(m_transport, doing.c_str(), error.what());
+      heddle::impl::tell_failure(m_transport, doing.c_str(), error.what());
       walker.abort(error.what());
       links.abort();
       throw;

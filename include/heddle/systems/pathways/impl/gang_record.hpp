@@ -107,7 +107,7 @@ class GangRecord {
       if (value == nullptr) continue;
       std::vector<Bytes>& cuts = arrays[{*value, buffer.rank}].cuts;
       for (std::uint32_t part = 0; part <= buffer.parts; ++part)
-        cuts.push_back(part_offset(buffer, part));
+        cuts.push_back(schedule::part_offset(buffer, part));
     }
   }
   void add_buffer(Builder& builder, const std::pair<std::uint64_t, Rank>& place,
@@ -168,8 +168,8 @@ class GangRecord {
         }
         const Array& array = arrays.at({*value, buffer.rank});
         const auto part = [&](std::uint32_t of_plan) {
-          const auto at =
-              std::lower_bound(array.cuts.begin(), array.cuts.end(), part_offset(buffer, of_plan));
+          const auto at = std::lower_bound(array.cuts.begin(), array.cuts.end(),
+                                           schedule::part_offset(buffer, of_plan));
           return static_cast<std::uint32_t>(at - array.cuts.begin());
         };
         const std::uint32_t first = part(use.first);

@@ -14,12 +14,10 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/collective/rounds.hpp>
+#include <heddle/schedule/collective/impl/rounds.hpp>
 #include <heddle/schedule/internal/cut_in_parts.hpp>
 
-namespace heddle::inline v0::schedule {
-
-namespace impl {
+namespace heddle::inline v0::schedule::impl {
 
 /// Appends Rounds to a Builder.
 class RoundWriter {
@@ -140,15 +138,13 @@ class RoundWriter {
   std::vector<Merge> m_arrived;         ///< merges of the current chunk of the round
 };
 
-}  // namespace impl
-
 HEDDLE_INLINE void append(Builder& builder, std::span<const Use> members, Stage stage,
                           const Rounds& rounds, int chunks) {
   expects(chunks >= 1, [&] {
     return ErrorInfo{"heddle::schedule::append", "a block needs at least one chunk",
                      text("chunks = ", chunks)};
   });
-  impl::RoundWriter(builder, members, stage, static_cast<std::uint32_t>(chunks)).write(rounds);
+  RoundWriter(builder, members, stage, static_cast<std::uint32_t>(chunks)).write(rounds);
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl

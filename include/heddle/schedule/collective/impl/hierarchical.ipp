@@ -8,33 +8,18 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <ostream>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
-#include <heddle/schedule/collective/hierarchical.hpp>
-#include <heddle/schedule/collective/recipe.hpp>
-#include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
+#include <heddle/schedule/collective/impl/hierarchical.hpp>
+#include <heddle/schedule/collective/impl/recipe.hpp>
+#include <heddle/schedule/collective/impl/team.hpp>
 
-namespace heddle::inline v0::schedule {
-
-HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const GroupLevel& level) {
-  out << level.ranks << " by " << level.algorithm;
-  if (!level.groups.empty()) out << " in groups";
-  for (auto at = level.groups.begin(); at != level.groups.end();) {
-    const auto end = std::find_if(at, level.groups.end(), [&](auto group) { return group != *at; });
-    out << ' ';
-    if (end - at > 1) out << end - at << 'x';
-    out << *at;
-    at = end;
-  }
-  return out;
-}
-
-namespace impl {
+namespace heddle::inline v0::schedule::impl {
 
 HEDDLE_INLINE Groups groups_of(const GroupLevel& level, std::uint32_t members) {
   Groups found;
@@ -105,8 +90,6 @@ HEDDLE_INLINE Groups groups_of(const GroupLevel& level, std::uint32_t members) {
   }
 }
 
-}  // namespace impl
-
 HEDDLE_INLINE std::string why_not(Collective collective, std::span<const GroupLevel> levels,
                                   std::uint32_t ranks) {
   std::uint32_t members = ranks;
@@ -114,13 +97,13 @@ HEDDLE_INLINE std::string why_not(Collective collective, std::span<const GroupLe
     const Algorithm algorithm = levels[i].algorithm;
     const bool outermost = i + 1 == levels.size();
     if (outermost ? find_recipe(collective, algorithm).play == nullptr
-                  : !impl::works_inside(collective, algorithm))
+                  : !works_inside(collective, algorithm))
       return levels.size() == 1 ? "the algorithm does not perform this collective"
                                 : text("level ", i, " is ", algorithm, ", which does not perform ",
                                        outermost ? "it" : "its part of it");
-    if (const std::string why = impl::why_not(collective, levels[i], members); !why.empty())
+    if (const std::string why = why_not(collective, levels[i], members); !why.empty())
       return text("level ", i, ' ', why);
-    members = static_cast<std::uint32_t>(impl::groups_of(levels[i], members).size());
+    members = static_cast<std::uint32_t>(groups_of(levels[i], members).size());
   }
   return members == 1 && !levels.empty()
              ? std::string()
@@ -138,15 +121,13 @@ HEDDLE_INLINE std::uint32_t blocks_of(Collective collective, std::span<const Gro
   for (const GroupLevel& level : levels) {
     const Recipe recipe = find_recipe(collective, level.algorithm);
     if (recipe.per_rank == 2 || recipe.blocks == 2) halves = 2;
-    const impl::Groups groups = impl::groups_of(level, members);
-    shares *= impl::smallest(groups);
+    const Groups groups = groups_of(level, members);
+    shares *= smallest(groups);
     members = static_cast<std::uint32_t>(groups.size());
   }
   const bool rooted = collective == Collective::broadcast || collective == Collective::reduce;
   return rooted ? halves : shares * halves;
 }
-
-namespace impl {
 
 /// Returns the number of members that remain after each round: size, ..., left. In a round the last
 /// members, at most half of them, send their data to the first ones.
@@ -176,8 +157,6 @@ inline void serve_surplus(Team team, std::uint32_t left) {
   }
 }
 
-}  // namespace impl
-
 HEDDLE_INLINE void play(Collective collective, const Team& team,
                         std::span<const GroupLevel> levels) {
   const std::uint32_t p = team.size();
@@ -186,22 +165,22 @@ HEDDLE_INLINE void play(Collective collective, const Team& team,
     Team whole = team.cut_in(recipe.blocks_of(p));
     return recipe.play(whole);
   }
-  const impl::Groups groups = impl::groups_of(levels[0], p);
-  const std::uint32_t n = impl::smallest(groups);
+  const Groups groups = groups_of(levels[0], p);
+  const std::uint32_t n = smallest(groups);
   std::uint32_t home = 0, place = 0;  // the root's group, and the root's position in it
   for (std::uint32_t g = 0; g < groups.size(); ++g)
     if (const auto found = std::ranges::find(groups[g], team.root()); found != groups[g].end()) {
       home = g;
       place = static_cast<std::uint32_t>(found - groups[g].begin());
     }
-  impl::Groups places;  // the members at one position of all groups; cyclic in smaller groups
+  Groups places;  // the members at one position of all groups; cyclic in smaller groups
   for (std::uint32_t k = 0; k < static_cast<std::uint32_t>(levels[0].ranks); ++k) {
     places.emplace_back();
     for (const auto& group : groups) places[k].push_back(group[k % group.size()]);
   }
-  impl::Groups sharing = groups;  // the first n members of each group
+  Groups sharing = groups;  // the first n members of each group
   for (auto& group : sharing) group.resize(n);
-  const auto inside = [&](Collective part, const Team& blocks, const impl::Groups& among) {
+  const auto inside = [&](Collective part, const Team& blocks, const Groups& among) {
     for (const auto& group : among)
       play(part, blocks.some(group, place % static_cast<std::uint32_t>(group.size())),
            levels.first(1));
@@ -214,13 +193,13 @@ HEDDLE_INLINE void play(Collective collective, const Team& team,
   };
   switch (collective) {
     case Collective::all_reduce:
-      if (impl::shares_all_reduce(levels[0].algorithm)) {
+      if (shares_all_reduce(levels[0].algorithm)) {
         const Team shared = team.cut_in(n);
-        for (const auto& group : groups) impl::merge_surplus(team.some(group, 0), n);
+        for (const auto& group : groups) merge_surplus(team.some(group, 0), n);
         inside(Collective::reduce_scatter, shared, sharing);
         across_each(shared);
         inside(Collective::all_gather, shared, sharing);
-        for (const auto& group : groups) impl::serve_surplus(team.some(group, 0), n);
+        for (const auto& group : groups) serve_surplus(team.some(group, 0), n);
       } else {
         inside(Collective::reduce, team, groups);
         across(place, team);
@@ -239,4 +218,4 @@ HEDDLE_INLINE void play(Collective collective, const Team& team,
   }
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl

@@ -3,18 +3,16 @@
 #pragma once
 
 /// @file
-/// Definitions of recursive.hpp.
+/// Definitions of algorithms.hpp: recursive.
 
 #include <bit>
 #include <cstdint>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/schedule/collective/recursive.hpp>
-#include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/collective/impl/algorithms.hpp>
+#include <heddle/schedule/collective/impl/team.hpp>
 
-namespace heddle::inline v0::schedule {
-
-namespace impl {
+namespace heddle::inline v0::schedule::impl {
 
 /// A team as a hypercube. The number of corners is the largest power of two that the team has
 /// members for. Each surplus member is the second of one of the first pairs of members. It sends
@@ -74,10 +72,8 @@ inline void redouble(Team& team, Cube& cube) {
     });
 }
 
-}  // namespace impl
-
 HEDDLE_INLINE void recursive_doubling_all_reduce(Team& team) {
-  impl::Cube cube(team);
+  Cube cube(team);
   cube.fold([&](auto corner, auto surplus) { team.merge(surplus, corner, 0, team.blocks()); });
   for (std::uint32_t distance = 1; distance < cube.corners(); distance *= 2)
     cube.exchange(distance, false, [&](auto from, auto to, auto, auto) {
@@ -88,25 +84,25 @@ HEDDLE_INLINE void recursive_doubling_all_reduce(Team& team) {
 }
 
 HEDDLE_INLINE void recursive_doubling_all_gather(Team& team) {
-  impl::Cube cube(team);
+  Cube cube(team);
   cube.fold([&](auto corner, auto surplus) { team.copy(surplus, corner, surplus, 1); });
-  impl::redouble(team, cube);
+  redouble(team, cube);
   cube.fold([&](auto corner, auto surplus) {
     team.copy(corner, surplus, surplus + 1, team.blocks() - 1);
   });
 }
 
 HEDDLE_INLINE void recursive_halving_reduce_scatter(Team& team) {
-  impl::Cube cube(team);
-  impl::halve(team, cube);
+  Cube cube(team);
+  halve(team, cube);
   cube.fold([&](auto corner, auto surplus) { team.copy(corner, surplus, surplus, 1); });
 }
 
 HEDDLE_INLINE void recursive_halving_all_reduce(Team& team) {
-  impl::Cube cube(team);
-  impl::halve(team, cube);
-  impl::redouble(team, cube);
+  Cube cube(team);
+  halve(team, cube);
+  redouble(team, cube);
   cube.fold([&](auto corner, auto surplus) { team.copy(corner, surplus, 0, team.blocks()); });
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl

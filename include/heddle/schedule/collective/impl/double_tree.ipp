@@ -3,18 +3,16 @@
 #pragma once
 
 /// @file
-/// Definitions of double_tree.hpp.
+/// Definitions of algorithms.hpp: double tree.
 
 #include <bit>
 #include <cstdint>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/schedule/collective/double_tree.hpp>
-#include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/collective/impl/algorithms.hpp>
+#include <heddle/schedule/collective/impl/team.hpp>
 
-namespace heddle::inline v0::schedule {
-
-namespace impl {
+namespace heddle::inline v0::schedule::impl {
 
 /// One of two binary trees over P members. No member has children in both trees. In the first tree
 /// the height of a member is the number of trailing zeros of i = member + 1. The second tree is the
@@ -59,29 +57,27 @@ void for_double_tree_edges(Team& team, std::uint32_t members, bool upwards, Pass
   }
 }
 
-}  // namespace impl
-
 HEDDLE_INLINE void double_tree_broadcast(Team& team) {
   const std::uint32_t p = team.size();
   if (p == 1) return;
   const auto member = [&](std::uint32_t other) { return (team.root() + 1 + other) % p; };
   team.next_round();
   for (const std::uint32_t tree : {0u, 1u}) {
-    const impl::BinaryTree binary{p - 1, tree == 1};
+    const BinaryTree binary{p - 1, tree == 1};
     team.copy(team.root(), member(binary.at(binary.root_place())), tree, 1);
   }
-  impl::for_double_tree_edges(team, p - 1, false, [&](auto tree, auto child, auto parent) {
+  for_double_tree_edges(team, p - 1, false, [&](auto tree, auto child, auto parent) {
     team.copy(member(parent), member(child), tree, 1);
   });
 }
 
 HEDDLE_INLINE void double_tree_all_reduce(Team& team) {
-  impl::for_double_tree_edges(team, team.size(), true, [&](auto tree, auto child, auto parent) {
+  for_double_tree_edges(team, team.size(), true, [&](auto tree, auto child, auto parent) {
     team.merge(child, parent, tree, 1);
   });
-  impl::for_double_tree_edges(team, team.size(), false, [&](auto tree, auto child, auto parent) {
+  for_double_tree_edges(team, team.size(), false, [&](auto tree, auto child, auto parent) {
     team.copy(parent, child, tree, 1);
   });
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/schedule/collective/rounds.hpp>
+#include <heddle/schedule/collective/impl/rounds.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::schedule::impl {
 
 /// The members 0, 1, ..., size() - 1 of an algorithm, with blocks 0, 1, ..., blocks() - 1. Each
 /// member maps to a member of the collective, and each block to some of its blocks.
@@ -78,8 +78,8 @@ class Team {
   std::uint32_t m_root;
 };
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl
 
 #if HEDDLE_DEFINES_SCHEDULE_COLLECTIVE
-#include <heddle/schedule/collective/team.ipp>
+#include <heddle/schedule/collective/impl/team.ipp>
 #endif

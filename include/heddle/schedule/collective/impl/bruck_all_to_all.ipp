@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Definitions of bruck_all_to_all.hpp.
+/// Definitions of algorithms.hpp: bruck all to all.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,13 +12,11 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/collective/bruck_all_to_all.hpp>
-#include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/collective/impl/algorithms.hpp>
+#include <heddle/schedule/collective/impl/team.hpp>
 #include <heddle/schedule/internal/cut_in_parts.hpp>
 
-namespace heddle::inline v0::schedule {
-
-namespace impl {
+namespace heddle::inline v0::schedule::impl {
 
 /// The positions of blocks in a rank's scratch buffer. It holds the messages that the rank sends,
 /// one for each step 1, 2, 4, ... below P, then the messages that it receives. A block from rank s
@@ -59,11 +57,9 @@ class BruckPlaces {
   std::uint32_t m_members;
 };
 
-}  // namespace impl
-
 HEDDLE_INLINE void bruck_all_to_all(Team& team) {
   const std::uint32_t p = team.size();
-  const impl::BruckPlaces places(p);
+  const BruckPlaces places(p);
   // Copies a block to the message of its next step on rank `at`, or to the output of that rank.
   const auto put = [&](const Blocks& from, std::uint32_t at, std::uint32_t way,
                        std::uint32_t taken) {
@@ -91,7 +87,7 @@ HEDDLE_INLINE void bruck_all_to_all(Team& team) {
 HEDDLE_INLINE void keep_for_bruck(Builder& builder, std::vector<Use>& members, std::uint32_t,
                                   std::uint32_t chunks) {
   const auto p = static_cast<std::uint32_t>(members.size() / 2);
-  const impl::BruckPlaces places(p);
+  const BruckPlaces places(p);
   for (std::uint32_t r = 0; r < p && p > 1; ++r) {
     Buffer buffer = builder[members[r].buffer];
     const bool bound = heddle::impl::is_bound(buffer);
@@ -112,4 +108,4 @@ HEDDLE_INLINE void keep_for_bruck(Builder& builder, std::vector<Use>& members, s
   }
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl

@@ -20,7 +20,7 @@ class Builder;
 
 }  // namespace heddle::inline v0
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::schedule::impl {
 
 /// Blocks [first, first + count) of one member of a collective.
 struct Blocks {
@@ -56,8 +56,8 @@ using Rounds = std::vector<Round>;
 void append(Builder& builder, std::span<const Use> members, Stage stage, const Rounds& rounds,
             int chunks);
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl
 
 #if HEDDLE_DEFINES_SCHEDULE_COLLECTIVE
-#include <heddle/schedule/collective/rounds.ipp>
+#include <heddle/schedule/collective/impl/rounds.ipp>
 #endif

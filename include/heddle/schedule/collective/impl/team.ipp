@@ -12,10 +12,10 @@
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/schedule/collective/rounds.hpp>
-#include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/collective/impl/rounds.hpp>
+#include <heddle/schedule/collective/impl/team.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::schedule::impl {
 
 HEDDLE_INLINE Team Team::of(Rounds& rounds, std::uint32_t members, std::uint32_t blocks,
                             std::uint32_t root) {
@@ -89,4 +89,4 @@ HEDDLE_INLINE void Team::hop(std::uint32_t from, std::uint32_t to, std::uint32_t
   }
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl

@@ -3,17 +3,17 @@
 #pragma once
 
 /// @file
-/// Definitions of bruck.hpp.
+/// Definitions of algorithms.hpp: bruck.
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/schedule/collective/bruck.hpp>
-#include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/collective/impl/algorithms.hpp>
+#include <heddle/schedule/collective/impl/team.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::schedule::impl {
 
 HEDDLE_INLINE void bruck_all_gather(Team& team) {
   const std::uint32_t p = team.size();
@@ -44,4 +44,4 @@ HEDDLE_INLINE void bruck_barrier(Team& team) {
   }
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Definitions of scan.hpp.
+/// Definitions of algorithms.hpp: scan.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,13 +12,11 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/builder.hpp>
-#include <heddle/schedule/collective/scan.hpp>
-#include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/collective/impl/algorithms.hpp>
+#include <heddle/schedule/collective/impl/team.hpp>
 #include <heddle/schedule/internal/cut_in_parts.hpp>
 
-namespace heddle::inline v0::schedule {
-
-namespace impl {
+namespace heddle::inline v0::schedule::impl {
 
 /// Appends a round in which each member from `first` + `distance` on receives the data of the
 /// member `distance` before it, and merges it in front of its own.
@@ -57,21 +55,15 @@ void scan_before(Team& team) {
   for (std::uint32_t r = 1; r < p; ++r) team.copy(all(p + r), all(r));
 }
 
-}  // namespace impl
+HEDDLE_INLINE void recursive_doubling_inclusive_scan(Team& team) { scan_by_doubling(team, 0); }
 
-HEDDLE_INLINE void recursive_doubling_inclusive_scan(Team& team) {
-  impl::scan_by_doubling(team, 0);
-}
-
-HEDDLE_INLINE void chain_inclusive_scan(Team& team) { impl::scan_by_chain(team, 0); }
+HEDDLE_INLINE void chain_inclusive_scan(Team& team) { scan_by_chain(team, 0); }
 
 HEDDLE_INLINE void recursive_doubling_exclusive_scan(Team& team) {
-  impl::scan_before<impl::scan_by_doubling>(team);
+  scan_before<scan_by_doubling>(team);
 }
 
-HEDDLE_INLINE void chain_exclusive_scan(Team& team) {
-  impl::scan_before<impl::scan_by_chain>(team);
-}
+HEDDLE_INLINE void chain_exclusive_scan(Team& team) { scan_before<scan_by_chain>(team); }
 
 HEDDLE_INLINE void keep_scanned(Builder& builder, std::vector<Use>& members, std::uint32_t,
                                 std::uint32_t) {
@@ -91,4 +83,4 @@ HEDDLE_INLINE void keep_scanned(Builder& builder, std::vector<Use>& members, std
   }
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Freshness: the age of received data when it is used.
+/// Staleness: the age of received data when it is used.
 
 #include <cstdint>
 #include <iosfwd>
@@ -13,7 +13,7 @@
 namespace heddle::inline v0::schedule {
 
 /// The age of the data that a repeated exchange provides, in calls.
-struct Freshness {
+struct Staleness {
   int age = 0;     ///< calls since the data was sent; 0 waits for the present call
   int warmup = 0;  ///< number of first calls that wait for their own exchange anyway
 
@@ -23,17 +23,17 @@ struct Freshness {
     return call <= warmup || call <= age ? 0 : age;
   }
 
-  friend constexpr bool operator==(const Freshness&, const Freshness&) = default;
+  friend constexpr bool operator==(const Staleness&, const Staleness&) = default;
   /// Prints "age 1 after 4".
-  friend std::ostream& operator<<(std::ostream& out, const Freshness& freshness);
+  friend std::ostream& operator<<(std::ostream& out, const Staleness& staleness);
 };
 
-/// Checks a Freshness on behalf of the function `where`.
+/// Checks a Staleness on behalf of the function `where`.
 /// @throws contract_error if the age or the warm-up is below 0.
-void expect_valid(const Freshness& freshness, const char* where);
+void expect_valid(const Staleness& staleness, const char* where);
 
 }  // namespace heddle::inline v0::schedule
 
 #if HEDDLE_DEFINES_SCHEDULE_REDISTRIBUTION
-#include <heddle/schedule/redistribution/freshness.ipp>
+#include <heddle/schedule/redistribution/staleness.ipp>
 #endif

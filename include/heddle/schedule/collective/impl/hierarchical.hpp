@@ -6,39 +6,22 @@
 /// play(): a collective over levels of groups. Each level has its own algorithm.
 
 #include <cstdint>
-#include <iosfwd>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
-#include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
+#include <heddle/schedule/collective/impl/team.hpp>
 
-namespace heddle::inline v0::schedule {
-
-/// A level of a hierarchy. Its members are ranks, or the groups of the level below.
-struct GroupLevel {
-  int ranks = 1;                          ///< number of members of the largest group
-  Algorithm algorithm = Algorithm::ring;  ///< the algorithm among the members of a group
-  /// The group of each member, numbered from 0 in the order of their first members. See level_of().
-  /// If empty, each group has `ranks` consecutive members.
-  std::vector<std::uint32_t> groups = {};
-
-  friend bool operator==(const GroupLevel&, const GroupLevel&) = default;
-  /// Prints "4 by direct", "3 by direct in groups 3x0 1" or "2 by direct in groups 0 1 0 1".
-  friend std::ostream& operator<<(std::ostream& out, const GroupLevel& level);
-};
-
-namespace impl {
+namespace heddle::inline v0::schedule::impl {
 
 /// The members of each group of a level.
 using Groups = std::vector<std::vector<std::uint32_t>>;
 
 /// Returns the groups of a level that why_not() accepts.
 [[nodiscard]] Groups groups_of(const GroupLevel& level, std::uint32_t members);
-
-}  // namespace impl
 
 /// Returns the reason why `levels` is not a hierarchy of `ranks` ranks for the collective, or an
 /// empty string if it is one. Reduce-scatter and all-gather need groups of equal size.
@@ -66,8 +49,8 @@ using Groups = std::vector<std::vector<std::uint32_t>>;
 /// In the root's group it is the root.
 void play(Collective collective, const Team& team, std::span<const GroupLevel> levels);
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl
 
 #if HEDDLE_DEFINES_SCHEDULE_COLLECTIVE
-#include <heddle/schedule/collective/hierarchical.ipp>
+#include <heddle/schedule/collective/impl/hierarchical.ipp>
 #endif

@@ -3,15 +3,15 @@
 #pragma once
 
 /// @file
-/// Definitions of star.hpp.
+/// Definitions of algorithms.hpp: star.
 
 #include <cstdint>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/schedule/collective/star.hpp>
-#include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/collective/impl/algorithms.hpp>
+#include <heddle/schedule/collective/impl/team.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::schedule::impl {
 
 HEDDLE_INLINE void star_reduce(Team& team) {
   const std::uint32_t p = team.size();
@@ -27,4 +27,4 @@ HEDDLE_INLINE void star_broadcast(Team& team) {
     team.copy(team.root(), (team.root() + d) % p, 0, team.blocks());
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Definitions of store_and_forward.hpp.
+/// Definitions of algorithms.hpp: store and forward.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,14 +12,12 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/builder.hpp>
+#include <heddle/schedule/collective/impl/algorithms.hpp>
 #include <heddle/schedule/collective/impl/binomial_edges.hpp>
-#include <heddle/schedule/collective/store_and_forward.hpp>
-#include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/collective/impl/team.hpp>
 #include <heddle/schedule/internal/cut_in_parts.hpp>
 
-namespace heddle::inline v0::schedule {
-
-namespace impl {
+namespace heddle::inline v0::schedule::impl {
 
 /// Returns the number of ranks in the subtree of the rank that is `place` after the root.
 [[nodiscard]] constexpr std::uint32_t tree_size(std::uint32_t place, std::uint32_t members) {
@@ -67,29 +65,25 @@ class Kept {
   std::uint32_t m_whole;
 };
 
-}  // namespace impl
-
 HEDDLE_INLINE void binomial_gather(Team& team) {
-  const impl::Kept kept(team, 0, team.size());
+  const Kept kept(team, 0, team.size());
   team.next_round();
   kept.for_own([&](const Blocks& there, const Blocks& own) { team.copy(own, there); });
-  impl::for_binomial_edges(team, true, [&](auto parent, auto child, auto count) {
+  for_binomial_edges(team, true, [&](auto parent, auto child, auto count) {
     kept.pass(parent, child, count,
               [&](const Blocks& above, const Blocks& below) { team.copy(below, above); });
   });
 }
 
 HEDDLE_INLINE void binomial_scatter(Team& team) {
-  const impl::Kept kept(team, 1, 0);
-  impl::for_binomial_edges(team, false, [&](auto parent, auto child, auto count) {
+  const Kept kept(team, 1, 0);
+  for_binomial_edges(team, false, [&](auto parent, auto child, auto count) {
     kept.pass(parent, child, count,
               [&](const Blocks& above, const Blocks& below) { team.copy(above, below); });
   });
   team.next_round();
   kept.for_own([&](const Blocks& there, const Blocks& own) { team.copy(there, own); });
 }
-
-namespace impl {
 
 /// Adds the scratch of all ranks, cut like `whole` into blocks of `chunks` parts. Rank 0's own
 /// block is member `own`.
@@ -115,16 +109,14 @@ inline void add_kept(Builder& builder, std::vector<Use>& members, std::uint32_t 
   }
 }
 
-}  // namespace impl
-
 HEDDLE_INLINE void keep_gathered(Builder& builder, std::vector<Use>& members, std::uint32_t root,
                                  std::uint32_t chunks) {
-  impl::add_kept(builder, members, 0, members.back(), root, chunks);
+  add_kept(builder, members, 0, members.back(), root, chunks);
 }
 
 HEDDLE_INLINE void keep_scattered(Builder& builder, std::vector<Use>& members, std::uint32_t root,
                                   std::uint32_t chunks) {
-  impl::add_kept(builder, members, 1, members.front(), root, chunks);
+  add_kept(builder, members, 1, members.front(), root, chunks);
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl

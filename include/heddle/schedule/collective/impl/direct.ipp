@@ -3,15 +3,15 @@
 #pragma once
 
 /// @file
-/// Definitions of direct.hpp.
+/// Definitions of algorithms.hpp: direct.
 
 #include <cstdint>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/schedule/collective/direct.hpp>
-#include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/collective/impl/algorithms.hpp>
+#include <heddle/schedule/collective/impl/team.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::schedule::impl {
 
 HEDDLE_INLINE void direct_reduce_scatter(Team& team) {
   const std::uint32_t p = team.size();
@@ -47,4 +47,4 @@ HEDDLE_INLINE void direct_scatter(Team& team) {
   for (std::uint32_t r = 0; r < team.size(); ++r) team.copy({0, r, 1}, {1 + r, 0, 1});
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl

@@ -3,17 +3,15 @@
 #pragma once
 
 /// @file
-/// Definitions of ring.hpp.
+/// Definitions of algorithms.hpp: ring.
 
 #include <cstdint>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/schedule/collective/ring.hpp>
-#include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/collective/impl/algorithms.hpp>
+#include <heddle/schedule/collective/impl/team.hpp>
 
-namespace heddle::inline v0::schedule {
-
-namespace impl {
+namespace heddle::inline v0::schedule::impl {
 
 /// Appends P - 1 rounds of a ring, in which every member passes on the block that it received. It
 /// begins with the block `start` before its own. With `two_ways` the second half of every block
@@ -50,15 +48,13 @@ void gather_round(Team& team) {
   });
 }
 
-}  // namespace impl
+HEDDLE_INLINE void ring_reduce_scatter(Team& team) { reduce_round<false>(team); }
 
-HEDDLE_INLINE void ring_reduce_scatter(Team& team) { impl::reduce_round<false>(team); }
+HEDDLE_INLINE void ring_all_gather(Team& team) { gather_round<false>(team); }
 
-HEDDLE_INLINE void ring_all_gather(Team& team) { impl::gather_round<false>(team); }
+HEDDLE_INLINE void bidirectional_ring_reduce_scatter(Team& team) { reduce_round<true>(team); }
 
-HEDDLE_INLINE void bidirectional_ring_reduce_scatter(Team& team) { impl::reduce_round<true>(team); }
-
-HEDDLE_INLINE void bidirectional_ring_all_gather(Team& team) { impl::gather_round<true>(team); }
+HEDDLE_INLINE void bidirectional_ring_all_gather(Team& team) { gather_round<true>(team); }
 
 HEDDLE_INLINE void ring_broadcast(Team& team) {
   const std::uint32_t p = team.size();
@@ -76,4 +72,4 @@ HEDDLE_INLINE void ring_reduce(Team& team) {
   }
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl

@@ -3,25 +3,25 @@
 #pragma once
 
 /// @file
-/// Definitions of binomial_tree.hpp.
+/// Definitions of algorithms.hpp: binomial tree.
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/schedule/collective/binomial_tree.hpp>
+#include <heddle/schedule/collective/impl/algorithms.hpp>
 #include <heddle/schedule/collective/impl/binomial_edges.hpp>
-#include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/collective/impl/team.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::schedule::impl {
 
 HEDDLE_INLINE void binomial_broadcast(Team& team) {
-  impl::for_binomial_edges(team, false, [&](auto parent, auto child, auto) {
+  for_binomial_edges(team, false, [&](auto parent, auto child, auto) {
     team.copy(parent, child, 0, team.blocks());
   });
 }
 
 HEDDLE_INLINE void binomial_reduce(Team& team) {
-  impl::for_binomial_edges(team, true, [&](auto parent, auto child, auto) {
+  for_binomial_edges(team, true, [&](auto parent, auto child, auto) {
     team.merge(child, parent, 0, team.blocks());
   });
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl

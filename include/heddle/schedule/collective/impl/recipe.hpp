@@ -11,17 +11,8 @@
 
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
-#include <heddle/schedule/collective/binomial_tree.hpp>
-#include <heddle/schedule/collective/bruck.hpp>
-#include <heddle/schedule/collective/bruck_all_to_all.hpp>
-#include <heddle/schedule/collective/direct.hpp>
-#include <heddle/schedule/collective/double_tree.hpp>
-#include <heddle/schedule/collective/recursive.hpp>
-#include <heddle/schedule/collective/ring.hpp>
-#include <heddle/schedule/collective/scan.hpp>
-#include <heddle/schedule/collective/star.hpp>
-#include <heddle/schedule/collective/store_and_forward.hpp>
-#include <heddle/schedule/collective/team.hpp>
+#include <heddle/schedule/collective/impl/algorithms.hpp>
+#include <heddle/schedule/collective/impl/team.hpp>
 
 namespace heddle::inline v0 {
 
@@ -29,7 +20,7 @@ class Builder;
 
 }  // namespace heddle::inline v0
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::schedule::impl {
 
 /// The implementation of one algorithm for one collective.
 struct Recipe {
@@ -47,16 +38,12 @@ struct Recipe {
   }
 };
 
-namespace impl {
-
 /// Performs an all-reduce as a reduction (or reduce-scatter) and a broadcast (or all-gather).
 template <void (*reduce_scatter)(Team&), void (*all_gather)(Team&)>
 void in_two(Team& team) {
   reduce_scatter(team);
   all_gather(team);
 }
-
-}  // namespace impl
 
 /// Returns the recipe of a collective by an algorithm. Its `play` is null if the algorithm does not
 /// perform the collective.
@@ -65,17 +52,16 @@ void in_two(Team& team) {
   switch (collective) {
     case Collective::all_reduce:
       switch (algorithm) {
-        case Algorithm::ring: return {impl::in_two<ring_reduce_scatter, ring_all_gather>, 1};
+        case Algorithm::ring: return {in_two<ring_reduce_scatter, ring_all_gather>, 1};
         case Algorithm::bidirectional_ring:
-          return {impl::in_two<bidirectional_ring_reduce_scatter, bidirectional_ring_all_gather>,
-                  2};
+          return {in_two<bidirectional_ring_reduce_scatter, bidirectional_ring_all_gather>, 2};
         case Algorithm::recursive_doubling: return {recursive_doubling_all_reduce};
         case Algorithm::recursive_halving: return {recursive_halving_all_reduce, 1};
-        case Algorithm::binomial_tree: return {impl::in_two<binomial_reduce, binomial_broadcast>};
+        case Algorithm::binomial_tree: return {in_two<binomial_reduce, binomial_broadcast>};
         case Algorithm::double_tree: return {double_tree_all_reduce, 0, 2};
-        case Algorithm::star: return {impl::in_two<star_reduce, star_broadcast>};
-        case Algorithm::direct: return {impl::in_two<direct_reduce_scatter, direct_all_gather>, 1};
-        case Algorithm::bruck: return {impl::in_two<bruck_reduce_scatter, bruck_all_gather>, 1};
+        case Algorithm::star: return {in_two<star_reduce, star_broadcast>};
+        case Algorithm::direct: return {in_two<direct_reduce_scatter, direct_all_gather>, 1};
+        case Algorithm::bruck: return {in_two<bruck_reduce_scatter, bruck_all_gather>, 1};
         default: return none;
       }
     case Collective::reduce_scatter:
@@ -149,4 +135,4 @@ void in_two(Team& team) {
   return none;
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl

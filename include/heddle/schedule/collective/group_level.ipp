@@ -3,18 +3,33 @@
 #pragma once
 
 /// @file
-/// Definitions of domain_levels.hpp.
+/// Definitions of group_level.hpp.
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <ostream>
 #include <utility>
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/schedule/collective/domain_levels.hpp>
+#include <heddle/schedule/collective/group_level.hpp>
+#include <heddle/schedule/collective/impl/hierarchical.hpp>
 
 namespace heddle::inline v0::schedule {
+
+HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const GroupLevel& level) {
+  out << level.ranks << " by " << level.algorithm;
+  if (!level.groups.empty()) out << " in groups";
+  for (auto at = level.groups.begin(); at != level.groups.end();) {
+    const auto end = std::find_if(at, level.groups.end(), [&](auto group) { return group != *at; });
+    out << ' ';
+    if (end - at > 1) out << end - at << 'x';
+    out << *at;
+    at = end;
+  }
+  return out;
+}
 
 HEDDLE_INLINE GroupLevel level_of(const std::vector<std::uint32_t>& numbers, Algorithm algorithm) {
   std::vector<std::uint32_t> seen, groups;

@@ -3,15 +3,15 @@
 #pragma once
 
 /// @file
-/// Definitions of read_inputs.hpp.
+/// Definitions of algorithms.hpp: read inputs.
 
 #include <cstdint>
 
 #include <heddle/core/linkage.hpp>
-#include <heddle/schedule/collective/read_inputs.hpp>
-#include <heddle/schedule/collective/rounds.hpp>
+#include <heddle/schedule/collective/impl/algorithms.hpp>
+#include <heddle/schedule/collective/impl/rounds.hpp>
 
-namespace heddle::inline v0::schedule {
+namespace heddle::inline v0::schedule::impl {
 
 HEDDLE_INLINE void read_inputs(Rounds& rounds, std::uint32_t ranks, std::uint32_t each) {
   for (Round& round : rounds) {
@@ -29,4 +29,4 @@ HEDDLE_INLINE void read_inputs(Rounds& rounds, std::uint32_t ranks, std::uint32_
     rounds.front().push_back({{rank, 0, each}, {ranks + rank, rank * each, each}});
 }
 
-}  // namespace heddle::inline v0::schedule
+}  // namespace heddle::inline v0::schedule::impl
