@@ -94,7 +94,7 @@ class StagesBase {
   /// Sums the losses of all ranks. All ranks must call it. Called by Runner.
   [[nodiscard]] StepResult end_step(const TransportRef& transport, const ExecuteOptions& options);
 
-  /// Performs one action. The positions of the uses are those that weave() states.
+  /// Performs one action. It finds the uses by their roles, in any order.
   void operator()(const Task& task);
 
   /// Sets StagesOptions::layers_per_stage for the Runners that follow. @throws contract_error if

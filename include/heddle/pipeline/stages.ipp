@@ -243,10 +243,11 @@ HEDDLE_FULL_INLINE Schedule StagesBase::prepare_on(Schedule schedule, const impl
 
 HEDDLE_FULL_INLINE std::byte* StagesBase::memory(const Schedule& schedule, BufferId id) {
   const Buffer& buffer = schedule[id];
-  const std::string& label = schedule[buffer.label];
-  if (label == role::weights) return m_state->held.weights_of(buffer);
-  if (label == role::gradients) return held(buffer.stage).added_gradients();
-  return nullptr;
+  switch (role_of(schedule[buffer.label])) {
+    case Role::weights: return m_state->held.weights_of(buffer);
+    case Role::gradients: return held(buffer.stage).added_gradients();
+    default: return nullptr;
+  }
 }
 
 HEDDLE_FULL_INLINE std::shared_ptr<std::byte> StagesBase::allocate(Bytes bytes) const {

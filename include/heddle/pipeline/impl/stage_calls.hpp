@@ -3,40 +3,42 @@
 #pragma once
 
 /// @file
-/// From a task's uses, in the order that weave() states, to the calls of its stage.
+/// StageCalls: makes the calls of a stage from the uses of a task, which it finds by their roles.
 
 #include <cstddef>
 #include <map>
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <heddle/core/units.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/pipeline/impl/any_stage.hpp>
 #include <heddle/pipeline/impl/held_stages.hpp>
 #include <heddle/pipeline/impl/lent_memory.hpp>
-#include <heddle/pipeline/impl/stage_ends.hpp>
 #include <heddle/schedule/samples_of.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/stage_storage.hpp>
 
 namespace heddle::inline v0::impl {
 
-/// The uses of a task, one after the other.
-class UseReader {
- public:
-  explicit UseReader(std::span<const BoundUse> uses) : m_left(uses) {}
-
-  [[nodiscard]] std::span<const BoundUse> take(std::size_t count) {
-    const auto taken = m_left.first(count);
-    m_left = m_left.subspan(count);
-    return taken;
-  }
-  [[nodiscard]] std::byte* take() { return take(1)[0].data; }
-
- private:
-  std::span<const BoundUse> m_left;
-};
+/// Returns the first use of `task` that has `role`, or null if there is none.
+[[nodiscard]] inline const BoundUse* use_with(const Task& task, Role role) {
+  for (const BoundUse& use : task.uses())
+    if (use.role == role) return &use;
+  return nullptr;
+}
+/// Returns where the first use of `task` that has `role` begins, or null if there is none.
+[[nodiscard]] inline std::byte* data_with(const Task& task, Role role) {
+  const BoundUse* const use = use_with(task, role);
+  return use != nullptr ? use->data : nullptr;
+}
+/// Appends the uses of `task` that have `role` to `found`, in their order.
+inline void append_uses_with(const Task& task, Role role, std::vector<BoundUse>& found) {
+  for (const BoundUse& use : task.uses())
+    if (use.role == role) found.push_back(use);
+}
 
 /// An F: the call, and the parameters to make it with.
 struct BoundForward {
@@ -44,12 +46,11 @@ struct BoundForward {
   std::byte* weights = nullptr;
 };
 
-/// An I, W or B: the calls, the parameters to make them with, and what is to do around them.
+/// An I, W or B: the calls, and the parameters to make them with.
 struct BoundBackward {
   AnyStage::Backward call;
   std::byte* weights = nullptr;
-  bool begins_gradients = false;                   ///< zero before backward_weight()
-  std::span<const BoundUse> input_gradients = {};  ///< to divide afterwards
+  bool begins_gradients = false;  ///< zero before backward_weight()
 };
 
 /// Makes the calls of one rank's stages, and has the memory for it that the schedule does not hold.
@@ -106,17 +107,17 @@ class StageCalls {
   /// Returns the call of `task`, an F of `held`, and notes its output. Memory that the schedule has
   /// no buffers for is lent.
   [[nodiscard]] BoundForward forward_of(const Task& task, const HeldStage& held) {
-    const StageEnds ends = stage_ends(task.schedule(), task.id());
-    const bool keeps = ends.outputs == 0;  // it hands its output on to nobody
+    const BoundUse* const handed_on = use_with(task, Role::output);
+    const BoundUse* const saved = use_with(task, Role::saved);
+    const bool keeps = handed_on == nullptr;
     const Bytes output = held.sizes.output * m_element;
-    UseReader uses(task.uses());
     BoundForward bound;
     bound.call.item = task.item();
     bound.call.samples = samples(task);
-    bound.call.input = m_forwards.joined(uses.take(ends.inputs));
-    bound.call.output = keeps ? m_lent.output(task.stage(), task.item(), output) : uses.take();
-    bound.call.saved = ends.saves ? uses.take() : m_lent.saved(held.sizes.saved * m_element);
-    bound.weights = uses.take();
+    bound.call.input = m_forwards.joined(inputs_of(task));
+    bound.call.output = keeps ? m_lent.output(task.stage(), task.item(), output) : handed_on->data;
+    bound.call.saved = saved != nullptr ? saved->data : m_lent.saved(held.sizes.saved * m_element);
+    bound.weights = data_with(task, Role::weights);
     m_made[{task.stage(), task.item()}] = {bound.call.output,
                                            keeps ? static_cast<std::size_t>(output) : 0};
     return bound;
@@ -124,23 +125,31 @@ class StageCalls {
 
   /// Returns the calls of `task`, an I, W or B of `held`. What W needs of a B lies in lent memory.
   [[nodiscard]] BoundBackward backward_of(const Task& task, const HeldStage& held) {
-    const StageEnds ends = stage_ends(task.schedule(), task.id());
-    const Kind kind = task.kind();
-    UseReader uses(task.uses());
+    const BoundUse* const gradients = use_with(task, Role::gradients);
     BoundBackward bound;
     bound.call.item = task.item();
     bound.call.samples = samples(task);
-    bound.call.input = m_backwards.joined(uses.take(ends.inputs));
-    bound.call.saved = uses.take();
-    bound.call.output_grad = m_backwards.summed(uses.take(ends.returned + ends.partners));
-    bound.weights = uses.take();
-    bound.input_gradients = uses.take(kind != Kind::backward_weight ? ends.inputs : 0);
-    bound.call.input_grad = m_backwards.undivided(bound.input_gradients);
-    bound.call.delta =
-        kind == Kind::backward ? m_lent.delta(held.sizes.delta * m_element) : uses.take();
-    bound.begins_gradients =
-        kind != Kind::backward_input && task.uses().back().access == Access::write;
+    bound.call.input = m_backwards.joined(inputs_of(task));
+    bound.call.saved = data_with(task, Role::saved);
+    m_returned.clear();
+    append_uses_with(task, Role::output_grad, m_returned);
+    append_uses_with(task, Role::exchanged, m_returned);
+    bound.call.output_grad = m_backwards.summed(m_returned);
+    bound.weights = data_with(task, Role::weights);
+    m_input_gradients.clear();
+    append_uses_with(task, Role::input_grad, m_input_gradients);
+    bound.call.input_grad = m_backwards.undivided(m_input_gradients);
+    bound.call.delta = task.kind() == Kind::backward ? m_lent.delta(held.sizes.delta * m_element)
+                                                     : data_with(task, Role::delta);
+    bound.begins_gradients = gradients != nullptr && gradients->access == Access::write;
     return bound;
+  }
+
+  /// Returns the inputs of `task`, in their order, until the next call.
+  [[nodiscard]] std::span<const BoundUse> inputs_of(const Task& task) {
+    m_inputs.clear();
+    append_uses_with(task, Role::input, m_inputs);
+    return m_inputs;
   }
 
   void alone(const Task& task, const HeldStage& held) {
@@ -156,7 +165,7 @@ class StageCalls {
     if (bound.begins_gradients) stage.zero_gradients();
     stage.backward(task.kind(), bound.call);
     stage.fence();
-    m_backwards.divide(bound.input_gradients);
+    m_backwards.divide(m_input_gradients);
   }
 
   void together(const Task& first, const Task& second, HeldStages& stages) {
@@ -174,14 +183,16 @@ class StageCalls {
     held.stage->forward_and_backward(forward.call, *other.stage, backward.call);
     held.stage->fence();
     other.stage->fence();
-    m_backwards.divide(backward.input_gradients);
+    m_backwards.divide(m_input_gradients);
   }
 
   bool m_interleaves;
   Bytes m_element;  ///< bytes of an element
   LentMemory m_lent;
   Joint m_forwards, m_backwards;
-  std::optional<Task> m_first;  ///< the F of a fused pair, until its B comes
+  std::vector<BoundUse> m_inputs, m_returned;  ///< of the task whose call is made
+  std::vector<BoundUse> m_input_gradients;     ///< of the last I or B, to divide afterwards
+  std::optional<Task> m_first;                 ///< the F of a fused pair, until its B comes
   Made m_made;
   std::size_t m_whole = 0;  ///< the samples of a microbatch that nobody divides, if it is known
 };
