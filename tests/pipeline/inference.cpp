@@ -268,8 +268,8 @@ TEST_CASE("Runners of several schedules take turns with one model, as each with 
       Runner train_alone(trained, training, mesh), infer_alone(inferred, inference, mesh);
       for (int step = 0; step < 4; ++step) {
         if (step == 2)  // asked while they run
-          (void)Runner::prepare(both, hd::schedule::zb_h1({.stages = ranks, .microbatches = 3}),
-                                mesh, {});
+          (void)hd::prepare_schedule(
+              both, hd::schedule::zb_h1({.stages = ranks, .microbatches = 3}), mesh);
         CHECK(train->step(step, 0, 1.0).loss == train_alone.step(step, 0, 1.0).loss);
         inferred.for_each([&](hd::Stage number, MlpStage& stage) {
           std::copy_n(trained.at(number).parameters(), stage.parameter_count(), stage.parameters());
