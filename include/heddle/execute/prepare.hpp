@@ -65,7 +65,7 @@ template <Place P>
     return place.transport();
 }
 
-/// What a Runner executes. prepare() returns it.
+/// The data that a Runner executes. prepare() returns it.
 struct PreparedRun {
   /// The Schedule that runs: prepared by the model, and folded if the options say so. Its buffers
   /// have their sizes. It is the same on every rank.

@@ -75,6 +75,8 @@ class HeldStages {
     m_stages = std::move(next);
   }
 
+  /// Returns the properties of the stages' type.
+  [[nodiscard]] const StageTraits& traits() const noexcept { return m_traits; }
   /// Returns the stages, in ascending order.
   [[nodiscard]] std::span<const HeldStage> all() const { return m_stages; }
   /// Returns the stage `number`. @throws contract_error if it is on another rank.

@@ -3,8 +3,10 @@
 #pragma once
 
 /// @file
-/// StageCalls: makes the calls of a stage from the uses of a task, which it finds by their roles.
+/// StageCalls: performs the actions of a rank with its stages. It is the part of Stages that runs
+/// steps. It finds the uses of a task by their roles.
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -12,11 +14,15 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/pipeline/impl/any_stage.hpp>
 #include <heddle/pipeline/impl/held_stages.hpp>
 #include <heddle/pipeline/impl/lent_memory.hpp>
+#include <heddle/pipeline/impl/replica_sum.hpp>
+#include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/samples_of.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_storage.hpp>
@@ -53,6 +59,24 @@ struct BoundBackward {
   bool begins_gradients = false;  ///< zero before backward_weight()
 };
 
+/// Throws if the batch and the schedule have different numbers of microbatches.
+inline void expect_microbatches_of(const Schedule& schedule, std::span<const HeldStage> stages) {
+  std::size_t scheduled = 0;
+  for (const HeldStage& held : stages) {
+    const std::optional<std::size_t> given = held.stage->microbatches();
+    if (!given) continue;
+    if (scheduled == 0)
+      for (const Action& action : schedule.actions())
+        if (action.kind == Kind::forward) scheduled = std::max(scheduled, +action.item + 1);
+    expects(*given == scheduled, [&] {
+      return ErrorInfo{
+          "heddle::Stages", "the batch has another number of microbatches",
+          text(*given, " in the batch, ", scheduled, " in the schedule '", schedule.name(), "'"),
+          text("begin the step with ", scheduled, " microbatches")};
+    });
+  }
+}
+
 /// Makes the calls of one rank's stages, and has the memory for it that the schedule does not hold.
 /// Knows nothing of a schedule but what its tasks say, so that several may take turns.
 class StageCalls {
@@ -61,30 +85,45 @@ class StageCalls {
   using Made = std::map<std::pair<Stage, Item>, std::span<const std::byte>>;
 
   explicit StageCalls(const StageTraits& traits)
-      : m_interleaves(traits.interleaves_passes),
+      : m_traits(traits),
         m_element(size_of(traits.type)),
         m_lent(*traits.space),
         m_forwards(*traits.space, traits.type),
         m_backwards(*traits.space, traits.type) {}
 
-  /// From now on, calls have so many samples if the schedule does not say how many.
-  void set_whole(std::size_t samples) { m_whole = samples; }
+  /// From now on, calls have `samples` samples if the schedule does not say how many, and `sum`
+  /// performs group actions.
+  void begin_run(std::size_t samples, ReplicaSum sum) {
+    m_whole = samples;
+    m_sum = std::move(sum);
+  }
 
   /// Forgets the step before.
   void begin_step() {
     m_made.clear();
     m_first.reset();
+    m_counted = false;
   }
 
-  /// Performs an F, I, W or B. Of a fused F and B, where the stages can do such two at once, it
-  /// holds the F back, and does both when the B comes: nobody sees what either made before that.
+  /// Performs an action with the stages of this rank.
   void perform(const Task& task, HeldStages& stages) {
-    if (m_first) return together(*std::exchange(m_first, std::nullopt), task, stages);
-    if (m_interleaves && begins_pair(task)) {
-      m_first = task;
-      return;
+    if (!std::exchange(m_counted, true)) expect_microbatches_of(task.schedule(), stages.all());
+    const Kind kind = task.kind();
+    const std::span<const BoundUse> uses = task.uses();
+    if (kind <= Kind::backward) return compute(task, stages);
+    switch (kind) {
+      case Kind::update: return stages.update(task.stage(), uses);
+      case Kind::combine: return m_traits.space->combine(task);
+      case Kind::cast: return m_traits.space->cast(task);
+      case Kind::group: return m_sum(task, m_traits);
+      case Kind::move:  // within this rank: the samples that the next stage needs of ours
+        return m_traits.space->copy(uses[0].data, uses[1].data, uses[0].bytes);
+      default:
+        expects(false, [&] {
+          return ErrorInfo{"heddle::Stages", "the stages cannot perform this kind of action",
+                           action_text(task.schedule(), task.id())};
+        });
     }
-    alone(task, stages.held(task.stage()));
   }
 
   /// The forwards of this step, a recomputed one once.
@@ -96,6 +135,17 @@ class StageCalls {
   [[nodiscard]] static bool begins_pair(const Task& task) {
     return (task.action().flags & flag::with_next) != 0 && task.kind() == Kind::forward &&
            task.schedule()[ActionId{+task.id() + 1}].kind == Kind::backward;
+  }
+
+  /// Performs an F, I, W or B. If the stages can do the F and the B of a fused pair at once, it
+  /// delays the F until the B comes. No other action uses the results of either before that.
+  void compute(const Task& task, HeldStages& stages) {
+    if (m_first) return together(*std::exchange(m_first, std::nullopt), task, stages);
+    if (m_traits.interleaves_passes && begins_pair(task)) {
+      m_first = task;
+      return;
+    }
+    alone(task, stages.held(task.stage()));
   }
 
   /// The samples that `task` computes.
@@ -186,14 +236,16 @@ class StageCalls {
     m_backwards.divide(m_input_gradients);
   }
 
-  bool m_interleaves;
+  StageTraits m_traits;
   Bytes m_element;  ///< bytes of an element
   LentMemory m_lent;
   Joint m_forwards, m_backwards;
-  std::vector<BoundUse> m_inputs, m_returned;  ///< of the task whose call is made
-  std::vector<BoundUse> m_input_gradients;     ///< of the last I or B, to divide afterwards
+  std::vector<BoundUse> m_inputs, m_returned;  ///< the uses of the present task
+  std::vector<BoundUse> m_input_gradients;     ///< the gradients that the last I or B writes
   std::optional<Task> m_first;                 ///< the F of a fused pair, until its B comes
   Made m_made;
+  ReplicaSum m_sum;
+  bool m_counted = false;   ///< true if the microbatches of this step have been counted
   std::size_t m_whole = 0;  ///< the samples of a microbatch that nobody divides, if it is known
 };
 
