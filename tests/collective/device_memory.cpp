@@ -152,8 +152,8 @@ TEST_CASE("messages between the kernels' memories, by every path") {
                                  8 * count);
       const auto nowhere = [] { return std::string("test"); };
       const auto stuck = [] { return hd::ErrorInfo{"test", "a message did not arrive"}; };
-      hd::await(transport, send, hd::Idle::yield, 60, nowhere, stuck);
-      hd::await(transport, receive, hd::Idle::yield, 60, nowhere, stuck);
+      hd::impl::await(transport, send, hd::Idle::yield, 60, nowhere, stuck);
+      hd::impl::await(transport, receive, hd::Idle::yield, 60, nowhere, stuck);
       CHECK(wrong(to, +before + 5) == 0);
     }
 }
@@ -232,7 +232,7 @@ void encode_and_decode(const Run& run, hd::Encoded message, const Wide* from, Wi
 template <class Wide>
 Outcome<Wide> on_host(Codes code, const std::vector<Wide>& from, bool feedback) {
   const std::size_t n = from.size();
-  Outcome<Wide> out{std::vector<std::byte>(hd::encoded_bytes(code.type, code.block, n)),
+  Outcome<Wide> out{std::vector<std::byte>(hd::impl::encoded_bytes(code.type, code.block, n)),
                     std::vector<Wide>(n), std::vector<Wide>(n), std::vector<Wide>(n), from};
   const auto run = [](const auto& body) {
     for (std::size_t call = 0; call < body.message.calls(); ++call) body(call);
@@ -246,7 +246,7 @@ Outcome<Wide> on_host(Codes code, const std::vector<Wide>& from, bool feedback) 
 template <class Wide>
 Outcome<Wide> by_kernels(Codes code, const std::vector<Wide>& from, bool feedback) {
   const std::size_t n = from.size();
-  const View<std::byte> bytes("heddle::test::bytes", hd::encoded_bytes(code.type, code.block, n));
+  const View<std::byte> bytes("heddle::test::bytes", hd::impl::encoded_bytes(code.type, code.block, n));
   const View<Wide> source = on_device(from), merged = on_device(from);
   const View<Wide> decoded("heddle::test::decoded", n), lost("heddle::test::lost", n),
       kept("heddle::test::kept", n);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -96,6 +97,56 @@ TEST_CASE("a runner calls the hooks of its model in their order") {
   }
   // What the model does not hold, and only that, is the runner's.
   CHECK(allocated == std::vector<Bytes>{0, 0});
+}
+
+TEST_CASE("a prepared run is data, which a runner executes without asking the model again") {
+  std::atomic<int> wrong = 0;
+  run_threads(2, [&](ThreadTransport& transport) {
+    FullModel model, at_once;
+    const Schedule pipeline = schedule::gpipe({.stages = 2, .microbatches = 2});
+    const PreparedRun run = prepare(model, pipeline, transport);
+    wrong += model.calls != std::vector<std::string>{"prepare"} || model.own.size() != 1;
+    Runner reference(at_once, pipeline, transport);
+    wrong += hash(run.schedule) != hash(reference.schedule());
+    wrong += run.memory.size() != run.schedule.buffers().size();
+    for (std::size_t b = 0; b < run.memory.size(); ++b) {
+      const auto held = model.own.find(BufferId{b});
+      wrong += run.memory[b] != (held == model.own.end() ? nullptr : held->second.data());
+    }
+    Runner runner(model, run, transport);
+    wrong += model.calls.size() != 1 || model.given != 8;
+    wrong += runner.allocated() != reference.allocated();
+    wrong +=
+        runner.step(0.5, std::make_unique<int>(3)) != reference.step(0.5, std::make_unique<int>(3));
+    wrong += model.calls != at_once.calls;
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a model that fails to hold its memory on one rank stops the others") {
+  struct Forgetful {
+    std::byte* memory(const Schedule&, BufferId) {
+      if (rank == Rank{1}) throw std::runtime_error("no pages");
+      return nullptr;
+    }
+    void operator()(const Task&) {}
+    Rank rank;
+  };
+  std::vector<std::string> said(3);
+  run_threads(3, [&](ThreadTransport& transport) {
+    try {
+      Forgetful model{transport.rank()};
+      Runner runner(model, schedule::gpipe({.stages = 3, .microbatches = 2}), transport,
+                    {.execute = {.watchdog = 30}});
+      runner.step();
+      runner.drain();
+    } catch (const std::exception& error) {
+      said[+transport.rank()] = error.what();
+    }
+  });
+  CHECK(said[1] == "no pages");
+  for (const std::size_t other : {0u, 2u})
+    CHECK_THAT(said[other], ContainsSubstring("rank 1 failed at the allocation of buffers"));
 }
 
 TEST_CASE("any callable is a model; what is passed as an rvalue is kept") {

@@ -24,6 +24,7 @@
 
 #include "support/complaint.hpp"
 #include "support/mlp_stage.hpp"
+#include "support/shuffled_uses.hpp"
 #include "support/world.hpp"
 
 namespace test_asynchronous {
@@ -228,6 +229,17 @@ TEST_CASE("PipeDream over threads of one process equals its recurrence bit for b
         CHECK_NOTHROW(hd::run_threads(stages, [&](hd::ThreadTransport& transport) {
           expect_recurrence(transport, stages, microbatches, vertical_sync);
         }));
+}
+
+TEST_CASE("uses in another order leave the weights and losses of PipeDream as they are") {
+  const int ranks = world_size();
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
+  const hd::Schedule schedule = hd::schedule::pipedream({.stages = ranks, .microbatches = 5});
+  const Seen seen = train<MlpStage>(mesh, schedule, ranks + 2);
+  const Seen shuffled = train<MlpStage>(mesh, hd::test::shuffled_uses(schedule), ranks + 2);
+  CHECK(shuffled.losses == seen.losses);
+  CHECK(shuffled.weights == seen.weights);
+  CHECK(shuffled.versions == seen.versions);
 }
 
 TEST_CASE("a pair of one stage with two versions of its weights is done in turn") {

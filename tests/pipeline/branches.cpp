@@ -25,6 +25,7 @@
 #include <heddle/systems/flexpipe/flexpipe.hpp>
 
 #include "support/complaint.hpp"
+#include "support/shuffled_uses.hpp"
 #include "support/world.hpp"
 
 namespace test_branches {
@@ -231,12 +232,12 @@ double expected(int layer, int layers, int microbatches) {
 }
 
 void expect_gradients(const hd::Orders& orders, const std::vector<int>& layers_per_stage,
-                      int layers, int microbatches) {
+                      int layers, int microbatches, hd::StagesOptions options = {}) {
   INFO(orders.name << ", " << layers << " layers a branch, " << microbatches << " microbatches");
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
+  options.layers_per_stage = layers_per_stage;
   hd::Stages<ProductStage> model(
-      2 * layers, [=](int first, int last) { return ProductStage(first, last, layers); },
-      {.layers_per_stage = layers_per_stage});
+      2 * layers, [=](int first, int last) { return ProductStage(first, last, layers); }, options);
   hd::Runner run(model, hd::weave(orders), mesh);
   for (int step = 0; step < 2; ++step) {
     run.step();
@@ -347,6 +348,9 @@ TEST_CASE("gradients of two branches with a joint loss are those of the serial m
       const hd::Orders slots = hd::schedule::flexpipe(ranks, microbatches);
       expect_gradients(slots, per_stage, layers, microbatches);
       expect_gradients(split(slots), per_stage, layers, microbatches);
+      for (const hd::Orders& orders : {slots, split(slots)})
+        expect_gradients(orders, per_stage, layers, microbatches,
+                         {.pass = hd::test::shuffled_uses});
       const auto planned =
           hd::systems::flexpipe({.ranks = ranks, .microbatches = microbatches},
                                 {.forward = 1, .backward = 2, .latency = 0.1}, ranks + 1);
@@ -389,8 +393,10 @@ TEST_CASE("passes leave the gradients of branches that interact as they are") {
     run(two_bp(orders));
     run(fuse(orders));
     CHECK_NOTHROW(expect_crossed(mesh, hd::schedule::recompute(hd::weave(orders)), crossed, count));
-    CHECK_NOTHROW(
-        expect_crossed(mesh, hd::schedule::recompute(hd::weave(two_bp(orders))), crossed, count));
+    CHECK_NOTHROW(expect_crossed(mesh, hd::test::shuffled_uses(hd::weave(orders)), crossed, count));
+    CHECK_NOTHROW(expect_crossed(mesh, hd::weave(split(orders)), crossed, count, 1,
+                                 {.pass = hd::test::shuffled_uses}));
+    CHECK_NOTHROW(expect_crossed(mesh, hd::schedule::recompute(hd::weave(two_bp(orders))), crossed, count));
   });
 }
 
@@ -446,10 +452,11 @@ TEST_CASE("a stage with two inputs, and one whose output two others use") {
     double sum = 0;
     for (int m = 0; m < microbatches; ++m) sum += datum(0, m) * datum(0, m);
     const double loss = sum * weight(0) * weight(0) * weight(1) * weight(2) * weight(3);
-    for (const hd::Orders& each : {orders, split(orders)}) {
+    for (const hd::Schedule& each : {hd::weave(orders), hd::weave(split(orders)),
+                                     hd::test::shuffled_uses(hd::weave(orders))}) {
       hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
       hd::Stages<Diamond> model(4, [](int first, int) { return Diamond(first); });
-      hd::Runner run(model, hd::weave(each), mesh);
+      hd::Runner run(model, each, mesh);
       for (int step = 0; step < 2; ++step) {
         run.step();
         model.for_each([&](hd::Stage number, Diamond& stage) {

@@ -38,6 +38,7 @@
 
 #include "support/complaint.hpp"
 #include "support/mlp_stage.hpp"
+#include "support/shuffled_uses.hpp"
 #include "support/world.hpp"
 
 namespace test_every_schedule {
@@ -291,6 +292,9 @@ TEST_CASE("passes over every synchronous schedule leave the gradients as they ar
     CHECK_NOTHROW(expect_serial(mesh, hd::schedule::recompute(schedule), count));
     CHECK_NOTHROW(expect_serial(mesh, hd::schedule::eager_sums(schedule), count));
     CHECK_NOTHROW(expect_serial(mesh, hd::schedule::lazy_sums(schedule), count));
+    const Setting shuffled{.pass = hd::test::shuffled_uses};
+    CHECK_NOTHROW(expect_serial(mesh, schedule, count, shuffled));
+    CHECK_NOTHROW(expect_serial(mesh, hd::test::shuffled_uses(hd::weave(filled)), count));
   });
   CHECK(fused > 0);
 }

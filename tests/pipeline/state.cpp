@@ -565,7 +565,7 @@ TEST_CASE("a run that saves two files in turns continues from the newest one tha
          .planners = hd::systems::planners()});
     hd::AdaptiveRunner run(model, choice, MPI_COMM_WORLD, {.every = 50, .save_every = 3});
     CHECK_THROWS_AS(run.save(), hd::contract_error);
-    CHECK(run.resume(file.path()) == from);
+    CHECK(run.resume(hd::resume_run(file.path(), model, run.place())) == from);
     CHECK_THAT(run.words(), ContainsSubstring(words));
     for (int s = from; s < to; ++s) CHECK(step(run, s) == expected[static_cast<std::size_t>(s)]);
   };

@@ -217,7 +217,7 @@ class Rank {
 
   [[nodiscard]] hd::Schedule made(const hd::plan::CollectiveChoice& choice, hd::Bytes bytes,
                                   const hd::Machine& machine) const {
-    return hd::to_schedule(choice, Collective::all_reduce, options_of(bytes), machine);
+    return hd::plan::to_schedule(choice, Collective::all_reduce, options_of(bytes), machine);
   }
   [[nodiscard]] hd::schedule::CollectiveOptions options_of(hd::Bytes bytes) const {
     return {.ranks = m_comm.size(), .bytes = bytes, .type = hd::Scalar::f32};

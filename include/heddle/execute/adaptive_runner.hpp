@@ -123,7 +123,7 @@ class AdaptiveRunner {
     if constexpr (impl::PricesCandidates<Choice>) {
       std::vector<Schedule> prepared;
       for (const Schedule& candidate : m_choice.candidates())
-        prepared.push_back(RunnerType::prepare(*m_model, candidate, *m_place, m_options.run));
+        prepared.push_back(prepare_schedule(*m_model, candidate, *m_place, m_options.run));
       m_choice.as_run(prepared);
     }
     m_offset = impl::clock_offset(transport_of(place), m_options.run.execute);
@@ -162,13 +162,11 @@ class AdaptiveRunner {
     }
   }
 
-  /// Continues from the newest checkpoint that is whole, of the two files `path` and `path`.2, and
-  /// returns the number of steps that are done: 0 if there is no file. From then on checkpoints go
-  /// to each of them alternately. Include pipeline/checkpoint_pair.hpp for it. All ranks must call
-  /// it, before the first step. If a file is damaged, the other one is used, and words() says so.
-  /// @throws the errors of CheckpointPair::resume().
-  std::int64_t resume(const std::string& path) {
-    ResumedRun run = resume_run(path, *m_model, *m_place, m_options.run.execute);
+  /// Continues after the steps of `run`, and returns their number. From then on checkpoints go to
+  /// the files of `run`, and words() are its words. resume_run() of pipeline/checkpoint_pair.hpp
+  /// gives the model the state of the newest checkpoint and returns `run`. All ranks must call
+  /// this function, before the first step.
+  std::int64_t resume(ResumedRun run) {
     m_done = run.step;
     m_save = std::move(run.save);
     m_words = std::move(run.words);
@@ -183,7 +181,7 @@ class AdaptiveRunner {
       return ErrorInfo{"heddle::AdaptiveRunner::save",
                        "the run has no file for its checkpoints",
                        {},
-                       "call resume(path) before the first step; the file need not exist"};
+                       "call resume() before the first step; the file need not exist"};
     });
     m_runner->drain();
     m_save(m_done);

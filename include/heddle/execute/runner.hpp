@@ -3,67 +3,25 @@
 #pragma once
 
 /// @file
-/// Runner: runs a Schedule with a model on a place. It allocates every buffer, runs steps, and
-/// reports their times.
+/// Runner: runs a Schedule with a model on a place. It allocates the buffers that the model does
+/// not hold, runs steps, and reports their times.
 
 #include <concepts>
 #include <type_traits>
 #include <utility>
 
 #include <heddle/core/units.hpp>
-#include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/impl/model_names.hpp>
 #include <heddle/execute/impl/runner_core.hpp>
+#include <heddle/execute/prepare.hpp>
 #include <heddle/execute/run_options.hpp>
-#include <heddle/execute/task.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/timeline.hpp>
 #include <heddle/simulate/costs.hpp>
 
 namespace heddle::inline v0 {
-
-/// A callable that performs one action of this rank for a Runner. It may also have these members:
-///
-/// - `prepare(schedule, place, options) -> Schedule`: returns the Schedule that this model needs
-///   (sizes of buffers, replicas, expanded collectives), the same on every rank;
-/// - `memory(schedule, buffer) -> std::byte*`: returns the memory of a buffer of this rank if the
-///   model holds it, or null if the Runner is to allocate it. It is not called for a buffer that
-///   the mover of the options holds (ExecuteOptions::mover), which has no memory;
-/// - `allocate(bytes) -> std::shared_ptr<std::byte>`: allocates the other buffers in the memory in
-///   which the model computes. Without it they are in host memory, filled with zeros if the buffer
-///   is not transient. Buffers that other ranks touch in place lie where the transport shares
-///   memory;
-/// - `carrier(transport, options) -> Transport`: returns the transport of messages between such
-///   memory. Without it the transport of the place carries them;
-/// - `used_bytes(action, buffer, part) -> Bytes`: returns how much of a part the step uses that
-///   begin_step has begun, the same on every rank, see UsedBytes. Messages, moves and tasks then
-///   have so many bytes;
-/// - `begin_step(arguments...)` and `end_step(transport, options) -> result`: called around every
-///   step.
-///
-/// If one of them throws on a rank (except `carrier`), this rank stops the others, as in a step.
-/// `options` are the caller's ExecuteOptions. The model's own messages to other ranks should wait
-/// as these options say. A usual misspelling of a name, such as `begin_steps`, does not compile.
-template <class M>
-concept Model = std::invocable<M&, const Task&>;
-
-/// A place on which a Runner runs: a Transport, or an object that has one, such as a DeviceMesh.
-template <class P>
-concept Place = Transport<P> || requires(P& place) {
-  { place.transport() } -> std::same_as<std::remove_reference_t<decltype(place.transport())>&>;
-  requires Transport<std::remove_reference_t<decltype(place.transport())>>;
-};
-
-/// Returns the transport of a place.
-template <Place P>
-[[nodiscard]] auto& transport_of(P& place) {
-  if constexpr (Transport<P>)
-    return place;
-  else
-    return place.transport();
-}
 
 namespace impl {
 
@@ -80,14 +38,9 @@ template <class M, Transport T>
   }
 }
 
-// The optional members of a model around its steps; runner_core.hpp has those for its buffers, and
-// says why these are concepts.
+// The optional members of a model around its steps; prepare.hpp and runner_core.hpp have the
+// others, and say why these are concepts.
 
-/// A model that prepares the Schedule.
-template <class M, class P>
-concept Prepares = requires(M& model, Schedule schedule, P& place, const ExecuteOptions& options) {
-  model.prepare(schedule, place, options);
-};
 /// A model that takes `Arguments` at the begin of a step.
 template <class M, class... Arguments>
 concept BeginsSteps = requires(M& model, Arguments&&... arguments) {
@@ -115,43 +68,29 @@ class Runner {
                                          std::declval<const ExecuteOptions&>()));
 
  public:
-  /// Prepares the schedule and allocates its buffers.
-  /// @throws infeasible on every rank, before anything is allocated, if a machine is given and has
-  ///         too little memory; see expect_fits().
-  /// @throws contract_error if the schedule has another number of ranks or other domains of memory
-  ///         than the place, if the ranks do not have the same schedule, or if another rank touches
-  ///         a buffer that the model holds. Errors of the model are thrown as they are; the other
-  ///         ranks throw communication_error. After an error the transport cannot be used again,
-  ///         unless `prepare` throws contract_error or infeasible, as it then must on every rank.
+  /// Prepares the schedule, see prepare(), and allocates its other buffers.
+  /// @throws the errors of prepare(), and contract_error if the place has other domains of memory
+  ///         than the schedule, or if another rank touches a buffer that the model holds. After an
+  ///         error the transport cannot be used again, unless prepare() threw it on every rank.
   Runner(M&& model, Schedule schedule, P&& place, RunOptions options = {})
       : m_model(std::forward<M>(model)),
         m_place(std::forward<P>(place)),
         m_options(std::move(options)),
         m_carrier(impl::carrier(m_model, transport(), m_options.execute)),
-        m_core(prepare(m_model, std::move(schedule), m_place, m_options), transport(), m_carrier,
-               impl::model_ref(m_model), m_options) {}
+        m_core(heddle::prepare(m_model, std::move(schedule), m_place, m_options), transport(),
+               m_carrier, impl::model_ref(m_model), m_options) {}
+  /// Allocates the other buffers of what prepare() returned for the same model, place and options.
+  /// The model must not have been prepared for another schedule since.
+  /// @throws the errors of the other constructor.
+  Runner(M&& model, const PreparedRun& prepared, P&& place,
+         RunOptions options = {}) requires std::is_lvalue_reference_v<M>
+      : m_model(model),
+        m_place(std::forward<P>(place)),
+        m_options(std::move(options)),
+        m_carrier(impl::carrier(m_model, transport(), m_options.execute)),
+        m_core(prepared, transport(), m_carrier, impl::model_ref(m_model), m_options) {}
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
-
-  /// Returns the Schedule that a Runner of these arguments would run: prepared by the model, and
-  /// folded if the options say so. Its buffers have their sizes, so the memory is known before it
-  /// is allocated. All ranks must call it. @throws the errors of the constructor.
-  [[nodiscard]] static Schedule prepare(ModelType& model, Schedule schedule, PlaceType& place,
-                                        const RunOptions& options) {
-    TransportType& transport = transport_of(place);
-    if constexpr (impl::Prepares<ModelType, PlaceType>)
-      schedule = report_on_error([&] { return model.prepare(schedule, place, options.execute); },
-                                 [&](const char* reason) {
-                                   impl::tell(transport, options.execute,
-                                              "the preparation of the schedule", reason);
-                                 },
-                                 ContractErrors::of_every_rank);
-    else
-      static_assert(
-          !requires { &ModelType::prepare; },
-          "heddle::Runner: the model's prepare takes (schedule, place, options)");
-    return impl::fitted(std::move(schedule), transport, options);
-  }
 
   /// Runs the schedule once and returns what the model's end_step returns.
   template <class... Arguments>
@@ -220,5 +159,11 @@ Runner(M&&, Schedule, P&&) -> Runner<M, P>;
 /// Deduces the same types, with options.
 template <class M, class P>
 Runner(M&&, Schedule, P&&, RunOptions) -> Runner<M, P>;
+/// Deduces the same types for a prepared run.
+template <class M, class P>
+Runner(M&&, PreparedRun, P&&) -> Runner<M, P>;
+/// Deduces the same types for a prepared run, with options.
+template <class M, class P>
+Runner(M&&, PreparedRun, P&&, RunOptions) -> Runner<M, P>;
 
 }  // namespace heddle::inline v0

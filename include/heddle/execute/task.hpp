@@ -14,6 +14,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/stage_storage.hpp>
 
 namespace heddle::inline v0 {
 
@@ -23,6 +24,7 @@ struct BoundUse {
   Bytes bytes = 0;               ///< the size of all its parts
   BufferId buffer = {};          ///< the buffer that has these parts
   Access access = Access::read;  ///< how the action touches them
+  Role role = Role::other;       ///< their purpose for the action; slice() sets it
 };
 
 /// One action of this rank. It is valid during the call that receives it. The first of a fused pair

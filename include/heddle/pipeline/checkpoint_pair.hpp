@@ -4,7 +4,7 @@
 
 /// @file
 /// CheckpointPair: two checkpoints that a run saves alternately, so that one of them is whole at
-/// any time. AdaptiveRunner::resume() uses it.
+/// any time.
 
 #include <array>
 #include <cstdint>
@@ -97,11 +97,14 @@ class CheckpointPair {
   std::string m_damage;
 };
 
-/// Begins the checkpoints of an AdaptiveRunner: resumes from the pair `path`, and returns how to
-/// save. AdaptiveRunner::resume() finds this function by its arguments.
+/// Begins the checkpoints of an AdaptiveRunner: gives `model` the state of the newest checkpoint of
+/// the pair `path`, and returns how to go on, for AdaptiveRunner::resume(). The result refers to
+/// `model` and `place`. All ranks must call it, after the AdaptiveRunner is constructed. If one of
+/// the files is damaged, the other one is used, and ResumedRun::words says so.
+/// @throws the errors of CheckpointPair::resume().
 template <HasState M, Place P>
 [[nodiscard]] ResumedRun resume_run(const std::string& path, M& model, P& place,
-                                    const ExecuteOptions& options) {
+                                    const ExecuteOptions& options = {}) {
   const auto pair = std::make_shared<CheckpointPair>(path);
   ResumedRun run{.step = pair->resume(model, place, {}, options)};
   if (!pair->newest_path().empty())

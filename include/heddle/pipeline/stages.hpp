@@ -7,7 +7,6 @@
 /// of this rank, sets the sizes and memory of the schedule's buffers, and turns actions into calls
 /// of the stages.
 
-#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -26,6 +25,7 @@
 #include <heddle/execute/transport_ref.hpp>
 #include <heddle/kernel/blas_library.hpp>
 #include <heddle/pipeline/impl/any_stage.hpp>
+#include <heddle/pipeline/impl/stages_mesh.hpp>
 #include <heddle/pipeline/stage.hpp>
 #include <heddle/pipeline/stage_place.hpp>
 #include <heddle/pipeline/stages_options.hpp>
@@ -35,9 +35,7 @@
 
 namespace heddle::inline v0 {
 
-class DeviceMesh;
 struct Plan;
-class PlannedMesh;
 
 /// The result of a training step.
 struct StepResult {
@@ -45,22 +43,6 @@ struct StepResult {
 };
 
 namespace impl {
-
-/// The mesh that a place is, if it is one.
-struct StagesMesh {
-  DeviceMesh* axes = nullptr;
-  PlannedMesh* planned = nullptr;
-};
-
-template <Place P>
-[[nodiscard]] StagesMesh mesh_of(P& place) {
-  if constexpr (std::same_as<P, DeviceMesh>)
-    return {.axes = &place};
-  else if constexpr (std::same_as<P, PlannedMesh>)
-    return {.planned = &place};
-  else
-    return {};
-}
 
 /// Returns the library that multiplies matrices on the processors of a stage.
 template <class S>
@@ -94,7 +76,7 @@ class StagesBase {
   /// Sums the losses of all ranks. All ranks must call it. Called by Runner.
   [[nodiscard]] StepResult end_step(const TransportRef& transport, const ExecuteOptions& options);
 
-  /// Performs one action. The positions of the uses are those that weave() states.
+  /// Performs one action. It finds the uses by their roles, in any order.
   void operator()(const Task& task);
 
   /// Sets StagesOptions::layers_per_stage for the Runners that follow. @throws contract_error if

@@ -147,14 +147,16 @@ struct StageBytes {
 inline void size_buffer(Buffer& buffer, std::string_view label, const StageBytes& bytes,
                         Scalar type, std::int64_t samples) {
   buffer.type = type;
-  if (label == role::weights || label == role::gradients) {
-    buffer.bytes = buffer.parts * bytes.parameters;
-    return;
-  }
   Bytes each = bytes.output;  // output, output_grad
-  if (label == role::input || label == role::input_grad) each = bytes.input;
-  if (label == role::saved) each = bytes.saved;
-  if (label == role::delta) each = bytes.delta;
+  switch (role_of(label)) {
+    case Role::weights:
+    case Role::gradients: buffer.bytes = buffer.parts * bytes.parameters; return;
+    case Role::input:
+    case Role::input_grad: each = bytes.input; break;
+    case Role::saved: each = bytes.saved; break;
+    case Role::delta: each = bytes.delta; break;
+    default: break;
+  }
   if (buffer.granules != nullptr)
     heddle::impl::size_by_samples(buffer, each);
   else

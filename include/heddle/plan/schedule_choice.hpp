@@ -60,8 +60,8 @@ class ScheduleChoice {
   bool observe(const Timeline& step);
 
   /// Updates the memory needs from the candidates in the form in which they run: folded, and with
-  /// the sizes of all buffers, which may be known only to the model (see Runner::prepare). Returns
-  /// true if the choice changes.
+  /// the sizes of all buffers, which may be known only to the model (see prepare_schedule()).
+  /// Returns true if the choice changes.
   /// @throws contract_error if their number differs from that of the candidates.
   /// @throws infeasible if no candidate fits.
   bool as_run(std::span<const Schedule> candidates);

@@ -5,11 +5,15 @@
 /// @file
 /// Defines the roles of the buffers of a stage, and their sizes.
 
+#include <cstdint>
+#include <string_view>
+
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
 
-/// The roles of the buffers that weave() makes. `weights` buffers have one part per version,
+/// The labels of the buffers that weave() makes. `weights` buffers have one part per version,
 /// `gradients` buffers have one part, and all others have one part per microbatch.
 namespace role {
 /// The output of an earlier stage, received.
@@ -34,6 +38,27 @@ inline constexpr const char* weights = "weights";
 inline constexpr const char* gradients = "gradients";
 }  // namespace role
 
+/// The purpose of a buffer of a stage, or of one use of it by an action; see role_of() and
+/// BoundUse::role. Each enumerator stands for the label of the same name in namespace role.
+enum class Role : std::uint8_t {
+  other,        ///< a buffer with another label
+  input,        ///< the output of an earlier stage
+  output,       ///< the output of the stage
+  saved,        ///< what a stage keeps from its forward to its backward pass
+  parked,       ///< saved values that schedule::park() has moved away
+  exchanged,    ///< the output of another stage that shares a loss
+  output_grad,  ///< the gradient of the output
+  input_grad,   ///< the gradient of the input
+  delta,        ///< what a stage keeps from I to W
+  weights,      ///< the parameters
+  gradients,    ///< the gradients of the parameters
+  narrow,       ///< a message at a cut, see schedule::cast_at_cut()
+  residual,     ///< the rounding errors of the messages at a cut
+};
+
+/// Returns the role of buffers with this label.
+[[nodiscard]] Role role_of(std::string_view label) noexcept;
+
 /// The sizes of the buffers of a stage, the same for all stages: bytes per microbatch, and for the
 /// parameters bytes per stage. They may be zero if only the order matters. A Runner replaces them
 /// by the sizes of the model.
@@ -46,3 +71,7 @@ struct StageSizes {
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_DEFINES_SCHEDULE
+#include <heddle/schedule/stage_storage.ipp>
+#endif

@@ -16,6 +16,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/execute_options.hpp>
+#include <heddle/execute/prepare.hpp>
 #include <heddle/execute/run_options.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/execute/transport_ref.hpp>
@@ -25,15 +26,9 @@
 
 namespace heddle::inline v0::impl {
 
-// The optional members of a model that concern its buffers. These are concepts instead of inline
-// requirements, because within the members of a constrained class nvcc 13 evaluates the latter as
-// false, without a diagnostic.
+// The optional members of a model that concern the buffers that it does not hold; prepare.hpp says
+// why these are concepts.
 
-/// A model that holds buffers itself.
-template <class M>
-concept HasMemory = requires(M& model, const Schedule& schedule, BufferId id) {
-  { model.memory(schedule, id) } -> std::convertible_to<std::byte*>;
-};
 /// A model that allocates the other buffers.
 template <class M>
 concept Allocates = requires(M& model, Bytes bytes) {
@@ -50,7 +45,6 @@ concept SizesSteps = requires(M& model, const Action& action, const Buffer& buff
 /// null.
 struct ModelRef {
   void* model = nullptr;
-  std::byte* (*memory)(void*, const Schedule&, BufferId) = nullptr;
   std::shared_ptr<std::byte> (*allocate)(void*, Bytes) = nullptr;
   Bytes (*used_bytes)(void*, const Action&, const Buffer&, std::uint32_t) = nullptr;
 };
@@ -61,14 +55,6 @@ template <class M>
   ModelRef ref;
   if constexpr (std::is_object_v<M>)  // not a plain function, which has no members
     ref.model = const_cast<std::remove_const_t<M>*>(std::addressof(model));
-  if constexpr (HasMemory<M>)
-    ref.memory = [](void* object, const Schedule& schedule, BufferId id) -> std::byte* {
-      return static_cast<M*>(object)->memory(schedule, id);
-    };
-  else
-    static_assert(
-        !requires { requires std::is_member_function_pointer_v<decltype(&M::memory)>; },
-        "heddle::Runner: the model's memory takes (schedule, buffer) and returns a std::byte*");
   if constexpr (Allocates<M>)
     ref.allocate = [](void* object, Bytes bytes) -> std::shared_ptr<std::byte> {
       return static_cast<M*>(object)->allocate(bytes);
@@ -88,23 +74,14 @@ template <class M>
   return ref;
 }
 
-/// Tells the other ranks and the log that this rank failed while `doing`, for `reason`.
-void tell(const TransportRef& transport, const ExecuteOptions& options, const char* doing,
-          const char* reason) noexcept;
-
-/// Returns the Schedule that a Runner runs in place of `schedule`, which its model has prepared.
-/// @throws the errors of Runner::prepare().
-[[nodiscard]] Schedule fitted(Schedule schedule, const TransportRef& transport,
-                              const RunOptions& options);
-
 /// Runs a Schedule with a model on a transport: the buffers, the executor and the recording of a
 /// Runner, whose docstrings hold.
 class RunnerCore {
  public:
-  /// Allocates the buffers of `schedule`. It refers to all other arguments. `carrier` carries the
-  /// messages of the schedule, and `transport` all others.
-  RunnerCore(const Schedule& schedule, const TransportRef& transport, const TransportRef& carrier,
-             const ModelRef& model, const RunOptions& options);
+  /// Allocates the buffers of `prepared` that the model does not hold. It refers to all other
+  /// arguments. `carrier` carries the messages of the schedule, and `transport` all others.
+  RunnerCore(const PreparedRun& prepared, const TransportRef& transport,
+             const TransportRef& carrier, const ModelRef& model, const RunOptions& options);
   RunnerCore(const RunnerCore&) = delete;
   RunnerCore& operator=(const RunnerCore&) = delete;
   ~RunnerCore();

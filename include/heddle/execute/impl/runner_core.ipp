@@ -32,42 +32,6 @@
 
 namespace heddle::inline v0::impl {
 
-HEDDLE_INLINE void tell(const TransportRef& transport, const ExecuteOptions& options,
-                        const char* doing, const char* reason) noexcept {
-  tell_failure(transport, doing, reason);
-  try {
-    if (options.log) options.log(reason);
-  } catch (...) {  // the first error is the one to report
-  }
-}
-
-/// Checks that all ranks have the same schedule.
-HEDDLE_INLINE void expect_agreement(const Schedule& schedule, const TransportRef& transport,
-                                    const ExecuteOptions& options) {
-  const std::uint64_t mine = hash(schedule);
-  const auto all = all_gather_values<std::uint64_t>(transport, std::span(&mine, 1), options);
-  for (std::size_t r = 0; r < all.size(); ++r)
-    expects(all[r][0] == all[0][0], [&] {
-      return ErrorInfo{"heddle::Runner", "the ranks do not have the same schedule",
-                       text("rank ", r, " differs from rank 0 in '", schedule.name(), "'"),
-                       "give every rank the same options"};
-    });
-}
-
-HEDDLE_INLINE Schedule fitted(Schedule schedule, const TransportRef& transport,
-                              const RunOptions& options) {
-  expects(schedule.ranks() == transport.size(), [&] {
-    return ErrorInfo{"heddle::Runner", "the schedule does not fit the ranks",
-                     text("'", schedule.name(), "' has ", schedule.ranks(), " ranks, there are ",
-                          transport.size())};
-  });
-  if (options.fold) schedule = schedule::fold(schedule, options.slack);
-  if (options.fold && options.machine) schedule = fold_uneven(std::move(schedule));
-  expect_agreement(schedule, transport, options.execute);
-  if (options.machine) expect_fits(schedule, *options.machine);
-  return schedule;
-}
-
 /// What a RunnerCore has.
 struct RunnerCore::State {
   TransportRef transport;
@@ -92,11 +56,10 @@ struct RunnerCore::State {
     shared = SharedStorage("heddle::Runner", transport, schedule, touched_by_others(schedule));
   }
 
-  /// Returns the memory of a buffer, which it allocates if the model does not hold it.
-  std::byte* bind(const Schedule& schedule, BufferId id, const Buffer& buffer) {
+  /// Returns the memory of a buffer, which it allocates if `own`, the memory of the model, is null.
+  std::byte* bind(const Schedule& schedule, BufferId id, const Buffer& buffer, std::byte* own) {
     if (+buffer.tier != 0 && options.execute.mover.holds(id)) return nullptr;
     if (shared.holds(id) && buffer.rank != transport.rank()) return shared.begin(id, buffer);
-    std::byte* const own = model.memory ? model.memory(model.model, schedule, id) : nullptr;
     if (shared.holds(id)) {
       expects(own == nullptr, [&] {
         return ErrorInfo{
@@ -122,19 +85,23 @@ struct RunnerCore::State {
   }
 };
 
-HEDDLE_INLINE RunnerCore::RunnerCore(const Schedule& schedule, const TransportRef& transport,
+HEDDLE_INLINE RunnerCore::RunnerCore(const PreparedRun& prepared, const TransportRef& transport,
                                      const TransportRef& carrier, const ModelRef& model,
                                      const RunOptions& options)
     : m_state(new State{transport, model, options}) {
   told("the allocation of buffers", [&] {
     State& state = *m_state;
+    const Schedule& schedule = prepared.schedule;
     state.share(schedule);
-    state.executor.emplace(
-        slice(
-            schedule, transport.rank(),
-            [&](BufferId id, const Buffer& buffer) { return state.bind(schedule, id, buffer); },
-            [&](Rank rank) { return state.shared.progress(rank); }),
-        carrier, options.execute);
+    state.executor.emplace(slice(
+                               schedule, transport.rank(),
+                               [&](BufferId id, const Buffer& buffer) {
+                                 return state.bind(
+                                     schedule, id, buffer,
+                                     prepared.memory.empty() ? nullptr : prepared.memory[+id]);
+                               },
+                               [&](Rank rank) { return state.shared.progress(rank); }),
+                           carrier, options.execute);
   });
 }
 

@@ -22,6 +22,7 @@
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/builder.hpp>
 #include <heddle/schedule/internal/is_tier_move.hpp>
+#include <heddle/schedule/internal/use_roles.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::impl {
@@ -34,7 +35,8 @@ class Slicer {
       : m_memory(std::move(memory)),
         m_carried(schedule::carried(schedule)),
         m_progress(progress),
-        m_lanes(mover_lanes(schedule)) {
+        m_lanes(mover_lanes(schedule)),
+        m_roles(schedule) {
     m_program.schedule = schedule;
     m_program.rank = rank;
   }
@@ -264,7 +266,8 @@ class Slicer {
       std::byte* const begin = m_memory[+uses[u].buffer];
       const Bytes offset = schedule::part_offset(buffer, uses[u].first);
       m_program.uses.push_back({begin == nullptr ? nullptr : begin + offset,
-                                schedule.bytes(uses[u]), uses[u].buffer, uses[u].access()});
+                                schedule.bytes(uses[u]), uses[u].buffer, uses[u].access(),
+                                m_roles.of(action.kind, uses[u])});
     }
   }
 
@@ -314,6 +317,7 @@ class Slicer {
   std::vector<Carried> m_carried;
   const std::function<ProgressCounter*(Rank)>& m_progress;
   std::vector<bool> m_lanes;  ///< the queues whose moves a Mover performs
+  UseRoles m_roles;           ///< refers to the schedule of the caller
   Program m_program;
   std::vector<std::uint32_t> m_port_of;  ///< the port of each (queue, end)
   /// The number of a posted move among those of its two ports. For another local action: [0] is

@@ -75,6 +75,8 @@ class HeldStages {
     m_stages = std::move(next);
   }
 
+  /// Returns the properties of the stages' type.
+  [[nodiscard]] const StageTraits& traits() const noexcept { return m_traits; }
   /// Returns the stages, in ascending order.
   [[nodiscard]] std::span<const HeldStage> all() const { return m_stages; }
   /// Returns the stage `number`. @throws contract_error if it is on another rank.
@@ -97,14 +99,18 @@ class HeldStages {
     return held.versions.get();
   }
 
-  /// Performs an update of stage `number`. Its uses are [gradients, weights], of all parameters or
-  /// of a part of them, or [gradients, old version, new version].
+  /// Performs an update of stage `number`: of all parameters or of a part of them in place, or from
+  /// one version of the weights to another.
   void update(Stage number, std::span<const BoundUse> uses) {
     HeldStage& held = this->held(number);
     AnyStage& stage = *held.stage;
-    const BoundUse& weights = uses.back();
-    if (uses.size() > 2) m_traits.space->copy(uses[1].data, weights.data, bytes_of(held));
-    if (uses.size() == 2 && weights.bytes < bytes_of(held)) {
+    const BoundUse* old = nullptr;
+    const BoundUse* updated = nullptr;
+    for (const BoundUse& use : uses)
+      if (use.role == Role::weights) (use.access == Access::read ? old : updated) = &use;
+    const BoundUse& weights = *updated;
+    if (old != nullptr) m_traits.space->copy(old->data, weights.data, bytes_of(held));
+    if (old == nullptr && weights.bytes < bytes_of(held)) {
       const Bytes element = size_of(m_traits.type);
       stage.update(static_cast<std::size_t>(weights.data - stage.parameters()) / element,
                    weights.bytes / element);

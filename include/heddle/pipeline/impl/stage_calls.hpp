@@ -3,40 +3,48 @@
 #pragma once
 
 /// @file
-/// From a task's uses, in the order that weave() states, to the calls of its stage.
+/// StageCalls: performs the actions of a rank with its stages. It is the part of Stages that runs
+/// steps. It finds the uses of a task by their roles.
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
+#include <heddle/core/contract.hpp>
+#include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/pipeline/impl/any_stage.hpp>
 #include <heddle/pipeline/impl/held_stages.hpp>
 #include <heddle/pipeline/impl/lent_memory.hpp>
-#include <heddle/pipeline/impl/stage_ends.hpp>
+#include <heddle/pipeline/impl/replica_sum.hpp>
+#include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/samples_of.hpp>
 #include <heddle/schedule/schedule.hpp>
+#include <heddle/schedule/stage_storage.hpp>
 
 namespace heddle::inline v0::impl {
 
-/// The uses of a task, one after the other.
-class UseReader {
- public:
-  explicit UseReader(std::span<const BoundUse> uses) : m_left(uses) {}
-
-  [[nodiscard]] std::span<const BoundUse> take(std::size_t count) {
-    const auto taken = m_left.first(count);
-    m_left = m_left.subspan(count);
-    return taken;
-  }
-  [[nodiscard]] std::byte* take() { return take(1)[0].data; }
-
- private:
-  std::span<const BoundUse> m_left;
-};
+/// Returns the first use of `task` that has `role`, or null if there is none.
+[[nodiscard]] inline const BoundUse* use_with(const Task& task, Role role) {
+  for (const BoundUse& use : task.uses())
+    if (use.role == role) return &use;
+  return nullptr;
+}
+/// Returns where the first use of `task` that has `role` begins, or null if there is none.
+[[nodiscard]] inline std::byte* data_with(const Task& task, Role role) {
+  const BoundUse* const use = use_with(task, role);
+  return use != nullptr ? use->data : nullptr;
+}
+/// Appends the uses of `task` that have `role` to `found`, in their order.
+inline void append_uses_with(const Task& task, Role role, std::vector<BoundUse>& found) {
+  for (const BoundUse& use : task.uses())
+    if (use.role == role) found.push_back(use);
+}
 
 /// An F: the call, and the parameters to make it with.
 struct BoundForward {
@@ -44,13 +52,30 @@ struct BoundForward {
   std::byte* weights = nullptr;
 };
 
-/// An I, W or B: the calls, the parameters to make them with, and what is to do around them.
+/// An I, W or B: the calls, and the parameters to make them with.
 struct BoundBackward {
   AnyStage::Backward call;
   std::byte* weights = nullptr;
-  bool begins_gradients = false;                   ///< zero before backward_weight()
-  std::span<const BoundUse> input_gradients = {};  ///< to divide afterwards
+  bool begins_gradients = false;  ///< zero before backward_weight()
 };
+
+/// Throws if the batch and the schedule have different numbers of microbatches.
+inline void expect_microbatches_of(const Schedule& schedule, std::span<const HeldStage> stages) {
+  std::size_t scheduled = 0;
+  for (const HeldStage& held : stages) {
+    const std::optional<std::size_t> given = held.stage->microbatches();
+    if (!given) continue;
+    if (scheduled == 0)
+      for (const Action& action : schedule.actions())
+        if (action.kind == Kind::forward) scheduled = std::max(scheduled, +action.item + 1);
+    expects(*given == scheduled, [&] {
+      return ErrorInfo{
+          "heddle::Stages", "the batch has another number of microbatches",
+          text(*given, " in the batch, ", scheduled, " in the schedule '", schedule.name(), "'"),
+          text("begin the step with ", scheduled, " microbatches")};
+    });
+  }
+}
 
 /// Makes the calls of one rank's stages, and has the memory for it that the schedule does not hold.
 /// Knows nothing of a schedule but what its tasks say, so that several may take turns.
@@ -60,30 +85,45 @@ class StageCalls {
   using Made = std::map<std::pair<Stage, Item>, std::span<const std::byte>>;
 
   explicit StageCalls(const StageTraits& traits)
-      : m_interleaves(traits.interleaves_passes),
+      : m_traits(traits),
         m_element(size_of(traits.type)),
         m_lent(*traits.space),
         m_forwards(*traits.space, traits.type),
         m_backwards(*traits.space, traits.type) {}
 
-  /// From now on, calls have so many samples if the schedule does not say how many.
-  void set_whole(std::size_t samples) { m_whole = samples; }
+  /// From now on, calls have `samples` samples if the schedule does not say how many, and `sum`
+  /// performs group actions.
+  void begin_run(std::size_t samples, ReplicaSum sum) {
+    m_whole = samples;
+    m_sum = std::move(sum);
+  }
 
   /// Forgets the step before.
   void begin_step() {
     m_made.clear();
     m_first.reset();
+    m_counted = false;
   }
 
-  /// Performs an F, I, W or B. Of a fused F and B, where the stages can do such two at once, it
-  /// holds the F back, and does both when the B comes: nobody sees what either made before that.
+  /// Performs an action with the stages of this rank.
   void perform(const Task& task, HeldStages& stages) {
-    if (m_first) return together(*std::exchange(m_first, std::nullopt), task, stages);
-    if (m_interleaves && begins_pair(task)) {
-      m_first = task;
-      return;
+    if (!std::exchange(m_counted, true)) expect_microbatches_of(task.schedule(), stages.all());
+    const Kind kind = task.kind();
+    const std::span<const BoundUse> uses = task.uses();
+    if (kind <= Kind::backward) return compute(task, stages);
+    switch (kind) {
+      case Kind::update: return stages.update(task.stage(), uses);
+      case Kind::combine: return m_traits.space->combine(task);
+      case Kind::cast: return m_traits.space->cast(task);
+      case Kind::group: return m_sum(task, m_traits);
+      case Kind::move:  // within this rank: the samples that the next stage needs of ours
+        return m_traits.space->copy(uses[0].data, uses[1].data, uses[0].bytes);
+      default:
+        expects(false, [&] {
+          return ErrorInfo{"heddle::Stages", "the stages cannot perform this kind of action",
+                           schedule::action_text(task.schedule(), task.id())};
+        });
     }
-    alone(task, stages.held(task.stage()));
   }
 
   /// The forwards of this step, a recomputed one once.
@@ -97,6 +137,17 @@ class StageCalls {
            task.schedule()[ActionId{+task.id() + 1}].kind == Kind::backward;
   }
 
+  /// Performs an F, I, W or B. If the stages can do the F and the B of a fused pair at once, it
+  /// delays the F until the B comes. No other action uses the results of either before that.
+  void compute(const Task& task, HeldStages& stages) {
+    if (m_first) return together(*std::exchange(m_first, std::nullopt), task, stages);
+    if (m_traits.interleaves_passes && begins_pair(task)) {
+      m_first = task;
+      return;
+    }
+    alone(task, stages.held(task.stage()));
+  }
+
   /// The samples that `task` computes.
   [[nodiscard]] std::size_t samples(const Task& task) const {
     const auto samples = static_cast<std::size_t>(schedule::samples_of(task.schedule(), task.id()));
@@ -106,17 +157,17 @@ class StageCalls {
   /// Returns the call of `task`, an F of `held`, and notes its output. Memory that the schedule has
   /// no buffers for is lent.
   [[nodiscard]] BoundForward forward_of(const Task& task, const HeldStage& held) {
-    const StageEnds ends = stage_ends(task.schedule(), task.id());
-    const bool keeps = ends.outputs == 0;  // it hands its output on to nobody
+    const BoundUse* const handed_on = use_with(task, Role::output);
+    const BoundUse* const saved = use_with(task, Role::saved);
+    const bool keeps = handed_on == nullptr;
     const Bytes output = held.sizes.output * m_element;
-    UseReader uses(task.uses());
     BoundForward bound;
     bound.call.item = task.item();
     bound.call.samples = samples(task);
-    bound.call.input = m_forwards.joined(uses.take(ends.inputs));
-    bound.call.output = keeps ? m_lent.output(task.stage(), task.item(), output) : uses.take();
-    bound.call.saved = ends.saves ? uses.take() : m_lent.saved(held.sizes.saved * m_element);
-    bound.weights = uses.take();
+    bound.call.input = m_forwards.joined(inputs_of(task));
+    bound.call.output = keeps ? m_lent.output(task.stage(), task.item(), output) : handed_on->data;
+    bound.call.saved = saved != nullptr ? saved->data : m_lent.saved(held.sizes.saved * m_element);
+    bound.weights = data_with(task, Role::weights);
     m_made[{task.stage(), task.item()}] = {bound.call.output,
                                            keeps ? static_cast<std::size_t>(output) : 0};
     return bound;
@@ -124,23 +175,31 @@ class StageCalls {
 
   /// Returns the calls of `task`, an I, W or B of `held`. What W needs of a B lies in lent memory.
   [[nodiscard]] BoundBackward backward_of(const Task& task, const HeldStage& held) {
-    const StageEnds ends = stage_ends(task.schedule(), task.id());
-    const Kind kind = task.kind();
-    UseReader uses(task.uses());
+    const BoundUse* const gradients = use_with(task, Role::gradients);
     BoundBackward bound;
     bound.call.item = task.item();
     bound.call.samples = samples(task);
-    bound.call.input = m_backwards.joined(uses.take(ends.inputs));
-    bound.call.saved = uses.take();
-    bound.call.output_grad = m_backwards.summed(uses.take(ends.returned + ends.partners));
-    bound.weights = uses.take();
-    bound.input_gradients = uses.take(kind != Kind::backward_weight ? ends.inputs : 0);
-    bound.call.input_grad = m_backwards.undivided(bound.input_gradients);
-    bound.call.delta =
-        kind == Kind::backward ? m_lent.delta(held.sizes.delta * m_element) : uses.take();
-    bound.begins_gradients =
-        kind != Kind::backward_input && task.uses().back().access == Access::write;
+    bound.call.input = m_backwards.joined(inputs_of(task));
+    bound.call.saved = data_with(task, Role::saved);
+    m_returned.clear();
+    append_uses_with(task, Role::output_grad, m_returned);
+    append_uses_with(task, Role::exchanged, m_returned);
+    bound.call.output_grad = m_backwards.summed(m_returned);
+    bound.weights = data_with(task, Role::weights);
+    m_input_gradients.clear();
+    append_uses_with(task, Role::input_grad, m_input_gradients);
+    bound.call.input_grad = m_backwards.undivided(m_input_gradients);
+    bound.call.delta = task.kind() == Kind::backward ? m_lent.delta(held.sizes.delta * m_element)
+                                                     : data_with(task, Role::delta);
+    bound.begins_gradients = gradients != nullptr && gradients->access == Access::write;
     return bound;
+  }
+
+  /// Returns the inputs of `task`, in their order, until the next call.
+  [[nodiscard]] std::span<const BoundUse> inputs_of(const Task& task) {
+    m_inputs.clear();
+    append_uses_with(task, Role::input, m_inputs);
+    return m_inputs;
   }
 
   void alone(const Task& task, const HeldStage& held) {
@@ -156,7 +215,7 @@ class StageCalls {
     if (bound.begins_gradients) stage.zero_gradients();
     stage.backward(task.kind(), bound.call);
     stage.fence();
-    m_backwards.divide(bound.input_gradients);
+    m_backwards.divide(m_input_gradients);
   }
 
   void together(const Task& first, const Task& second, HeldStages& stages) {
@@ -174,15 +233,19 @@ class StageCalls {
     held.stage->forward_and_backward(forward.call, *other.stage, backward.call);
     held.stage->fence();
     other.stage->fence();
-    m_backwards.divide(backward.input_gradients);
+    m_backwards.divide(m_input_gradients);
   }
 
-  bool m_interleaves;
+  StageTraits m_traits;
   Bytes m_element;  ///< bytes of an element
   LentMemory m_lent;
   Joint m_forwards, m_backwards;
-  std::optional<Task> m_first;  ///< the F of a fused pair, until its B comes
+  std::vector<BoundUse> m_inputs, m_returned;  ///< the uses of the present task
+  std::vector<BoundUse> m_input_gradients;     ///< the gradients that the last I or B writes
+  std::optional<Task> m_first;                 ///< the F of a fused pair, until its B comes
   Made m_made;
+  ReplicaSum m_sum;
+  bool m_counted = false;   ///< true if the microbatches of this step have been counted
   std::size_t m_whole = 0;  ///< the samples of a microbatch that nobody divides, if it is known
 };
 

@@ -7,6 +7,7 @@
 /// Stages; looks at nothing that differs between ranks, so that all of them refuse alike.
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -18,8 +19,8 @@
 #include <heddle/core/units.hpp>
 #include <heddle/pipeline/impl/any_stage.hpp>
 #include <heddle/pipeline/impl/sample_ranges.hpp>
-#include <heddle/pipeline/impl/stage_ends.hpp>
 #include <heddle/schedule/action_text.hpp>
+#include <heddle/schedule/internal/use_roles.hpp>
 #include <heddle/schedule/message_sizes.hpp>
 #include <heddle/schedule/samples_of.hpp>
 #include <heddle/schedule/schedule.hpp>
@@ -61,30 +62,80 @@ class SizesOfRanks {
           std::move(fix)};
 }
 
-/// Refuses schedules in which a stage has other inputs and outputs than its sizes say, has its uses
-/// in another order than weave() states, or does not keep what its backward calls need. Without
-/// backward passes it keeps nothing, and where it hands on to nobody its output is the result.
-inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
+/// The number of uses of each role that an action has.
+class UseCounts {
+ public:
+  UseCounts(const Schedule& schedule, const UseRoles& roles, ActionId id) {
+    for (const Use& use : schedule.uses(id))
+      ++m_counts[static_cast<std::size_t>(roles.of(schedule[id].kind, use))];
+  }
+  [[nodiscard]] std::size_t operator[](Role role) const {
+    return m_counts[static_cast<std::size_t>(role)];
+  }
+
+ private:
+  std::array<std::size_t, static_cast<std::size_t>(Role::residual) + 1> m_counts = {};
+};
+
+/// Returns the uses of action `id` that have `role`, in their order.
+[[nodiscard]] inline std::vector<Use> uses_with(const Schedule& schedule, const UseRoles& roles,
+                                                ActionId id, Role role) {
+  std::vector<Use> found;
+  for (const Use& use : schedule.uses(id))
+    if (roles.of(schedule[id].kind, use) == role) found.push_back(use);
+  return found;
+}
+
+/// Returns the buffer in which the value of each buffer was computed as the output of a stage, if
+/// it holds an output or a message that carries one. Returns 0xffffffff for other buffers.
+[[nodiscard]] inline std::vector<std::uint32_t> outputs_of_values(const Schedule& schedule,
+                                                                  const UseRoles& roles) {
+  std::vector<std::uint32_t> outputs(schedule.buffers().size(), 0xffffffffu);
+  for (std::size_t b = 0; b < outputs.size(); ++b)
+    if (roles.of(schedule[BufferId{b}]) == Role::output) outputs[b] = static_cast<std::uint32_t>(b);
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const Action& action = schedule[ActionId{i}];
+    if (action.kind != Kind::move && action.kind != Kind::cast) continue;
+    const auto uses = schedule.uses(ActionId{i});
+    const std::uint32_t carried = outputs[+uses[0].buffer];
+    if (carried != 0xffffffffu) outputs[+uses[1].buffer] = carried;
+  }
+  return outputs;
+}
+
+/// Throws contract_error if a stage has other inputs and outputs in `schedule` than its sizes say,
+/// if an action lacks the weights, or if a schedule that trains does not keep what its backward
+/// calls need. Without backward passes a stage keeps nothing, and an output that no other stage
+/// uses is the result.
+inline void check_ends(const Schedule& schedule, const UseRoles& roles, const SizesOfRanks& sizes) {
   const bool trains = std::ranges::any_of(schedule.actions(), [](const Action& action) {
     return action.kind == Kind::backward_input || action.kind == Kind::backward;
   });
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const Action& action = schedule[ActionId{i}];
-    if (action.kind > Kind::backward) continue;
-    if (const Use* const use = misplaced_use(schedule, ActionId{i}))
-      throw contract_error(complaint_of_stage(
-          schedule, ActionId{i},
-          text("the use of '", schedule[schedule[use->buffer].label],
-               "' of an action comes after another use that it must precede"),
-          "keep the order of uses that weave() states, by which stages find their memory"));
+    if (action.kind > Kind::backward && action.kind != Kind::update) continue;
+    const UseCounts uses(schedule, roles, ActionId{i});
+    const bool updates = action.kind == Kind::update;
+    expects(std::ranges::any_of(schedule.uses(ActionId{i}),
+                                [&](const Use& use) {
+                                  return roles.of(action.kind, use) == Role::weights &&
+                                         use.writes() == updates;
+                                }),
+            [&] {
+              return complaint_of_stage(schedule, ActionId{i},
+                                        text("an action of a stage does not ",
+                                             updates ? "update" : "read", " its weights"),
+                                        "give it a use of the buffer with the label 'weights'");
+            });
+    if (updates) continue;
     const StageElements& stage = sizes.of(schedule[action.queue].from, action.stage);
-    const StageEnds ends = stage_ends(schedule, ActionId{i});
     const bool forward = action.kind == Kind::forward;
-    const std::size_t beyond = forward ? ends.outputs : ends.returned + ends.partners;
-    const bool more = (stage.input == 0 && ends.inputs > 0) || (stage.output == 0 && beyond > 0) ||
-                      (ends.partners > 0 && beyond > 1);
+    const std::size_t inputs = uses[Role::input], partners = uses[Role::exchanged];
+    const std::size_t beyond = forward ? uses[Role::output] : uses[Role::output_grad] + partners;
+    const bool more = (stage.input == 0 && inputs > 0) || (stage.output == 0 && beyond > 0) ||
+                      (partners > 0 && beyond > 1);
     const bool fewer =
-        (stage.input > 0 && ends.inputs == 0) || (trains && stage.output > 0 && beyond == 0);
+        (stage.input > 0 && inputs == 0) || (trains && stage.output > 0 && beyond == 0);
     expects(!more && !fewer, [&] {
       return complaint_of_stage(
           schedule, ActionId{i},
@@ -93,7 +144,7 @@ inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
                  "one partner in the loss"
                : "input_size is 0 for the first stage, output_size for the last");
     });
-    expects(!trains || ends.saves, [&] {
+    expects(!trains || uses[Role::saved] > 0, [&] {
       return complaint_of_stage(
           schedule, ActionId{i}, "a schedule that trains keeps nothing for a stage's backward call",
           "give its F, I, W and B a buffer of the role 'saved', as weave() does");
@@ -120,14 +171,15 @@ inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
 /// buffer has granules. An input has the size of the output that it is; together they must have the
 /// size that their stage says.
 [[nodiscard]] inline std::vector<std::uint64_t> elements_of_inputs(const Schedule& schedule,
+                                                                   const UseRoles& roles,
                                                                    const SizesOfRanks& sizes,
                                                                    const SampleRanges& ranges) {
-  const std::vector<std::uint32_t> made_in = outputs_of_values(schedule);
+  const std::vector<std::uint32_t> made_in = outputs_of_values(schedule, roles);
   std::vector<std::uint64_t> elements(schedule.buffers().size(), 0);
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const Action& action = schedule[ActionId{i}];
     if (action.kind > Kind::backward) continue;
-    const auto inputs = schedule.uses(ActionId{i}).first(stage_ends(schedule, ActionId{i}).inputs);
+    const std::vector<Use> inputs = uses_with(schedule, roles, ActionId{i}, Role::input);
     std::uint64_t all = 0;
     std::size_t next = 0;
     for (const Use& use : inputs)
@@ -136,9 +188,8 @@ inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
         all += elements[+use.buffer] = elements_of_sample(
             ranges, output.rank, output.stage, sizes.of(output.rank, output.stage).output);
       }
-    for (const Use& use : schedule.uses(ActionId{i}))
-      if (use.writes() && schedule[schedule[use.buffer].label] == role::input_grad)
-        elements[+use.buffer] = elements[+inputs[next++].buffer];
+    for (const Use& use : uses_with(schedule, roles, ActionId{i}, Role::input_grad))
+      elements[+use.buffer] = elements[+inputs[next++].buffer];
     const Rank rank = schedule[action.queue].from;
     const std::uint64_t taken =
         elements_of_sample(ranges, rank, action.stage, sizes.of(rank, action.stage).input);
@@ -156,34 +207,38 @@ inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
 /// with parentheses, of which g++ warns.
 using SizeOfRole = std::uint64_t StageElements::*;
 
-/// Returns the size that a buffer with this label has, if it is not an input; null if stages have
-/// no buffer of this role.
-[[nodiscard]] inline SizeOfRole size_of_role(const std::string& label) {
-  if (label == role::output || label == role::output_grad || label == role::exchanged)
-    return &StageElements::output;
-  if (label == role::saved) return &StageElements::saved;
-  if (label == role::delta) return &StageElements::delta;
-  if (label == role::weights) return &StageElements::parameters;
-  if (label == role::gradients) return &StageElements::gradients;
-  return nullptr;
+/// Returns the size that a buffer of this role has if it is no input, or null if stages have no
+/// such buffer.
+[[nodiscard]] inline SizeOfRole size_of_role(Role role) {
+  switch (role) {
+    case Role::output:
+    case Role::output_grad:
+    case Role::exchanged: return &StageElements::output;
+    case Role::saved: return &StageElements::saved;
+    case Role::delta: return &StageElements::delta;
+    case Role::weights: return &StageElements::parameters;
+    case Role::gradients: return &StageElements::gradients;
+    default: return nullptr;
+  }
 }
 
 /// The schedule with buffers of `type` and of the sizes of all stages, by their numbers.
 /// @throws contract_error where they do not fit each other, or the schedule.
 [[nodiscard]] inline Schedule with_stage_sizes(const Schedule& schedule, const SizesOfRanks& sizes,
                                                Scalar type) {
-  check_ends(schedule, sizes);
+  const UseRoles roles(schedule);
+  check_ends(schedule, roles, sizes);
   const SampleRanges ranges(schedule);
-  const std::vector<std::uint64_t> of_inputs = elements_of_inputs(schedule, sizes, ranges);
+  const std::vector<std::uint64_t> of_inputs = elements_of_inputs(schedule, roles, sizes, ranges);
   auto bind = [&, next = std::size_t{0}](Buffer& buffer) mutable {
-    const std::string& label = schedule[buffer.label];
+    const Role role = roles.of(buffer);
     const std::uint64_t input = of_inputs[next++];
-    if (label == role::narrow || label == role::residual) return;
-    const bool is_input = label == role::input || label == role::input_grad;
-    const auto size = size_of_role(label);
+    if (role == Role::narrow || role == Role::residual) return;
+    const bool is_input = role == Role::input || role == Role::input_grad;
+    const auto size = size_of_role(role);
     expects(is_input || size != nullptr, [&] {
       return ErrorInfo{"heddle::Stages", "stages have no storage with this label",
-                       text("'", label, "' of stage ", buffer.stage)};
+                       text("'", schedule[buffer.label], "' of stage ", buffer.stage)};
     });
     const std::uint64_t elements = is_input ? input : sizes.of(buffer.rank, buffer.stage).*size;
     buffer.type = type;

@@ -19,7 +19,8 @@ namespace heddle::inline v0 {
 /// for each version that is in use at the same time, and the B of a microbatch reads the version
 /// that its F read.
 ///
-/// The uses of an action are, in this order:
+/// The uses of an action are, in this order (a pass may change the order, but not that of uses with
+/// the same Role, which is the order of the graph's edges):
 ///
 /// - F: inputs, output, saved, weights;
 /// - I, W and B: inputs, saved, output_grads, exchanged, weights, input_grads (I, B), delta (I, W),
