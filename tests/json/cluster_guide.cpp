@@ -81,7 +81,7 @@ TEST_CASE("a plan for two sites is better than the fast site and than equal stag
   const std::filesystem::path folder = home / "cluster_guide_files";
   std::filesystem::create_directories(folder);
   std::filesystem::current_path(folder);
-  const test::Printed printed;
+  const hd::test::Printed printed;
 
   const Rated devices[] = {{"fast", 400e12}, {"slow", 140e12}};
   const hd::plan::Profile profile = gpt("gpt-175b", 12288, 2048, 96, devices);

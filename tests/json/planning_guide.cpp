@@ -36,7 +36,7 @@ TEST_CASE("a profile and a machine become a plan that is better than equal stage
   const std::filesystem::path folder = home / "planning_guide_files";
   std::filesystem::create_directories(folder);
   std::filesystem::current_path(folder);
-  const test::Printed printed;
+  const hd::test::Printed printed;
 
   // Times in seconds, for one sample and for eight.
   hd::plan::Profile profile{.model = "gpt", .input = 8 << 20, .reference = "fast"};
@@ -106,7 +106,7 @@ TEST_CASE("Rhino divides a layer, and its plan becomes instructions") {
                    {"w", {"i", "o"}, hd::systems::TensorRole::parameter},
                    {"y", {"b", "o"}, hd::systems::TensorRole::output}};
   layer.operations = {{hd::systems::OperationKind::matmul, {"x", "w"}, "y"}};
-  const test::Printed printed;
+  const hd::test::Printed printed;
 
   const hd::Machine gpus =
       hd::Machine::uniform(4, {.name = "gpu"}, {.latency = 2e-6, .bandwidth = 50e9});

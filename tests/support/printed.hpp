@@ -9,7 +9,7 @@
 #include <sstream>
 #include <streambuf>
 
-namespace test {
+namespace heddle::test {
 
 /// The standard output goes into a text for as long as this object lives.
 struct Printed {
@@ -21,4 +21,4 @@ struct Printed {
   Printed& operator=(const Printed&) = delete;
 };
 
-}  // namespace test
+}  // namespace heddle::test

@@ -59,7 +59,7 @@ struct SavedAttention {
 template <class View>
 void expect_dense(const char* where, const char* name, const View& view, std::size_t rows,
                   std::size_t columns) {
-  kernel::expect_shape(where, name, view, rows, columns);
+  kernel::impl::expect_shape(where, name, view, rows, columns);
   expects(view.size() == 0 || view.span_is_contiguous(), [&] {
     return ErrorInfo{where, text("the rows of ", name, " have gaps between them"),
                      text("it is a block of a matrix with rows of ", view.stride(0), " elements"),
@@ -255,7 +255,7 @@ void sequence_attention_forward(const SequenceLine<Real, Exec>& line, const Exec
   expect_valid(shape, where);
   impl::expect_dense(where, "qkv", qkv, line.rows(shape), shape.qkv_columns());
   impl::expect_dense(where, "output", output, line.rows(shape), shape.heads.query_columns());
-  kernel::expect_shape(where, "saved", saved, line.saved_size(shape));
+  kernel::impl::expect_shape(where, "saved", saved, line.saved_size(shape));
   line.check_call(where, shape);
   if (shape.sequences == 0 || shape.context == 0) return;
   line.abort_on_error("forward of attention over a sharded sequence", [&] {
@@ -281,7 +281,7 @@ void sequence_attention_backward(const SequenceLine<Real, Exec>& line, const Exe
   impl::expect_dense(where, "qkv", qkv, rows, shape.qkv_columns());
   impl::expect_dense(where, "output_grad", output_grad, rows, shape.heads.query_columns());
   impl::expect_dense(where, "qkv_grad", qkv_grad, rows, shape.qkv_columns());
-  kernel::expect_shape(where, "saved", saved, line.saved_size(shape));
+  kernel::impl::expect_shape(where, "saved", saved, line.saved_size(shape));
   expects(line.method(shape) != SequenceMethod::token_ring, [&] {
     return ErrorInfo{
         where, "the method token_ring has no backward pass",

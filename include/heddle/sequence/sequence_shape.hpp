@@ -37,7 +37,7 @@ struct SequenceShape {
 
 /// Checks the numbers of a shape on behalf of the function `where`.
 /// @throws contract_error if the context is negative, if the heads are not those of an attention
-///         (see kernel::impl::expect_attention_heads()), if the segments of the mask do not ascend, or if
+///         (see kernel::AttentionHeads), if the segments of the mask do not ascend, or if
 ///         63 bits do not hold the number of elements of Q | K | V.
 void expect_valid(const SequenceShape& shape, const char* where);
 

@@ -28,9 +28,9 @@ namespace heddle::inline v0::schedule {
 /// Returns the orders of ZB-H2 (the same source), which computes twice as many forwards ahead as
 /// ZB-H1. Every rank has min(M, 2P - 1) live activations, for a smaller bubble. If
 /// M >= 2P - 1, the first rank is idle for (P - 1) max(0, F + I - 2W, I - F) between its first and
-/// its last action. With fewer microbatches, memory sets no limit. I then goes before F, and W runs if
-/// a rank would otherwise be idle. If F = I = W, that step takes the time of 3 M + P - 1 actions if
-/// M >= P.
+/// its last action. With fewer microbatches, memory sets no limit. I then goes before F, and W runs
+/// if a rank would otherwise be idle. If F = I = W, that step takes the time of 3 M + P - 1 actions
+/// if M >= P.
 /// @throws contract_error if there is no stage or no microbatch.
 [[nodiscard]] Orders zb_h2(int stages, int microbatches);
 

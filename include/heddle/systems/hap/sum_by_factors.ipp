@@ -24,7 +24,7 @@
 
 namespace heddle::inline v0::systems::impl {
 
-// Refuses a matrix of another shape, as kernel::expect_shape() does.
+// Refuses a matrix of another shape, as kernel::impl::expect_shape() does.
 inline void expect_matrix(const char* where, const char* name, const heddle::impl::ViewRef& view,
                           std::size_t rows, std::size_t columns) {
   expects(view.extents[0] == rows && view.extents[1] == columns, [&] {
