@@ -19,6 +19,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/core/index.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/layout/index_set.hpp>
 #include <heddle/pipeline/chain_calls.hpp>
 #include <heddle/pipeline/impl/any_chain_layer.hpp>
@@ -58,16 +59,7 @@ class ChainStage {
 
   /// A stage of `layers` for the samples that `place` has. Called by Chain.
   ChainStage(std::vector<impl::ChainEntry<T>> layers, const ChainOptions<T>& options,
-             const StagePlace& place, bool takes_data, bool computes_loss)
-      : m_layers(std::move(layers)),
-        m_options(options),
-        m_sizes(impl::chain_numbers(m_layers), options.samples, place, takes_data, computes_loss),
-        m_own(m_sizes.parameters()),
-        m_gradients(m_sizes.parameters()),
-        m_memory(options.memory.size(), std::vector<T>(m_sizes.parameters())),
-        m_parameters(m_own.data()) {
-    for (std::size_t l = 0; l < m_layers.size(); ++l) m_layers[l].layer->initialize(weights(l));
-  }
+             const StagePlace& place, bool takes_data, bool computes_loss);
   /// Moves the stage.
   ChainStage(ChainStage&&) = default;
   /// Moves the stage.
@@ -91,71 +83,24 @@ class ChainStage {
   /// From now on the parameters are those at `parameters`, memory of the caller.
   void use_parameters(T* parameters) { m_parameters = parameters; }
   /// The parameters that another layer of the model has, too.
-  [[nodiscard]] std::vector<TiedParameter> tied_parameters() const {
-    std::vector<TiedParameter> tied;
-    each_array([&](std::size_t, const ChainArray& array, std::size_t first) {
-      if (array.tied) tied.push_back({array.name, first, array.size});
-    });
-    return tied;
-  }
+  [[nodiscard]] std::vector<TiedParameter> tied_parameters() const;
 
   /// Runs the layers from the first to the last one.
-  void forward(const ForwardCall<T>& call) {
-    m_sizes.check_samples(call.item, call.samples);
-    for (std::size_t l = 0; l < m_layers.size(); ++l) {
-      const impl::ChainPlace& at = m_sizes[l];
-      const bool last = l + 1 == m_layers.size();
-      ChainForward<T> each{call.item, m_sizes.first(), m_sizes.samples(), weights(l)};
-      each.input = input_of(l, call.input, call.saved);
-      each.output = {last ? call.output : call.saved + at.output_at, at.output};
-      each.saved = {call.saved + at.saved_at, at.saved};
-      const double loss = m_layers[l].layer->forward(each);
-      if (m_losses.size() <= +call.item) m_losses.resize(+call.item + 1);
-      if (last) m_losses[+call.item] = loss;
-    }
-  }
+  void forward(const ForwardCall<T>& call);
   /// Runs the backward passes from the last layer to the first one.
-  void backward(const BackwardCall<T>& call) {
-    descend(call, [&](std::size_t l, ChainBackward<T>& each) {
-      each.gradients = gradients_of(l);
-      m_layers[l].layer->backward(each);
-    });
-  }
+  void backward(const BackwardCall<T>& call);
   /// Runs the first halves. A layer whose backward pass is not split does all of it, and keeps its
   /// gradients in `delta`.
-  void backward_input(const BackwardCall<T>& call) {
-    descend(call, [&](std::size_t l, ChainBackward<T>& each) {
-      if (m_layers[l].layer->is_split()) return m_layers[l].layer->backward_input(each);
-      each.gradients = std::exchange(each.delta, {}).first(weights(l).size());
-      std::fill(each.gradients.begin(), each.gradients.end(), T{});
-      m_layers[l].layer->backward(each);
-    });
-  }
+  void backward_input(const BackwardCall<T>& call);
   /// Runs the second halves, or adds the gradients that `backward_input` has kept.
-  void backward_weight(const BackwardCall<T>& call) {
-    for (std::size_t l = m_layers.size(); l-- > 0;) {
-      ChainBackward<T> each = backward_of(l, call);
-      each.gradients = gradients_of(l);
-      if (m_layers[l].layer->is_split()) {
-        m_layers[l].layer->backward_weight(each);
-      } else {
-        for (std::size_t i = 0; i < each.gradients.size(); ++i) each.gradients[i] += each.delta[i];
-      }
-    }
-  }
+  void backward_weight(const BackwardCall<T>& call);
   /// Sets all gradients to zero.
   void zero_gradients() { std::fill(m_gradients.begin(), m_gradients.end(), T{}); }
   /// Calls the update with the parameters and gradients of all layers.
   void update() { update(0, parameter_count()); }
   /// Calls the update with `count` parameters from `first` on. Their part of the memory of the
   /// update is then all that this stage has. @throws contract_error if it had another part before.
-  void update(std::size_t first, std::size_t count) {
-    if (!m_memory.empty()) m_part.check_next(first, count, parameter_count());
-    ChainUpdate<T> part{{m_parameters + first, count}, {gradients() + first, count}, {}};
-    for (std::vector<T>& each : m_memory)
-      part.memory.push_back(std::span(each).subspan(first, count));
-    if (count > 0) m_options.update(part);
-  }
+  void update(std::size_t first, std::size_t count);
   /// Does nothing, because the calls of layers return when they are done.
   void fence() {}
   /// The loss that the last layer returned for a microbatch of this step; 0 on other stages.
@@ -233,6 +178,86 @@ class ChainStage {
   std::vector<double> m_losses;
 };
 
+// Apart from the class, and not inline, so that the library has those of float.
+
+template <class T>
+ChainStage<T>::ChainStage(std::vector<impl::ChainEntry<T>> layers, const ChainOptions<T>& options,
+                          const StagePlace& place, bool takes_data, bool computes_loss)
+    : m_layers(std::move(layers)),
+      m_options(options),
+      m_sizes(impl::chain_numbers(m_layers), options.samples, place, takes_data, computes_loss),
+      m_own(m_sizes.parameters()),
+      m_gradients(m_sizes.parameters()),
+      m_memory(options.memory.size(), std::vector<T>(m_sizes.parameters())),
+      m_parameters(m_own.data()) {
+  for (std::size_t l = 0; l < m_layers.size(); ++l) m_layers[l].layer->initialize(weights(l));
+}
+
+template <class T>
+void ChainStage<T>::forward(const ForwardCall<T>& call) {
+  m_sizes.check_samples(call.item, call.samples);
+  for (std::size_t l = 0; l < m_layers.size(); ++l) {
+    const impl::ChainPlace& at = m_sizes[l];
+    const bool last = l + 1 == m_layers.size();
+    ChainForward<T> each{call.item, m_sizes.first(), m_sizes.samples(), weights(l)};
+    each.input = input_of(l, call.input, call.saved);
+    each.output = {last ? call.output : call.saved + at.output_at, at.output};
+    each.saved = {call.saved + at.saved_at, at.saved};
+    const double loss = m_layers[l].layer->forward(each);
+    if (m_losses.size() <= +call.item) m_losses.resize(+call.item + 1);
+    if (last) m_losses[+call.item] = loss;
+  }
+}
+
+template <class T>
+void ChainStage<T>::backward(const BackwardCall<T>& call) {
+  descend(call, [&](std::size_t l, ChainBackward<T>& each) {
+    each.gradients = gradients_of(l);
+    m_layers[l].layer->backward(each);
+  });
+}
+
+template <class T>
+void ChainStage<T>::backward_input(const BackwardCall<T>& call) {
+  descend(call, [&](std::size_t l, ChainBackward<T>& each) {
+    if (m_layers[l].layer->is_split()) return m_layers[l].layer->backward_input(each);
+    each.gradients = std::exchange(each.delta, {}).first(weights(l).size());
+    std::fill(each.gradients.begin(), each.gradients.end(), T{});
+    m_layers[l].layer->backward(each);
+  });
+}
+
+template <class T>
+void ChainStage<T>::backward_weight(const BackwardCall<T>& call) {
+  for (std::size_t l = m_layers.size(); l-- > 0;) {
+    ChainBackward<T> each = backward_of(l, call);
+    each.gradients = gradients_of(l);
+    if (m_layers[l].layer->is_split()) {
+      m_layers[l].layer->backward_weight(each);
+    } else {
+      for (std::size_t i = 0; i < each.gradients.size(); ++i) each.gradients[i] += each.delta[i];
+    }
+  }
+}
+
+template <class T>
+void ChainStage<T>::update(std::size_t first, std::size_t count) {
+  if (!m_memory.empty()) m_part.check_next(first, count, parameter_count());
+  ChainUpdate<T> part{{m_parameters + first, count}, {gradients() + first, count}, {}};
+  for (std::vector<T>& each : m_memory)
+    part.memory.push_back(std::span(each).subspan(first, count));
+  if (count > 0) m_options.update(part);
+}
+
+template <class T>
+std::vector<TiedParameter> ChainStage<T>::tied_parameters() const {
+  std::vector<TiedParameter> tied;
+  each_array([&](std::size_t, const ChainArray& array, std::size_t first) {
+    if (array.tied) tied.push_back({array.name, first, array.size});
+  });
+  return tied;
+}
+
 /// A model that is a chain of layers, each of its own type (see ChainLayer). Every rank has the
 /// same Chain; the layers say how large they are, and a stage has the memory of its layers only:
 ///
@@ -276,3 +301,9 @@ class Chain {
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_DEFINES_PIPELINE
+#include <heddle/pipeline/chain.ipp>
+#else
+extern template class heddle::ChainStage<float>;
+#endif
