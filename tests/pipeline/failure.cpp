@@ -20,6 +20,8 @@
 
 #include <heddle/heddle.hpp>
 
+#include "support/cases.hpp"
+
 namespace test_failure {
 
 namespace hd = heddle;
@@ -71,7 +73,8 @@ TEST_CASE("a stage of a replica that throws, maybe while others sum gradients, e
   if (world.size % 2 != 0) return;
   const auto sum = GENERATE(hd::GradientSum::ring, hd::GradientSum::library);
   const hd::Random random(11, "failure in a sum");
-  for (std::uint64_t run = 0; run < 30; ++run) {
+  const std::uint64_t runs = hd::test::cases(20, 30);
+  for (std::uint64_t run = 0; run < runs; ++run) {
     const int pipe = world.size / 2;
     hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", pipe}, {"data", 2}});
     const auto thrower = static_cast<int>(random.below(2 * run, world.size));
@@ -98,10 +101,11 @@ TEST_CASE("a stage of a replica that throws, maybe while others sum gradients, e
   }
 }
 
-TEST_CASE("a stage that throws on one rank at a random action ends all ranks, 100 times") {
+TEST_CASE("a stage that throws on one rank at a random action ends all ranks, many times") {
   const World world;
   const hd::Random random(7, "failure");
-  for (std::uint64_t run = 0; run < 100; ++run) {
+  const std::uint64_t runs = hd::test::cases(40, 100);
+  for (std::uint64_t run = 0; run < runs; ++run) {
     // Messages below and above what MPI sends eagerly.
     const hd::Bytes bytes = run % 2 == 0 ? 64 : 256 * 1024;
     const auto schedule = hd::schedule::one_f_one_b(

@@ -22,6 +22,7 @@
 #include <heddle/schedule/pass/split_backward.hpp>
 
 #include "gpt_training.hpp"
+#include "support/cases.hpp"
 #include "support/world.hpp"
 
 namespace test_training {
@@ -53,7 +54,7 @@ struct Case {
   hd::RunOptions run = {};
 };
 
-/// 20 steps of `c` on a mesh of its schedule's ranks and its replicas.
+/// 10 steps of `c`, or 20 in the long form, on a mesh of its schedule's ranks and its replicas.
 template <class Real>
 void expect_serial(const Case& c) {
   const double loss_bound = std::is_same_v<Real, double> ? 1e-10 : 1e-4;
@@ -64,7 +65,8 @@ void expect_serial(const Case& c) {
   auto model = make_gpt<Real>(c.training, c.stages);
   hd::Runner run(model, c.schedule, mesh, c.run);
   SerialGpt<Real> serial(c.training);
-  for (int step = 0; step < 20; ++step) {
+  const auto steps = static_cast<int>(hd::test::cases(10, 20));
+  for (int step = 0; step < steps; ++step) {
     const auto tokens = batch(c.training, words(), step, mesh.coordinate("data"));
     const double loss = run.step(tokens, weight(c.training)).loss;
     const double reference = serial.step(words(), step);
@@ -79,7 +81,7 @@ void expect_serial(const Case& c) {
     REQUIRE(difference.worst <= (std::is_same_v<Real, double> ? 1e-11 : 1e-4));
   }
   // The model has learned something: the comparison is not one of standing still.
-  CHECK(serial.step(words(), 20) < 0.97 * std::log(256));
+  CHECK(serial.step(words(), steps) < 0.97 * std::log(256));
 }
 
 /// Calls `visit(pipe, data)` for every division of the ranks.

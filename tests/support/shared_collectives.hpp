@@ -32,18 +32,31 @@ enum class Data : std::uint8_t {
 /// Where this rank's data differs after two steps; empty where it does not.
 template <SharesMemory T>
 [[nodiscard]] std::string difference_over(T& transport, const Schedule& schedule, Data where,
-                                          const ExecuteOptions& options = {}) {
+                                          const ExecuteOptions& options = {.idle = Idle::nap}) {
   Storage expected(schedule, std::byte{0x5a});
   static_cast<void>(interpret(schedule, expected, 2));
   Storage own(schedule, std::byte{0xa5});
-  std::vector<SharedBlocks> blocks;
   const auto is_mine = [&](const Buffer& buffer) { return buffer.rank == transport.rank(); };
+  // A rank shares one block for all its buffers, because share() synchronises the ranks.
+  SharedBlocks blocks;
+  std::vector<Bytes> begins(schedule.buffers().size());
+  const auto begin_of = [&](BufferId id, const Buffer& buffer) {
+    std::byte* const block = blocks.of[+buffer.rank];
+    return block == nullptr ? nullptr : block + begins[+id];
+  };
   if (where != Data::own) {
-    for (std::size_t b = 0; b < schedule.buffers().size(); ++b) {
+    std::vector<Bytes> held(static_cast<std::size_t>(transport.size()));
+    for (std::size_t b = 0; b < begins.size(); ++b) {
       const Buffer& buffer = schedule[BufferId{b}];
-      blocks.push_back(transport.share(is_mine(buffer) && !buffer.transient ? buffer.bytes : 0));
+      if (buffer.transient) continue;
+      begins[b] = held[+buffer.rank];
+      held[+buffer.rank] += (buffer.bytes + 63) / 64 * 64;
+    }
+    blocks = transport.share(held[+transport.rank()]);
+    for (std::size_t b = 0; b < begins.size(); ++b) {
+      const Buffer& buffer = schedule[BufferId{b}];
       if (is_mine(buffer) && !buffer.transient && buffer.bytes != 0)
-        std::memcpy(blocks[b].of[+buffer.rank], own.begin(BufferId{b}), buffer.bytes);
+        std::memcpy(begin_of(BufferId{b}, buffer), own.begin(BufferId{b}), buffer.bytes);
     }
   }
   const std::vector<std::uint32_t> domains = transport.domains();
@@ -54,7 +67,7 @@ template <SharesMemory T>
                                        heddle::schedule::copy_out(schedule, domains), domains),
                                    2);
   const auto bind = [&](BufferId id, const Buffer& buffer) -> std::byte* {
-    if (where != Data::own) return blocks[+id].of[+buffer.rank];
+    if (where != Data::own) return begin_of(id, buffer);
     if (is_mine(buffer)) return own.begin(id);
     throw std::logic_error(
         text("rank ", transport.rank(), " touches memory of rank ", buffer.rank));
@@ -65,7 +78,7 @@ template <SharesMemory T>
     const Buffer& buffer = schedule[BufferId{b}];
     if (buffer.transient || !is_mine(buffer) || buffer.bytes == 0) continue;
     const std::byte* const found =
-        where != Data::own ? blocks[b].of[+buffer.rank] : own.begin(BufferId{b});
+        where != Data::own ? begin_of(BufferId{b}, buffer) : own.begin(BufferId{b});
     if (std::memcmp(found, expected.begin(BufferId{b}), buffer.bytes) != 0)
       return text(schedule.name(), ", ", buffer.bytes, " bytes: the data of rank ", buffer.rank,
                   " differs");

@@ -25,6 +25,8 @@
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/transport.hpp>
 
+#include "support/cases.hpp"
+
 namespace heddle::test {
 
 /// Throws unless `ok`.
@@ -71,7 +73,7 @@ class BatteryMessage {
 
   /// Waits for the message. Both sides look at every byte: a sender's memory must stay as it was.
   void finish(T& transport) {
-    Waiting waiting(Idle::yield);
+    Waiting waiting(Idle::nap);
     const Seconds since = steady_seconds();
     while (!transport.test(m_request)) {
       waiting();
@@ -192,8 +194,10 @@ class TransportBattery {
     for (Message& message : messages) message.finish(m_transport);
   }
 
+  /// More steps than a ring buffer may hold messages.
   void ring() {
-    for (std::uint64_t i = 0; i < 1000; ++i) {
+    const std::uint64_t steps = cases(300, 1000);
+    for (std::uint64_t i = 0; i < steps; ++i) {
       auto send = Message::sent(m_transport, m_next, Lane{0}, i, 8);
       auto receive = Message::awaited(m_transport, m_previous, Lane{0}, i, 8);
       receive.finish(m_transport);
@@ -203,7 +207,8 @@ class TransportBattery {
 
   /// One message that goes round: nobody may need a call of anybody else to make progress.
   void token() {
-    for (std::uint64_t i = 0; i < 100; ++i) {
+    const std::uint64_t rounds = cases(30, 100);
+    for (std::uint64_t i = 0; i < rounds; ++i) {
       if (+m_transport.rank() == 0) {
         auto send = Message::sent(m_transport, m_next, Lane{2}, i, 3);
         Message::awaited(m_transport, m_previous, Lane{2}, i, 3).finish(m_transport);
@@ -251,7 +256,7 @@ void transport_abort_battery(T& transport, Rank failing) {
     transport.abort({me, "2F6", "the second call tells nothing"});
     verify(!transport.aborted(), "aborted() tells of other ranks only");
   } else {
-    Waiting waiting(Idle::yield);
+    Waiting waiting(Idle::nap);
     const Seconds since = steady_seconds();
     std::optional<Abort> abort;
     while (!(abort = transport.aborted())) {
