@@ -70,12 +70,12 @@ struct Wait {
 /// that is blocked at the smallest place j of the list and waits for a move i < j. Its peer has
 /// either passed i and posted it, or is blocked at or before i < j, which is a contradiction.
 struct Program {
-  Schedule schedule;           ///< the whole list
-  Rank rank;                   ///< the rank whose part it is
-  std::vector<Step> steps;     ///< and one entry that ends the ranges of the last
-  std::vector<BoundUse> uses;  ///< the uses of all steps, one after another
-  std::vector<Wait> waits;     ///< the waits of all steps, one after another
-  std::vector<Port> ports;     ///< ends of channels, and ranks that it waits for
+  Schedule schedule;                    ///< the whole list
+  Rank rank;                            ///< the rank whose part it is
+  std::vector<Step> steps;              ///< and one entry that ends the ranges of the last
+  std::vector<BoundUse> uses;           ///< the uses of all steps, one after another
+  std::vector<Wait> waits;              ///< the waits of all steps, one after another
+  std::vector<Port> ports;              ///< ends of channels, and ranks that it waits for
   ProgressCounter* progress = nullptr;  ///< its own; null if nobody reads it
   std::uint32_t progress_per_step = 0;  ///< the growth of the counter per step
 
@@ -83,13 +83,12 @@ struct Program {
   [[nodiscard]] std::size_t size() const noexcept { return steps.size() - 1; }
   /// Returns the memory on this rank that a step touches.
   [[nodiscard]] std::span<const BoundUse> uses_of(std::size_t step) const {
-    return std::span(uses).subspan(steps[step].first_use,
-                                   steps[step + 1].first_use - steps[step].first_use);
+    return {uses.data() + steps[step].first_use, steps[step + 1].first_use - steps[step].first_use};
   }
   /// Returns the messages that must be complete before a step.
   [[nodiscard]] std::span<const Wait> waits_of(std::size_t step) const {
-    return std::span(waits).subspan(steps[step].first_wait,
-                                    steps[step + 1].first_wait - steps[step].first_wait);
+    return {waits.data() + steps[step].first_wait,
+            steps[step + 1].first_wait - steps[step].first_wait};
   }
 };
 

@@ -13,9 +13,10 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
-#include <heddle/schedule/collective/team.hpp>
 
 namespace heddle::inline v0::schedule {
+
+class Team;
 
 /// A level of a hierarchy. Its members are ranks, or the groups of the level below.
 struct GroupLevel {
