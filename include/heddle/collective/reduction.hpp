@@ -5,7 +5,6 @@
 /// @file
 /// Reduction: the concept of the operations with which collective calls merge elements.
 
-#include <concepts>
 #include <type_traits>
 
 namespace heddle::inline v0 {
@@ -23,7 +22,7 @@ namespace heddle::inline v0 {
 /// result is therefore the same on all ranks, but may change with the number of ranks. A reduction
 /// that is not commutative must say so, see `commutes`.
 template <class R, class T>
-concept Reduction = std::is_trivially_copyable_v<T> && std::copy_constructible<R> &&
+concept Reduction = std::is_trivially_copyable_v<T> && std::is_copy_constructible_v<R> &&
     requires(const R& reduction, T& into, const T& from) {
   reduction.join(into, from);
   reduction.init(into);

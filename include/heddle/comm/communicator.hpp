@@ -12,7 +12,7 @@
 #include <memory>
 #include <string_view>
 #include <type_traits>
-#include <typeindex>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -107,19 +107,22 @@ class Communicator {
   template <class T>
   [[nodiscard]] T& attached() const {
     expect_not_empty("heddle::Communicator::attached");
-    for (const auto& [type, object] : m_attached)
-      if (type == typeid(T)) return *static_cast<T*>(object.get());
-    auto made = std::make_shared<T>(m_comm);
-    T& object = *made;
-    m_attached.emplace_back(typeid(T), std::move(made));
-    return object;
+    void* object = find(typeid(T));
+    if (object == nullptr) object = attach(typeid(T), std::make_shared<T>(m_comm));
+    return *static_cast<T*>(object);
   }
 
   friend std::ostream& operator<<(std::ostream& out, const Communicator& comm);
 
  private:
-  Communicator() = default;
+  struct Attached;
 
+  Communicator();
+
+  /// Returns the attached object of a type, or null.
+  [[nodiscard]] void* find(const std::type_info& type) const noexcept;
+  /// Attaches an object of a type, and returns it.
+  [[nodiscard]] void* attach(const std::type_info& type, std::shared_ptr<void> object) const;
   void adopt(MPI_Comm made);
   [[noreturn]] static void refuse_empty(std::string_view where);
 
@@ -127,7 +130,7 @@ class Communicator {
   Rank m_rank;
   int m_size = 0;
   mutable bool m_left = false;  ///< An operation of it was left to MPI.
-  mutable std::vector<std::pair<std::type_index, std::shared_ptr<void>>> m_attached;
+  mutable std::vector<Attached> m_attached;
 };
 
 }  // namespace heddle::inline v0

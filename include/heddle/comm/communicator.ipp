@@ -5,10 +5,13 @@
 /// @file
 /// Definitions of communicator.hpp.
 
+#include <memory>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 #include <utility>
+#include <vector>
 
 #include <mpi.h>
 
@@ -30,6 +33,13 @@ HEDDLE_FULL_INLINE bool impl::mpi_is_up() {
   MPI_Finalized(&finalized);
   return initialized != 0 && finalized == 0;
 }
+
+struct Communicator::Attached {
+  const std::type_info* type;
+  std::shared_ptr<void> object;
+};
+
+HEDDLE_FULL_INLINE Communicator::Communicator() = default;
 
 HEDDLE_FULL_INLINE Communicator::Communicator(MPI_Comm original) {
   constexpr const char* where = "heddle::Communicator";
@@ -74,6 +84,18 @@ HEDDLE_FULL_INLINE Communicator& Communicator::operator=(Communicator&& other) n
 HEDDLE_FULL_INLINE Communicator::~Communicator() {
   m_attached.clear();
   if (m_comm != MPI_COMM_NULL && !m_left && impl::mpi_is_up()) MPI_Comm_free(&m_comm);
+}
+
+HEDDLE_FULL_INLINE void* Communicator::find(const std::type_info& type) const noexcept {
+  for (const Attached& each : m_attached)
+    if (*each.type == type) return each.object.get();
+  return nullptr;
+}
+
+HEDDLE_FULL_INLINE void* Communicator::attach(const std::type_info& type,
+                                              std::shared_ptr<void> object) const {
+  m_attached.push_back({&type, std::move(object)});
+  return m_attached.back().object.get();
 }
 
 HEDDLE_FULL_INLINE Communicator Communicator::split(int color, int key) const {

@@ -238,8 +238,6 @@ void DeviceTransport<T, MemorySpace>::cancel(Request& request) {
   if (Slot* const slot = std::exchange(request.m_slot, nullptr)) m_free.push_back(slot);
 }
 
-static_assert(Transport<DeviceTransport<MpiTransport, Kokkos::HostSpace>>);
-
 }  // namespace heddle::inline v0
 
 #if HEDDLE_DEFINES_COMM

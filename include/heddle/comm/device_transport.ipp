@@ -13,6 +13,8 @@
 
 namespace heddle::inline v0 {
 
+static_assert(Transport<DeviceTransport<MpiTransport, Kokkos::HostSpace>>);
+
 #if !HEDDLE_FULL_HEADER_ONLY
 // The path of host memory is the same at every contract level.
 template class DeviceTransport<MpiTransport, Kokkos::HostSpace>;

@@ -143,7 +143,7 @@ class MpiTransport {
   /// Tells the other ranks this rank's place in its list after a hang; see ReportsPlaces.
   void answer(const ListPlace& place) { m_control.answer(place); }
   /// Returns the places that the ranks have told; see ReportsPlaces.
-  [[nodiscard]] std::vector<std::optional<ListPlace>> places() { return m_control.places(); }
+  [[nodiscard]] std::vector<std::optional<ListPlace>> places();
   /// Notes that a rank is silent; see NotesSilence. After this, cancel() and the destructor wait
   /// for other ranks for at most a second.
   void note_silence() noexcept {
@@ -194,7 +194,6 @@ class MpiTransport {
   bool m_unwound = false;
   int m_exceptions = std::uncaught_exceptions();
 };
-static_assert(ReportsPlaces<MpiTransport> && NotesSilence<MpiTransport>);
 
 }  // namespace heddle::inline v0
 

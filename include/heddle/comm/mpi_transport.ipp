@@ -15,6 +15,7 @@
 #include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <mpi.h>
 
@@ -31,6 +32,9 @@
 #include <heddle/execute/transport.hpp>
 
 namespace heddle::inline v0 {
+
+// Here and not in the header, where every program would pay for it.
+static_assert(ReportsPlaces<MpiTransport> && NotesSilence<MpiTransport>);
 
 HEDDLE_FULL_INLINE MpiTransport::MpiTransport(MPI_Comm comm, MpiOptions options)
     : m_comm(comm), m_control(comm), m_options(options) {
@@ -110,6 +114,10 @@ HEDDLE_FULL_INLINE void MpiTransport::cancel(Request& request) {
 HEDDLE_FULL_INLINE void MpiTransport::abort(const Abort& abort) {
   m_control.tell(abort);
   if (!receiving()) m_control.release();
+}
+
+HEDDLE_FULL_INLINE std::vector<std::optional<ListPlace>> MpiTransport::places() {
+  return m_control.places();
 }
 
 HEDDLE_FULL_INLINE std::optional<Abort> MpiTransport::aborted() {

@@ -105,7 +105,7 @@ class AnyExecutor {
   /// Returns the program that it runs.
   [[nodiscard]] const Program& program() const noexcept { return m_program; }
   /// Returns where the step hung, after an error by a watchdog; see find_hang().
-  [[nodiscard]] std::span<const Finding> hang() const noexcept { return m_hang; }
+  [[nodiscard]] std::span<const Finding> hang() const noexcept;
   /// Returns the ranks that have not completed a message to or from this rank, in order.
   [[nodiscard]] std::vector<Rank> open_peers() const;
   /// Returns the stamps of the last pass, one per step of the Program. Empty without recording.

@@ -160,6 +160,8 @@ HEDDLE_INLINE std::vector<Rank> AnyExecutor::open_peers() const {
   return peers;
 }
 
+HEDDLE_INLINE std::span<const Finding> AnyExecutor::hang() const noexcept { return m_hang; }
+
 HEDDLE_INLINE std::span<const Stamp> AnyExecutor::stamps() const noexcept {
   return std::as_const(*m_flight).stamps();
 }

@@ -88,13 +88,12 @@ struct Program {
   [[nodiscard]] std::size_t size() const noexcept { return steps.size() - 1; }
   /// Returns the memory on this rank that a step touches.
   [[nodiscard]] std::span<const BoundUse> uses_of(std::size_t step) const {
-    return std::span(uses).subspan(steps[step].first_use,
-                                   steps[step + 1].first_use - steps[step].first_use);
+    return {uses.data() + steps[step].first_use, steps[step + 1].first_use - steps[step].first_use};
   }
   /// Returns the messages that must be complete before a step.
   [[nodiscard]] std::span<const Wait> waits_of(std::size_t step) const {
-    return std::span(waits).subspan(steps[step].first_wait,
-                                    steps[step + 1].first_wait - steps[step].first_wait);
+    return {waits.data() + steps[step].first_wait,
+            steps[step + 1].first_wait - steps[step].first_wait};
   }
 };
 

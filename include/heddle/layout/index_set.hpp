@@ -38,9 +38,7 @@ class IndexSet {
   void add(Interval next);
 
   /// The intervals in ascending order. No two of them touch.
-  [[nodiscard]] std::span<const Interval> intervals() const noexcept {
-    return {m_intervals.data(), m_intervals.size()};
-  }
+  [[nodiscard]] std::span<const Interval> intervals() const noexcept;
   /// Number of indices.
   [[nodiscard]] std::int64_t size() const noexcept { return m_size; }
   /// Returns true if the indices are consecutive. True for the empty set.

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <ostream>
+#include <span>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
@@ -36,6 +37,8 @@ HEDDLE_INLINE void IndexSet::add(Interval next) {
     m_intervals.push_back(next);
   m_size += next.size();
 }
+
+HEDDLE_INLINE std::span<const Interval> IndexSet::intervals() const noexcept { return m_intervals; }
 
 HEDDLE_INLINE std::int64_t IndexSet::below(std::int64_t index) const {
   std::int64_t count = 0;

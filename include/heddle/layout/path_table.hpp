@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <iosfwd>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <heddle/core/linkage.hpp>
@@ -57,12 +56,10 @@ class PathTable {
   /// @throws contract_error if there are none, or if a path appears twice.
   explicit PathTable(std::vector<Entry> entries);
   /// Constructs a table that always chooses `path`.
-  explicit PathTable(StridedPath path) : PathTable({{path, PackTable({1}, {1}, {1.0})}}) {}
+  explicit PathTable(StridedPath path);
   /// Constructs a table that chooses packing in host memory if `gains.packs()`, or else the MPI
   /// library's datatypes.
-  explicit PathTable(PackTable gains)
-      : PathTable({{StridedPath::datatype, PackTable({1}, {1}, {PackTable::noise})},
-                   {StridedPath::direct, std::move(gains)}}) {}
+  explicit PathTable(PackTable gains);
 
   /// The fastest path for `bytes` bytes in runs of `run` bytes.
   [[nodiscard]] StridedPath choose(Bytes bytes, Bytes run) const;

@@ -40,6 +40,13 @@ HEDDLE_INLINE PathTable::PathTable(std::vector<Entry> entries) : m_entries(std::
             });
 }
 
+HEDDLE_INLINE PathTable::PathTable(StridedPath path)
+    : PathTable({{path, PackTable({1}, {1}, {1.0})}}) {}
+
+HEDDLE_INLINE PathTable::PathTable(PackTable gains)
+    : PathTable({{StridedPath::datatype, PackTable({1}, {1}, {PackTable::noise})},
+                 {StridedPath::direct, std::move(gains)}}) {}
+
 HEDDLE_INLINE StridedPath PathTable::choose(Bytes bytes, Bytes run) const {
   const Entry* best = &m_entries.front();
   double most = best->gains.gain(bytes, run);

@@ -45,9 +45,10 @@ HEDDLE_INLINE std::vector<SharedRun> shared_runs(const IndexSet& a, const IndexS
   std::vector<SharedRun> runs;
   std::int64_t before_a = 0;
   std::int64_t before_b = 0;
-  for (std::size_t i = 0, j = 0; i < a.intervals().size() && j < b.intervals().size();) {
-    const Interval& in_a = a.intervals()[i];
-    const Interval& in_b = b.intervals()[j];
+  const std::span<const Interval> of_a = a.intervals(), of_b = b.intervals();
+  for (std::size_t i = 0, j = 0; i < of_a.size() && j < of_b.size();) {
+    const Interval& in_a = of_a[i];
+    const Interval& in_b = of_b[j];
     const Interval both{std::max(in_a.begin, in_b.begin), std::min(in_a.end, in_b.end)};
     if (both.size() > 0)
       runs.push_back(

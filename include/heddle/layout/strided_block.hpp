@@ -84,17 +84,11 @@ class StridedBlock {
   /// Number of bytes in a run. It is 0 if and only if the block has no bytes.
   [[nodiscard]] Bytes run() const noexcept { return m_run; }
   /// The loops, the outermost first.
-  [[nodiscard]] std::span<const StridedLoop> loops() const noexcept {
-    return {m_loops.data(), m_loops.size()};
-  }
+  [[nodiscard]] std::span<const StridedLoop> loops() const noexcept;
   /// Returns true if all bytes are adjacent, in ascending order.
   [[nodiscard]] bool contiguous() const noexcept { return m_loops.empty(); }
   /// Number of bytes of all runs. A byte that occurs twice counts twice.
-  [[nodiscard]] Bytes bytes() const {
-    std::int64_t bytes = static_cast<std::int64_t>(m_run);
-    for (const StridedLoop& loop : m_loops) bytes = impl::offset_product(bytes, loop.count);
-    return static_cast<Bytes>(bytes);
-  }
+  [[nodiscard]] Bytes bytes() const;
 
   /// A range of offsets.
   struct Bounds {

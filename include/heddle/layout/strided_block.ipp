@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <ostream>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,6 +76,14 @@ HEDDLE_INLINE StridedBlock StridedBlock::repeated(std::uint64_t count, std::int6
   (void)block.bounds();
   (void)block.bytes();
   return block;
+}
+
+HEDDLE_INLINE std::span<const StridedLoop> StridedBlock::loops() const noexcept { return m_loops; }
+
+HEDDLE_INLINE Bytes StridedBlock::bytes() const {
+  std::int64_t bytes = static_cast<std::int64_t>(m_run);
+  for (const StridedLoop& loop : m_loops) bytes = impl::offset_product(bytes, loop.count);
+  return static_cast<Bytes>(bytes);
 }
 
 HEDDLE_INLINE StridedBlock::Bounds StridedBlock::bounds() const {

@@ -79,9 +79,7 @@ class Machine {
     return m_levels.back().link;
   }
   /// The levels, from the smallest groups to the one that holds all ranks.
-  [[nodiscard]] std::span<const Level> levels() const noexcept {
-    return {m_levels.data(), m_levels.size()};
-  }
+  [[nodiscard]] std::span<const Level> levels() const noexcept;
   /// The group of level `level` that holds `rank`.
   [[nodiscard]] std::size_t group(std::size_t level, Rank rank) const noexcept {
     if (!m_group_of.empty() && !m_group_of[level].empty()) return m_group_of[level][+rank];
@@ -97,13 +95,9 @@ class Machine {
     return !m_group_of.empty() && !m_group_of[level].empty();
   }
   /// The links of all ordered pairs, as in from_links(), or none if those of the levels apply.
-  [[nodiscard]] std::span<const Link> links() const noexcept {
-    return {m_links.data(), m_links.size()};
-  }
+  [[nodiscard]] std::span<const Link> links() const noexcept;
   /// The lines that share() has added.
-  [[nodiscard]] std::span<const SharedLine> lines() const noexcept {
-    return {m_lines.data(), m_lines.size()};
-  }
+  [[nodiscard]] std::span<const SharedLine> lines() const noexcept;
   /// The ports of a group of a level.
   [[nodiscard]] const Ports& ports(std::size_t level, std::size_t group) const noexcept {
     return m_ports[level][group];
@@ -129,9 +123,7 @@ class Machine {
   /// device. If so, simulate() processes events in time order. Otherwise queues are independent.
   [[nodiscard]] bool shares() const noexcept;
   /// The shared resources, by SharedId.
-  [[nodiscard]] std::span<const Shared> shared() const noexcept {
-    return {m_shared.data(), m_shared.size()};
-  }
+  [[nodiscard]] std::span<const Shared> shared() const noexcept;
   /// The shared resources that a message of this queue passes.
   [[nodiscard]] Route route(Rank from, Rank to, Lane lane) const;
 

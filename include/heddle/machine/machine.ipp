@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,11 @@ HEDDLE_INLINE Machine::Machine(Machine&& other) noexcept = default;
 HEDDLE_INLINE Machine& Machine::operator=(const Machine& other) = default;
 HEDDLE_INLINE Machine& Machine::operator=(Machine&& other) noexcept = default;
 HEDDLE_INLINE Machine::~Machine() = default;
+
+HEDDLE_INLINE std::span<const Level> Machine::levels() const noexcept { return m_levels; }
+HEDDLE_INLINE std::span<const Link> Machine::links() const noexcept { return m_links; }
+HEDDLE_INLINE std::span<const SharedLine> Machine::lines() const noexcept { return m_lines; }
+HEDDLE_INLINE std::span<const Shared> Machine::shared() const noexcept { return m_shared; }
 
 HEDDLE_INLINE Machine Machine::uniform(int ranks, Device device, Link link) {
   constexpr const char* where = "heddle::Machine::uniform";

@@ -72,9 +72,7 @@ class Schedule {
   [[nodiscard]] int ranks() const noexcept { return m_body->ranks; }
   /// Returns the memory domain of every rank, see Builder::share_memory. The span is empty if no
   /// two ranks share memory.
-  [[nodiscard]] std::span<const std::uint32_t> domains() const noexcept {
-    return all(m_body->domains);
-  }
+  [[nodiscard]] std::span<const std::uint32_t> domains() const noexcept;
   /// Returns true if the two ranks can address each other's memory.
   [[nodiscard]] bool shares(Rank a, Rank b) const {
     return a == b || (!m_body->domains.empty() && m_body->domains[+a] == m_body->domains[+b]);
@@ -84,14 +82,15 @@ class Schedule {
   /// Returns true if there are no actions.
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
+  // Spans that no inner loop makes are defined once, because each costs a program compile time.
   /// Returns the actions, indexed by ActionId.
-  [[nodiscard]] std::span<const Action> actions() const noexcept { return all(m_body->actions); }
+  [[nodiscard]] std::span<const Action> actions() const noexcept;
   /// Returns the buffers, indexed by BufferId.
-  [[nodiscard]] std::span<const Buffer> buffers() const noexcept { return all(m_body->buffers); }
+  [[nodiscard]] std::span<const Buffer> buffers() const noexcept;
   /// Returns the queues, indexed by QueueId.
-  [[nodiscard]] std::span<const Queue> queues() const noexcept { return all(m_body->queues); }
+  [[nodiscard]] std::span<const Queue> queues() const noexcept;
   /// Returns the labels, indexed by LabelId. The first label is empty.
-  [[nodiscard]] std::span<const std::string> labels() const noexcept { return all(m_body->labels); }
+  [[nodiscard]] std::span<const std::string> labels() const noexcept;
 
   /// Returns one action.
   [[nodiscard]] const Action& operator[](ActionId id) const { return m_body->actions[+id]; }
@@ -118,14 +117,16 @@ class Schedule {
   }
 
   /// Returns the uses of all actions, one action after another.
-  [[nodiscard]] std::span<const Use> all_uses() const noexcept { return all(m_body->uses); }
+  [[nodiscard]] std::span<const Use> all_uses() const noexcept {
+    return {m_body->uses.data(), m_body->uses.size()};
+  }
   /// Returns the dependencies of all actions, one action after another.
-  [[nodiscard]] std::span<const After> all_after() const noexcept { return all(m_body->after); }
+  [[nodiscard]] std::span<const After> all_after() const noexcept {
+    return {m_body->after.data(), m_body->after.size()};
+  }
   /// Returns, for every action, the index of its first dependency in all_after(). The span has one
   /// entry more than there are actions.
-  [[nodiscard]] std::span<const std::uint32_t> after_begin() const noexcept {
-    return all(m_body->after_begin);
-  }
+  [[nodiscard]] std::span<const std::uint32_t> after_begin() const noexcept;
 
   /// Returns the bytes of the parts that `use` covers.
   [[nodiscard]] Bytes bytes(const Use& use) const {
@@ -137,12 +138,6 @@ class Schedule {
   [[nodiscard]] Schedule with_sizes(impl::FunctionRef<void(Buffer&)> change) const;
 
  private:
-  /// Returns a span over `array`. The span's constructor from a range costs more compile time.
-  template <class T>
-  [[nodiscard]] static std::span<const T> all(const std::vector<T>& array) noexcept {
-    return {array.data(), array.size()};
-  }
-
   /// Checks that `changed` differs from this Schedule only in the sizes of its buffers.
   void expect_sizes(const impl::ScheduleBody& changed) const;
 

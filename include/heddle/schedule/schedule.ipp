@@ -6,7 +6,10 @@
 /// Definitions of schedule.hpp.
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <utility>
 
 #include <heddle/core/contract.hpp>
@@ -26,6 +29,24 @@ HEDDLE_INLINE Schedule::~Schedule() = default;
 
 HEDDLE_INLINE Schedule::Schedule(impl::ScheduleBody body)
     : m_body(std::make_shared<const impl::ScheduleBody>(std::move(body))) {}
+
+HEDDLE_INLINE std::span<const std::uint32_t> Schedule::domains() const noexcept {
+  return m_body->domains;
+}
+
+HEDDLE_INLINE std::span<const Action> Schedule::actions() const noexcept { return m_body->actions; }
+
+HEDDLE_INLINE std::span<const Buffer> Schedule::buffers() const noexcept { return m_body->buffers; }
+
+HEDDLE_INLINE std::span<const Queue> Schedule::queues() const noexcept { return m_body->queues; }
+
+HEDDLE_INLINE std::span<const std::string> Schedule::labels() const noexcept {
+  return m_body->labels;
+}
+
+HEDDLE_INLINE std::span<const std::uint32_t> Schedule::after_begin() const noexcept {
+  return m_body->after_begin;
+}
 
 HEDDLE_INLINE Schedule Schedule::with_sizes(impl::FunctionRef<void(Buffer&)> change) const {
   impl::ScheduleBody body = *m_body;

@@ -10,14 +10,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
-#include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/execute_options.hpp>
@@ -106,11 +102,7 @@ class SequenceAxes {
   [[nodiscard]] schedule::AttentionForm ring_form(const SequenceShape& shape, bool backward) const;
 
   /// Compares a call between the ranks, at the contract level "communication".
-  void check_call(const char* call, const SequenceShape& shape) const {
-    const auto described = [&] { return CollectiveCall{call, {{"shape", text(shape)}}}; };
-    if (m_heads != nullptr) impl::check_agreement(*m_heads, described);
-    if (m_ring != nullptr) impl::check_agreement(*m_ring, described);
-  }
+  void check_call(const char* call, const SequenceShape& shape) const;
 
   /// Calls `call`. If it throws, the ranks of both axes are told that this rank failed while
   /// `doing`; see heddle::abort_on_error(). So an error in a ring reaches also ranks that wait for
@@ -122,7 +114,7 @@ class SequenceAxes {
 
  protected:
   /// One rank.
-  explicit SequenceAxes(Scalar element) : m_element(element) {}
+  explicit SequenceAxes(Scalar element);
   /// The ranks of two axes. @throws as SequenceLine.
   SequenceAxes(Scalar element, const Communicator& heads, const Communicator& ring,
                SequenceOptions options);
@@ -164,6 +156,7 @@ class SequenceAxes {
     SequenceMethod method;
     int ways;
   };
+  struct Choices;
   [[nodiscard]] Choice choice(const SequenceShape& shape) const;
   void tell_failure(const char* doing, const char* reason) const;
 
@@ -171,8 +164,7 @@ class SequenceAxes {
   const Communicator* m_heads = nullptr;
   const Communicator* m_ring = nullptr;
   SequenceOptions m_options = {};
-  std::shared_ptr<std::vector<std::pair<SequenceShape, Choice>>> m_choices =
-      std::make_shared<std::vector<std::pair<SequenceShape, Choice>>>();
+  std::shared_ptr<Choices> m_choices;  ///< the choices of earlier shapes
 };
 
 }  // namespace heddle::inline v0

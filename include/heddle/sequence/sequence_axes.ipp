@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
@@ -35,9 +37,18 @@
 
 namespace heddle::inline v0 {
 
+struct SequenceAxes::Choices : std::vector<std::pair<SequenceShape, Choice>> {};
+
+HEDDLE_FULL_INLINE SequenceAxes::SequenceAxes(Scalar element)
+    : m_element(element), m_choices(std::make_shared<Choices>()) {}
+
 HEDDLE_FULL_INLINE SequenceAxes::SequenceAxes(Scalar element, const Communicator& heads,
                                               const Communicator& ring, SequenceOptions options)
-    : m_element(element), m_heads(&heads), m_ring(&ring), m_options(std::move(options)) {
+    : m_element(element),
+      m_heads(&heads),
+      m_ring(&ring),
+      m_options(std::move(options)),
+      m_choices(std::make_shared<Choices>()) {
   expect_agreement();
   expect_axes();
   // Made here, because an error in one axis must reach the ranks of the other at any time.
@@ -51,6 +62,13 @@ HEDDLE_FULL_INLINE void SequenceAxes::tell_failure(const char* doing, const char
   if (ring_size() > 1)
     heddle::impl::tell_failure(m_ring->attached<impl::AttentionPerformers>().transport(), doing,
                                reason);
+}
+
+HEDDLE_FULL_INLINE void SequenceAxes::check_call(const char* call,
+                                                 const SequenceShape& shape) const {
+  const auto described = [&] { return CollectiveCall{call, {{"shape", text(shape)}}}; };
+  if (m_heads != nullptr) impl::check_agreement(*m_heads, described);
+  if (m_ring != nullptr) impl::check_agreement(*m_ring, described);
 }
 
 HEDDLE_FULL_INLINE SequenceMethod SequenceAxes::method(const SequenceShape& shape) const {

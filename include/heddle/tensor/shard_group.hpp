@@ -16,11 +16,9 @@
 #include <heddle/collective/call_options.hpp>
 #include <heddle/collective/operations.hpp>
 #include <heddle/collective/reduce_scatter.hpp>
-#include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/codec.hpp>
-#include <heddle/core/contract.hpp>
-#include <heddle/core/text.hpp>
+#include <heddle/core/linkage.hpp>
 #include <heddle/kernel/view.hpp>
 #include <heddle/layout/parameter_sharding.hpp>
 #include <heddle/tensor/shard_place.hpp>
@@ -38,13 +36,7 @@ class ShardGroup : public ShardPlace {
   /// rank or with all ranks does not exist.
   /// @throws contract_error on every rank if a pair does not divide a node, if a node does not
   ///         divide the ranks, or if the numbers differ between ranks.
-  ShardGroup(const Communicator& ranks, int node, int pair)
-      : ShardPlace(place_in(ranks, node, pair)) {
-    const int rank = static_cast<int>(+ranks.rank());
-    m_lines.push_back(ranks.split(rank / pair, rank));
-    m_lines.push_back(ranks.split(rank / node * pair + rank % pair, rank));
-    m_lines.push_back(ranks.split(rank % node, rank));
-  }
+  ShardGroup(const Communicator& ranks, int node, int pair);
 
   /// Gathers a share. `block` is this rank's share at level `to` of `count` elements, in the memory
   /// of `Exec`. The part within(to, from) of it must be filled in, and the call receives the other
@@ -89,26 +81,15 @@ class ShardGroup : public ShardPlace {
 
  private:
   /// Throws unless `inner` divides at least as finely as `outer`.
-  static void expect_levels(const char* where, ShardLevel outer, ShardLevel inner) {
-    expects(lines(outer) <= lines(inner), [&] {
-      return ErrorInfo{where, "shares of a level do not lie in those of a finer level",
-                       text("from and to are ", outer, " and ", inner), "exchange the two"};
-    });
-  }
+  static void expect_levels(const char* where, ShardLevel outer, ShardLevel inner);
 
-  [[nodiscard]] static ShardPlace place_in(const Communicator& ranks, int node, int pair) {
-    constexpr const char* where = "heddle::ShardGroup";
-    ShardPlace place;
-    impl::check_together(
-        ranks, where, [&] { place = ShardPlace(ranks.rank(), ranks.size(), node, pair); },
-        [&] {
-          return CollectiveCall{where, {{"node", text(node)}, {"pair", text(pair)}}};
-        },
-        ContractLevel::communication, 0);
-    return place;
-  }
+  [[nodiscard]] static ShardPlace place_in(const Communicator& ranks, int node, int pair);
 
   std::vector<Communicator> m_lines;  ///< the lines of a pair, of a node's pairs, and of nodes
 };
 
 }  // namespace heddle::inline v0
+
+#if HEDDLE_DEFINES_TENSOR
+#include <heddle/tensor/shard_group.ipp>
+#endif

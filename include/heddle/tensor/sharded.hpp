@@ -32,6 +32,17 @@ namespace heddle::inline v0 {
 /// A Sharded of elements of any type. Copies share the elements.
 class AnySharded {
  public:
+  // Defined once, because each program would compile them wherever it passes a tensor on.
+  /// Constructs a copy, which shares the elements.
+  AnySharded(const AnySharded& other);
+  /// Moves the tensor. `other` may then only be assigned to or destroyed.
+  AnySharded(AnySharded&& other) noexcept;
+  /// Shares the elements of `other`.
+  AnySharded& operator=(const AnySharded& other);
+  /// Moves the tensor. `other` may then only be assigned to or destroyed.
+  AnySharded& operator=(AnySharded&& other) noexcept;
+  ~AnySharded();
+
   /// Returns the layout, which says which rank holds which elements.
   [[nodiscard]] const Layout& layout() const noexcept { return m_layout; }
   /// Returns the layout of the elements in memory if the last dimension is the fastest there. It

@@ -26,6 +26,12 @@
 
 namespace heddle::inline v0 {
 
+HEDDLE_FULL_INLINE AnySharded::AnySharded(const AnySharded& other) = default;
+HEDDLE_FULL_INLINE AnySharded::AnySharded(AnySharded&& other) noexcept = default;
+HEDDLE_FULL_INLINE AnySharded& AnySharded::operator=(const AnySharded& other) = default;
+HEDDLE_FULL_INLINE AnySharded& AnySharded::operator=(AnySharded&& other) noexcept = default;
+HEDDLE_FULL_INLINE AnySharded::~AnySharded() = default;
+
 HEDDLE_FULL_INLINE AnySharded::AnySharded(const Communicator& comm, Layout layout, std::size_t dims,
                                           bool (*can_merge)(Merge), bool left)
     : m_comm(&comm),

@@ -57,9 +57,7 @@ struct BlockExchange {
     return pieces[delivery.piece];
   }
   /// The pieces that a delivery reads.
-  [[nodiscard]] std::span<const Piece> sources(const Delivery& delivery) const {
-    return std::span(pieces).subspan(delivery.piece + 1, delivery.parts);
-  }
+  [[nodiscard]] std::span<const Piece> sources(const Delivery& delivery) const;
 
   /// Appends a delivery to the last step.
   void deliver(Piece target, std::vector<Piece> sources, Bytes bytes);

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,10 @@ HEDDLE_INLINE void BlockExchange::deliver(Piece target, std::vector<Piece> sourc
                                      static_cast<std::uint32_t>(sources.size()), bytes});
   pieces.push_back(std::move(target));
   for (Piece& source : sources) pieces.push_back(std::move(source));
+}
+
+HEDDLE_INLINE std::span<const Piece> BlockExchange::sources(const Delivery& delivery) const {
+  return {pieces.data() + delivery.piece + 1, delivery.parts};
 }
 
 HEDDLE_INLINE Bytes BlockExchange::bytes() const {

@@ -10,7 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <typeindex>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -21,9 +21,9 @@
 #include <heddle/comm/device_transport.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/executor.hpp>
 #include <heddle/execute/slice.hpp>
 #include <heddle/execute/task.hpp>
@@ -155,35 +155,29 @@ class AttentionPerformer {
 class AttentionPerformers {
  public:
   /// Collective over `comm`.
-  explicit AttentionPerformers(MPI_Comm comm) : m_transport(comm) {}
+  explicit AttentionPerformers(MPI_Comm comm);
+  ~AttentionPerformers();
 
   /// Returns the performer of type Wanted for `method` and `form`. If none can be made on this
   /// rank, the others are told, because they wait for its messages.
   template <class Wanted, class Real>
   [[nodiscard]] Wanted& find(SequenceMethod method, const schedule::AttentionForm& form,
                              Real* kept) {
-    for (const Entry& entry : m_known)
-      if (entry.type == typeid(Wanted) && entry.method == method && entry.form == form)
-        return *static_cast<Wanted*>(entry.performer.get());
-    abort_on_error(m_transport, "preparing attention around a ring", [&] {
-      if (m_known.size() == most) m_known.erase(m_known.begin());
-      m_known.push_back({typeid(Wanted), method, form,
-                         std::make_shared<Wanted>(method, form, m_transport, kept)});
-    });
-    return *static_cast<Wanted*>(m_known.back().performer.get());
+    return *static_cast<Wanted*>(
+        find_or_make(typeid(Wanted), method, form, [&]() -> std::shared_ptr<void> {
+          return std::make_shared<Wanted>(method, form, m_transport, kept);
+        }));
   }
 
   /// The transport of all performers.
   [[nodiscard]] MpiTransport& transport() noexcept { return m_transport; }
 
  private:
-  struct Entry {
-    std::type_index type;
-    SequenceMethod method;
-    schedule::AttentionForm form;
-    std::shared_ptr<void> performer;
-  };
-  static constexpr std::size_t most = 64;  // performers that are kept
+  struct Entry;
+
+  [[nodiscard]] void* find_or_make(const std::type_info& type, SequenceMethod method,
+                                   const schedule::AttentionForm& form,
+                                   FunctionRef<std::shared_ptr<void>()> make);
 
   MpiTransport m_transport;
   std::vector<Entry> m_known;  // refer to the transport

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
@@ -89,7 +90,8 @@ class EventEngine {
         m_machine(machine),
         m_spans(timeline.spans()),
         m_routes(schedule, machine),
-        m_free(machine.shared().size()),
+        m_shared(machine.shared()),
+        m_free(m_shared.size()),
         m_nodes(schedule.size() + 2),
         m_unbuffered(tier_queues(schedule)) {
     std::fill(m_spans.begin(), m_spans.end(), BasicSpan<Time>{});
@@ -149,7 +151,7 @@ class EventEngine {
 
   /// Returns true for the second action of a fused pair, which takes place with the first.
   [[nodiscard]] bool second(std::size_t action) const {
-    return action > 0 && (m_schedule.actions()[action - 1].flags & flag::with_next) != 0;
+    return action > 0 && (m_schedule[ActionId{action - 1}].flags & flag::with_next) != 0;
   }
 
   /// Calls `edge(before, after)` for all dependencies, including the order of queues. `after` is
@@ -219,7 +221,7 @@ class EventEngine {
 
   /// Handles an action when all ends that its source waits for are known.
   void begin(std::uint32_t i) {
-    const Action& action = m_schedule.actions()[i];
+    const Action& action = m_schedule[ActionId{i}];
     const Time ready = m_spans[i].start;
     if (action.kind == Kind::move) {
       // The uses are read when it is the action's turn. Most of the time is spent waiting for
@@ -239,7 +241,7 @@ class EventEngine {
   /// Handles the turn of an action at a shared resource.
   void take_turn(const Event& event) {
     const std::uint32_t i = event.action;
-    const Action& action = m_schedule.actions()[i];
+    const Action& action = m_schedule[ActionId{i}];
     auto& span = m_spans[i];
     if (action.kind != Kind::move) {
       span.start = pool(i).start(units(i), event.time);
@@ -249,7 +251,7 @@ class EventEngine {
     }
     const SharedId id = m_routes.at(action.queue, event.hop);
     const Time start = std::max(event.time, m_free[+id]);
-    const Time end = start + shared_time(m_schedule, m_costs, ActionId{i}, m_machine.shared()[+id]);
+    const Time end = start + shared_time(m_schedule, m_costs, ActionId{i}, m_shared[+id]);
     m_free[+id] = end;
     const std::size_t outs = m_routes.outs(action.queue);
     if (event.hop < outs) {
@@ -275,7 +277,7 @@ class EventEngine {
     auto& span = m_spans[i];
     span.end = std::max(span.end, Time(head + transfer.occupancy));
     span.arrival = std::max(span.arrival, Time(span.end + transfer.latency));
-    const QueueId queue = m_schedule.actions()[i].queue;
+    const QueueId queue = m_schedule[ActionId{i}].queue;
     const std::size_t outs = m_routes.outs(queue);
     if (outs < m_routes.size(queue))
       push(head + transfer.latency, i, static_cast<std::uint32_t>(outs));
@@ -311,10 +313,10 @@ class EventEngine {
   /// Returns the units of the device that an action needs. A fused pair needs the maximum of its
   /// actions.
   [[nodiscard]] std::size_t units(std::uint32_t i) {
-    const auto actions = m_schedule.actions();
-    std::size_t wanted = actions[i].units;
-    if (actions[i].flags & flag::with_next)
-      wanted = std::max<std::size_t>(wanted, actions[i + 1].units);
+    const Action& action = m_schedule[ActionId{i}];
+    std::size_t wanted = action.units;
+    if (action.flags & flag::with_next)
+      wanted = std::max<std::size_t>(wanted, m_schedule[ActionId{i + 1}].units);
     expects(wanted <= pool(i).size(), [&] {
       return ErrorInfo{"heddle::simulate", "an action needs more units than its device has",
                        text("action ", i, " of '", m_schedule.name(), "' needs ", wanted, " of ",
@@ -328,6 +330,7 @@ class EventEngine {
   const Machine& m_machine;
   std::vector<BasicSpan<Time>>& m_spans;
   Routes m_routes;
+  std::span<const Shared> m_shared;
   std::vector<Time> m_free;                ///< when each shared resource is free
   std::vector<UnitPool<Time>> m_units;     ///< by rank; size 0 if units are not counted
   std::vector<Node> m_nodes;               ///< by action, and two more

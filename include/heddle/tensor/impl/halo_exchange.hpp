@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -29,7 +28,6 @@ class Schedule;
 
 namespace impl {
 
-class ExchangePerformer;
 class Instance;
 struct ShardRef;
 
@@ -56,22 +54,10 @@ class HaloExchange {
   void print(std::ostream& out) const;
 
  private:
-  /// A received piece that waits for the call that needs it.
-  struct Arrived {
-    std::size_t piece = 0;
-    std::byte* data = nullptr;
-  };
-  /// An exchange, which is in flight for as many calls as its age.
-  struct Slot {
-    std::unique_ptr<ExchangePerformer> performer;
-    std::vector<Arrived> arrived = {};
-    bool under_way = false;
-  };
+  struct Slot;
 
   /// Returns the slot of call `call`, counted from 1. Completed calls used it before.
-  [[nodiscard]] Slot& slot_of(std::int64_t call) {
-    return m_slots[static_cast<std::size_t>(call - 1) % m_slots.size()];
-  }
+  [[nodiscard]] Slot& slot_of(std::int64_t call);
   /// Checks the call `call`, and begins the exchange.
   void begin(const char* call, const Instance& by, const ShardRef& tensor,
              const ExecuteOptions& options, ContractLevel level);

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <heddle/collective/internal/instance.hpp>
 #include <heddle/collective/internal/meet.hpp>
@@ -36,6 +38,22 @@
 #include <heddle/tensor/sharded.hpp>
 
 namespace heddle::inline v0::impl {
+
+/// An exchange, which is in flight for as many calls as its age.
+struct HaloExchange::Slot {
+  /// A received piece that waits for the call that needs it.
+  struct Arrived {
+    std::size_t piece = 0;
+    std::byte* data = nullptr;
+  };
+  std::unique_ptr<ExchangePerformer> performer;
+  std::vector<Arrived> arrived = {};
+  bool under_way = false;
+};
+
+HEDDLE_FULL_INLINE HaloExchange::Slot& HaloExchange::slot_of(std::int64_t call) {
+  return m_slots[static_cast<std::size_t>(call - 1) % m_slots.size()];
+}
 
 /// Checks that all ranks construct the same Halo, before any member needs communication.
 [[nodiscard]] HEDDLE_FULL_INLINE const Communicator& agreed(const ShardRef& tensor,
@@ -181,7 +199,8 @@ HEDDLE_FULL_INLINE void HaloExchange::complete(const Instance& by) {
     Slot& due = slot_of(m_calls - age);
     finish(by, due);
     const ExchangeHandler places(by, m_exchange, *due.performer);
-    for (const Arrived& arrived : due.arrived) places.unpack(arrived.piece, arrived.data, m_target);
+    for (const Slot::Arrived& arrived : due.arrived)
+      places.unpack(arrived.piece, arrived.data, m_target);
   });
 }
 

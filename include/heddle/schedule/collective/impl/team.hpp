@@ -43,7 +43,7 @@ class Team {
   [[nodiscard]] std::uint32_t root() const { return m_root; }
 
   /// Begins a round. Its hops may need the data of earlier rounds.
-  void next_round() { m_rounds->emplace_back(); }
+  void next_round();
   /// Copies blocks [first, first + count), taken modulo blocks(), of `from` to those of `to`.
   void copy(std::uint32_t from, std::uint32_t to, std::uint32_t first, std::uint32_t count);
   /// Merges blocks [first, first + count), taken modulo blocks(), of `from` into those of `to`:
@@ -53,7 +53,7 @@ class Team {
   void merge_in_front(std::uint32_t from, std::uint32_t to, std::uint32_t first,
                       std::uint32_t count);
   /// Copies blocks between any members of the collective, for collectives that are not in place.
-  void copy(const Blocks& from, const Blocks& to) { m_rounds->back().push_back({from, to, false}); }
+  void copy(const Blocks& from, const Blocks& to);
 
   /// Returns the team of some members, in this order. Its root is the `root`-th of them.
   [[nodiscard]] Team some(const std::vector<std::uint32_t>& of, std::uint32_t root) const;

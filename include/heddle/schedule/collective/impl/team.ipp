@@ -17,6 +17,12 @@
 
 namespace heddle::inline v0::schedule::impl {
 
+HEDDLE_INLINE void Team::next_round() { m_rounds->emplace_back(); }
+
+HEDDLE_INLINE void Team::copy(const Blocks& from, const Blocks& to) {
+  m_rounds->back().push_back({from, to, false});
+}
+
 HEDDLE_INLINE Team Team::of(Rounds& rounds, std::uint32_t members, std::uint32_t blocks,
                             std::uint32_t root) {
   std::vector<std::uint32_t> all(members);
