@@ -22,6 +22,7 @@
 #include <heddle/schedule/generator/dualpipe.hpp>
 #include <heddle/schedule/generator/flexpipe.hpp>
 #include <heddle/schedule/generator/gis.hpp>
+#include <heddle/schedule/generator/impl/closed_forms.hpp>
 #include <heddle/schedule/generator/interleaved_groups.hpp>
 #include <heddle/schedule/generator/kfkb.hpp>
 #include <heddle/schedule/generator/looped_bfs.hpp>
@@ -40,21 +41,23 @@ HEDDLE_INLINE std::span<const NamedSchedule> catalogue() {
   using enum ShapeOption;
   static constexpr auto all = std::to_array<NamedSchedule>({
       {"gpipe", "gpipe()", "all forwards, then all backwards",
-       [](const Shape& s) { return gpipe_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return gpipe_orders(s.ranks, s.microbatches); }, true, false, none,
+       impl::bubble_1f1b},
       {"1f1b", "one_f_one_b()", "one forward, one backward: no more activations than ranks",
-       [](const Shape& s) { return one_f_one_b_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return one_f_one_b_orders(s.ranks, s.microbatches); }, true, false,
+       none, impl::bubble_1f1b},
       {"interleaved", "interleaved()", "1F1B with several stages on every rank, a smaller bubble",
        [](const Shape& s) {
          return interleaved_orders(s.ranks, s.stages_per_rank, s.microbatches);
        },
-       true, false, stages_per_rank},
+       true, false, stages_per_rank, impl::bubble_interleaved},
       {"grouped-interleaved", "grouped_interleaved()",
        "interleaved 1F1B for any number of microbatches, in groups of which the last may be "
        "shorter",
        [](const Shape& s) {
          return grouped_interleaved_orders(s.ranks, s.stages_per_rank, s.microbatches, s.group);
        },
-       true, false, stages_per_rank | group},
+       true, false, stages_per_rank | group, impl::bubble_interleaved},
       {"combined-1f1b", "combined_1f1b()",
        "interleaved 1F1B with one more forward ahead, so that each forward is fused with a "
        "backward "
@@ -62,26 +65,26 @@ HEDDLE_INLINE std::span<const NamedSchedule> catalogue() {
        [](const Shape& s) {
          return combined_1f1b_orders(s.ranks, s.stages_per_rank, s.microbatches, s.group);
        },
-       true, false, stages_per_rank | group},
+       true, false, stages_per_rank | group, impl::bubble_interleaved},
       {"gis", "gis()", "interleaved 1F1B in small groups, for about half the memory",
        [](const Shape& s) { return gis_orders(s.ranks, s.stages_per_rank, s.microbatches); }, true,
-       false, stages_per_rank},
+       false, stages_per_rank, impl::bubble_gis},
       {"looped-bfs", "looped_bfs()",
        "several stages on every rank, each with all microbatches in a row",
        [](const Shape& s) { return looped_bfs_orders(s.ranks, s.stages_per_rank, s.microbatches); },
-       true, false, stages_per_rank},
+       true, false, stages_per_rank, impl::bubble_looped},
       {"kfkb", "kfkb()",
        "1F1B in groups: the transfers of a microbatch hide behind the others of its group",
        [](const Shape& s) {
          return kfkb_orders(s.ranks, s.microbatches, s.group == 0 ? 2 : s.group);
        },
-       true, false, group},
+       true, false, group, impl::bubble_1f1b},
       {"seq-1f1b", "seq_1f1b()",
        "1F1B over slices of sequences, whose backwards run from the last slice to the first",
        [](const Shape& s) {
          return seq_1f1b_orders(s.ranks, s.microbatches, s.group == 0 ? 2 : s.group);
        },
-       true, false, group},
+       true, false, group, impl::bubble_1f1b},
       {"dapple", "dapple({.warm_up = WarmUp::policy_b})",
        "early backward after the warm-up of policy B, for transfers that take as long as a stage; "
        "policy A is 1F1B's",
@@ -89,59 +92,72 @@ HEDDLE_INLINE std::span<const NamedSchedule> catalogue() {
          return dapple_orders(s.ranks, s.microbatches, WarmUp::policy_b,
                               s.most_live == 0 ? s.microbatches : s.most_live);
        },
-       true, false, most_live},
+       true, false, most_live, impl::bubble_dapple},
       {"chimera", "chimera()", "two pipelines in opposite directions, with two copies of the model",
        [](const Shape& s) { return chimera_orders(s.ranks, s.microbatches, s.pairs); }, true, false,
-       pairs},
+       pairs, impl::bubble_chimera},
       {"chimera-doubled", "chimera({.double_forwards = true})",
        "Chimera with forwards of two microbatches in a row",
        [](const Shape& s) { return chimera_orders(s.ranks, s.microbatches, s.pairs, true); }, true,
-       false, pairs},
+       false, pairs, impl::bubble_chimera_doubled},
       {"zb-h1", "zb_h1()", "1F1B with a split backward: a smaller bubble for the same memory",
-       [](const Shape& s) { return zb_h1_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return zb_h1_orders(s.ranks, s.microbatches); }, true, false, none,
+       impl::bubble_zb_h1},
       {"zb-h2", "zb_h2()", "twice the memory of ZB-H1, next to no bubble",
-       [](const Shape& s) { return zb_h2_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return zb_h2_orders(s.ranks, s.microbatches); }, true, false, none,
+       impl::bubble_zb_h2},
       {"interleaved-zb1p", "interleaved_zb1p()", "ZB-H1 with several stages on every rank",
        [](const Shape& s) {
          return interleaved_zb1p_orders(s.ranks, s.stages_per_rank, s.microbatches);
        },
-       true, false, stages_per_rank},
+       true, false, stages_per_rank, impl::bubble_interleaved_zb1p},
       {"zb-v", "zb_v()", "a pipeline folded to a V: next to no bubble for the memory of 1F1B",
-       [](const Shape& s) { return zb_v_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return zb_v_orders(s.ranks, s.microbatches); }, true, false, none,
+       impl::bubble_zb_v},
       {"1f1b-v", "one_f_one_b_v()",
        "folded to a V: whole backwards and about two thirds of the memory of 1F1B",
        [](const Shape& s) { return one_f_one_b_v_orders(s.ranks, s.microbatches); }},
       {"v-half", "v_half()", "folded to a V: half the bubble and about half the memory of 1F1B",
-       [](const Shape& s) { return v_half_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return v_half_orders(s.ranks, s.microbatches); }, true, false, none,
+       impl::bubble_v_half},
       {"v-min", "v_min()", "folded to a V: about a third of the memory of 1F1B",
-       [](const Shape& s) { return v_min_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return v_min_orders(s.ranks, s.microbatches); }, true, false, none,
+       impl::bubble_v_min},
       {"dualpipe", "dualpipe()",
        "microbatches from both ends, forwards fused with backwards; stages on two ranks",
-       [](const Shape& s) { return dualpipe_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return dualpipe_orders(s.ranks, s.microbatches); }, true, false, none,
+       impl::bubble_dualpipe},
       {"dualpipe-v", "dualpipe_v()",
        "DualPipe on a pipeline folded to a V, every stage on one rank",
-       [](const Shape& s) { return dualpipe_v_orders(s.ranks, s.microbatches); }},
+       [](const Shape& s) { return dualpipe_v_orders(s.ranks, s.microbatches); }, true, false, none,
+       impl::bubble_dualpipe_v},
       {"2bp-naive", "two_bp(naive_orders())",
        "one microbatch at a time, its weight gradients beside the next one",
-       [](const Shape& s) { return two_bp(naive_orders(s.ranks, s.microbatches)); }},
+       [](const Shape& s) { return two_bp(naive_orders(s.ranks, s.microbatches)); }, true, false,
+       none, impl::bubble_2bp_naive},
       {"2bp-gpipe", "two_bp(gpipe_orders())", "GPipe whose weight gradients wait until the end",
-       [](const Shape& s) { return two_bp(gpipe_orders(s.ranks, s.microbatches)); }},
+       [](const Shape& s) { return two_bp(gpipe_orders(s.ranks, s.microbatches)); }, true, false,
+       none, impl::bubble_2bp_gpipe},
       {"2bp-1f1b", "two_bp(one_f_one_b_orders())",
        "1F1B whose weight gradients wait for idle time: 2BP's 1F1B-1 with a microbatch a rank, "
        "1F1B-2 with two",
-       [](const Shape& s) { return two_bp(one_f_one_b_orders(s.ranks, s.microbatches)); }},
+       [](const Shape& s) { return two_bp(one_f_one_b_orders(s.ranks, s.microbatches)); }, true,
+       false, none, impl::bubble_zb_h1},
       {"flexpipe", "flexpipe()",
        "two branches of a model in opposite directions, no weights twice; in the order of slots, "
        "which a search (plan::coordinate) improves",
        [](const Shape& s) { return flexpipe_orders(s.ranks, s.microbatches); }, true, true},
       {"pipedream", "pipedream()",
        "1F1B that updates after every backward pass and keeps versions of the weights",
-       [](const Shape& s) { return pipedream_orders(s.ranks, s.microbatches); }, false},
+       [](const Shape& s) { return pipedream_orders(s.ranks, s.microbatches); }, false, false, none,
+       impl::bubble_1f1b},
       {"pipedream-vertical", "pipedream({.vertical_sync = true})",
        "PipeDream with vertical sync: all stages use the first one's version",
-       [](const Shape& s) { return pipedream_orders(s.ranks, s.microbatches, true); }, false},
+       [](const Shape& s) { return pipedream_orders(s.ranks, s.microbatches, true); }, false, false,
+       none, impl::bubble_1f1b},
       {"stream", "stream()", "forwards only, for inference (EnergonAI) and streams of items",
-       [](const Shape& s) { return stream_orders(s.ranks, s.microbatches); }, false},
+       [](const Shape& s) { return stream_orders(s.ranks, s.microbatches); }, false, false, none,
+       impl::bubble_stream},
   });
   return all;
 }
