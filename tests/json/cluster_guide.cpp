@@ -19,6 +19,7 @@
 #include <heddle/json.hpp>
 #include <heddle/machine.hpp>
 #include <heddle/plan.hpp>
+#include <heddle/systems/metis/metis.hpp>
 #include <heddle/systems/planners.hpp>
 
 namespace test_cluster_guide {
@@ -116,6 +117,12 @@ TEST_CASE("a plan for two sites is better than the fast site and than equal stag
                                 {{.name = "node", .ranks = 8, .link = {3e-6, 300e9}},
                                  {.name = "all", .ranks = 3072, .link = {5e-6, 25e9}}}));
 
+  // Metis has only small microbatches that fit, and a small part of the default budget to find one.
+  const hd::Profile trillion = hd::json::read_profile("gpt1t.json");
+  const hd::Machine cluster = hd::json::read_machine("cluster.json");
+  const hd::plan::FoundPlan metis = hd::systems::Metis{}.search(
+      {trillion, cluster, {.batch = 1536, .budget = {.steps = 200'000'000}}});
+
   const hd::plan::PlanOptions options{.batch = 1024, .budget = {.steps = 20'000'000}};
   const hd::plan::PlanSearch found =
       hd::plan::search(profile, both, options, hd::systems::planners());
@@ -127,6 +134,7 @@ TEST_CASE("a plan for two sites is better than the fast site and than equal stag
 
   std::filesystem::current_path(home);
   std::filesystem::remove_all(folder);
+  CHECK(metis.plan.has_value());
   INFO(printed.text.str());
   // The slow site adds 35% of the speed of the fast one.
   CHECK(found.best_priced().simulated >= found.bound());
