@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// What docs/cluster.md shows, as it stands there; structure.cluster compares.
+// What docs/cluster.md shows, as it stands there; structure.cluster compares. With
+// HEDDLE_KEEP_FILES the files stay, for cluster_page.sh.
 
 #include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <span>
@@ -133,7 +135,7 @@ TEST_CASE("a plan for two sites is better than the fast site and than equal stag
             << " s, the fast site alone " << alone << " s, at least " << found.bound() << " s\n";
 
   std::filesystem::current_path(home);
-  std::filesystem::remove_all(folder);
+  if (std::getenv("HEDDLE_KEEP_FILES") == nullptr) std::filesystem::remove_all(folder);
   CHECK(metis.plan.has_value());
   INFO(printed.text.str());
   // The slow site adds 35% of the speed of the fast one.
