@@ -56,16 +56,17 @@ struct PlanCase {
   }
 };
 
-/// Returns a random problem: up to 6 layers, 4 ranks of two kinds in up to two nodes, 8 samples.
-/// Every third has little memory.
-[[nodiscard]] inline PlanCase random_plan_case(std::uint64_t seed) {
+/// Returns a random problem: up to so many layers and ranks of two kinds in up to two nodes, and 8
+/// samples. Every third has little memory.
+[[nodiscard]] inline PlanCase random_plan_case(std::uint64_t seed, int most_layers = 6,
+                                               int most_ranks = 4) {
   std::mt19937_64 random(seed);
   const auto draw = [&](int least, int most) {
     return least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1));
   };
   PlanCase one;
-  const int layers = draw(1, 6);
-  const int ranks = draw(1, 4);
+  const int layers = draw(1, most_layers);
+  const int ranks = draw(1, most_ranks);
   const bool two_kinds = draw(0, 1) == 1;
   one.options.batch = std::vector{1, 2, 4, 6, 8, 8}[static_cast<std::size_t>(draw(0, 5))];
   if (draw(0, 2) == 0)  // one number of microbatches
@@ -108,10 +109,10 @@ struct PlanCase {
   };
   const int shape = draw(0, 2);
   if (shape == 0) {
-    one.levels = {{.name = "machine", .ranks = 4, .link = link(5, 100)}};
+    one.levels = {{.name = "machine", .ranks = most_ranks, .link = link(5, 100)}};
   } else {
-    one.levels = {{.name = "node", .ranks = 2, .link = link(20, 200)},
-                  {.name = "cluster", .ranks = 4, .link = link(2, 50)}};
+    one.levels = {{.name = "node", .ranks = most_ranks / 2, .link = link(20, 200)},
+                  {.name = "cluster", .ranks = most_ranks, .link = link(2, 50)}};
     if (shape == 2) one.levels[0].ports = {1e6 * draw(2, 50), 1e6 * draw(2, 50)};
   }
   return one;

@@ -256,6 +256,28 @@ TEST_CASE("no plan is faster than the lower bound, which equal stages of equal l
         6);
 }
 
+TEST_CASE("the default budget changes no plan of up to 12 layers on up to 8 ranks") {
+  int plans = 0;
+  const plan::PlanBudget none{.bytes = std::numeric_limits<Bytes>::max(), .steps = unlimited};
+  for (std::uint64_t seed = 0; seed < test::cases(12, 1000); ++seed) {
+    test::PlanCase one = test::random_plan_case(seed, 12, 8);
+    const Machine machine = one.machine();
+    const plan::PlanSearch within =
+        plan::search(one.profile, machine, one.options, systems::planners());
+    one.options.budget = none;
+    const plan::PlanSearch all =
+        plan::search(one.profile, machine, one.options, systems::planners());
+    for (std::size_t p = 0; p < all.plans().size(); ++p) {
+      INFO("case " << seed << ", " << all.plans()[p].found.planner);
+      // DAPPLE and PipeDream have limits on candidates besides the budget.
+      CHECK(within.plans()[p].found.end == all.plans()[p].found.end);
+      CHECK(within.plans()[p].found.plan == all.plans()[p].found.plan);
+      plans += all.plans()[p].found.plan.has_value();
+    }
+  }
+  CHECK(plans >= 40);
+}
+
 TEST_CASE("every planner ends within few steps on a large problem, with equal plans each time") {
   const plan::Profile profile = chain(60);
   const Machine machine = two_sites(64, 1'000'000);

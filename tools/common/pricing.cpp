@@ -15,6 +15,7 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/fold.hpp>
+#include <heddle/schedule/generator/theory.hpp>
 #include <heddle/schedule/live_intervals.hpp>
 #include <heddle/schedule/order/weave.hpp>
 #include <heddle/simulate/costs.hpp>
@@ -102,6 +103,18 @@ Size size_of(const schedule::NamedSchedule& entry, const schedule::PipelineShape
       each * std::max(shape.ranks, 0) * static_cast<double>(std::max(shape.microbatches, 0));
   constexpr double bytes_of_action = 200;  // benchmarks/simulate/linear.cpp measures it
   return {actions, bytes_of_action * actions};
+}
+
+std::optional<double> closed_form(const schedule::NamedSchedule& entry,
+                                  const schedule::PipelineShape& shape, const Prices& prices) {
+  if (!prices.equal_stages()) return {};
+  const double forward = prices.forward[0], input = prices.backward_input[0],
+               weight = prices.backward_weight[0];
+  // The closed forms are those of whole backwards and pairs without any gain.
+  const double whole = prices.backward[0], pair = prices.forward_backward;
+  if ((whole != 0 && whole != input + weight) || (pair != 0 && pair != forward + input + weight))
+    return {};
+  return schedule::bubble_ratio(entry, shape, forward, input, weight);
 }
 
 int stage_count(const Orders& orders) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,7 +21,6 @@
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
 #include <heddle/schedule/generator/flexpipe.hpp>
-#include <heddle/schedule/generator/theory.hpp>
 #include <heddle/schedule/order/torch_csv.hpp>
 #include <heddle/schedule/order/weave.hpp>
 #include <heddle/schedule/order/why_not_torch.hpp>
@@ -151,7 +151,7 @@ Prices read_prices(const Request& request) {
   return prices;
 }
 
-Orders catalogue_orders(const Request& request) {
+schedule::PipelineShape read_shape(const Request& request) {
   schedule::PipelineShape shape;
   request.read("ranks", shape.ranks);
   request.read("microbatches", shape.microbatches);
@@ -159,7 +159,11 @@ Orders catalogue_orders(const Request& request) {
   request.read("group", shape.group);
   request.read("pairs", shape.pairs);
   request.read("most-live", shape.most_live);
-  const schedule::NamedSchedule& entry = schedule::find_schedule(request.text("schedule"));
+  return shape;
+}
+
+Orders catalogue_orders(const schedule::NamedSchedule& entry,
+                        const schedule::PipelineShape& shape) {
   const double actions = size_of(entry, shape).actions;
   if (actions > most_actions)
     wrong("the schedule is too large for a picture",
@@ -261,8 +265,16 @@ std::string Explorer::draw(std::string_view text_of_request, std::string_view fi
   const Request request(text_of_request);
   Prices prices = read_prices(request);
   if (const auto fault = fault_of(prices)) wrong(fault->what, fault->why, fault->fix);
-  const bool named = request.has("schedule");
-  Orders orders = named ? catalogue_orders(request) : file_orders(request, file);
+  std::optional<double> theory;
+  Orders orders;
+  if (request.has("schedule")) {
+    const schedule::NamedSchedule& entry = schedule::find_schedule(request.text("schedule"));
+    const schedule::PipelineShape shape = read_shape(request);
+    orders = catalogue_orders(entry, shape);
+    if (!request.has("factors")) theory = closed_form(entry, shape, prices);
+  } else {
+    orders = file_orders(request, file);
+  }
   scale_stages(prices, request, orders);
   if (const auto fault = fault_of(prices, orders, "")) wrong(fault->what, fault->why, fault->fix);
   m_priced = price(std::move(orders), prices);
@@ -300,11 +312,7 @@ std::string Explorer::draw(std::string_view text_of_request, std::string_view fi
       .add("live", begins)
       .add("sized", prices.sized())
       .add("torch", schedule::why_not_torch(m_priced->orders));
-  // The closed form is that of these schedules only.
-  const std::string_view called = named ? request.text("schedule") : "";
-  if (called == "gpipe" || called == "1f1b" || called == "interleaved")
-    out.add("theory", schedule::bubble_ratio(ranks, std::max(microbatches, 1),
-                                             std::max(1, m_priced->stages / ranks)));
+  if (theory) out.add("theory", *theory);
   if (prices.sized()) out.add("most", most_bytes(timeline));
   out.add("text", Json('{')
                       .add("makespan", number(timeline.makespan()))

@@ -103,9 +103,9 @@ async function test() {
       await go(`schedules=${name}${hash}`);
       const shown = execFileSync(schedule, ['show', name, ...options], { encoding: 'utf8' });
       const table = execFileSync(schedule, ['compare', name, ...options], { encoding: 'utf8' }).trim().split('\n').pop();
-      const [, makespan, bubble, live, messages] = table.split(/ {2,}/);
+      const [, makespan, bubble, form, live, messages] = table.split(/ {2,}/);
       const text = await run('return document.querySelector(".card .stats").textContent');
-      for (const part of [`makespan ${makespan}`, `bubble ${bubble}`, `live activations ${live}`, `messages ${messages}`])
+      for (const part of [`makespan ${makespan}`, `bubble ${bubble}`, ...(form === "-" ? [] : [`closed form ${form}`]), `live activations ${live}`, `messages ${messages}`])
         check(text.includes(part), `${name}${hash}: '${part}' is not in '${text}'`);
       check(shown.includes(`live activations of the ranks: ${live}; ${messages} messages`), `${name}: show and compare differ`);
       const rounded = /makespan ([0-9.]+)/.exec(shown)[1], digits = (rounded.split('.')[1] || '').length;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -66,9 +67,10 @@ void show_progress(const std::string& what) {
 void compare(const CommandLine& command, const Settings& s) {
   // The table of the file has all digits, and all ranks.
   std::string csv =
-      "schedule,makespan,bubble ratio,live activations,messages,bytes sent,most bytes kept\n";
-  std::vector<std::string> head = {"schedule", "makespan", "bubble", "live activations",
-                                   "messages"};
+      "schedule,makespan,bubble ratio,closed form,live activations,messages,bytes sent,"
+      "most bytes kept\n";
+  std::vector<std::string> head = {"schedule",    "makespan",         "bubble",
+                                   "closed form", "live activations", "messages"};
   const bool sized = s.sized();
   if (sized) head.push_back("bytes sent");
   if (sized && !s.periodic) head.push_back("most bytes kept");
@@ -88,11 +90,16 @@ void compare(const CommandLine& command, const Settings& s) {
     }
     show_progress({});
     if (entries[i] == nullptr) best = row.name;
+    const auto form = entries[i] == nullptr ? std::nullopt : closed_form(*entries[i], s.shape, s);
     csv += text(s.names[i], ',', exact(row.makespan), ',', exact(row.bubble_ratio), ',',
-                all_of(row.activations), ',', row.messages, ',', row.messages * s.activation, ',',
-                s.periodic ? "" : text(row.most_bytes), '\n');
-    std::vector<std::string> words = {s.names[i], number(row.makespan), percent(row.bubble_ratio),
-                                      of_ranks(row.activations), text(row.messages)};
+                form ? exact(*form) : "", ',', all_of(row.activations), ',', row.messages, ',',
+                row.messages * s.activation, ',', s.periodic ? "" : text(row.most_bytes), '\n');
+    std::vector<std::string> words = {s.names[i],
+                                      number(row.makespan),
+                                      percent(row.bubble_ratio),
+                                      form ? percent(*form) : "-",
+                                      of_ranks(row.activations),
+                                      text(row.messages)};
     if (sized) words.push_back(text(row.messages * s.activation));
     if (sized && !s.periodic) words.push_back(text(row.most_bytes));
     table.print(words);

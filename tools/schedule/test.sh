@@ -155,7 +155,12 @@ expect 1 "an action appears twice" check old.csv
 expect 1 "this looks like the old dialect" check old.csv
 expect 1 "schedule check --old-dialect" check old.csv
 
-expect 0 "gpipe        33        27.3%   8 8 8 8           48" compare gpipe 1f1b interleaved
+expect 0 "gpipe        33        27.3%   27.3%        8 8 8 8           48" compare gpipe 1f1b interleaved
+# Each schedule has its own closed form, or none; it counts no transfers.
+expect 0 "zb-h1     27        11.1%   11.1%" compare 1f1b zb-h1
+expect 0 "zb-h1     33        27.3%   11.1%" compare 1f1b zb-h1 --latency 0.5
+expect 0 "1f1b-v    31.5      23.8%   -            3 3 3 3" compare 1f1b-v
+expect 0 "-            4 3 2 1" compare 1f1b --F 1,2,1,1
 expect 0 "48000" compare gpipe 1f1b --activation 1000
 expect 0 "1 to 16" compare 1f1b --ranks 16 --microbatches 32
 expect 2 "NAME is required" compare
@@ -246,7 +251,7 @@ grep -qE '^rank 0  [0-9a-z]+\++[0-9a-z]+  most 40$' shown || { failures=$((failu
 
 # The file of a comparison has the numbers of the table, with all digits and all ranks.
 expect 0 "gpipe" compare gpipe 1f1b --F 0.1 --activation 10 --csv table.csv
-holds table.csv "schedule,makespan,bubble ratio,live activations,messages,bytes sent,most bytes kept"
+holds table.csv "schedule,makespan,bubble ratio,closed form,live activations,messages,bytes sent,most bytes kept"
 holds table.csv "gpipe,23.1,0.2727272727272"
 holds table.csv ",4 3 2 1,48,480,60"
 expect 0 "1 to 16" compare 1f1b --ranks 16 --microbatches 32 --csv table.csv
@@ -260,7 +265,7 @@ expect 1 "'1f1b' of 1000000 ranks and 1000000 microbatches is too large" show 1f
 expect 1 "this machine has" compare gpipe 1f1b "${large[@]}"
 expect 1 "use fewer ranks or microbatches, or compare --periodic" compare gpipe zb-v "${large[@]}"
 million=(--periodic --ranks 16 --microbatches 1000000)
-expect 0 "1f1b         3000045    0%      1 to 16           30000000" compare interleaved 1f1b "${million[@]}"
+expect 0 "1f1b         3000045    0%      0%           1 to 16           30000000" compare interleaved 1f1b "${million[@]}"
 expect 0 "interleaved  3000022.5" compare interleaved 1f1b "${million[@]}"
 expect 0 "300000000" compare 1f1b "${million[@]}" --activation 10
 expect 1 "'Chimera P=4 M=1000' has no period that can be skipped (stage 1 is on ranks 1 and 2)" \

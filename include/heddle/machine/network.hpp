@@ -44,8 +44,8 @@ struct NetworkKind {
 
 /// Returns a Machine whose nodes talk over the networks that they have in common. The link of two
 /// ranks in different nodes is the one of the fastest network that both are on. Nodes are the
-/// groups of the first level if `machine` has several levels, and single ranks otherwise. Links
-/// within a node stay.
+/// groups of the smallest level that has groups of several ranks, unless these have all ranks.
+/// Otherwise they are single ranks. Links within a node stay.
 ///
 ///     const std::vector<Rank> all = {0, 1, 2, 3};
 ///     Machine mixed = connect(nodes, {{"InfiniBand", {5e-6, 25e9}, {0, 1}},

@@ -16,6 +16,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/machine/internal/expect_link.hpp>
+#include <heddle/machine/internal/same_node.hpp>
 #include <heddle/machine/network.hpp>
 
 namespace heddle::inline v0 {
@@ -76,11 +77,9 @@ HEDDLE_INLINE Machine connect(Machine machine, const std::vector<NetworkKind>& n
       });
       of_rank[+rank].push_back(each);
     }
-  const bool has_nodes = machine.levels().size() > 1;
   for (std::size_t from = 0; from < ranks; ++from)
     for (std::size_t to = 0; to < ranks; ++to) {
-      if (from == to || (has_nodes && machine.group(0, Rank{from}) == machine.group(0, Rank{to})))
-        continue;
+      if (impl::same_node(machine, Rank{from}, Rank{to})) continue;
       const auto shared = std::ranges::find_first_of(of_rank[from], of_rank[to]);
       expects(shared != of_rank[from].end(), [&] {
         return ErrorInfo{

@@ -59,6 +59,15 @@ TEST_CASE("clusters are what one kind of network joins") {
   CHECK(sizes(cluster({ethernet, ethernet, ethernet}, 2)) == std::vector<std::size_t>{6});
   CHECK(sizes(Machine::uniform(5, {"gpu"}, {1e-6, 1e9})) == std::vector<std::size_t>{5});
   CHECK(sizes(Machine::uniform(1, {"gpu"}, {1e-6, 1e9})) == std::vector<std::size_t>{1});
+  // A level of single ranks, for example for ports of their own, does not make nodes of them.
+  const std::vector<Level> levels = {{.name = "device", .link = {1e-7, 1e12}},
+                                     {.name = "node", .ranks = 2, .link = {1e-6, 100e9}},
+                                     {.name = "all", .ranks = 4, .link = {1e-5, 10e9}}};
+  const Machine single = Machine::hierarchical(std::vector(4, Device{"gpu"}), levels);
+  const Machine paired =
+      Machine::hierarchical(std::vector(4, Device{"gpu"}), {levels.begin() + 1, levels.end()});
+  CHECK(systems::network_clusters(single) == systems::network_clusters(paired));
+  CHECK(connect(single, {{"Ethernet", {2e-5, 1e9}, {0, 1, 2, 3}}}).link(0, 1) == levels[1].link);
   const auto split = systems::network_clusters(cluster({infiniband, roce, infiniband}, 1));
   CHECK(split == std::vector<std::vector<Rank>>{{Rank{0}, Rank{2}}, {Rank{1}}});
 }

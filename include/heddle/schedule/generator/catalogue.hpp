@@ -7,6 +7,7 @@
 /// schedule needs a generator and a line in catalogue(); tools, gallery and examples then find it.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -52,6 +53,9 @@ struct NamedSchedule {
                             ///< equal the gradients of the serial model
   bool branches = false;    ///< for a model of two branches with a joint loss, not for a chain
   ShapeOption heeds = ShapeOption::none;  ///< the further options of the shape that it uses
+  /// The closed form of the bubble ratio, or nullptr if there is none; see bubble_ratio().
+  std::optional<double> (*bubble)(const PipelineShape&, double forward, double backward_input,
+                                  double backward_weight) = nullptr;
 
   /// Returns true if the schedule uses any of `options`.
   [[nodiscard]] constexpr bool uses(ShapeOption options) const {

@@ -6,9 +6,14 @@
 /// Closed forms for the schedules of the generators, to compare with a simulated or measured
 /// timeline.
 
+#include <optional>
+
 #include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0::schedule {
+
+struct NamedSchedule;
+struct PipelineShape;
 
 /// Returns the bubble ratio of GPipe and 1F1B (`stages_per_rank` = 1) and of interleaved 1F1B (V
 /// stages per rank): (P - 1) / (V M + P - 1) for P ranks and M microbatches. The bubble ratio is
@@ -25,6 +30,17 @@ namespace heddle::inline v0::schedule {
 /// to the work.
 /// @throws contract_error if an argument is below 1.
 [[nodiscard]] double bubble_ratio(int ranks, int microbatches, int stages_per_rank = 1);
+
+/// Returns the bubble ratio of a schedule of the catalogue by its closed form, or nothing if there
+/// is no closed form for this shape and these times: F, I and W of a stage, where a whole backward
+/// takes I + W and a fused pair F + I + W. The closed form is that of equal stages, if transfers
+/// and updates take no time. The orders of the schedule say where the form is from. Forms for which
+/// they name no source were found by simulation. The shape must be one that the schedule has.
+/// @throws contract_error if a count is below 1, or if a time is negative or not finite.
+[[nodiscard]] std::optional<double> bubble_ratio(const NamedSchedule& schedule,
+                                                 const PipelineShape& shape, double forward = 1,
+                                                 double backward_input = 1,
+                                                 double backward_weight = 1);
 
 }  // namespace heddle::inline v0::schedule
 

@@ -19,7 +19,8 @@
 namespace heddle::inline v0::systems {
 
 /// Returns the ranks of each cluster of a machine: nodes that one kind of network joins. Nodes are
-/// the groups of the machine's first level if it has several levels, and single ranks otherwise.
+/// the groups of the machine's smallest level that has groups of several ranks, unless these have
+/// all ranks. Otherwise they are single ranks.
 /// Two nodes belong together if a link between them has at least half of the bandwidth of the best
 /// link by which either of them reaches another node, or if a chain of such pairs joins them.
 /// Clusters are in the order of their first ranks.

@@ -24,6 +24,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/layout/layer_range.hpp>
+#include <heddle/machine/internal/same_node.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/found_plan.hpp>
 #include <heddle/plan/internal/plan_bytes.hpp>
@@ -35,10 +36,6 @@
 namespace heddle::inline v0::systems {
 
 namespace impl {
-
-inline bool same_node(const Machine& machine, Rank a, Rank b) {
-  return a == b || (machine.levels().size() > 1 && machine.group(0, a) == machine.group(0, b));
-}
 
 // Divides the layers among stages of these speeds. Nothing if there are more stages than layers.
 inline std::optional<std::vector<LayerRange>> holmes_layers(int layers,
@@ -78,8 +75,8 @@ inline std::vector<int> stage_counts(const Machine& machine, const std::vector<R
   if (ranks % tensor != 0) return counts;
   // A tensor group is `tensor` ranks one after another.
   for (int r = 0; r < ranks; r += tensor)
-    if (!same_node(machine, cluster[static_cast<std::size_t>(r)],
-                   cluster[static_cast<std::size_t>(r + tensor - 1)]))
+    if (!heddle::impl::same_node(machine, cluster[static_cast<std::size_t>(r)],
+                                 cluster[static_cast<std::size_t>(r + tensor - 1)]))
       return counts;
   for (int stages = 1; stages * tensor <= ranks; ++stages)
     if (ranks % (stages * tensor) == 0) counts.push_back(stages);
@@ -93,7 +90,7 @@ HEDDLE_INLINE std::vector<std::vector<Rank>> network_clusters(const Machine& mac
   // of the first one.
   std::vector<std::vector<Rank>> nodes;
   for (int r = 0; r < machine.ranks(); ++r) {
-    if (nodes.empty() || !impl::same_node(machine, nodes.back().front(), Rank{r}))
+    if (nodes.empty() || !heddle::impl::same_node(machine, nodes.back().front(), Rank{r}))
       nodes.emplace_back();
     nodes.back().push_back(Rank{r});
   }

@@ -35,7 +35,7 @@ namespace heddle::inline v0::systems {
 /// the planner tries to leave out ranks at the end of the order. Boundaries of good plans are moved
 /// by single layers while this shortens the step (`refined`). Casts and recomputation are not used.
 /// If there are too many lists of group sizes for the budget, up to 16 lists are tried for each
-/// number of stages, those of nearly equal groups first.
+/// number of stages, those of nearly equal groups first, each with the most microbatches first.
 struct Metis {
   static constexpr std::string_view name = "Metis";  ///< the name that users write
 

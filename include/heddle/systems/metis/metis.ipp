@@ -65,6 +65,7 @@ class MetisSearch {
     if (!whole) {
       m_watch.cut_off();
       m_coarse = true;
+      std::ranges::sort(m_numbers.rbegin(), m_numbers.rend());  // small microbatches need less
       search_orders(orders);
     }
     m_found.end = m_watch.result();
@@ -165,7 +166,7 @@ class MetisSearch {
           groups.push_back(std::span(m_order).subspan(first, static_cast<std::size_t>(size)));
           first += groups.back().size();
         }
-        for (const int microbatches : m_problem.options().microbatches)
+        for (const int microbatches : m_numbers)
           if (const plan::impl::KeptByStage* kept = kept_of(stages, microbatches);
               !m_watch.ended() && kept)
             try_degrees(groups, microbatches, *kept);
@@ -311,8 +312,7 @@ class MetisSearch {
   Seconds price(const std::vector<const plan::impl::StageShape*>& shapes,
                 const std::vector<int>& ends, int microbatches) {
     Plan plan = plan_of(shapes, ends, microbatches);
-    const auto ranks = static_cast<std::uint64_t>(m_problem.machine().ranks());
-    m_watch.spend(100 * ends.size() + 20 * ranks);
+    m_watch.spend(100 * ends.size() + 20 * static_cast<std::uint64_t>(m_problem.machine().ranks()));
     const Seconds time = m_metis.formula(plan, m_problem);
     m_watch.note(m_found.candidates, m_found.plan ? std::min(time, m_found.formula) : time);
     if (!m_found.plan || time < m_found.formula) {
@@ -341,7 +341,8 @@ class MetisSearch {
   bool m_coarse = false;
   plan::impl::LayerTable m_table;
   plan::impl::LeastShortage m_shortage;
-  std::vector<Rank> m_order;  ///< all ranks, kind after kind
+  std::vector<int> m_numbers = m_problem.options().microbatches;  ///< of microbatches, to try
+  std::vector<Rank> m_order;                                      ///< all ranks, kind after kind
   /// By first rank in the order, number of ranks, tensor degree and samples.
   std::map<std::tuple<std::ptrdiff_t, std::size_t, int, std::int64_t>,
            std::optional<plan::impl::StageShape>>
