@@ -132,7 +132,10 @@ class StageCalls {
     bound.call.samples = samples(task);
     bound.call.input = m_backwards.joined(uses.take(ends.inputs));
     bound.call.saved = uses.take();
-    bound.call.output_grad = m_backwards.summed(uses.take(ends.returned + ends.partners));
+    // A stage has either gradients of its output or partners in the loss.
+    const auto partners = uses.take(ends.partners);
+    bound.call.output_grad = partners.empty() ? m_backwards.summed(uses.take(ends.returned))
+                                              : m_backwards.joined_partners(partners);
     bound.weights = uses.take();
     bound.input_gradients = uses.take(kind != Kind::backward_weight ? ends.inputs : 0);
     bound.call.input_grad = m_backwards.undivided(bound.input_gradients);

@@ -82,7 +82,7 @@ inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
     const bool forward = action.kind == Kind::forward;
     const std::size_t beyond = forward ? ends.outputs : ends.returned + ends.partners;
     const bool more = (stage.input == 0 && ends.inputs > 0) || (stage.output == 0 && beyond > 0) ||
-                      (ends.partners > 0 && beyond > 1);
+                      ends.partners > stage.partners || (ends.partners > 0 && ends.returned > 0);
     const bool fewer =
         (stage.input > 0 && ends.inputs == 0) || (trains && stage.output > 0 && beyond == 0);
     expects(!more && !fewer, [&] {
@@ -90,7 +90,7 @@ inline void check_ends(const Schedule& schedule, const SizesOfRanks& sizes) {
           schedule, ActionId{i},
           text("a stage has ", more ? "more" : "fewer", " inputs or outputs than its calls take"),
           more ? "input_size is 0 for a stage that takes the data; an output has gradients, or "
-                 "one partner in the loss"
+                 "one partner in the loss, or as many as loss_partners()"
                : "input_size is 0 for the first stage, output_size for the last");
     });
     expects(!trains || ends.saves, [&] {
