@@ -161,7 +161,7 @@ using SizeOfRole = std::uint64_t StageElements::*;
 [[nodiscard]] inline SizeOfRole size_of_role(const std::string& label) {
   if (label == role::output || label == role::output_grad || label == role::exchanged)
     return &StageElements::output;
-  if (label == role::saved) return &StageElements::saved;
+  if (label == role::saved || label == role::parked) return &StageElements::saved;
   if (label == role::delta) return &StageElements::delta;
   if (label == role::weights) return &StageElements::parameters;
   if (label == role::gradients) return &StageElements::gradients;
