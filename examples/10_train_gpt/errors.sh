@@ -67,6 +67,8 @@ refuses "at least 1" "${flex[@]}" --steps 0
 refuses "a plan divides its ranks once" "${flex[@]}" --plan auto
 refuses "1 K,V heads, 2 ranks" --tensor 2 --kv-heads 1 --attention flex
 refuses "expected 1 or 2, got ways = 3" "${flex[@]}" --ways 3 --capacity 32 --kv-heads 1
+refuses "a share to offload is a percentage from 0 to 99" "${pipe[@]}" --offload 100%
+refuses "a share to offload is a percentage from 0 to 99" "${pipe[@]}" --offload much
 refuses "a rank needs memory" "${pipe[@]}" --memory -1
 refuses "within the limit" "${pipe[@]}" --memory 1
 exit $((failures > 0))

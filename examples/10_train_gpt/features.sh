@@ -24,6 +24,8 @@ trains "mesh: pipe=1 x data=2 x ring=1 x heads=1 x tensor=1" --data 2 --tied
 trains "mesh: pipe=1 x data=1 x ring=1 x heads=1 x tensor=2" --tensor 2 --tied --save "$folder/tied"
 trains "resumed before step 2" --pipe 2 --tied --resume "$folder/tied"
 trains "matrix products: " --pipe 2 --report
+trains "offload: 40% of the kept activations" --pipe 2 --offload 40%
+trains "offload: 50% of the kept activations" --pipe 2 --schedule zb-v --offload 50%
 # 8 sequences in 3 microbatches: 3, 3 and 2.
 trains "1F1B P=2 M=3" --pipe 2 --batch 8 --microbatches 3
 trains "ZB-H1 P=2 M=3" --pipe 2 --batch 8 --microbatches 3 --schedule zb-h1

@@ -2,15 +2,20 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <heddle/core.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/schedule/order/live_activations.hpp>
+#include <heddle/schedule/pass/park.hpp>
 
 #include "options.hpp"
 #include "settings.hpp"
@@ -93,6 +98,7 @@ void choose_lengths(Settings& s) {
       return heddle::ErrorInfo{"command line", what, std::move(got), remedy};
     });
   };
+  (void)offload_percent(s);
   refuse(s.memory < 0, "a rank needs memory", heddle::text("--memory ", s.memory),
          "give more MiB, or 0 for no limit");
   if (!s.flexible()) {
@@ -201,6 +207,8 @@ Settings parse(int argc, char** argv) {
       "costs", s.costs,
       "costs of links and products, by which automatic and flex choose: measured, or nominal, "
       "the same in every run");
+  options.add("offload", s.offload,
+              "share of the activations kept by a rank that waits in host memory, such as 40%");
   options.add("memory", s.memory,
               "MiB that a rank may use for activations and what it keeps for backward; 0: all");
   options.add(
@@ -287,11 +295,34 @@ heddle::Schedule make_schedule(const Settings& s) {
                              {},
                              "use one of " + synchronous_names()};
   });
-  return heddle::weave(in_sizes(entry.orders({.ranks = s.pipe,
-                                              .microbatches = s.microbatches(),
-                                              .stages_per_rank = s.stages_per_rank,
-                                              .group = s.group}),
-                                s.training));
+  const heddle::Orders orders = in_sizes(entry.orders({.ranks = s.pipe,
+                                                       .microbatches = s.microbatches(),
+                                                       .stages_per_rank = s.stages_per_rank,
+                                                       .group = s.group}),
+                                         s.training);
+  const heddle::Schedule schedule = heddle::weave(orders);
+  const int percent = offload_percent(s);
+  if (percent == 0) return schedule;
+  std::vector<heddle::Parking> parking;
+  for (const std::int64_t live : heddle::schedule::live_activations(orders)) {
+    const heddle::Rank rank{parking.size()};
+    const auto limit = static_cast<int>(live * (100 - percent) / 100);
+    parking.push_back({rank, rank, heddle::Tier{1}, std::max(limit, 1)});
+  }
+  return heddle::schedule::park(schedule, parking);
+}
+
+int offload_percent(const Settings& s) {
+  std::string_view word = s.offload;
+  if (word.ends_with('%')) word.remove_suffix(1);
+  int percent = -1;
+  const char* const end = word.data() + word.size();
+  const auto [rest, error] = std::from_chars(word.data(), end, percent);
+  heddle::expects(error == std::errc{} && rest == end && percent >= 0 && percent < 100, [&] {
+    return heddle::ErrorInfo{"command line", "a share to offload is a percentage from 0 to 99",
+                             heddle::text("--offload ", s.offload), "try 40%"};
+  });
+  return percent;
 }
 
 heddle::GradientSum make_gradient_sum(const Settings& s) {

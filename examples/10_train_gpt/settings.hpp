@@ -43,6 +43,7 @@ struct Settings {
   int heads_axis = 0;                ///< ranks of --sequence; chosen where it is 0
   std::string lengths = "equal";     ///< of sequences
   std::string costs = "measured";    ///< that attention and groups are chosen by
+  std::string offload = "0%";        ///< of a rank's kept activations, in host memory
   int memory = 0;                    ///< MiB for the buffers of the pipeline; 0: no limit
   int capacity = 0;  ///< tokens of a rank and microbatch, with flex; chosen where it is 0
   /// The groups of every step, with flex; see plan_groups().
@@ -86,6 +87,8 @@ struct Settings {
 /// The schedule, how gradients are summed, and how attention over a divided sequence is computed,
 /// as the settings name them. With flex the method is that of the widest group.
 [[nodiscard]] heddle::Schedule make_schedule(const Settings& s);
+/// Returns the percent of `offload`. @throws contract_error if it is not a percentage below 100.
+[[nodiscard]] int offload_percent(const Settings& s);
 [[nodiscard]] heddle::GradientSum make_gradient_sum(const Settings& s);
 [[nodiscard]] heddle::SequenceOptions make_sequence(const Settings& s);
 

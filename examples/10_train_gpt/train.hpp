@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include <heddle/comm/space_mover.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/heddle.hpp>
 
@@ -105,7 +106,13 @@ void train(const Settings& s, MPI_Comm comm) {
   Gpt<Real> model = make_gpt<Real>(
       training, {.gradient_sum = make_gradient_sum(s), .allocate = memory.allocator()}, line, room,
       sequence, flexible ? flexible->shapes() : std::vector<GptBlockShape>());
-  heddle::Runner run(model, schedule, mesh, {.execute = {.record = true, .watchdog = s.watchdog}});
+  heddle::SpaceMover<typename Space::execution_space> mover;
+  heddle::ExecuteOptions execute{.record = true, .watchdog = s.watchdog};
+  if (const int percent = offload_percent(s); percent > 0) {
+    execute.mover = mover;
+    if (speaks) std::cout << "offload: " << percent << "% of the kept activations\n";
+  }
+  heddle::Runner run(model, schedule, mesh, {.execute = execute});
   const int replica = mesh.coordinate("data");
   const double tokens =
       s.plans ? s.plans->mean_tokens()

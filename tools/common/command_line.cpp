@@ -4,6 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <fcntl.h>
@@ -64,6 +67,30 @@ void read(const std::string& option, std::string_view word, Number& number) {
                      : std::is_integral_v<Number>            ? "not a whole number"
                                                              : "not a number",
                      " ('", word, "')"));
+}
+
+/// Reads "4096", "40GB" or "1.5GiB".
+void read_bytes(const std::string& option, std::string_view word, std::uint64_t& bytes) {
+  constexpr std::string_view powers = "kMGT";
+  std::string_view digits = word;
+  double unit = 1;
+  if (digits.ends_with('B')) {
+    digits.remove_suffix(1);
+    const bool binary = digits.ends_with('i');
+    if (binary) digits.remove_suffix(1);
+    const char last = digits.empty() ? ' ' : digits.back() == 'K' ? 'k' : digits.back();
+    const std::size_t power = powers.find(last) + 1;  // 0 if it is none
+    if (power > 0) digits.remove_suffix(1);
+    if (binary && power == 0) return read(option, word, bytes);
+    for (std::size_t i = 0; i < power; ++i) unit *= binary ? 1024 : 1000;
+  }
+  if (digits.size() == word.size()) return read(option, word, bytes);
+  double number = 0;
+  read(option, digits, number);
+  const double all = number * unit;
+  if (!(all >= 0 && all < 9e18 && std::floor(all) == all))
+    throw CLI::ValidationError(option, text("not a whole number of bytes ('", word, "')"));
+  bytes = static_cast<std::uint64_t>(all);
 }
 
 /// Reads all of "1,2,1".
@@ -247,6 +274,16 @@ void CommandLine::add_file(const std::string& name, std::string& target, const s
 
 void CommandLine::add_option(const std::string& name, Target target, const std::string& help) {
   add(*m_parser->app, "--" + name, target, help);
+}
+
+void CommandLine::add_bytes(const std::string& name, std::uint64_t& target,
+                            const std::string& help) {
+  m_parser->app
+      ->add_option_function<std::string>(
+          "--" + name,
+          [name, &target](const std::string& word) { read_bytes("--" + name, word, target); }, help)
+      ->type_name("BYTES")
+      ->default_str(text(target));
 }
 
 void CommandLine::add_flag(const std::string& name, bool& target, const std::string& help) {

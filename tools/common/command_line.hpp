@@ -66,6 +66,8 @@ class CommandLine {
   void add_file(const std::string& name, std::string& target, const std::string& help);
   /// Adds `--name VALUE`. A vector of texts takes one of each `--name`.
   void add_option(const std::string& name, Target target, const std::string& help);
+  /// Adds `--name BYTES`, a whole number of bytes that may have a unit: 40GB, 1.5GiB.
+  void add_bytes(const std::string& name, std::uint64_t& target, const std::string& help);
   /// Adds `--name`, which sets `target`.
   void add_flag(const std::string& name, bool& target, const std::string& help);
 

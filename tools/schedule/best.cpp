@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,23 +28,25 @@ using namespace heddle;
 
 namespace {
 
-/// The shortest orders so far.
-struct Best {
-  Orders orders;
-  double makespan = std::numeric_limits<double>::infinity();
-  std::string name;
-  double bound = 0;  ///< of all orders with their computations; 0 if unknown
-};
+/// Returns the orders with their price, and whether they fit the memory of `s`.
+Candidate candidate(std::string name, const Orders& orders, const Settings& s) {
+  Candidate result{std::move(name), price(orders, s)};
+  result.fits = !(s.cap > 0 && std::ranges::max(result.priced.activations) > s.cap * (1 + 1e-12)) &&
+                !(s.cap_bytes > 0 && most_bytes(result.priced.timeline) > s.cap_bytes);
+  return result;
+}
 
-/// Takes `orders` if they are shorter. Returns false if they do not fit the memory of `s`.
-bool offer(Best& best, const std::string& name, const Orders& orders, const Settings& s,
-           double bound = 0) {
-  const Priced priced = price(orders, s);
-  if (s.cap > 0 && std::ranges::max(priced.activations) > s.cap * (1 + 1e-12)) return false;
-  if (s.cap_bytes > 0 && most_bytes(priced.timeline) > s.cap_bytes) return false;
-  const double makespan = priced.timeline.makespan();
-  if (makespan < best.makespan) best = {orders, makespan, name, bound};
-  return true;
+/// Returns true if the ranks of both have the same computations.
+bool same_work(const Orders& a, const Orders& b) {
+  const auto sorted = [](const Orders& orders) {
+    auto lists = orders.ranks;
+    for (auto& list : lists)
+      std::ranges::sort(list, {}, [](const Order& each) {
+        return std::tuple(each.kind, each.stage, each.item, each.fused);
+      });
+    return lists;
+  };
+  return a.graph == b.graph && sorted(a) == sorted(b);
 }
 
 /// Returns the part of a rank's share of the model that is a stage.
@@ -52,7 +55,8 @@ double share_of(const Orders& orders) {
 }
 
 /// Searches for orders with the computations of `orders`, for about a second if they are few.
-plan::Coordinated<Seconds> coordinated(const Orders& orders, const Settings& s, std::int64_t cap) {
+plan::Coordinated<Seconds> coordinated(const Orders& orders, const Settings& s,
+                                       plan::CoordinateOptions options) {
   const double share = share_of(orders);
   StageCosts costs{.forward = s.forward[0] * share,
                    .backward_input = s.backward_input[0] * share,
@@ -62,15 +66,15 @@ plan::Coordinated<Seconds> coordinated(const Orders& orders, const Settings& s, 
   if (s.backward[0] > 0) costs.backward = s.backward[0] * share;
   std::size_t entries = 1;
   for (const auto& list : orders.ranks) entries += list.size();
-  return plan::coordinate(orders, costs,
-                          {.cap = cap,
-                           .sizes = {.activation = s.activation},
-                           .swaps = static_cast<std::int64_t>(2'000'000 / entries),
-                           .branches = 100'000});
+  options.sizes = {.activation = s.activation};
+  options.swaps = static_cast<std::int64_t>(2'000'000 / entries);
+  options.branches = 100'000;
+  return plan::coordinate(orders, costs, options);
 }
 
-/// Offers the result of coordinate() for the computations of `orders`.
-void search(Best& best, std::string_view name, const Orders& orders, const Settings& s) {
+/// Adds the result of coordinate() for the computations of `orders`, if one fits.
+void search(std::vector<Candidate>& all, std::string_view name, const Orders& orders,
+            const Settings& s) {
   // Activations of single stages that fit. Messages need memory, too, so that fewer may fit.
   const double share = share_of(orders);
   double most = std::numeric_limits<double>::infinity();
@@ -82,13 +86,24 @@ void search(Best& best, std::string_view name, const Orders& orders, const Setti
   if (most < 1) return;
   auto cap = most < 1e9 ? static_cast<std::int64_t>(most) : 0;
   do {
-    const auto found = coordinated(orders, s, cap);
+    const auto found = coordinated(orders, s, {.cap = cap});
     if (found.extra > 0) return;
     std::string way(name);
     if (found.rule != "as given") way = text("work of ", name, ": ", found.rule);
-    if (offer(best, way, found.orders, s, found.bound)) return;
+    Candidate result = candidate(std::move(way), found.orders, s);
+    result.bound = found.bound;
+    if (result.fits) return all.push_back(std::move(result));
     cap = found.live - 1;
   } while (cap > 0 && s.saved > 0);
+}
+
+/// Returns the shortest orders with the computations of `orders` in which no rank keeps more.
+Orders refined(const Orders& orders, const Settings& s) {
+  auto found = coordinated(orders, s, {.caps = live_activations(orders)});
+  if (!(price(found.orders, s).timeline.makespan() < price(orders, s).timeline.makespan()))
+    return orders;
+  found.orders.name = text(orders.name, ", refined (", found.rule, ")");
+  return std::move(found.orders);
 }
 
 /// Prints what the step would take if one of its limits did not exist.
@@ -119,7 +134,7 @@ void explain(const Orders& orders, const Settings& s) {
                         });
   if (reorders) {
     const auto reordered = [&](std::int64_t cap) {
-      const Priced found = price(coordinated(orders, s, cap).orders, s);
+      const Priced found = price(coordinated(orders, s, {.cap = cap}).orders, s);
       return std::min(makespan, found.timeline.makespan());
     };
     limits.emplace_back("the ranks took the best order that was found in this memory",
@@ -134,40 +149,59 @@ void explain(const Orders& orders, const Settings& s) {
   print_columns(rows);
 }
 
-/// Returns the shortest orders that were found. Their name tells the gap to the lower bound.
-Orders best_orders(const Settings& s) {
-  Best best;
+}  // namespace
+
+std::vector<Candidate> candidates(const Settings& s) {
+  std::vector<Candidate> all;
   // The searches come first: if a schedule of the catalogue is as short, they know a bound.
   for (const std::string_view name : {"1f1b", "zb-h1", "zb-v", "interleaved", "interleaved-zb1p"})
     try {
-      search(best, name, schedule::find_schedule(name).orders(s.shape), s);
+      search(all, name, schedule::find_schedule(name).orders(s.shape), s);
     } catch (const infeasible&) {
       // There is no such schedule of this shape.
     }
+  const std::size_t searches = all.size();
   for (const auto& entry : schedule::catalogue()) try {
-      if (entry.synchronous && !entry.branches)
-        offer(best, std::string(entry.name), entry.orders(s.shape), s);
+      if (!entry.synchronous || entry.branches) continue;
+      all.push_back(candidate(std::string(entry.name), entry.orders(s.shape), s));
+      for (std::size_t i = 0; i < searches; ++i)
+        if (all.back().fits && same_work(all[i].priced.orders, all.back().priced.orders))
+          all.back().bound = all[i].bound;
     } catch (const infeasible&) {
       // As above.
     }
-  if (best.name.empty())
+  return all;
+}
+
+const Candidate& shortest(const std::vector<Candidate>& all, const Settings& s) {
+  const Candidate* best = nullptr;
+  for (const Candidate& each : all)
+    if (each.fits &&
+        (best == nullptr || each.priced.timeline.makespan() < best->priced.timeline.makespan()))
+      best = &each;
+  if (best == nullptr)
     throw infeasible({"best", "no schedule of this shape fits the memory",
                       text("--cap ", s.cap, ", --cap-bytes ", s.cap_bytes),
                       "give more memory, or more ranks"});
-  std::string gap;
-  if (best.bound > 0 && best.bound < best.makespan * (1 - 1e-9))
-    gap = text("; ", percent(best.makespan / best.bound - 1), " above the lower bound ",
-               number(best.bound), " of its computations");
-  else if (best.bound > 0)
-    gap = "; optimal for its computations";
-  best.orders.name = text("best (", best.name, gap, ")");
-  return std::move(best.orders);
+  return *best;
 }
 
-}  // namespace
+std::string with_gap(const Candidate& candidate) {
+  const double makespan = candidate.priced.timeline.makespan();
+  if (candidate.bound > 0 && candidate.bound < makespan * (1 - 1e-9))
+    return text(candidate.name, "; ", percent(makespan / candidate.bound - 1),
+                " above the lower bound ", number(candidate.bound), " of its computations");
+  return text(candidate.name, candidate.bound > 0 ? "; optimal for its computations" : "");
+}
 
 Orders orders_of(const schedule::NamedSchedule* entry, const Settings& s) {
-  return entry == nullptr ? best_orders(s) : entry->orders(s.shape);
+  if (entry != nullptr)
+    return s.refine ? refined(entry->orders(s.shape), s) : entry->orders(s.shape);
+  const auto all = candidates(s);
+  const Candidate& best = shortest(all, s);
+  Orders orders = best.priced.orders;
+  orders.name = text("best (", with_gap(best), ")");
+  return orders;
 }
 
 void add_explain(CommandLine& program) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include <heddle/core/file.hpp>
@@ -108,6 +109,43 @@ void compare(const CommandLine& command, const Settings& s) {
   if (!s.csv.empty()) write_file(s.csv, csv);
 }
 
+/// Prints all schedules of the shape, those that fit the memory first, the shortest first.
+void compare_all(const CommandLine& command, Settings s) {
+  if (!s.names.empty())
+    throw command.error("--best compares all schedules", "leave out their names");
+  s.names = {std::string(best_name)};
+  (void)named_schedules(command, s);
+  show_progress("searching");
+  auto all = candidates(s);
+  show_progress({});
+  const std::string best = with_gap(shortest(all, s));
+  std::ranges::stable_sort(all, {}, [](const Candidate& each) {
+    return std::pair(!each.fits, each.priced.timeline.makespan());
+  });
+  std::vector<std::vector<std::string>> rows = {
+      {"schedule", "makespan", "above bound", "bubble", "live activations", "messages", "fits"}};
+  std::string csv =
+      "schedule,makespan,lower bound,bubble ratio,live activations,messages,most bytes kept,fits\n";
+  if (s.sized()) rows[0].insert(rows[0].end() - 1, "most bytes kept");
+  for (const Candidate& each : all) {
+    const auto& timeline = each.priced.timeline;
+    const char* const fits = each.fits ? "yes" : "no";
+    const std::string gap =
+        each.bound > 0 ? percent(std::max(0.0, timeline.makespan() / each.bound - 1)) : "";
+    rows.push_back({each.name, number(timeline.makespan()), gap, percent(timeline.bubble_ratio()),
+                    of_ranks(each.priced.activations), text(each.priced.messages), fits});
+    if (s.sized()) rows.back().insert(rows.back().end() - 1, text(most_bytes(timeline)));
+    csv += text('"', each.name, "\",", exact(timeline.makespan()), ',',
+                each.bound > 0 ? exact(each.bound) : "", ',', exact(timeline.bubble_ratio()), ',',
+                all_of(each.priced.activations), ',', each.priced.messages, ',',
+                s.sized() ? text(most_bytes(timeline)) : "", ',', fits, '\n');
+  }
+  print_columns(rows);
+  std::cout << "best: " << best << '\n'
+            << "show best --csv FILE, with the same options, writes it for torch\n";
+  if (!s.csv.empty()) write_file(s.csv, csv);
+}
+
 }  // namespace
 
 void add_list(CommandLine& program) {
@@ -127,13 +165,18 @@ void add_compare(CommandLine& program) {
         if (settings->periodic && settings->depth >= 0)
           throw line.error("--periodic simulates stages that never wait to send",
                            "leave out --depth");
+        if (settings->best) return compare_all(line, *settings);
+        if (settings->names.empty())
+          throw line.error("NAME is required", "name some of schedule list, or use --best");
         compare(line, *settings);
       });
   command.add_argument("NAME", &settings->names,
-                       "of the schedules, see schedule list, or best: the shortest one");
+                       "of the schedules, see schedule list, or best: the shortest one", false);
   add_shape(command, *settings);
   add_prices(command, *settings);
   command.add_option("csv", &settings->csv, "a file for the table, with all digits");
+  command.add_flag("best", settings->best,
+                   "compares all schedules and searches, with their gaps to a lower bound");
   command.add_flag("periodic", settings->periodic,
                    "skips steady periods exactly, for any number of microbatches");
 }

@@ -63,7 +63,9 @@ void add_shape(CommandLine& command, Settings& s) {
                      "for dapple: microbatches whose activations fit a rank; 0: all");
   command.add_option("cap", &s.cap,
                      "for best: live activations that fit a rank, in microbatches; 0: all");
-  command.add_option("cap-bytes", &s.cap_bytes, "for best: bytes that fit a rank; 0: all");
+  command.add_bytes("cap-bytes", s.cap_bytes, "for best: bytes that fit a rank, as 40GB; 0: all");
+  command.add_flag("refine", s.refine,
+                   "searches for a shorter order for these costs in which no rank keeps more");
 }
 
 void add_prices(CommandLine& command, Settings& s) {
@@ -86,10 +88,10 @@ void add_prices(CommandLine& command, Settings& s) {
                      "bytes of a transfer per unit of time; 0: unlimited");
   command.add_option("depth", &s.depth,
                      "unsent results of a stage after which it waits; -1: it never waits");
-  command.add_option("activation", &s.activation, "bytes that a stage sends to the next one");
-  command.add_option("saved", &s.saved, "bytes that a stage keeps from forward to backward");
-  command.add_option("parameters", &s.parameters,
-                     "bytes of the weights, and as many of their gradients");
+  command.add_bytes("activation", s.activation, "bytes that a stage sends to the next one");
+  command.add_bytes("saved", s.saved, "bytes that a stage keeps from forward to backward");
+  command.add_bytes("parameters", s.parameters,
+                    "bytes of the weights, and as many of their gradients");
 }
 
 void add_pictures(CommandLine& command, Settings& s) {
@@ -160,6 +162,11 @@ std::vector<const schedule::NamedSchedule*> named_schedules(const CommandLine& c
   if (best && !s.equal_stages())
     throw command.error("'best' compares schedules with different numbers of stages",
                         "give one time for each of --F, --I, --W and --B");
+  if (s.refine && !s.equal_stages())
+    throw command.error("--refine searches for stages that take equally long",
+                        "give one time for each of --F, --I, --W and --B");
+  if (s.refine && s.periodic)
+    throw command.error("--periodic simulates schedules as they are", "leave out --refine");
   if (best && s.periodic)
     throw command.error("--periodic is for single schedules, not for 'best'", "leave one out");
   if (!s.periodic)

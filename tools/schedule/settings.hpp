@@ -25,6 +25,8 @@ struct Settings : Prices {
   int branches = 1;
   double cap = 0;               ///< for best: live activations of a rank; 0: no limit
   heddle::Bytes cap_bytes = 0;  ///< for best: bytes of a rank; 0: no limit
+  bool refine = false;          ///< schedules are refined for the prices
+  bool best = false;            ///< all schedules are compared
   bool transfers = false;
   bool live = false;      ///< a chart of live activations
   bool periodic = false;  ///< steady periods are skipped

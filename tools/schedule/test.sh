@@ -290,6 +290,25 @@ expect 2 "--periodic is for single schedules, not for 'best'" compare best --per
 expect 1 "is too large" show best "${large[@]}"
 expect 2 "--cap is a number of at least 0" show best --cap -1
 expect 2 "the explorer has no schedule 'best'" show best --open
+# All candidates in one table, and sizes with units.
+expect 0 "best: work of zb-v: v-half; 3.9% above the lower bound 25.5" compare --best --cap 3 --csv table.csv
+holds table.csv '"v-half",26.5,25.5,'
+grep -qE '^"zb-v",25.5,,.*,no$' table.csv || { failures=$((failures + 1)); echo "FAILED: zb-v fits the memory of 3"; }
+expect 2 "--best compares all schedules; leave out their names" compare --best 1f1b
+"$program" show best --cap-bytes 2500 --saved 1000 > shown
+"$program" show best --cap-bytes 2.5kB --saved 1kB | diff shown - || { failures=$((failures + 1)); echo "FAILED: 2.5kB is not 2500"; }
+"$program" show 1f1b --saved 2048 > shown
+"$program" show 1f1b --saved 2KiB | diff shown - || { failures=$((failures + 1)); echo "FAILED: 2KiB is not 2048"; }
+expect 2 "--cap-bytes: not a number ('40X')" show best --cap-bytes 40XB
+expect 2 "--cap-bytes: not a whole number of bytes ('1.5B')" show best --cap-bytes 1.5B
+expect 2 "not a whole number of at least 0 ('-1')" show best --cap-bytes=-1
+# A shorter order for given costs in which no rank keeps more: ZB-V takes 240 and keeps 3.5 4 4 4.
+expect 0 "makespan 240" show zb-v --microbatches 6 --F 10 --I 14 --W 10 --latency 1
+expect 0 "refined (" show zb-v --microbatches 6 --F 10 --I 14 --W 10 --latency 1 --refine
+expect 0 "live activations of the ranks: 3.5 4 4 4" show zb-v --microbatches 6 --F 10 --I 14 --W 10 --latency 1 --refine
+expect 0 "makespan 33" show 1f1b --refine
+expect 2 "--refine searches for stages that take equally long" show 1f1b --refine --F 1,2,1,1
+expect 2 "--periodic simulates schedules as they are" compare 1f1b --refine --periodic
 # What limits a schedule.
 expect 0 "messages took no time                                                 33        32.7%" explain 1f1b --latency 1
 expect 0 "there were no warm-up, no drain and no gap" explain zb-h1

@@ -31,10 +31,10 @@ namespace heddle::inline v0 {
 /// - `memory(schedule, buffer) -> std::byte*`: returns the memory of a buffer of this rank if the
 ///   model holds it, or null if the Runner is to allocate it. It is not called for a buffer that
 ///   the mover of the options holds (ExecuteOptions::mover), which has no memory;
-/// - `allocate(bytes) -> std::shared_ptr<std::byte>`: allocates the other buffers in the memory in
-///   which the model computes. Without it they are in host memory, filled with zeros if the buffer
-///   is not transient. Buffers that other ranks touch in place lie where the transport shares
-///   memory;
+/// - `allocate(bytes) -> std::shared_ptr<std::byte>`: allocates the other buffers of tier 0 in the
+///   memory in which the model computes. Without it, and in farther tiers, they are in host memory,
+///   filled with zeros if the buffer is not transient. Buffers that other ranks touch in place lie
+///   where the transport shares memory;
 /// - `carrier(transport, options) -> Transport`: returns the transport of messages between such
 ///   memory. Without it the transport of the place carries them;
 /// - `used_bytes(action, buffer, part) -> Bytes`: returns how much of a part the step uses that

@@ -28,13 +28,14 @@ struct ForwardCall {
 /// The arguments of PipelineStage::backward_input and backward_weight.
 template <class T>
 struct BackwardCall {
-  Item item = {};                  ///< the microbatch
-  const T* input = nullptr;        ///< the input of its forward
-  const T* saved = nullptr;        ///< the values that its forward saved
-  const T* output_grad = nullptr;  ///< output_size() elements; null if that is 0
-  T* input_grad = nullptr;         ///< input_size() elements; null if that is 0
-  T* delta = nullptr;              ///< delta_size() elements
-  std::size_t samples = 0;         ///< the samples to compute, as in ForwardCall
+  Item item = {};            ///< the microbatch
+  const T* input = nullptr;  ///< the input of its forward
+  const T* saved = nullptr;  ///< the values that its forward saved
+  /// output_size() elements, as many for each partner in the loss, null if that is 0
+  const T* output_grad = nullptr;
+  T* input_grad = nullptr;  ///< input_size() elements; null if that is 0
+  T* delta = nullptr;       ///< delta_size() elements
+  std::size_t samples = 0;  ///< the samples to compute, as in ForwardCall
 };
 
 /// Consecutive layers of a model on one rank, with their parameters. LayerStage makes one from a
@@ -74,6 +75,8 @@ struct BackwardCall {
 ///   schedule has another number.
 /// - `loss(m) -> double`: the loss of microbatch `m` of this step, after its forward. The result of
 ///   Runner::step() is the sum over all microbatches and replicas.
+/// - `loss_partners()`: the most stages with which it may share a loss, 1 without it. Its backward
+///   passes get all their outputs.
 /// - `backward(BackwardCall)`: `backward_input` and `backward_weight` in one. It is called if the
 ///   schedule does not split them.
 /// - `use_parameters(pointer)`: from now on `parameters()` is `pointer`, memory of the caller that

@@ -134,10 +134,10 @@ class StagesBase {
 /// PlannedMesh, layers and samples are those of its plan, and `make(place)` also gets the mesh.
 ///
 /// A model with branches counts its layers branch after branch, in the order in which its graph
-/// counts the stages. It is divided so that no stage holds layers of two branches. If two stages
-/// share a loss, backward_input gets the output of the other stage instead of the gradient of its
-/// output. Both outputs must have the same size, each stage may have only one such partner, and its
-/// output may have no other use.
+/// counts the stages. It is divided so that no stage holds layers of two branches. If stages share
+/// a loss, backward_input gets the outputs of the other stages instead of the gradient of its
+/// output, one after the other in the order of the graph's edges. All outputs must have the same
+/// size, and may have no other use.
 ///
 /// A stage with several inputs gets them concatenated, in the order of the graph's edges;
 /// input_size counts all of them. The gradient that it computes has the same order. If several

@@ -94,6 +94,74 @@ struct VocabularyCrossEntropyBackward {
 
 }  // namespace impl
 
+/// Computes the pass S of a cross-entropy whose classes are divided over ranks, without a message.
+/// It replaces `logits` (N x own.count, of the classes `own`) by exp(x - top), where `top` is the
+/// largest logit of this rank in the row, and writes it to `tops`. It writes the partial results of
+/// the rows. vocabulary_cross_entropy_merged() goes on with those of all ranks.
+template <kernel::ExecutionSpace Exec, kernel::impl::TokensOn<Exec> Targets,
+          kernel::MatrixOn<Exec> Logits>
+void vocabulary_cross_entropy_partials(
+    const Exec& exec, const Targets& targets, const Share& own, const Logits& logits,
+    const std::type_identity_t<kernel::Vector<RowPartial<kernel::element<Logits>>, Exec>>& partials,
+    const std::type_identity_t<kernel::Vector<kernel::element<Logits>, Exec>>& tops) {
+  using Real = kernel::element<Logits>;
+  using Token = typename Targets::non_const_value_type;
+  constexpr const char* where = "heddle::tensor::vocabulary_cross_entropy_partials";
+  const std::size_t rows = logits.extent(0);
+  kernel::impl::expect_shape(where, "logits", logits, targets.extent(0) * targets.extent(1),
+                             own.count);
+  kernel::impl::expect_shape(where, "partials", partials, rows);
+  kernel::impl::expect_shape(where, "tops", tops, rows);
+  kernel::impl::for_each_row(
+      where, exec, rows,
+      impl::VocabularyRows<Exec, Real, Token>{logits, targets, own, partials, tops});
+}
+
+/// Completes vocabulary_cross_entropy_partials() with `partials`, in which MergeRowPartials has
+/// merged the partial results of all ranks. It replaces `logits` by probabilities, `tops` by the
+/// losses of the rows, and loss(0) by weight * mean of these losses, which is 0 without rows.
+template <kernel::ExecutionSpace Exec, kernel::MatrixOn<Exec> Logits>
+void vocabulary_cross_entropy_merged(
+    const Exec& exec, double weight, const Logits& logits,
+    const std::type_identity_t<kernel::Vector<const RowPartial<kernel::element<Logits>>, Exec>>&
+        partials,
+    const std::type_identity_t<kernel::Vector<kernel::element<Logits>, Exec>>& tops,
+    const kernel::Vector<double, Exec>& loss) {
+  using Real = kernel::element<Logits>;
+  constexpr const char* where = "heddle::tensor::vocabulary_cross_entropy_merged";
+  const std::size_t rows = logits.extent(0);
+  kernel::impl::expect_shape(where, "partials", partials, rows);
+  kernel::impl::expect_shape(where, "tops", tops, rows);
+  kernel::impl::expect_shape(where, "loss", loss, 1);
+  kernel::impl::for_each_row(where, exec, rows,
+                             impl::VocabularyProbabilities<Exec, Real>{logits, partials, tops});
+  const double share = rows > 0 ? weight / static_cast<double>(rows) : 0;
+  kernel::impl::for_each_row("heddle::tensor::vocabulary_cross_entropy_merged_sum", exec, 1,
+                             kernel::impl::CrossEntropySum<Exec, Real>{tops, loss, share});
+}
+
+/// Computes logits_grad = weight / rows * (probabilities - one at the target) for the classes
+/// `own`. It may work in place, and sends no message.
+template <kernel::ExecutionSpace Exec, kernel::impl::TokensOn<Exec> Targets,
+          kernel::MatrixOn<Exec> LogitsGrad>
+void vocabulary_cross_entropy_backward_input(
+    const Exec& exec, const Targets& targets, const Share& own, double weight,
+    const std::type_identity_t<kernel::Matrix<const kernel::element<LogitsGrad>, Exec>>&
+        probabilities,
+    const LogitsGrad& logits_grad) {
+  using Real = kernel::element<LogitsGrad>;
+  using Token = typename Targets::non_const_value_type;
+  constexpr const char* where = "heddle::tensor::vocabulary_cross_entropy_backward_input";
+  const std::size_t rows = logits_grad.extent(0);
+  kernel::impl::expect_shape(where, "logits_grad", logits_grad,
+                             targets.extent(0) * targets.extent(1), own.count);
+  kernel::impl::expect_shape(where, "probabilities", probabilities, rows, own.count);
+  const auto share = static_cast<Real>(rows > 0 ? weight / static_cast<double>(rows) : 0);
+  kernel::impl::for_each_row(where, exec, rows,
+                             impl::VocabularyCrossEntropyBackward<Exec, Real, Token>{
+                                 probabilities, targets, own, logits_grad, share});
+}
+
 /// Replaces `logits` (N x own.count, of the classes `own`) by probabilities, and writes the loss to
 /// loss(0). The loss is weight * mean over the rows of -log softmax(logits)[target]. It is the same
 /// on all ranks, and 0 if there are no rows. Targets must be below the number of all classes; the
@@ -106,47 +174,23 @@ void vocabulary_cross_entropy_forward(
     const std::type_identity_t<kernel::Vector<RowPartial<Real>, Exec>>& partials,
     const typename TensorLine<Real, Exec>::Vector& row_loss,
     const kernel::Vector<double, Exec>& loss) {
-  using Token = typename Targets::non_const_value_type;
-  constexpr const char* where = "heddle::tensor::vocabulary_cross_entropy_forward";
   if (line.size() == 1)
     return kernel::cross_entropy_forward(exec, targets, weight, logits, row_loss, loss);
-  const std::size_t rows = logits.extent(0);
-  kernel::impl::expect_shape(where, "logits", logits, targets.extent(0) * targets.extent(1),
-                             own.count);
-  kernel::impl::expect_shape(where, "partials", partials, rows);
-  kernel::impl::expect_shape(where, "row_loss", row_loss, rows);
-  kernel::impl::expect_shape(where, "loss", loss, 1);
-  kernel::impl::for_each_row(
-      where, exec, rows,
-      impl::VocabularyRows<Exec, Real, Token>{logits, targets, own, partials, row_loss});
+  vocabulary_cross_entropy_partials(exec, targets, own, logits, partials, row_loss);
   line.merge(exec, partials);
-  kernel::impl::for_each_row("heddle::tensor::vocabulary_cross_entropy_forward_probabilities", exec,
-                             rows,
-                             impl::VocabularyProbabilities<Exec, Real>{logits, partials, row_loss});
-  const double share = rows > 0 ? weight / static_cast<double>(rows) : 0;
-  kernel::impl::for_each_row("heddle::tensor::vocabulary_cross_entropy_forward_sum", exec, 1,
-                             kernel::impl::CrossEntropySum<Exec, Real>{row_loss, loss, share});
+  vocabulary_cross_entropy_merged(exec, weight, logits, partials, row_loss, loss);
 }
 
-/// Computes logits_grad = weight / rows * (probabilities - one at the target) for the classes
-/// `own`. It may work in place, and sends no message.
+/// Computes the gradients of the logits of this rank's classes. On a line of one rank it is
+/// kernel::cross_entropy_backward_input().
 template <class Real, class Exec, kernel::impl::TokensOn<Exec> Targets>
 void vocabulary_cross_entropy_backward_input(
     const TensorLine<Real, Exec>& line, const Exec& exec, const Targets& targets, const Share& own,
     double weight, const typename TensorLine<Real, Exec>::Input& probabilities,
     const typename TensorLine<Real, Exec>::Matrix& logits_grad) {
-  using Token = typename Targets::non_const_value_type;
-  constexpr const char* where = "heddle::tensor::vocabulary_cross_entropy_backward_input";
   if (line.size() == 1)
     return kernel::cross_entropy_backward_input(exec, targets, weight, probabilities, logits_grad);
-  const std::size_t rows = logits_grad.extent(0);
-  kernel::impl::expect_shape(where, "logits_grad", logits_grad,
-                             targets.extent(0) * targets.extent(1), own.count);
-  kernel::impl::expect_shape(where, "probabilities", probabilities, rows, own.count);
-  const auto share = static_cast<Real>(rows > 0 ? weight / static_cast<double>(rows) : 0);
-  kernel::impl::for_each_row(where, exec, rows,
-                             impl::VocabularyCrossEntropyBackward<Exec, Real, Token>{
-                                 probabilities, targets, own, logits_grad, share});
+  vocabulary_cross_entropy_backward_input(exec, targets, own, weight, probabilities, logits_grad);
 }
 
 }  // namespace heddle::inline v0

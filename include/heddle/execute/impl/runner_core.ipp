@@ -71,9 +71,10 @@ struct RunnerCore::State {
       return shared.begin(id, buffer);
     }
     if (own != nullptr || buffer.bytes == 0) return own;
-    memory.push_back(model.allocate ? model.allocate(model.model, buffer.bytes)
-                                    : allocate(buffer.bytes));
-    if (!model.allocate && !buffer.transient) std::memset(memory.back().get(), 0, buffer.bytes);
+    // The model computes in tier 0. The farther tiers are host memory.
+    const bool by_model = model.allocate && +buffer.tier == 0;
+    memory.push_back(by_model ? model.allocate(model.model, buffer.bytes) : allocate(buffer.bytes));
+    if (!by_model && !buffer.transient) std::memset(memory.back().get(), 0, buffer.bytes);
     allocated += buffer.bytes;
     return memory.back().get();
   }

@@ -49,6 +49,11 @@ template <class S>
 concept HasLoss = requires(const S& stage) {
   stage.loss(Item{});
 };
+/// A stage that shares its loss with several others.
+template <class S>
+concept HasLossPartners = requires(const S& stage) {
+  { stage.loss_partners() } -> std::convertible_to<std::size_t>;
+};
 /// A stage that does a forward and a backward pass at once.
 template <class S>
 concept InterleavesPasses = requires(S& stage, const ForwardCall<typename S::scalar_type>& forward,
@@ -102,6 +107,7 @@ template <PipelineStage S>
 struct StageElements {
   std::uint32_t stage;
   std::uint64_t input, output, saved, delta, parameters, gradients;
+  std::uint64_t partners;  ///< most partners in the loss
 };
 
 /// A PipelineStage without its type: the addresses in its calls are those of bytes. It has all
@@ -158,13 +164,16 @@ class StageOf final : public AnyStage {
   StageElements sizes(Stage number) override {
     std::size_t added = stage.parameter_count();
     if constexpr (AddsGradientsElsewhere<S>) added = stage.added_gradients().size();
+    std::size_t partners = 1;
+    if constexpr (HasLossPartners<S>) partners = stage.loss_partners();
     return {number.value,
             stage.input_size(),
             stage.output_size(),
             stage.saved_size(),
             stage.delta_size(),
             stage.parameter_count(),
-            added};
+            added,
+            partners};
   }
   std::byte* parameters() override { return reinterpret_cast<std::byte*>(stage.parameters()); }
   std::byte* added_gradients() override {

@@ -70,13 +70,11 @@ class Joint {
 
   /// The inputs one after the other; null where there are none.
   [[nodiscard]] const std::byte* joined(std::span<const BoundUse> inputs) {
-    if (inputs.size() < 2) return inputs.empty() ? nullptr : inputs[0].data;
-    std::byte* into = reserved(m_input, inputs);
-    for (const BoundUse& each : inputs) {
-      m_space->copy(each.data, into, each.bytes);
-      into += each.bytes;
-    }
-    return m_input.data();
+    return joined(m_input, inputs);
+  }
+  /// The outputs of partners in the loss one after the other; null where there are none.
+  [[nodiscard]] const std::byte* joined_partners(std::span<const BoundUse> outputs) {
+    return joined(m_partners, outputs);
   }
 
   /// The sum of the gradients, in their order; null where there are none.
@@ -105,6 +103,15 @@ class Joint {
   }
 
  private:
+  const std::byte* joined(GrowingMemory& memory, std::span<const BoundUse> parts) {
+    if (parts.size() < 2) return parts.empty() ? nullptr : parts[0].data;
+    std::byte* into = reserved(memory, parts);
+    for (const BoundUse& each : parts) {
+      m_space->copy(each.data, into, each.bytes);
+      into += each.bytes;
+    }
+    return memory.data();
+  }
   std::byte* reserved(GrowingMemory& memory, std::span<const BoundUse> parts) {
     Bytes bytes = 0;
     for (const BoundUse& each : parts) bytes += each.bytes;
@@ -113,7 +120,7 @@ class Joint {
 
   const StageSpace* m_space;
   Scalar m_type;
-  GrowingMemory m_input, m_sum, m_gradient;
+  GrowingMemory m_input, m_partners, m_sum, m_gradient;
 };
 
 }  // namespace heddle::inline v0::impl

@@ -181,10 +181,13 @@ class StageCalls {
     bound.call.samples = samples(task);
     bound.call.input = m_backwards.joined(inputs_of(task));
     bound.call.saved = data_with(task, Role::saved);
+    // A stage has either gradients of its output or partners in the loss.
     m_returned.clear();
-    append_uses_with(task, Role::output_grad, m_returned);
     append_uses_with(task, Role::exchanged, m_returned);
-    bound.call.output_grad = m_backwards.summed(m_returned);
+    const bool shares_loss = !m_returned.empty();
+    if (!shares_loss) append_uses_with(task, Role::output_grad, m_returned);
+    bound.call.output_grad =
+        shares_loss ? m_backwards.joined_partners(m_returned) : m_backwards.summed(m_returned);
     bound.weights = data_with(task, Role::weights);
     m_input_gradients.clear();
     append_uses_with(task, Role::input_grad, m_input_gradients);

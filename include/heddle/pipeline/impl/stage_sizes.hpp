@@ -131,9 +131,10 @@ inline void check_ends(const Schedule& schedule, const UseRoles& roles, const Si
     const StageElements& stage = sizes.of(schedule[action.queue].from, action.stage);
     const bool forward = action.kind == Kind::forward;
     const std::size_t inputs = uses[Role::input], partners = uses[Role::exchanged];
-    const std::size_t beyond = forward ? uses[Role::output] : uses[Role::output_grad] + partners;
+    const std::size_t returned = uses[Role::output_grad];
+    const std::size_t beyond = forward ? uses[Role::output] : returned + partners;
     const bool more = (stage.input == 0 && inputs > 0) || (stage.output == 0 && beyond > 0) ||
-                      (partners > 0 && beyond > 1);
+                      partners > stage.partners || (partners > 0 && returned > 0);
     const bool fewer =
         (stage.input > 0 && inputs == 0) || (trains && stage.output > 0 && beyond == 0);
     expects(!more && !fewer, [&] {
@@ -141,7 +142,7 @@ inline void check_ends(const Schedule& schedule, const UseRoles& roles, const Si
           schedule, ActionId{i},
           text("a stage has ", more ? "more" : "fewer", " inputs or outputs than its calls take"),
           more ? "input_size is 0 for a stage that takes the data; an output has gradients, or "
-                 "one partner in the loss"
+                 "one partner in the loss, or as many as loss_partners()"
                : "input_size is 0 for the first stage, output_size for the last");
     });
     expects(!trains || uses[Role::saved] > 0, [&] {
@@ -214,7 +215,8 @@ using SizeOfRole = std::uint64_t StageElements::*;
     case Role::output:
     case Role::output_grad:
     case Role::exchanged: return &StageElements::output;
-    case Role::saved: return &StageElements::saved;
+    case Role::saved:
+    case Role::parked: return &StageElements::saved;
     case Role::delta: return &StageElements::delta;
     case Role::weights: return &StageElements::parameters;
     case Role::gradients: return &StageElements::gradients;

@@ -33,7 +33,7 @@ struct SmallChain {
   std::vector<Part> stages = {};
   std::vector<Item> items = {};
   std::size_t ranks = 0;
-  std::int64_t cap = 0;  ///< most activations of a rank; 0: no limit
+  std::vector<std::int64_t> caps = {};  ///< most activations of each rank; empty: no limit
   bool split = false;
 };
 
@@ -43,13 +43,13 @@ struct SmallChain {
 template <class Time>
 [[nodiscard]] std::optional<SmallChain> small_chain(const Orders& orders,
                                                     const ListProblem<Time>& problem,
-                                                    std::int64_t cap,
+                                                    const std::vector<std::int64_t>& caps,
                                                     const std::vector<std::int64_t>& activations) {
   const std::size_t stages = problem.stages;
   if (orders.graph != StageGraph::chain(static_cast<int>(stages))) return std::nullopt;
   SmallChain chain{.stages = std::vector<SmallChain::Part>(stages),
                    .ranks = problem.ranks,
-                   .cap = problem.trains ? cap : 0};
+                   .caps = problem.trains ? caps : std::vector<std::int64_t>{}};
   std::vector<std::array<std::size_t, 3>> seen(stages);
   for (std::size_t n = 0; n < problem.nodes.size(); ++n) {
     const auto& node = problem.nodes[n];

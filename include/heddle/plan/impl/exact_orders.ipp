@@ -84,7 +84,8 @@ class ExactSearch {
   [[nodiscard]] double there(std::size_t type) const { return m_there[type][m_count[type]]; }
   [[nodiscard]] bool has_room(std::size_t type) const {
     const auto& part = m_chain.stages[type / 3];
-    return type % 3 != 0 || m_chain.cap == 0 || m_kept[part.rank] + part.keeps <= m_chain.cap;
+    return type % 3 != 0 || m_chain.caps.empty() ||
+           m_kept[part.rank] + part.keeps <= m_chain.caps[part.rank];
   }
   /// Returns true if the rank waited although this input had arrived.
   [[nodiscard]] bool passed_over(std::size_t type) const {
@@ -210,7 +211,7 @@ class ExactSearch {
   /// anything: then another branch is as good.
   [[nodiscard]] bool could_have_run(std::size_t rank, double now) const {
     return std::ranges::any_of(m_of[rank], [&](std::size_t type) {
-      return !done(type) && (type % 3 != 0 || m_chain.cap == 0) && there(type) < never &&
+      return !done(type) && (type % 3 != 0 || m_chain.caps.empty()) && there(type) < never &&
              std::max(m_free[rank], there(type)) + takes(type) <= now;
     });
   }

@@ -20,10 +20,12 @@ namespace heddle::inline v0::plan::impl {
 /// Returns a lower bound. It is the maximum of three: the longest path of dependencies; for every
 /// rank and every group of its computations, the earliest start, the work and the shortest rest
 /// behind it; and, for a chain under a cap, the time for which the activations of a rank are kept
-/// in any order, divided by the cap. Types of time without a division have no third part.
+/// in any order, divided by its cap. `caps` are those of the ranks, empty for none. Types of time
+/// without a division have no third part.
 template <class Time>
 [[nodiscard]] Time list_bound(const ListProblem<Time>& problem, const StageGraph& graph,
-                              std::int64_t cap, const std::vector<std::int64_t>& activations) {
+                              const std::vector<std::int64_t>& caps,
+                              const std::vector<std::int64_t>& activations) {
   const auto& nodes = problem.nodes;
   // The longest path before a node, and behind it. A node comes after its inputs.
   std::vector<Time> head(nodes.size(), Time{}), tail(nodes.size(), Time{});
@@ -56,9 +58,10 @@ template <class Time>
     }
   }
   if constexpr (requires(Time time) { time* time / time; }) {
-    if (cap < 1 || !problem.trains || graph != StageGraph::chain(graph.stages)) return bound;
-    for (const auto& list : of) {
-      if (list.empty()) continue;
+    if (caps.empty() || !problem.trains || graph != StageGraph::chain(graph.stages)) return bound;
+    for (std::size_t rank = 0; rank < of.size(); ++rank) {
+      const auto& list = of[rank];
+      if (list.empty() || caps[rank] < 1) continue;
       Time kept{};
       Time first = head[list.front()];
       for (const std::uint32_t n : list) {
@@ -72,7 +75,7 @@ template <class Time>
           kept = kept + each * Time(head[n] + nodes[n].takes);
         }
       }
-      bound = std::max(bound, Time(first + kept / Time(cap)));
+      bound = std::max(bound, Time(first + kept / Time(caps[rank])));
     }
   }
   return bound;

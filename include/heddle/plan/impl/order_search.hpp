@@ -25,11 +25,11 @@ namespace heddle::inline v0::plan::impl {
 template <class Time>
 class OrderSearch {
  public:
-  /// `activations` are those that a forward of each stage keeps, empty for one each. `cap` is the
-  /// most that a rank keeps, 0 for no limit.
-  OrderSearch(const ListProblem<Time>& problem, const ListClock<Time>& clock, std::int64_t cap,
-              const std::vector<std::int64_t>& activations)
-      : m_problem(problem), m_clock(clock), m_cap(cap), m_activations(activations) {
+  /// `activations` are those that a forward of each stage keeps, empty for one each. `caps` are the
+  /// most that each rank keeps, empty for no limit.
+  OrderSearch(const ListProblem<Time>& problem, const ListClock<Time>& clock,
+              const std::vector<std::int64_t>& caps, const std::vector<std::int64_t>& activations)
+      : m_problem(problem), m_clock(clock), m_caps(caps), m_activations(activations) {
     m_after.resize(problem.nodes.size());
     m_before.resize(problem.nodes.size());
     for (std::uint32_t n = 0; n < problem.nodes.size(); ++n) {
@@ -202,7 +202,8 @@ class OrderSearch {
     const Order& a = m_problem.nodes[first].order;
     const Order& b = m_problem.nodes[second].order;
     if (a.kind == b.kind && a.stage == b.stage) return false;
-    if (m_cap > 0 && b.kind == Kind::forward && m_kept[first] + change(second) > m_cap)
+    if (!m_caps.empty() && b.kind == Kind::forward &&
+        m_kept[first] + change(second) > m_caps[rank(second)])
       return false;
     return std::ranges::find(m_after[first], second, &Edge::node) == m_after[first].end();
   }
@@ -296,7 +297,7 @@ class OrderSearch {
 
   const ListProblem<Time>& m_problem;
   const ListClock<Time>& m_clock;
-  std::int64_t m_cap;
+  const std::vector<std::int64_t>& m_caps;
   const std::vector<std::int64_t>& m_activations;
   std::vector<std::vector<Edge>> m_after, m_before;  ///< without moves, by node
   std::vector<std::vector<std::uint32_t>> m_lists;   ///< the nodes of each rank

@@ -56,6 +56,9 @@ struct CoordinateOptions {
   /// Most branches of an exact search, which runs if ranks times microbatches are at most 24. A
   /// million branches take seconds.
   std::int64_t branches = 0;
+  /// The most activations of each rank, in place of `cap`. With
+  /// `schedule::live_activations(orders)`, no rank keeps more than in the given orders.
+  std::vector<std::int64_t> caps = {};
 };
 
 /// The result of coordinate().
@@ -65,7 +68,7 @@ struct Coordinated {
   Time makespan = {};      ///< their makespan by simulate()
   std::string rule;        ///< the rule that gave them; "as given" if no rule was better
   std::int64_t live = 0;   ///< most activations that a rank keeps
-  std::int64_t extra = 0;  ///< activations above the cap, if no orders were found within it
+  std::int64_t extra = 0;  ///< activations above a cap, if no orders were found within it
   int tried = 0;           ///< lists that were tried, without variants that differ in W only
   int dead_ends = 0;       ///< tried lists that could not go on under their cap
   /// No orders of these computations are shorter within the cap, or within the raised cap if
@@ -80,6 +83,17 @@ namespace impl {
 
 /// Throws contract_error if an option of coordinate() is out of its range or a rule is empty.
 void check(const Orders& orders, const CoordinateOptions& options);
+
+/// Returns the cap of each rank, raised to `quarters` quarters, or nothing if there is no limit.
+[[nodiscard]] std::vector<std::int64_t> caps_of(const Orders& orders,
+                                                const CoordinateOptions& options, int quarters);
+
+/// Returns by how much the activations of a rank exceed its cap at most.
+[[nodiscard]] std::int64_t excess(const std::vector<std::int64_t>& live,
+                                  const std::vector<std::int64_t>& caps);
+
+/// Returns the largest of the values, 0 if there are none.
+[[nodiscard]] std::int64_t largest(const std::vector<std::int64_t>& values);
 
 }  // namespace impl
 
@@ -107,7 +121,8 @@ void check(const Orders& orders, const CoordinateOptions& options);
 /// The search tries up to 4 |rules| lists of the length of `orders` for every cap, and six times as
 /// many if the backward is split. The candidates of a V are a few hundred for a thousand orders,
 /// and four for many.
-/// @throws contract_error if the cap, `swaps` or `branches` are negative.
+/// @throws contract_error if a cap, `swaps` or `branches` are negative, or if `cap` and `caps` are
+///         both given.
 /// @throws infeasible, contract_error as weave(), live_activations() and ListScheduler do.
 template <Costs C>
 [[nodiscard]] Coordinated<typename C::Time> coordinate(const Orders& orders, const C& costs,
@@ -118,11 +133,13 @@ template <Costs C>
   impl::ListClock<Time> clock(scheduler.problem());
   Coordinated<Time> best;
   BasicTimeline<Time> timeline;
-  const auto consider = [&](const Orders& candidate, const std::string& rule, std::int64_t limit) {
+  const std::vector<std::int64_t> given = impl::caps_of(orders, options, 4);
+  std::vector<std::int64_t> limits = given;
+  const auto consider = [&](const Orders& candidate, const std::string& rule) {
     const std::vector<std::int64_t> live =
         schedule::live_activations(candidate, options.activations);
-    const std::int64_t most = live.empty() ? 0 : *std::max_element(live.begin(), live.end());
-    if (options.cap > 0 && most > limit) return;
+    const std::int64_t most = impl::largest(live);
+    if (impl::excess(live, limits) > 0) return;
     const auto longer = [&](const Time& makespan) {
       return !best.rule.empty() &&
              (best.makespan < makespan || (!(makespan < best.makespan) && best.live <= most));
@@ -146,12 +163,12 @@ template <Costs C>
   filling.activations = options.activations;
   const auto consider_filled = [&](const Orders& candidate, const std::string& rule,
                                    std::int64_t limit) {
-    consider(candidate, rule, limit);
+    consider(candidate, rule);
     if (!split) return;
     filling.cap = limit;
     try {
       impl::try_placings(candidate, filling, [&](const Orders& placed, const std::string& gaps) {
-        consider(placed, text(rule, ", then ", gaps), limit);
+        consider(placed, text(rule, ", then ", gaps));
       });
     } catch (const infeasible&) {
       // The forwards need more than the limit for all places of W.
@@ -162,7 +179,7 @@ template <Costs C>
     filling.cap = limit;
     impl::try_rounds(orders, filling, [&](const Orders& candidate, const std::string& rule) {
       ++best.tried;
-      consider(candidate, rule, limit);
+      consider(candidate, rule);
     });
   };
   const auto consider_known = [&](std::int64_t limit) {
@@ -178,7 +195,7 @@ template <Costs C>
     std::vector<std::pair<Time, Orders>> shortest;
     const auto block = [&](const Orders& candidate, const std::string& rule) {
       ++best.tried;
-      consider(candidate, rule, limit);
+      consider(candidate, rule);
       const auto least = clock.makespan(candidate);
       constexpr std::size_t most = 8;
       if (!least || (shortest.size() == most && !(*least < shortest.back().first))) return;
@@ -206,17 +223,17 @@ template <Costs C>
     consider_filled(*found, rule.name, limit);
   };
 
-  if (options.cap == 0) {
+  if (given.empty()) {
     consider_filled(orders, "as given", 0);
     for (const Rule& rule : options.rules) attempt(rule, 0, 0);
     consider_rounds(0);
     consider_known(0);
   }
-  std::int64_t limit = options.cap;
   for (int quarters = 4; best.rule.empty(); ++quarters) {
-    const std::int64_t raised = options.cap * quarters / 4;
-    if (quarters > 4 && raised == limit) continue;
-    limit = raised;
+    const auto raised = impl::caps_of(orders, options, quarters);
+    if (quarters > 4 && raised == limits) continue;
+    limits = raised;
+    const std::int64_t limit = impl::largest(limits);
     consider_filled(orders, "as given", limit);
     std::vector<std::int64_t> caps = {limit / 2, limit * 2 / 3, limit * 3 / 4, limit};
     caps.erase(std::unique(caps.begin(), caps.end()), caps.end());
@@ -227,26 +244,26 @@ template <Costs C>
     consider_known(limit);
   }
   if (options.swaps > 0) {
-    impl::OrderSearch<Time> search(scheduler.problem(), clock, limit, options.activations);
+    impl::OrderSearch<Time> search(scheduler.problem(), clock, limits, options.activations);
     const std::string rule = text(best.rule, ", then swaps");
     const Orders start = best.orders;
-    search.run(start, options.swaps,
-               [&](const Orders& candidate) { consider(candidate, rule, limit); });
+    search.run(start, options.swaps, [&](const Orders& candidate) { consider(candidate, rule); });
   }
-  best.bound = impl::list_bound(scheduler.problem(), orders.graph, limit, options.activations);
+  best.bound = impl::list_bound(scheduler.problem(), orders.graph, limits, options.activations);
   if constexpr (places)
     if (options.branches > 0 && best.bound < best.makespan) {
-      const auto chain = impl::small_chain(orders, scheduler.problem(), limit, options.activations);
+      const auto chain =
+          impl::small_chain(orders, scheduler.problem(), limits, options.activations);
       if (chain) {
         const auto exact =
             impl::exact_orders(*chain, static_cast<double>(best.makespan), options.branches);
         Orders candidate = orders;
         candidate.ranks = exact.ranks;
-        if (!exact.ranks.empty()) consider(candidate, "exact search", limit);
+        if (!exact.ranks.empty()) consider(candidate, "exact search");
         if (exact.complete) best.bound = best.makespan;
       }
     }
-  if (options.cap > 0) best.extra = std::max<std::int64_t>(0, best.live - options.cap);
+  best.extra = impl::excess(schedule::live_activations(best.orders, options.activations), given);
   return best;
 }
 /// Searches under costs that are written as a braced list:

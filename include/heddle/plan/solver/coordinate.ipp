@@ -5,6 +5,8 @@
 /// @file
 /// Definitions of coordinate.hpp.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -43,10 +45,42 @@ HEDDLE_INLINE void check(const Orders& orders, const CoordinateOptions& options)
     return ErrorInfo{where(), "the numbers of swaps and of branches must be at least 0",
                      text("swaps = ", options.swaps, ", branches = ", options.branches)};
   });
+  const std::size_t ranks = orders.ranks.size();
+  expects(options.caps.empty() || (options.caps.size() == ranks && options.cap == 0), [&] {
+    return ErrorInfo{where(), text("expected one cap for each of ", ranks, " ranks, and cap = 0"),
+                     text("got ", options.caps.size(), " caps and cap = ", options.cap),
+                     "use caps = schedule::live_activations(orders), or cap for all ranks"};
+  });
+  for (const std::int64_t each : options.caps)
+    expects(each >= 0 && each <= (std::int64_t{1} << 40), [&] {
+      return ErrorInfo{where(), "the cap of each rank must be at least 0 and at most 2^40",
+                       text("got ", each), "without caps there is no limit"};
+    });
   for (const Rule& rule : options.rules)
     expects(rule.priority != nullptr, [&] {
       return ErrorInfo{where(), "a rule has no priority", text("rule '", rule.name, "'")};
     });
+}
+
+HEDDLE_INLINE std::vector<std::int64_t> caps_of(const Orders& orders,
+                                                const CoordinateOptions& options, int quarters) {
+  std::vector<std::int64_t> caps = options.caps;
+  if (options.cap > 0) caps.assign(orders.ranks.size(), options.cap);
+  if (quarters > 4)
+    for (std::int64_t& cap : caps) cap = std::max<std::int64_t>(cap, 1) * quarters / 4;
+  return caps;
+}
+
+HEDDLE_INLINE std::int64_t excess(const std::vector<std::int64_t>& live,
+                                  const std::vector<std::int64_t>& caps) {
+  std::int64_t most = 0;
+  for (std::size_t rank = 0; rank < caps.size(); ++rank)
+    most = std::max(most, live[rank] - caps[rank]);
+  return most;
+}
+
+HEDDLE_INLINE std::int64_t largest(const std::vector<std::int64_t>& values) {
+  return values.empty() ? 0 : *std::ranges::max_element(values);
 }
 
 }  // namespace impl
