@@ -17,6 +17,7 @@
 #include <heddle/schedule/order/stage_graph.hpp>
 #include <heddle/schedule/order/stage_shares.hpp>
 #include <heddle/schedule/pass/tie_parameters.hpp>
+#include <heddle/schedule/plan.hpp>
 
 namespace heddle::inline v0::schedule {
 
@@ -52,6 +53,12 @@ struct SerialStep {
 /// they contain updates, a pass sees those that its stage has done at the forward pass of the
 /// microbatch. With vertical sync it sees as many as that of the first stage.
 [[nodiscard]] SerialStep serial_step(const Orders& orders);
+
+/// Returns the step of the Schedule of `plan` on `ranks` ranks: its buckets are the stages, groups
+/// divide the samples, and each part of the sequences is a line. The plan's schedule trains and is
+/// synchronous.
+/// @throws contract_error if check(plan) does, or if the ranks of a group divide layers.
+[[nodiscard]] SerialStep serial_step(const Plan& plan, int ranks);
 
 /// Returns `step` on the ranks of `mesh`, as data_parallel() distributes it. The lines that differ
 /// in an axis of `shards` hold other parameters.

@@ -78,6 +78,41 @@ HEDDLE_INLINE SerialStep serial_step(const Orders& orders) {
   return step;
 }
 
+HEDDLE_INLINE SerialStep serial_step(const Plan& plan, int ranks) {
+  const int layers = plan.stages.empty() ? 0 : plan.stages.back().layers.last;
+  check(plan, layers, ranks);
+  const auto buckets = static_cast<std::size_t>(plan.bucket_count());
+  const auto parts = static_cast<std::size_t>(plan.stages.front().sequence);
+  SerialStep step{.graph = StageGraph::chain(static_cast<int>(plan.stages.size() * buckets)),
+                  .microbatches = plan.microbatches};
+  const bool divided =
+      std::ranges::any_of(plan.stages, [](const PlanStage& stage) { return stage.groups() > 1; });
+  if (divided) step.shares.samples = plan.microbatch_samples();
+  step.places.resize(static_cast<std::size_t>(ranks));
+  std::uint32_t next = 0;  // the rank in a line
+  for (const PlanStage& stage : plan.stages) {
+    expects(stage.tensor == 1 && static_cast<std::size_t>(stage.sequence) == parts, [&] {
+      return ErrorInfo{"heddle::schedule::serial_step",
+                       "the step of this plan cannot be compared with a Schedule",
+                       text("tensor = ", stage.tensor, ", sequence = ", stage.sequence,
+                            "; expected 1 and ", parts)};
+    });
+    std::vector<Rank> shares;
+    for (std::size_t i = 0; i < stage.ranks.size(); ++i) {
+      const auto number = static_cast<std::uint32_t>(next + i / parts);
+      step.places[+stage.ranks[i]] = {Rank{number}, static_cast<std::uint32_t>(i % parts)};
+      if (i % parts == 0) shares.push_back(Rank{number});
+    }
+    next += static_cast<std::uint32_t>(stage.groups());
+    for (std::size_t b = 0; divided && b < buckets; ++b) {
+      step.shares.stages.push_back(stage.samples);
+      step.ranks.push_back(shares);
+    }
+  }
+  step.rounds = std::ranges::any_of(plan.casts, [](const auto& cast) { return cast.has_value(); });
+  return step;
+}
+
 HEDDLE_INLINE SerialStep on_mesh(SerialStep step, const MeshShape& mesh, std::string_view pipe,
                                  const std::vector<std::string>& shards) {
   step.places.clear();

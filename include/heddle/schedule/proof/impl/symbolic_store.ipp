@@ -14,6 +14,7 @@
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/schedule/internal/cut_in_parts.hpp>
 #include <heddle/schedule/message_sizes.hpp>
 #include <heddle/schedule/proof/impl/symbolic_store.hpp>
 
@@ -40,13 +41,13 @@ HEDDLE_INLINE std::uint64_t SymbolicStore::width(BufferId id, std::uint32_t part
   const Buffer& buffer = m_schedule[id];
   if (buffer.granules != nullptr)
     return static_cast<std::uint64_t>((*buffer.granules)[part % buffer.granules->size()]);
-  return buffer.bytes == 0 ? 1 : part_bytes(buffer, part, 1);
+  return is_bound(buffer) ? part_bytes(buffer, part, 1) : 1;
 }
 
 HEDDLE_INLINE std::uint64_t SymbolicStore::width(const Use& use) const {
   const Buffer& buffer = m_schedule[use.buffer];
   if (buffer.granules == nullptr)
-    return buffer.bytes == 0 ? use.count : part_bytes(buffer, use.first, use.count);
+    return is_bound(buffer) ? part_bytes(buffer, use.first, use.count) : use.count;
   std::uint64_t sum = 0;
   for (std::uint32_t part = 0; part < use.count; ++part) sum += width(use.buffer, use.first + part);
   return sum;
