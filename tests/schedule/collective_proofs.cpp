@@ -82,6 +82,19 @@ TEST_CASE("levels of groups keep the proof of a collective") {
       }
 }
 
+TEST_CASE("messages of fewer bits keep the proof of a collective") {
+  const CollectiveOptions options{.ranks = 5, .bytes = Bytes{8} * 61};
+  for_all([&](Collective collective, Algorithm algorithm) {
+    if (!schedule::applicable(collective, algorithm, options) || collective == Collective::barrier)
+      return;
+    INFO(collective << ' ' << algorithm);
+    const Schedule cast = cast_at_cut(schedule::collective(collective, algorithm, options),
+                                      {.type = Scalar::f32}, [](Rank, Rank) { return true; });
+    INFO(cast.name());
+    CHECK(why_not_equivalent(cast, collective, options) == "");
+  });
+}
+
 TEST_CASE("a difference of a collective is named") {
   const CollectiveOptions options{.ranks = 3, .bytes = 24};
   const Schedule good = schedule::collective(Collective::all_reduce, Algorithm::ring, options);
