@@ -24,6 +24,7 @@
 #include <heddle/schedule/pass.hpp>
 #include <heddle/schedule/place_lives.hpp>
 #include <heddle/schedule/plan.hpp>
+#include <heddle/schedule/proof.hpp>
 #include <heddle/schedule/redistribution.hpp>
 #include <heddle/schedule/samples_of.hpp>
 #include <heddle/schedule/schedule.hpp>

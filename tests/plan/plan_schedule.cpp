@@ -407,4 +407,36 @@ TEST_CASE("schedule() names what it cannot express") {
   CHECK_THROWS_AS(plan::schedule(other, profile), contract_error);
 }
 
+TEST_CASE("the Schedule of a plan is proved equal to the serial step") {
+  Random random(7);
+  const std::vector<std::string> names{"1f1b", "gpipe", "dapple", "zb-h1", "zb-h2"};
+  for (std::uint64_t c = 0; c < test::cases(60, 3000); ++c) {
+    const int layers = in(random, 1, 6), ranks = in(random, 1, 5);
+    const Profile profile = random_profile(random, layers);
+    Plan plan = random_plan(random, layers, ranks, 4);
+    plan.schedule = names[c % names.size()];
+    plan.buckets = in(random, 1, 3);
+    int sequence = in(random, 1, 2);
+    for (PlanStage& stage : plan.stages) {
+      stage.recompute = in(random, 0, 2) == 0;
+      stage.sequence = sequence;
+      std::vector<Rank> all;  // each rank, and one behind the ranks of all others
+      for (const Rank rank : stage.ranks)
+        for (int part = 0; part < sequence; ++part)
+          all.push_back(Rank{static_cast<int>(+rank) + part * ranks});
+      stage.ranks = all;
+    }
+    if (c % 3 == 0)
+      for (std::size_t s = 0; s + 1 < plan.stages.size(); ++s)
+        plan.casts.push_back(s % 2 == 0 ? std::optional(Codec{.type = Scalar::f16}) : std::nullopt);
+    INFO("case " << c << ": " << plan);
+    const int all_ranks = sequence * ranks + 1;  // the last one is left out
+    const Schedule made = plan::schedule(plan, profile, {.ranks = all_ranks});
+    schedule::SerialStep step = schedule::serial_step(plan, all_ranks);
+    REQUIRE(schedule::why_not_equivalent(made, step) == "");
+    step.microbatches += 1;
+    REQUIRE(schedule::why_not_equivalent(made, step).find("lacks microbatch") != std::string::npos);
+  }
+}
+
 }  // namespace test_plan_schedule

@@ -16,6 +16,8 @@ void add_list(CommandLine& program);
 void add_show(CommandLine& program);
 /// FILE.csv: the same for a schedule file; a wrong cell is shown among its neighbours.
 void add_check(CommandLine& program);
+/// NAME or FILE.csv: proves that a schedule computes the serial step.
+void add_prove(CommandLine& program);
 /// NAME...: a table.
 void add_compare(CommandLine& program);
 /// NAME: prints what limits a schedule.

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   tool::add_list(program);
   tool::add_show(program);
   tool::add_check(program);
+  tool::add_prove(program);
   tool::add_compare(program);
   tool::add_explain(program);
   tool::add_gallery(program);

@@ -129,6 +129,25 @@ void check_values(const CommandLine& command, const Settings& s) {
     throw command.error("--transfers says what a csv file holds", "name one with --csv");
 }
 
+schedule::LoweredOrders read_orders(const CommandLine& command, const std::string& name,
+                                    const std::string& csv, const Settings& s) {
+  StageGraph graph;
+  if (s.branches != 1) {
+    const auto ends = std::count(csv.begin(), csv.end(), '\n');
+    const auto ranks = ends + (!csv.ends_with('\n'));
+    graph = schedule::branch_graph(static_cast<int>(ranks), s.branches);
+  }
+  graph.replicas = s.replicas;
+  schedule::LoweredOrders lowered = schedule::read_lowered(csv, {.name = name,
+                                                                 .graph = graph,
+                                                                 .old_dialect = s.old_dialect,
+                                                                 .vertical_sync = s.vertical_sync});
+  if (s.vertical_sync && csv.find("UPDATE") == std::string::npos)
+    throw command.error("--vertical-sync is about updates among the orders, and there are none",
+                        "leave it out");
+  return lowered;
+}
+
 std::vector<const schedule::NamedSchedule*> named_schedules(const CommandLine& command,
                                                             const Settings& s) {
   using schedule::ShapeOption;

@@ -49,6 +49,13 @@ void add_dialect(CommandLine& command, Settings& s);
 /// @throws usage_error for values that are none, or that mean nothing together.
 void check_values(const CommandLine& command, const Settings& s);
 
+/// The orders of the schedule file `name`, whose text is `csv`. @throws usage_error for vertical
+/// sync without updates.
+[[nodiscard]] heddle::schedule::LoweredOrders read_orders(const CommandLine& command,
+                                                          const std::string& name,
+                                                          const std::string& csv,
+                                                          const Settings& s);
+
 /// The schedules that were named; a null pointer stands for `best`. @throws usage_error for a name
 /// that the catalogue lacks, for an option that none of them heeds, for prices that check_prices()
 /// rejects, and for what `best` does not search. @throws infeasible for a schedule that does not

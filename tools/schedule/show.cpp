@@ -46,22 +46,8 @@ void draw(const schedule::LoweredOrders& lowered, const Settings& s) {
 /// Reads the schedule file `name` and draws it.
 void check(const CommandLine& command, const std::string& name, const Settings& s) {
   const std::string csv = read_file(name);
-  StageGraph graph;
-  if (s.branches != 1) {
-    const auto ends = std::count(csv.begin(), csv.end(), '\n');
-    const auto ranks = ends + (!csv.ends_with('\n'));
-    graph = schedule::branch_graph(static_cast<int>(ranks), s.branches);
-  }
-  graph.replicas = s.replicas;
   try {
-    const schedule::LoweredOrders lowered =
-        schedule::read_lowered(csv, {.name = name,
-                                     .graph = graph,
-                                     .old_dialect = s.old_dialect,
-                                     .vertical_sync = s.vertical_sync});
-    if (s.vertical_sync && csv.find("UPDATE") == std::string::npos)
-      throw command.error("--vertical-sync is about updates among the orders, and there are none",
-                          "leave it out");
+    const schedule::LoweredOrders lowered = read_orders(command, name, csv, s);
     check_prices(command, s, {lowered.orders});
     warn_if_not_for_torch(name, lowered.orders);
     warn_if_half_lowered(name, csv, lowered);

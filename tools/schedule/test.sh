@@ -52,7 +52,7 @@ wrong() {  # wrong PHRASE ARGUMENTS...: refused with the usage, and nothing is p
   expect 2 " --help says what the options are" "$@"
   [[ -z $("$program" "$@" 2> errors) ]] || { failures=$((failures + 1)); echo "FAILED: $* prints"; }
 }
-wrong "a command is missing; there are list, show, check, compare, explain, gallery, record"
+wrong "a command is missing; there are list, show, check, prove, compare, explain, gallery, record"
 wrong "no command 'sing'; there are list, show" sing
 wrong "no command 'shw'; did you mean 'show'?" shw 1f1b
 wrong "no command 'lsit'; did you mean 'list'?" lsit
@@ -154,6 +154,19 @@ expect 0 "0I0" check old.csv --old-dialect
 expect 1 "an action appears twice" check old.csv
 expect 1 "this looks like the old dialect" check old.csv
 expect 1 "schedule check --old-dialect" check old.csv
+
+# Proofs, of names and of files.
+expect 0 "1F1B P=4 M=8: 116 actions compute the serial step of 4 stages and 8 microbatches" prove 1f1b
+expect 0 "PipeDream P=3 M=8: " prove pipedream --ranks 3
+expect 0 "with weights that lack up to 2 updates" prove pipedream --ranks 3
+expect 0 "compute the serial step of 4 stages and 8 microbatches" prove a.csv
+expect 0 "compute the serial step" prove best --ranks 2 --microbatches 3
+printf '0F0,0F1,0B0,0UPDATE0,0B1,0UPDATE1\n' > mixed.csv
+expect 0 "with weights that lack up to 1 updates" prove mixed.csv
+expect 1 "the orders cannot progress" prove stuck.csv --replicas
+expect 1 "a cell is not an action" prove bad.csv
+expect 2 "no schedule 'zbv'; did you mean 'zb-v'?" prove zbv
+expect 2 "NAME is required" prove
 
 expect 0 "gpipe        33        27.3%   27.3%        8 8 8 8           48" compare gpipe 1f1b interleaved
 # Each schedule has its own closed form, or none; it counts no transfers.

@@ -205,9 +205,10 @@ class CutCaster {
   /// Decodes the messages that action `id` needs. This is not done earlier, because the rank would
   /// wait for the message at the cast.
   void widen_for(ActionId id) {
-    if (takes_message(id)) return;
-    for (const Use& use : m_schedule.uses(id))
-      if (!m_arrived[+use.buffer].empty())
+    const std::span<const Use> uses = m_schedule.uses(id);
+    const Use* const taken = takes_message(id) ? &added(uses) : nullptr;
+    for (const Use& use : uses)
+      if (&use != taken && !m_arrived[+use.buffer].empty())
         for (std::uint32_t part = use.first; part < use.first + use.count; ++part)
           widen(use.buffer, part);
   }
