@@ -41,7 +41,7 @@ void expect_proof(Collective collective, Algorithm algorithm, const CollectiveOp
   const Schedule made = schedule::collective(collective, algorithm, options);
   INFO(made.name() << ", " << options.bytes << " bytes, root " << options.root);
   REQUIRE(why_not_equivalent(made, collective, options) == "");
-  REQUIRE(why_not_equivalent(fold(made), collective, options) == "");
+  REQUIRE(why_not_equivalent(schedule::fold(made), collective, options) == "");
   if (collective != Collective::all_gather || options.apart) return;
   CollectiveOptions apart = options;
   apart.apart = true;
@@ -88,8 +88,9 @@ TEST_CASE("messages of fewer bits keep the proof of a collective") {
     if (!schedule::applicable(collective, algorithm, options) || collective == Collective::barrier)
       return;
     INFO(collective << ' ' << algorithm);
-    const Schedule cast = cast_at_cut(schedule::collective(collective, algorithm, options),
-                                      {.type = Scalar::f32}, [](Rank, Rank) { return true; });
+    const Schedule cast =
+        schedule::cast_at_cut(schedule::collective(collective, algorithm, options),
+                              {.type = Scalar::f32}, [](Rank, Rank) { return true; });
     INFO(cast.name());
     CHECK(why_not_equivalent(cast, collective, options) == "");
   });
@@ -131,7 +132,7 @@ TEST_CASE("a difference of a collective is named") {
         }
       coverage.count("rejected by the Builder", rejected);
       if (rejected) continue;
-      INFO(whole.name() << " without " << action_text(whole, ActionId{dropped}));
+      INFO(whole.name() << " without " << schedule::action_text(whole, ActionId{dropped}));
       CHECK(why_not_equivalent(std::move(builder).build(), collective, of) != "");
       coverage.count("found", true);
     }

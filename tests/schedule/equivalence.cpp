@@ -111,19 +111,19 @@ TEST_CASE("passes over a schedule keep it equal to the serial step") {
       const auto proves = [&](const Schedule& schedule) {
         CHECK(why_not_equivalent(schedule, step) == "");
       };
-      proves(fold(woven, 0));
-      proves(fold(woven, 1));
-      proves(recompute(woven));
-      proves(fold(recompute(woven)));
+      proves(schedule::fold(woven, 0));
+      proves(schedule::fold(woven, 1));
+      proves(schedule::recompute(woven));
+      proves(schedule::fold(schedule::recompute(woven)));
       proves(schedule::drop_unread(woven));
-      proves(eager_sums(woven));
-      proves(eager_updates(woven));
-      proves(lazy_sums(eager_sums(woven)));
+      proves(schedule::eager_sums(woven));
+      proves(schedule::eager_updates(woven));
+      proves(schedule::lazy_sums(schedule::eager_sums(woven)));
       proves(schedule::in_time_order(simulate(woven, StageCosts{.forward = 1, .backward = 2})));
       std::vector<Parking> parking;
       for (int r = 0; r < ranks; ++r) parking.push_back({Rank{r}, Rank{r}, Tier{1}, 2});
-      proves(park(woven, parking));
-      if (entry.name == "1f1b") proves(park(woven, bpipe_parking(ranks)));
+      proves(schedule::park(woven, parking));
+      if (entry.name == "1f1b") proves(schedule::park(woven, schedule::bpipe_parking(ranks)));
       proves(schedule::split_moves(woven, 3, [](ActionId) {
         return std::vector<schedule::MovePiece>{{Lane{0}, 0, 1}, {Lane{1}, 1, 2}};
       }));
@@ -132,10 +132,11 @@ TEST_CASE("passes over a schedule keep it equal to the serial step") {
       for (const auto& domains : {pairs, one}) {
         proves(share_memory(woven, domains));
         proves(share_memory(woven, domains, CopiedBy::sender));
-        proves(share_memory(copy_out(woven, domains), domains));
+        proves(share_memory(schedule::copy_out(woven, domains), domains));
       }
       const Codec codec{.type = Scalar::f32};
-      const Schedule cast = cast_at_cut(as_doubles(woven), codec, [](Rank, Rank) { return true; });
+      const Schedule cast =
+          schedule::cast_at_cut(as_doubles(woven), codec, [](Rank, Rank) { return true; });
       if (ranks > 1)
         CHECK(why_not_equivalent(cast, step).find("the rounded form of") != std::string::npos);
       step.rounds = true;
@@ -155,28 +156,29 @@ TEST_CASE("replicas and shards of updates keep a schedule equal to the serial st
       if (mesh.has("tensor")) shards.push_back("tensor");
       const SerialStep step =
           schedule::on_mesh(step_of(entry, shape, orders), mesh, "pipe", shards);
-      const Schedule lines = data_parallel(sized(weave(orders)), mesh, "pipe", shards);
+      const Schedule lines = schedule::data_parallel(sized(weave(orders)), mesh, "pipe", shards);
       INFO(lines.name());
       const auto proves = [&](const Schedule& schedule) {
         CHECK(why_not_equivalent(schedule, step) == "");
       };
       proves(lines);
-      proves(eager_sums(lines));
+      proves(schedule::eager_sums(lines));
       using schedule::Algorithm;
       for (const Algorithm algorithm : {Algorithm::ring, Algorithm::direct, Algorithm::star,
                                         Algorithm::double_tree, Algorithm::bruck})
-        proves(expand(lines, schedule::CollectiveForm{.algorithm = algorithm, .chunks = 2}));
+        proves(
+            schedule::expand(lines, schedule::CollectiveForm{.algorithm = algorithm, .chunks = 2}));
       if (!entry.synchronous) continue;
-      proves(shard_updates(lines));
-      proves(shard_updates(eager_updates(lines)));
+      proves(schedule::shard_updates(lines));
+      proves(schedule::shard_updates(schedule::eager_updates(lines)));
       const std::vector<TiedRanges> ties = {{Stage{0}, 16, Stage{mesh.size("pipe") - 1}, 64, 24}};
       SerialStep tied = step;
       tied.ties = ties;
-      for (const Schedule& schedule :
-           {lines, shard_updates(lines), expand(lines, schedule::CollectiveForm{})}) {
-        CHECK(why_not_equivalent(tie_parameters(schedule, ties), tied) == "");
+      for (const Schedule& schedule : {lines, schedule::shard_updates(lines),
+                                       schedule::expand(lines, schedule::CollectiveForm{})}) {
+        CHECK(why_not_equivalent(schedule::tie_parameters(schedule, ties), tied) == "");
         CHECK(why_not_equivalent(schedule, tied).find("lacks that of stage") != std::string::npos);
-        CHECK(why_not_equivalent(tie_parameters(schedule, ties), step) != "");
+        CHECK(why_not_equivalent(schedule::tie_parameters(schedule, ties), step) != "");
       }
     }
 }
@@ -200,8 +202,8 @@ TEST_CASE("shares of samples keep a schedule equal to the serial step") {
     const SerialStep step = schedule::serial_step(orders);
     const Schedule woven = weave(orders);
     REQUIRE(why_not_equivalent(woven, step) == "");
-    REQUIRE(why_not_equivalent(fold(woven), step) == "");
-    REQUIRE(why_not_equivalent(recompute(woven), step) == "");
+    REQUIRE(why_not_equivalent(schedule::fold(woven), step) == "");
+    REQUIRE(why_not_equivalent(schedule::recompute(woven), step) == "");
   }
 }
 

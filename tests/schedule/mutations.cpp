@@ -182,18 +182,18 @@ std::vector<Case> cases_to_change() {
     const SerialStep step = schedule::serial_step(orders);
     const Schedule woven = weave(orders);
     add(woven, step);
-    add(fold(woven, 0), step);
-    if (std::string(name) == "1f1b") add(recompute(fold(woven, 1)), step);
-    if (std::string(name) == "1f1b") add(park(woven, bpipe_parking(4)), step);
+    add(schedule::fold(woven, 0), step);
+    if (std::string(name) == "1f1b") add(schedule::recompute(schedule::fold(woven, 1)), step);
+    if (std::string(name) == "1f1b") add(schedule::park(woven, schedule::bpipe_parking(4)), step);
   }
   for (const bool eager : {false, true}) {
     const MeshShape mesh{{"pipe", 2}, {"data", 3}};
     const Orders orders = schedule::zb_h1(2, 3);
     const SerialStep step = schedule::on_mesh(schedule::serial_step(orders), mesh);
-    const Schedule lines = data_parallel(weave(orders), mesh);
-    add(eager ? eager_updates(lines) : lines, step);
-    add(shard_updates(eager ? eager_updates(lines) : lines), step);
-    add(expand(lines, schedule::CollectiveForm{}), step);
+    const Schedule lines = schedule::data_parallel(weave(orders), mesh);
+    add(eager ? schedule::eager_updates(lines) : lines, step);
+    add(schedule::shard_updates(eager ? schedule::eager_updates(lines) : lines), step);
+    add(schedule::expand(lines, schedule::CollectiveForm{}), step);
   }
   return cases;
 }
@@ -235,7 +235,7 @@ TEST_CASE("a difference is named") {
     Builder builder = Builder::like(good, [](const Buffer& buffer) { return buffer; });
     for (std::size_t i = 0; i < good.size(); ++i) {
       std::vector<Use> uses(good.uses(ActionId{i}).begin(), good.uses(ActionId{i}).end());
-      if (action_text(good, ActionId{i}) == action) change(uses);
+      if (schedule::action_text(good, ActionId{i}) == action) change(uses);
       if (!uses.empty()) builder.add(good, ActionId{i}, uses);
     }
     return why_not_equivalent(std::move(builder).build(), step);

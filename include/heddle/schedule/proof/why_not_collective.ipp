@@ -71,7 +71,8 @@ class CollectiveProver {
     m_blocks = m_options.blocks;
     const bool pairs = m_collective == Collective::all_to_all;
     for (std::size_t b = 0; m_options.blocks.empty() && b < (pairs ? m_ranks : 1) * m_ranks; ++b)
-      m_blocks.push_back(even_count(m_options.bytes / element, m_ranks, b % m_ranks) * element);
+      m_blocks.push_back(heddle::impl::even_count(m_options.bytes / element, m_ranks, b % m_ranks) *
+                         element);
   }
   [[nodiscard]] Bytes bytes(std::size_t first, std::size_t last) const {
     Bytes sum = 0;

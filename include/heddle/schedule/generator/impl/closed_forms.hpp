@@ -11,8 +11,6 @@
 #include <optional>
 
 #include <heddle/schedule/generator/catalogue.hpp>
-#include <heddle/schedule/generator/dualpipe.hpp>
-#include <heddle/schedule/generator/zero_bubble.hpp>
 
 namespace heddle::inline v0::schedule::impl {
 
@@ -70,20 +68,22 @@ inline BubbleRatio bubble_chimera_doubled(const PipelineShape& s, double f, doub
   if (s.pairs != 1 || s.microbatches % (2 * s.ranks) != 0 || i + w < f || i + w > 2 * f) return {};
   return bubble_of((s.ranks / 2 - 1) * (f + i + w), s, 1, f + i + w);
 }
-/// zb_h1_bubble(), if M >= P.
+/// (P - 1) max(F, I, F + I - W), if M >= P. Source: Qi et al., "Zero bubble pipeline parallelism"
+/// (2024), for F and I of at least W; the other cases were found by simulation.
 inline BubbleRatio bubble_zb_h1(const PipelineShape& s, double f, double i, double w) {
   if (s.microbatches < s.ranks) return {};
-  return bubble_of(zb_h1_bubble(s.ranks, f, i, w), s, 1, f + i + w);
+  return bubble_of((s.ranks - 1) * std::max({f, i, f + i - w}), s, 1, f + i + w);
 }
 /// The same of single stages.
 inline BubbleRatio bubble_interleaved_zb1p(const PipelineShape& s, double f, double i, double w) {
   if (s.microbatches < s.ranks) return {};
-  return bubble_of(zb_h1_bubble(s.ranks, f, i, w), s, s.stages_per_rank, f + i + w);
+  return bubble_of((s.ranks - 1) * std::max({f, i, f + i - w}), s, s.stages_per_rank, f + i + w);
 }
-/// The larger one of zb_h2_bubble() and of the time until the last rank starts, if M >= 2P - 1.
+/// (P - 1) max(F, F + I - 2W, I - F), if M >= 2P - 1: the last rank starts (P - 1) F late. Source
+/// and cases as for ZB-H1.
 inline BubbleRatio bubble_zb_h2(const PipelineShape& s, double f, double i, double w) {
   if (s.microbatches < 2 * s.ranks - 1) return {};
-  return bubble_of(std::max((s.ranks - 1) * f, zb_h2_bubble(s.ranks, f, i, w)), s, 1, f + i + w);
+  return bubble_of((s.ranks - 1) * std::max({f, f + i - 2 * w, i - f}), s, 1, f + i + w);
 }
 /// P - 1 for F = I = W = 1, if M >= 2P - 1 or M = P.
 inline BubbleRatio bubble_zb_v(const PipelineShape& s, double f, double i, double w) {
@@ -102,11 +102,12 @@ inline BubbleRatio bubble_v_min(const PipelineShape& s, double f, double i, doub
   if (f != i || i != w || s.ranks < 3 || s.microbatches < s.ranks) return {};
   return bubble_of((4 * s.ranks - (s.ranks % 3 == 0 ? 7 : 5)) * f, s, 2, 3 * f);
 }
-/// dualpipe_bubble() of `stages` stages, if F = I >= W.
+/// (stages / 2 - 1)(FB + B - 3W) with FB = F + B, if F = I >= W. Source: the README of
+/// DeepSeek-AI's DualPipe.
 inline BubbleRatio bubble_of_dualpipe(const PipelineShape& s, int stages, double f, double i,
                                       double w) {
   if (f != i || w > f) return {};
-  return bubble_of(dualpipe_bubble(stages, f + i + w, i + w, w), s, stages / s.ranks, f + i + w);
+  return bubble_of((stages / 2 - 1) * (f + 2 * i - w), s, stages / s.ranks, f + i + w);
 }
 inline BubbleRatio bubble_dualpipe(const PipelineShape& s, double f, double i, double w) {
   return bubble_of_dualpipe(s, s.ranks, f, i, w);

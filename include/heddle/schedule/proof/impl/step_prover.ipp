@@ -67,8 +67,8 @@ HEDDLE_INLINE std::string StepProver::run() {
     const ActionId id{i};
     std::string fault = perform(id);
     if (fault.empty()) continue;
-    fault = text(schedule::action_text(m_schedule, id), " on rank ", m_schedule[m_schedule[id].queue].from,
-                 ' ', fault);
+    fault = text(schedule::action_text(m_schedule, id), " on rank ",
+                 m_schedule[m_schedule[id].queue].from, ' ', fault);
     if (!m_step.trains) return fault;
     spoil(id, std::move(fault));
   }
