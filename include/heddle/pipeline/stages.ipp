@@ -230,7 +230,7 @@ HEDDLE_FULL_INLINE Schedule StagesBase::prepare_on(Schedule schedule, const impl
   // Every rank sends its sizes to the others, because parts of a stage may have different sizes.
   std::vector<impl::StageElements> mine;
   for (const impl::HeldStage& held : own.held.all()) mine.push_back(held.sizes);
-  const impl::SizesOfRanks sizes(all_gather_values<impl::StageElements>(transport, mine, options));
+  const impl::SizesOfRanks sizes(all_gather<impl::StageElements>(transport, mine, options));
   schedule = impl::with_stage_sizes(schedule, sizes, own.traits.type);
   if (chosen.gradient_sum == GradientSum::sharded)
     schedule = schedule::shard_updates(schedule);
@@ -269,7 +269,7 @@ HEDDLE_FULL_INLINE StepResult StagesBase::end_step(const TransportRef& transport
   for (const auto& [forward, output] : m_state->calls.made())
     mine += held(forward.first).loss(forward.second);
   StepResult result;
-  for (const auto& each : all_gather_values<double>(transport, std::span(&mine, 1), options))
+  for (const auto& each : all_gather<double>(transport, std::span(&mine, 1), options))
     result.loss += each[0];
   return result;
 }
