@@ -252,7 +252,7 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   if (predicts) {
     heddle::Bytes mine[] = {run.allocated(), run.allocated()};
     model.for_each([&](heddle::Stage, auto& stage) { mine[1] += stage.shards().kept(); });
-    for (const auto& each : heddle::all_gather_values<heddle::Bytes>(places.transport(), mine)) {
+    for (const auto& each : heddle::all_gather<heddle::Bytes>(places.transport(), mine)) {
       allocated.push_back(each[0]);
       needed.push_back(each[1]);
     }

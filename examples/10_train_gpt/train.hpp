@@ -172,7 +172,7 @@ void train(const Settings& s, MPI_Comm comm) {
   std::vector<heddle::Bytes> allocated;  // by every rank
   if (predicts) {
     const heddle::Bytes mine = run.allocated();
-    for (const auto& each : heddle::all_gather_values<heddle::Bytes>(mesh.transport(), {&mine, 1}))
+    for (const auto& each : heddle::all_gather<heddle::Bytes>(mesh.transport(), {&mine, 1}))
       allocated.push_back(each[0]);
     if (measured.empty()) measured.push_back(run.timeline());
     predicted = heddle::simulate(run.schedule(), run.costs(), heddle::measure_machine(mesh));

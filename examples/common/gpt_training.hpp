@@ -284,8 +284,8 @@ template <class Real, class Values>
     const auto host = copy_to_host<Space>(values(stage), stage.parameter_count());
     mine.insert(mine.end(), host.begin(), host.end());
   });
-  const auto everyones = heddle::all_gather_values<Piece>(transport, pieces);
-  const auto data = heddle::all_gather_values<Real>(transport, mine);
+  const auto everyones = heddle::all_gather<Piece>(transport, pieces);
+  const auto data = heddle::all_gather<Real>(transport, mine);
   const GptTable whole(config, 0, config.layers);
   std::vector<Real> values_of_all(whole.size);
   for (std::size_t r = 0; r < everyones.size(); ++r) {

@@ -77,8 +77,7 @@ class Primes {
   /// What Runner::step returns, on every rank: the count of the last one, where stage 1 is.
   template <heddle::Transport T>
   [[nodiscard]] PrimeCount end_step(T& transport, const heddle::ExecuteOptions& options) const {
-    return heddle::all_gather_values<PrimeCount>(transport, std::span(&m_count, 1), options)
-        .back()[0];
+    return heddle::all_gather<PrimeCount>(transport, std::span(&m_count, 1), options).back()[0];
   }
 
  private:

@@ -36,7 +36,7 @@ TEST_CASE("over MPI ranks tokens compute the bits of a serial walk") {
       const systems::ExpertTraffic traffic = tokens.walk(transport, after, rows);
       CHECK(tokens.is_right(expected, rows, transport.rank(), after));
       std::uint64_t sent = 0;
-      for (const auto& other : all_gather_values<Bytes>(transport, std::array{traffic.rows}))
+      for (const auto& other : all_gather<Bytes>(transport, std::array{traffic.rows}))
         sent += other[0] / (33 * sizeof(double));
       CHECK(sent == (after == systems::AfterExpert::stays ? expected.stays : expected.comes_home));
     }

@@ -32,7 +32,7 @@ TEST_CASE("MPI ranks that run local steps end as a serial run of all of them") {
       const test::LocalProblem problem(transport.size(), hidden, 0.1);
       const Vector found = problem.run(transport, 6, delay, 10, {});
       CHECK(test::largest_difference(found, problem.serial(6, delay, 10, {})) < 1e-13);
-      for (const auto& other : all_gather_values<double>(transport, found)) CHECK(other == found);
+      for (const auto& other : all_gather<double>(transport, found)) CHECK(other == found);
     }
 }
 

@@ -57,7 +57,7 @@ struct Counting {
   template <Transport T>
   double end_step(T& transport, const ExecuteOptions& options) const {
     double total = 0;
-    for (const auto& each : all_gather_values<double>(transport, std::span(&sum, 1), options))
+    for (const auto& each : all_gather<double>(transport, std::span(&sum, 1), options))
       total += each[0];
     return total;
   }

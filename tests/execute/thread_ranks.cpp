@@ -92,7 +92,7 @@ TEST_CASE("every rank gets the bytes of all, also where they differ in number") 
       std::vector<std::uint32_t> mine;
       for (std::uint32_t i = 0; i < 3 * me; ++i) mine.push_back(100 * me + i);
       for (int again = 0; again < 3; ++again) {
-        const auto all = all_gather_values<std::uint32_t>(transport, mine);
+        const auto all = all_gather<std::uint32_t>(transport, mine);
         wrong += all.size() != static_cast<std::size_t>(ranks);
         for (std::uint32_t r = 0; r < all.size(); ++r) {
           wrong += all[r].size() != 3 * r;

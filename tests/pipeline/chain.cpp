@@ -265,7 +265,7 @@ int apart(hd::Stages<hd::ChainStage<double>>& model, hd::DeviceMesh& mesh, bool 
     if (array.layer == hd::whole_model && array.name == (velocity ? "velocity/table" : "table"))
       mine.insert(mine.end(), array.data, array.data + array.whole);
   });
-  const auto all = hd::all_gather_values<double>(mesh.transport(), std::span<const double>(mine));
+  const auto all = hd::all_gather<double>(mesh.transport(), std::span<const double>(mine));
   std::vector<double> first;
   int different = 0, copies = 0;
   for (const auto& rank : all)

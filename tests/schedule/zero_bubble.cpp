@@ -5,6 +5,7 @@
 // digests, and the battery.
 
 #include <algorithm>
+#include <initializer_list>
 #include <sstream>
 #include <string>
 #include <vector>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <utility>
 
 #include <catch2/catch_test_macros.hpp>
@@ -44,7 +45,8 @@ void check_exactly(Generator generate, int p, int m) {
 }  // namespace
 
 TEST_CASE("GPipe and 1F1B take (M + P - 1)(F + B), exactly, for P 2..32 and M 1..128") {
-  for (const Generator generate : {&schedule::gpipe, &schedule::one_f_one_b})
+  for (const Generator generate :
+       std::initializer_list<Generator>{&schedule::gpipe, &schedule::one_f_one_b})
     for (int p = 2; p <= 32; ++p)
       for (int m = 1; m <= 128; ++m) check_exactly(generate, p, m);
 }
@@ -52,7 +54,8 @@ TEST_CASE("GPipe and 1F1B take (M + P - 1)(F + B), exactly, for P 2..32 and M 1.
 TEST_CASE("the same holds to 1e-12 in double, and the theory's bubble with it") {
   Timeline timeline;
   double worst = 0;
-  for (const Generator generate : {&schedule::gpipe, &schedule::one_f_one_b}) {
+  for (const Generator generate :
+       std::initializer_list<Generator>{&schedule::gpipe, &schedule::one_f_one_b}) {
     for (int p = 2; p <= 32; ++p) {
       for (int m = 1; m <= 128; m = m < 33 ? m + 1 : m + 19) {
         simulate(generate({.stages = p, .microbatches = m}),
@@ -84,8 +87,7 @@ TEST_CASE("live activations are min(M, P - r) under 1F1B and M under GPipe") {
               live != static_cast<std::uint64_t>(std::min(m, p - r)))
             FAIL("1F1B P=" << p << " M=" << m << ", rank " << r << ": " << live);
         for (int r = 0; r < p; ++r)
-          if (const auto live = peak(&schedule::gpipe, r);
-              live != static_cast<std::uint64_t>(m))
+          if (const auto live = peak(&schedule::gpipe, r); live != static_cast<std::uint64_t>(m))
             FAIL("GPipe P=" << p << " M=" << m << ", rank " << r << ": " << live);
       }
     }

@@ -141,7 +141,7 @@ int looks_until_named(T& inner, std::optional<ExecutedFault> fault) {
       const test::SleepNoise::Sleeps mine = noise.end();
       const std::array<int, 2> own{mine.all, mine.late};
       test::SleepNoise::Sleeps sleeps;
-      for (const auto& each : all_gather_values<int>(inner, own)) {
+      for (const auto& each : all_gather<int>(inner, own)) {
         sleeps.all += each[0];
         sleeps.late += each[1];
       }

@@ -88,8 +88,7 @@ Seconds execute_waits(WaitingPlan& each, T& transport) {
   const ExecuteOptions nap{.idle = Idle::nap};
   const auto latest = [&](Seconds mine) {
     Seconds result = 0;
-    for (const auto& of_rank :
-         all_gather_values(transport, std::span(&std::as_const(mine), 1), nap))
+    for (const auto& of_rank : all_gather(transport, std::span(&std::as_const(mine), 1), nap))
       result = std::max(result, of_rank.front());
     return result;
   };

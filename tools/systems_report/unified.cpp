@@ -326,7 +326,7 @@ Comparison overhead() {
                                end - first};
         const double makespan = run.timeline().makespan();
         double core = 1;
-        for (const auto& each : hd::all_gather_values<double>(transport, mine)) {
+        for (const auto& each : hd::all_gather<double>(transport, mine)) {
           core = std::min(core, each[0]);
           elapsed = std::max(elapsed, each[1]);
         }

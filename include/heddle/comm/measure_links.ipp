@@ -189,8 +189,8 @@ HEDDLE_FULL_INLINE Machine measure_links(const TransportRef& transport,
   std::vector<Device> devices;
   for (const std::string& name : options.names) devices.push_back({.name = name});
   devices.resize(static_cast<std::size_t>(size), {.name = options.name});
-  return impl::network_of(
-      all_gather_values<Link>(transport, std::span<const Link>(mine), options.wait), devices);
+  return impl::network_of(all_gather<Link>(transport, std::span<const Link>(mine), options.wait),
+                          devices);
 }
 
 HEDDLE_FULL_INLINE Machine measure_links(DeviceMesh& mesh, const LinkOptions& options) {

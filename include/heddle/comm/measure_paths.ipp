@@ -92,7 +92,7 @@ HEDDLE_FULL_INLINE PathTable measured_paths(const Communicator& comm, const Path
       if (+comm.rank() < 2) mine = times(size, run, paths);
       // After every shape, so that the others never wait for more than one.
       const std::vector<std::vector<Seconds>> all =
-          all_gather_values<Seconds>(transport, std::span<const Seconds>(mine), options.execute);
+          all_gather<Seconds>(transport, std::span<const Seconds>(mine), options.execute);
       const auto slower = [&](std::size_t path) { return std::max(all[0][path], all[1][path]); };
       for (std::size_t p = 0; p < paths.size(); ++p) gains[p].push_back(slower(0) / slower(p));
     }

@@ -205,8 +205,8 @@ class AdaptiveRunner {
   /// smallest limit of all ranks counts. All ranks must call it.
   /// @throws infeasible on all ranks if no candidate fits.
   void limit(Bytes memory) {
-    const auto all = all_gather_values<Bytes>(transport_of(*m_place), std::span(&memory, 1),
-                                              m_options.run.execute);
+    const auto all =
+        all_gather<Bytes>(transport_of(*m_place), std::span(&memory, 1), m_options.run.execute);
     for (const auto& each : all) memory = std::min(memory, each[0]);
     if (m_choice.limit(memory)) start();
   }

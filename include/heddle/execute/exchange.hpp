@@ -66,9 +66,9 @@ void finish(T& transport, typename T::Request& request, const char* what,
 /// copyable.
 template <class V>
 requires std::is_trivially_copyable_v<V>
-[[nodiscard]] std::vector<std::vector<V>> all_gather_values(const TransportRef& transport,
-                                                            std::span<const V> mine,
-                                                            const ExecuteOptions& options = {}) {
+[[nodiscard]] std::vector<std::vector<V>> all_gather(const TransportRef& transport,
+                                                     std::span<const V> mine,
+                                                     const ExecuteOptions& options = {}) {
   std::vector<std::vector<V>> result;
   for (const auto& bytes : all_gather(transport, std::as_bytes(mine), options)) {
     auto& values = result.emplace_back(bytes.size() / sizeof(V));

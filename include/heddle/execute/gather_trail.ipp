@@ -23,8 +23,8 @@ HEDDLE_INLINE Trail gather_trail(const TransportRef& transport, const Trail& min
     event.end += offset;
   }
   const std::vector<int> workers{mine.workers()};
-  const auto everyone = all_gather_values<int>(transport, workers, options);
-  const auto events = all_gather_values<TrailEvent>(transport, shifted, options);
+  const auto everyone = all_gather<int>(transport, workers, options);
+  const auto events = all_gather<TrailEvent>(transport, shifted, options);
   Trail all;
   std::size_t before = 0;
   for (std::size_t r = 0; r < events.size(); ++r) {

@@ -36,7 +36,7 @@ HEDDLE_INLINE void tell(const TransportRef& transport, const ExecuteOptions& opt
 HEDDLE_INLINE void expect_agreement(const Schedule& schedule, const TransportRef& transport,
                                     const ExecuteOptions& options) {
   const std::uint64_t mine = hash(schedule);
-  const auto all = all_gather_values<std::uint64_t>(transport, std::span(&mine, 1), options);
+  const auto all = all_gather<std::uint64_t>(transport, std::span(&mine, 1), options);
   for (std::size_t r = 0; r < all.size(); ++r)
     expects(all[r][0] == all[0][0], [&] {
       return ErrorInfo{"heddle::Runner", "the ranks do not have the same schedule",

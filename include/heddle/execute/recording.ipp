@@ -83,7 +83,7 @@ HEDDLE_INLINE Timeline merge_stamps(const TransportRef& transport, const Program
   }
   std::vector<Span> spans(program.schedule.size());
   std::vector<bool> seen(spans.size(), false);
-  for (const auto& records : all_gather_values<impl::StepRecord>(transport, mine, options)) {
+  for (const auto& records : all_gather<impl::StepRecord>(transport, mine, options)) {
     for (const impl::StepRecord& record : records) {
       Span& span = spans[record.action];
       if (record.does == Step::Does::receive) {
@@ -129,7 +129,7 @@ HEDDLE_INLINE TableCosts impl::CostSamples::costs(const TransportRef& transport,
                                                   const Schedule& schedule, const Clock& clock,
                                                   const ExecuteOptions& options) const {
   const std::vector<Entry> mine = medians(clock);
-  return table(schedule, transport.size(), all_gather_values<Entry>(transport, mine, options));
+  return table(schedule, transport.size(), all_gather<Entry>(transport, mine, options));
 }
 
 HEDDLE_INLINE std::vector<impl::CostSamples::Entry> impl::CostSamples::medians(

@@ -140,8 +140,6 @@ void expect_scores(const char* where, const char* name, const AttentionHeads& he
   expect_shape(where, name, scores, heads.heads * visible.queries(), visible.keys());
 }
 
-}  // namespace impl
-
 /// Writes the scores of `queries` (queries x heads * head width) with `keys` (keys x kv_heads *
 /// head width): Q K^T / sqrt(head width), where `visible` has a query that sees a key.
 /// @throws contract_error if a matrix has the wrong shape.
@@ -213,6 +211,8 @@ void scores_to_probabilities(const Exec& exec, const AttentionHeads& heads,
   });
 }
 
+}  // namespace impl
+
 /// Adds the weighted values of a block of keys, P V, to `output` (queries x heads * head width).
 /// @throws contract_error if a matrix has the wrong shape.
 template <ExecutionSpace Exec, MatrixOn<Exec> Output>
@@ -231,6 +231,8 @@ void attend(const Exec& exec, const AttentionHeads& heads, const VisibleKeys<Exe
          impl::tile_of_scores(at, probabilities, visible.queries()), at.of_keys(values), 1, rows);
   });
 }
+
+namespace impl {
 
 /// Writes the gradients of the scores of a block of keys, and adds the gradients of its values to
 /// `values_grad`. `output` and `output_grad` (queries x heads * head width) are those of the whole
@@ -292,5 +294,7 @@ void attention_scores_backward(
     gemm(exec, Transpose::yes, Transpose::no, scale, grad, at.of_queries(queries), 1, of_keys);
   });
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0::kernel

@@ -87,6 +87,8 @@ struct AttentionState {
   }
 };
 
+namespace impl {
+
 /// Returns the number of elements of a state in contiguous memory: an output, a maximum and a sum
 /// for each query and head.
 [[nodiscard]] inline std::size_t attention_state_size(const AttentionHeads& heads,
@@ -105,14 +107,13 @@ template <ExecutionSpace Exec, class Real>
   return {Matrix<Real, Exec>(data, queries, columns), Matrix<Real, Exec>(max, queries, heads.heads),
           Matrix<Real, Exec>(max + room * heads.heads, queries, heads.heads)};
 }
+
 /// Returns the state of `queries` queries in exactly attention_state_size() elements.
 template <ExecutionSpace Exec, class Real>
 [[nodiscard]] AttentionState<Real, Exec> attention_state_at(Real* data, const AttentionHeads& heads,
                                                             std::size_t queries) {
   return attention_state_at<Exec>(data, heads, queries, queries);
 }
-
-namespace impl {
 
 /// Throws an error that names `where` if `state` is not that of `queries` queries.
 template <class Real, ExecutionSpace Exec>

@@ -137,7 +137,7 @@ HEDDLE_FULL_INLINE Checkpoint restore_arrays(const std::string& path,
   throw_together(transport, options, error, where, "load the checkpoint", path);
   const std::string content = checkpoint.content();
   const std::uint32_t sum = crc32c(std::as_bytes(std::span(content)));
-  const auto sums = all_gather_values<std::uint32_t>(transport, std::span(&sum, 1), options);
+  const auto sums = all_gather<std::uint32_t>(transport, std::span(&sum, 1), options);
   for (std::size_t r = 0; r < sums.size(); ++r)
     if (sums[r][0] != sums[0][0])
       throw format_error({where, "ranks have read different checkpoints",

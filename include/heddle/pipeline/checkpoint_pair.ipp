@@ -40,8 +40,8 @@ HEDDLE_FULL_INLINE std::int64_t CheckpointPair::resume_arrays(
   std::string damage;
   if (transport.rank() == Rank{0}) newest[0] = find_newest(damage);
   // Rank 0 decides for all.
-  m_newest = all_gather_values<std::int64_t>(transport, newest, options)[0][0];
-  const auto told = all_gather_values<char>(transport, std::span<const char>(damage), options)[0];
+  m_newest = all_gather<std::int64_t>(transport, newest, options)[0][0];
+  const auto told = all_gather<char>(transport, std::span<const char>(damage), options)[0];
   m_damage.assign(told.begin(), told.end());
   if (m_newest == none && m_damage.empty()) return 0;
   if (m_newest == none)

@@ -214,7 +214,7 @@ profile_layers(int layers, const StageTraits& traits,
   const std::size_t each = mine.size();
   mine.push_back(profile.spread);
   const std::vector<std::vector<Seconds>> all =
-      all_gather_values<Seconds>(transport, std::span<const Seconds>(mine), options.execute);
+      all_gather<Seconds>(transport, std::span<const Seconds>(mine), options.execute);
   std::vector<Seconds> totals;
   for (const std::vector<Seconds>& of_rank : all) {
     Seconds& total = totals.emplace_back(0);

@@ -79,7 +79,7 @@ HEDDLE_FULL_INLINE StepResult StagesBase::end_step(const TransportRef& transport
   for (const auto& [forward, output] : m_state->calls.made())
     mine += held(forward.first).loss(forward.second);
   StepResult result;
-  for (const auto& each : all_gather_values<double>(transport, std::span(&mine, 1), options))
+  for (const auto& each : all_gather<double>(transport, std::span(&mine, 1), options))
     result.loss += each[0];
   return result;
 }

@@ -50,8 +50,8 @@ struct SavedAttention {
       : heads(line.own_heads(shape.heads)),
         rows(line.ring_rows(shape)),
         qkv(saved.data()),
-        state(kernel::attention_state_at<Exec>(saved.data() + line.saved_qkv_size(shape), heads,
-                                               rows)) {}
+        state(kernel::impl::attention_state_at<Exec>(saved.data() + line.saved_qkv_size(shape),
+                                                     heads, rows)) {}
 };
 
 /// Throws contract_error if a matrix has another shape, or gaps between its rows: its memory is

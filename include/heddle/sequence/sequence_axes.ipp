@@ -133,7 +133,7 @@ HEDDLE_FULL_INLINE kernel::AttentionHeads SequenceAxes::own_heads(
 HEDDLE_FULL_INLINE std::size_t SequenceAxes::saved_size(const SequenceShape& shape) const {
   const kernel::AttentionHeads own = own_heads(shape.heads);
   if (ring_size() == 1 || shape.context == 0)
-    return saved_qkv_size(shape) + kernel::attention_state_size(own, ring_rows(shape));
+    return saved_qkv_size(shape) + kernel::impl::attention_state_size(own, ring_rows(shape));
   return saved_qkv_size(shape) + shape.sequences * ring_state_size(shape);
 }
 

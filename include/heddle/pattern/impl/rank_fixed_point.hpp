@@ -176,7 +176,7 @@ class RankFixedPoint : protected FixedPointSolver<System> {
     std::vector<Value> mine;
     for (std::size_t i = 0; i < values.size(); ++i)
       if (m_owner[i] == m_self) mine.push_back(values[i]);
-    const auto all = all_gather_values(m_transport, std::span<const Value>(mine), m_wait);
+    const auto all = all_gather(m_transport, std::span<const Value>(mine), m_wait);
     std::vector<std::size_t> next(all.size(), 0);
     // Equations that no sweep has reached have the start value on every rank.
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = all[m_owner[i]][next[m_owner[i]]++];

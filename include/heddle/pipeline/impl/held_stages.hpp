@@ -162,7 +162,7 @@ class HeldStages {
       }
       check_arrays(after, "heddle::Stages");
     });
-    const auto ranks = all_gather_values<KeptState>(transport, std::span(&mine, 1), options);
+    const auto ranks = all_gather<KeptState>(transport, std::span(&mine, 1), options);
     if (!must_carry_state(ranks, m_traits.has_state)) return;
     std::vector<HeldArray> before;
     for (HeldStage& held : m_stages)

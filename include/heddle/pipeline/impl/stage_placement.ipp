@@ -140,7 +140,7 @@ HEDDLE_FULL_INLINE PlacedStages StagePlacement::prepare(Schedule schedule, const
   // Every rank sends its sizes to the others, because parts of a stage may have different sizes.
   std::vector<StageElements> mine;
   for (const HeldStage& each : held.all()) mine.push_back(each.sizes);
-  const SizesOfRanks sizes(all_gather_values<StageElements>(transport, mine, options));
+  const SizesOfRanks sizes(all_gather<StageElements>(transport, mine, options));
   schedule = with_stage_sizes(schedule, sizes, m_traits.type);
   if (m_options.gradient_sum == GradientSum::sharded)
     schedule = schedule::shard_updates(schedule);

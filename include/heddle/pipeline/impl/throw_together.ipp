@@ -40,7 +40,7 @@ HEDDLE_FULL_INLINE void throw_together(const TransportRef& transport, const Exec
     error = std::current_exception();
     report = " unknown exception";
   }
-  const auto all = all_gather_values<char>(transport, report, options);
+  const auto all = all_gather<char>(transport, report, options);
   if (error) std::rethrow_exception(error);
   for (std::size_t r = 0; r < all.size(); ++r) {
     if (all[r].empty()) continue;
@@ -57,7 +57,7 @@ HEDDLE_FULL_INLINE void throw_together(const TransportRef& transport, const Exec
                                        const std::exception_ptr& error, const char* where,
                                        const char* what, const std::string& path) {
   const std::uint8_t mine = error != nullptr ? 1 : 0;
-  const auto all = all_gather_values<std::uint8_t>(transport, std::span(&mine, 1), options);
+  const auto all = all_gather<std::uint8_t>(transport, std::span(&mine, 1), options);
   if (error) std::rethrow_exception(error);
   for (std::size_t r = 0; r < all.size(); ++r)
     if (all[r][0] != 0)

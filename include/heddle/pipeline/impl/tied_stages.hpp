@@ -118,7 +118,7 @@ inline void check_copies(const std::vector<TiedRecord>& copies, bool compare) {
     for (const TiedParameter& tied : each.stage->tied_parameters())
       mine.push_back(tied_record(each, tied, traits));
   std::map<std::string, std::vector<TiedRecord>> by_name;
-  for (const auto& rank : all_gather_values<TiedRecord>(transport, mine, options))
+  for (const auto& rank : all_gather<TiedRecord>(transport, mine, options))
     for (const TiedRecord& record : rank) {
       std::vector<TiedRecord>& copies = by_name[record.called()];
       if (std::ranges::none_of(copies, [&](const auto& copy) { return copy.same_copy(record); }))

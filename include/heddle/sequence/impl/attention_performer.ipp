@@ -29,8 +29,8 @@ HEDDLE_FULL_INLINE kernel::AttentionHeads heads_of(const schedule::AttentionForm
 
 HEDDLE_FULL_INLINE std::size_t ring_kept_size(const schedule::AttentionForm& form) {
   const schedule::AttentionPieces pieces(form);
-  return pieces.pieces() *
-         kernel::attention_state_size(heads_of(form), static_cast<std::size_t>(pieces.capacity()));
+  return pieces.pieces() * kernel::impl::attention_state_size(
+                               heads_of(form), static_cast<std::size_t>(pieces.capacity()));
 }
 
 HEDDLE_FULL_INLINE std::size_t rsa_kept_size(const schedule::AttentionForm& form) {

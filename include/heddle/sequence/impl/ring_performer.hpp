@@ -143,8 +143,8 @@ class RingPerformer {
   template <class T>
   [[nodiscard]] kernel::AttentionState<T, Exec> state_of(T* state, std::size_t piece,
                                                          std::size_t rows) const {
-    return kernel::attention_state_at<Exec>(
-        state + piece * kernel::attention_state_size(m_heads, capacity()), m_heads, rows,
+    return kernel::impl::attention_state_at<Exec>(
+        state + piece * kernel::impl::attention_state_size(m_heads, capacity()), m_heads, rows,
         capacity());
   }
 

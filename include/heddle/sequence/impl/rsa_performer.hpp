@@ -139,8 +139,8 @@ class RsaPerformer {
     const std::uint32_t k = block(task);
     const Matrix keys = of_keys(data(uses[1]), k);
     if (label(uses[0]) != "scores")
-      return kernel::attention_scores(exec, m_heads, visible(k), own.input.queries, keys,
-                                      scores(data(uses[2]), k));
+      return kernel::impl::attention_scores(exec, m_heads, visible(k), own.input.queries, keys,
+                                            scores(data(uses[2]), k));
     if (uses[2].access == Access::write) Performer::clear(exec, uses[2]);
     kernel::attend(exec, m_heads, visible(k), scores(data(uses[0]), k), keys,
                    of_queries(data(uses[2])));
@@ -154,15 +154,15 @@ class RsaPerformer {
     const Matrix keys = of_keys(data(uses[1]), k);
     if (label(uses[0]) == "scores") {
       Performer::clear(exec, uses[5]);
-      return kernel::attention_values_backward(exec, m_heads, visible(k), scores(data(uses[0]), k),
-                                               keys, of_queries(data(uses[2])), own.output_grad,
-                                               scores(data(uses[4]), k), of_keys(data(uses[5]), k));
+      return kernel::impl::attention_values_backward(
+          exec, m_heads, visible(k), scores(data(uses[0]), k), keys, of_queries(data(uses[2])),
+          own.output_grad, scores(data(uses[4]), k), of_keys(data(uses[5]), k));
     }
     Performer::clear(exec, uses[4]);
     if (uses[3].access == Access::write) Kokkos::deep_copy(exec, own.input_grad.queries, Real(0));
-    kernel::attention_scores_backward(exec, m_heads, visible(k), scores(data(uses[0]), k),
-                                      own.input.queries, keys, own.input_grad.queries,
-                                      of_keys(data(uses[4]), k));
+    kernel::impl::attention_scores_backward(exec, m_heads, visible(k), scores(data(uses[0]), k),
+                                            own.input.queries, keys, own.input_grad.queries,
+                                            of_keys(data(uses[4]), k));
   }
 
   /// The action between two passes: the softmax of all rows, or in the backward pass the gradients
@@ -184,10 +184,10 @@ class RsaPerformer {
           visit(parts[i].first + part, data(uses[i]) + part * m_scores_size);
     };
     for_each_block([&](std::uint32_t k, Real* begin) {
-      kernel::add_to_softmax_sums(exec, m_heads, visible(k), scores(begin, k), max, sum);
+      kernel::impl::add_to_softmax_sums(exec, m_heads, visible(k), scores(begin, k), max, sum);
     });
     for_each_block([&](std::uint32_t k, Real* begin) {
-      kernel::scores_to_probabilities(exec, m_heads, visible(k), max, sum, scores(begin, k));
+      kernel::impl::scores_to_probabilities(exec, m_heads, visible(k), max, sum, scores(begin, k));
     });
   }
 

@@ -26,7 +26,7 @@
 namespace heddle::inline v0::impl {
 
 /// A time as a whole number of ticks. The length of a tick is a power of two in seconds.
-__extension__ using Ticks = __int128;
+__extension__ using PeriodTicks = __int128;
 
 /// The error of a step without a period.
 [[noreturn]] inline void no_period(const std::string& name, std::string why) {
@@ -84,18 +84,18 @@ class ClassPrices {
     const auto bits = static_cast<int>(std::ceil(std::log2(most * additions)));  // of seconds
     m_shift = std::min(-lowest, most_bits - bits);
   }
-  [[nodiscard]] Ticks ticks(Seconds time) const {
-    return static_cast<Ticks>(std::rint(std::ldexp(time, m_shift)));
+  [[nodiscard]] PeriodTicks ticks(Seconds time) const {
+    return static_cast<PeriodTicks>(std::rint(std::ldexp(time, m_shift)));
   }
-  [[nodiscard]] Seconds seconds(Ticks ticks) const {
+  [[nodiscard]] Seconds seconds(PeriodTicks ticks) const {
     return std::ldexp(static_cast<Seconds>(ticks), -m_shift);
   }
 
-  [[nodiscard]] Ticks work(std::uint32_t rank, Kind kind, std::uint32_t stage) const {
+  [[nodiscard]] PeriodTicks work(std::uint32_t rank, Kind kind, std::uint32_t stage) const {
     return ticks(m_prices.at({rank, rank, number(kind), stage, 0, 0}).occupancy);
   }
-  [[nodiscard]] Ticks pair(std::uint32_t rank, Kind kind, std::uint32_t stage, Kind next,
-                           std::uint32_t next_stage) const {
+  [[nodiscard]] PeriodTicks pair(std::uint32_t rank, Kind kind, std::uint32_t stage, Kind next,
+                                 std::uint32_t next_stage) const {
     return ticks(
         m_prices.at({rank, rank, number(kind), stage, 1 + number(next), next_stage}).occupancy);
   }

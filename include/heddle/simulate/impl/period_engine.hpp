@@ -61,18 +61,18 @@ class PeriodEngine {
   struct RankState {
     std::size_t phase = 0, unit = 0;
     std::int64_t done = 0;  ///< repetitions of the phase
-    Ticks clock = 0;
+    PeriodTicks clock = 0;
   };
   struct ChannelState {
-    Ticks free = 0, delivered = 0;
+    PeriodTicks free = 0, delivered = 0;
   };
   /// The arrivals of a jump: microbatch first + k * shift arrives at time + k * growth.
   struct Run {
     std::int64_t first, shift, count;
-    Ticks time, growth;
+    PeriodTicks time, growth;
   };
   struct Arrival {
-    Ticks time;
+    PeriodTicks time;
     std::uint32_t round;
   };
   /// The arrivals of the messages of one edge, in one direction.
@@ -149,9 +149,9 @@ class PeriodEngine {
     for (const Message& message : unit.sends) {
       const PeriodProgram::Channel& kind = m_program.channels()[message.channel];
       ChannelState& channel = m_channels[message.channel];
-      Ticks arrival = rank.clock;
+      PeriodTicks arrival = rank.clock;
       std::size_t place = start;
-      const auto wait_for = [&](Ticks time) {
+      const auto wait_for = [&](PeriodTicks time) {
         m_terms = {arrival, time};
         arrival = latest();
         place = m_place;
@@ -169,8 +169,8 @@ class PeriodEngine {
   }
 
   /// Returns the maximum of the terms, and logs it.
-  Ticks latest() {
-    const Ticks result = *std::ranges::max_element(m_terms);
+  PeriodTicks latest() {
+    const PeriodTicks result = *std::ranges::max_element(m_terms);
     m_round.times.insert(m_round.times.end(), m_terms.begin(), m_terms.end());
     m_place = m_round.times.size();
     m_round.times.push_back(result);
@@ -181,7 +181,7 @@ class PeriodEngine {
 
   /// An arrival that was found.
   struct Found {
-    Ticks time;
+    PeriodTicks time;
     std::uint32_t age = 0;              ///< rounds since it was sent
     std::optional<Round::FromRun> run;  ///< if it is in a run
   };
@@ -236,13 +236,13 @@ class PeriodEngine {
     for (std::size_t r = 0; r < window; ++r) {
       const Round& now = m_log[r];
       for (const Round::Sent& sent : now.sent) {
-        const Ticks growth = now.times[sent.place] - m_log[r + window].times[sent.place];
+        const PeriodTicks growth = now.times[sent.place] - m_log[r + window].times[sent.place];
         m_series[sent.series].runs.push_back(
             {sent.item + shift, shift, windows, sent.arrival + growth, growth});
       }
     }
     auto before = m_log[window].state.begin();
-    const auto advance = [&](Ticks& time) { time += windows * (time - *before++); };
+    const auto advance = [&](PeriodTicks& time) { time += windows * (time - *before++); };
     for (std::size_t r = 0; r < m_ranks.size(); ++r) {
       m_ranks[r].done += windows * repetitions[r];
       advance(m_ranks[r].clock);
@@ -258,9 +258,9 @@ class PeriodEngine {
   /// Adds the updates, and returns the step.
   PeriodicStep finish() {
     const ClassPrices& prices = m_program.prices();
-    Ticks end = 0;
+    PeriodTicks end = 0;
     for (std::size_t r = 0; r < m_ranks.size(); ++r) {
-      const Ticks updates = m_program.updates(r);
+      const PeriodTicks updates = m_program.updates(r);
       end = std::max(end, m_ranks[r].clock + updates);
       m_step.busy.push_back(prices.seconds(m_program.ranks()[r].busy + updates));
     }
@@ -277,9 +277,9 @@ class PeriodEngine {
   std::uint32_t m_number = 0;  ///< the number of the present round
   Round m_round;               ///< the present round
   RoundLog m_log;
-  std::vector<Found> m_needed;  ///< the messages that the present unit needs
-  std::vector<Ticks> m_terms;   ///< the terms of the present maximum
-  std::size_t m_place = 0;      ///< the place of the last maximum in the times of the round
+  std::vector<Found> m_needed;       ///< the messages that the present unit needs
+  std::vector<PeriodTicks> m_terms;  ///< the terms of the present maximum
+  std::size_t m_place = 0;           ///< the place of the last maximum in the times of the round
 };
 
 }  // namespace heddle::inline v0::impl

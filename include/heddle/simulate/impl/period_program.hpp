@@ -31,11 +31,11 @@ class PeriodProgram {
     std::size_t series;
     std::int64_t item;
     std::size_t channel = 0;
-    Ticks occupancy = 0, latency = 0;
+    PeriodTicks occupancy = 0, latency = 0;
   };
   /// An entry or a fused pair, with the messages that it needs and sends.
   struct Unit {
-    Ticks time = 0;
+    PeriodTicks time = 0;
     std::int64_t entries = 1;
     std::vector<Message> needs, sends;
   };
@@ -47,7 +47,7 @@ class PeriodProgram {
   /// The entries of one rank.
   struct RankProgram {
     std::vector<Phase> phases;
-    Ticks busy = 0;
+    PeriodTicks busy = 0;
   };
   /// The queue between two ranks.
   struct Channel {
@@ -55,7 +55,7 @@ class PeriodProgram {
     bool occupied = false;
     /// The latencies differ. Otherwise the messages arrive in order by themselves.
     bool unequal = false;
-    std::optional<Ticks> latency;  ///< the latency of the first message
+    std::optional<PeriodTicks> latency;  ///< the latency of the first message
   };
 
   /// @throws infeasible if the orders have no period that can be skipped.
@@ -93,7 +93,7 @@ class PeriodProgram {
   /// period may have as many rounds.
   [[nodiscard]] std::size_t longest() const noexcept { return m_longest; }
   /// Returns the time of the updates of a rank, which follow its list.
-  [[nodiscard]] Ticks updates(std::size_t rank) const {
+  [[nodiscard]] PeriodTicks updates(std::size_t rank) const {
     return m_updates.empty() ? 0 : m_updates[rank];
   }
   /// Returns the step without its times.
@@ -206,7 +206,7 @@ class PeriodProgram {
   std::vector<std::uint32_t> m_home;                ///< by stage: its rank
   std::vector<std::vector<std::uint32_t>> m_edges;  ///< by stage: the edges at it
   std::vector<RankProgram> m_ranks;
-  std::vector<Ticks> m_updates;  ///< by rank; empty if there are none
+  std::vector<PeriodTicks> m_updates;  ///< by rank; empty if there are none
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> m_channel_of;
   std::vector<Channel> m_channels;
   std::size_t m_longest = 0;

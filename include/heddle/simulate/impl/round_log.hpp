@@ -20,7 +20,7 @@ namespace heddle::inline v0::impl {
 /// One round, in which every rank computed up to one repetition of its entries.
 struct Round {
   /// Every start and arrival as a maximum: the times of which it is the maximum, then the maximum.
-  std::vector<Ticks> times;
+  std::vector<PeriodTicks> times;
   /// All that tells two rounds apart besides times: the positions of the ranks, the sizes of the
   /// maxima, and the ages of the messages that were received.
   std::vector<std::uint32_t> marks;
@@ -29,7 +29,7 @@ struct Round {
   struct Sent {
     std::size_t series;
     std::int64_t item;
-    Ticks arrival;
+    PeriodTicks arrival;
     std::size_t place;
   };
   std::vector<Sent> sent;
@@ -40,7 +40,7 @@ struct Round {
   std::vector<FromRun> from_runs;
   std::vector<std::int64_t> done;  ///< by rank, at the end: repetitions of the present entries
   std::vector<std::size_t> at;     ///< by rank, at the end: which Repetition these are
-  std::vector<Ticks> state;        ///< at the end: the clocks of the ranks, and the channels
+  std::vector<PeriodTicks> state;  ///< at the end: the clocks of the ranks, and the channels
   std::uint32_t oldest = 0;        ///< rounds since the oldest message that was received was sent
 };
 
@@ -97,14 +97,14 @@ class RoundLog {
       std::size_t first = 0;
       for (const std::uint32_t size : now.sizes) {
         const std::size_t end = first + size;  // where the maximum is
-        const Ticks growth = now.times[end] - before.times[end];
+        const PeriodTicks growth = now.times[end] - before.times[end];
         bool won = false;
         for (std::size_t t = first; t < end; ++t) {
-          const Ticks own = now.times[t] - before.times[t];
+          const PeriodTicks own = now.times[t] - before.times[t];
           won |= now.times[t] == now.times[end] && own == growth;
           if (own > growth)
             most = static_cast<std::int64_t>(
-                std::min<Ticks>(most, (now.times[end] - now.times[t]) / (own - growth)));
+                std::min<PeriodTicks>(most, (now.times[end] - now.times[t]) / (own - growth)));
         }
         if (!won) return 0;
         first = end + 1;

@@ -49,7 +49,7 @@ struct GangClientRecord {
     record.runs = body.run != nullptr;
     std::memcpy(record.name, body.name.data(), std::min(body.name.size(), sizeof record.name - 1));
   }
-  const auto all = all_gather_values<GangClientRecord>(transport, mine, options);
+  const auto all = all_gather<GangClientRecord>(transport, mine, options);
   std::vector<GangClientInfo> clients;
   for (std::size_t r = 0; r < all.size(); ++r) {
     expects(all[r].front().functions == all.front().front().functions, [&] {
