@@ -66,14 +66,14 @@ class ChainStage {
   ChainStage& operator=(ChainStage&&) = default;
 
   /// Number of elements of the first layer's input, per microbatch; 0 if it has none.
-  [[nodiscard]] std::size_t input_size() const { return m_sizes.input(); }
+  [[nodiscard]] std::size_t input_size() const { return m_samples * m_sizes[0].inputs; }
   /// Number of elements of the last layer's output, per microbatch; 0 if it has none.
-  [[nodiscard]] std::size_t output_size() const { return m_sizes.output(); }
+  [[nodiscard]] std::size_t output_size() const { return m_samples * m_sizes.last().outputs; }
   /// Number of elements of what all layers save, and of the outputs between them.
-  [[nodiscard]] std::size_t saved_size() const { return m_sizes.saved(); }
+  [[nodiscard]] std::size_t saved_size() const { return m_samples * m_sizes.saved(); }
   /// Number of elements of the gradients between layers, and of what layers keep between the halves
   /// of their backward passes.
-  [[nodiscard]] std::size_t delta_size() const { return m_sizes.delta(); }
+  [[nodiscard]] std::size_t delta_size() const { return m_samples * m_sizes.delta(); }
   /// Number of parameters of all layers.
   [[nodiscard]] std::size_t parameter_count() const { return m_sizes.parameters(); }
   /// The parameters of all layers, one after the other.
@@ -129,32 +129,36 @@ class ChainStage {
 
  private:
   [[nodiscard]] std::span<T> weights(std::size_t l) {
-    return {m_parameters + m_sizes[l].parameters_at, m_sizes[l].parameters};
+    return {m_parameters + m_sizes.at(l).parameters, m_sizes[l].parameters};
   }
   [[nodiscard]] std::span<T> gradients_of(std::size_t l) {
-    return {gradients() + m_sizes[l].parameters_at, m_sizes[l].parameters};
+    return {gradients() + m_sizes.at(l).parameters, m_sizes[l].parameters};
   }
   [[nodiscard]] std::span<const T> input_of(std::size_t l, const T* input, const T* saved) const {
-    return {l == 0 ? input : saved + m_sizes[l - 1].output_at, m_sizes[l].input};
+    return {l == 0 ? input : saved + m_samples * m_sizes.at(l - 1).output,
+            m_samples * m_sizes[l].inputs};
   }
   /// Returns the call of a backward function of layer `l`, without its input's gradient.
   [[nodiscard]] ChainBackward<T> backward_of(std::size_t l, const BackwardCall<T>& call) {
-    const impl::ChainPlace& at = m_sizes[l];
+    const impl::ChainPlace& at = m_sizes.at(l);
+    const impl::LayerNumbers& layer = m_sizes[l];
     const bool last = l + 1 == m_layers.size();
-    ChainBackward<T> each{call.item, m_sizes.first(), m_sizes.samples(), weights(l)};
+    ChainBackward<T> each{call.item, m_first, m_samples, weights(l)};
     each.input = input_of(l, call.input, call.saved);
-    each.saved = {call.saved + at.saved_at, at.saved};
-    each.output_grad = {last ? call.output_grad : call.delta + at.output_grad_at, at.output};
-    each.delta = {call.delta + at.delta_at, at.delta};
+    each.saved = {call.saved + m_samples * at.saved, m_samples * layer.saved};
+    each.output_grad = {last ? call.output_grad : call.delta + m_samples * at.output_grad,
+                        m_samples * layer.outputs};
+    each.delta = {call.delta + m_samples * at.delta, m_samples * layer.delta};
     return each;
   }
   template <class Backward>
   void descend(const BackwardCall<T>& call, Backward&& backward) {
-    m_sizes.check_samples(call.item, call.samples);
+    impl::check_chain_samples(call.item, call.samples, m_samples);
     for (std::size_t l = m_layers.size(); l-- > 0;) {
       ChainBackward<T> each = backward_of(l, call);
-      each.input_grad = {l == 0 ? call.input_grad : call.delta + m_sizes[l - 1].output_grad_at,
-                         m_sizes[l].input};
+      each.input_grad = {
+          l == 0 ? call.input_grad : call.delta + m_samples * m_sizes.at(l - 1).output_grad,
+          m_samples * m_sizes[l].inputs};
       backward(l, each);
     }
   }
@@ -170,6 +174,7 @@ class ChainStage {
 
   std::vector<impl::ChainEntry<T>> m_layers;
   ChainOptions<T> m_options;
+  std::size_t m_first, m_samples;  ///< its samples of a microbatch
   impl::ChainSizes m_sizes;
   std::vector<T> m_own, m_gradients;
   std::vector<std::vector<T>> m_memory;  ///< that the update keeps
@@ -185,24 +190,30 @@ ChainStage<T>::ChainStage(std::vector<impl::ChainEntry<T>> layers, const ChainOp
                           const StagePlace& place, bool takes_data, bool computes_loss)
     : m_layers(std::move(layers)),
       m_options(options),
-      m_sizes(impl::chain_numbers(m_layers), options.samples, place, takes_data, computes_loss),
+      m_first(static_cast<std::size_t>(place.samples.begin)),
+      m_samples(place.samples.size() > 0 ? static_cast<std::size_t>(place.samples.size())
+                                         : options.samples),
+      m_sizes(impl::chain_numbers(m_layers), m_samples, true),
       m_own(m_sizes.parameters()),
       m_gradients(m_sizes.parameters()),
       m_memory(options.memory.size(), std::vector<T>(m_sizes.parameters())),
       m_parameters(m_own.data()) {
+  impl::check_chain_ends(impl::chain_numbers(m_layers), place, takes_data, computes_loss);
   for (std::size_t l = 0; l < m_layers.size(); ++l) m_layers[l].layer->initialize(weights(l));
 }
 
 template <class T>
 void ChainStage<T>::forward(const ForwardCall<T>& call) {
-  m_sizes.check_samples(call.item, call.samples);
+  impl::check_chain_samples(call.item, call.samples, m_samples);
   for (std::size_t l = 0; l < m_layers.size(); ++l) {
-    const impl::ChainPlace& at = m_sizes[l];
+    const impl::ChainPlace& at = m_sizes.at(l);
+    const impl::LayerNumbers& layer = m_sizes[l];
     const bool last = l + 1 == m_layers.size();
-    ChainForward<T> each{call.item, m_sizes.first(), m_sizes.samples(), weights(l)};
+    ChainForward<T> each{call.item, m_first, m_samples, weights(l)};
     each.input = input_of(l, call.input, call.saved);
-    each.output = {last ? call.output : call.saved + at.output_at, at.output};
-    each.saved = {call.saved + at.saved_at, at.saved};
+    each.output = {last ? call.output : call.saved + m_samples * at.output,
+                   m_samples * layer.outputs};
+    each.saved = {call.saved + m_samples * at.saved, m_samples * layer.saved};
     const double loss = m_layers[l].layer->forward(each);
     if (m_losses.size() <= +call.item) m_losses.resize(+call.item + 1);
     if (last) m_losses[+call.item] = loss;

@@ -71,7 +71,7 @@ class LayerStage {
   LayerStage(std::vector<L> layers, LayerPlace place, Loss loss, Update update,
              const Exec& exec = {})
       : m_layers(std::move(layers)),
-        m_chain(numbers_of(m_layers), std::move(place)),
+        m_chain(numbers_of(m_layers), std::move(place), SplitLayer<L>),
         m_loss(std::move(loss)),
         m_update(std::move(update)),
         m_exec(exec),
@@ -105,7 +105,7 @@ class LayerStage {
   [[nodiscard]] std::size_t saved_size() const { return m_chain.saved_size(); }
   /// Number of elements of the deltas of all layers; if layers are not split, of the gradients of
   /// one microbatch, for which the samples of the smallest microbatch have room.
-  [[nodiscard]] std::size_t delta_size() const { return m_chain.delta_size(SplitLayer<L>); }
+  [[nodiscard]] std::size_t delta_size() const { return m_chain.delta_size(); }
   /// Number of parameters of all layers.
   [[nodiscard]] std::size_t parameter_count() const { return m_chain.parameters(); }
   /// The parameters of all layers, one after the other.
@@ -209,7 +209,7 @@ class LayerStage {
                                                            output_of(l, rows, call.saved),
                                                            {},
                                                            {},
-                                                           output_of(l, rows, call.delta)});
+                                                           delta_of(l, rows, call.delta)});
     } else {
       kernel::impl::add_elements<Exec, T>(m_exec, call.delta, m_gradients.get(), parameter_count());
     }
@@ -234,7 +234,7 @@ class LayerStage {
     std::vector<impl::LayerNumbers> numbers;
     for (L& layer : layers)
       numbers.push_back(
-          {layer.inputs(), layer.outputs(),
+          {layer.inputs(), layer.outputs(), 0, SplitLayer<L> ? layer.outputs() : 0, false,
            std::apply([](auto&... each) { return (std::size_t{0} + ... + each.size()); },
                       layer.parameters())});
     return numbers;
@@ -295,13 +295,15 @@ class LayerStage {
     return layer == 0 ? input_of(call.item, rows, call.input)
                       : Input(output_of(layer - 1, rows, call.saved));
   }
-  /// The block of `layer` in memory that holds one for the output of each.
-  [[nodiscard]] Matrix output_of(std::size_t layer, std::size_t rows, const T* blocks) const {
-    return Matrix(const_cast<T*>(blocks) + m_chain.before(layer, rows), rows,
+  [[nodiscard]] Matrix output_of(std::size_t layer, std::size_t rows, const T* saved) const {
+    return Matrix(const_cast<T*>(saved) + m_chain.output_at(layer, rows), rows,
                   m_chain[layer].outputs);
   }
+  [[nodiscard]] Matrix delta_of(std::size_t layer, std::size_t rows, T* delta) const {
+    return Matrix(delta + m_chain.delta_at(layer, rows), rows, m_chain[layer].outputs);
+  }
   [[nodiscard]] Matrix loss_gradient(std::size_t rows, const T* saved) const {
-    return Matrix(const_cast<T*>(saved) + m_chain.loss_gradient(rows), rows,
+    return Matrix(const_cast<T*>(saved) + m_chain.loss_gradient_at(rows), rows,
                   m_chain[m_layers.size() - 1].outputs);
   }
 
@@ -333,7 +335,7 @@ class LayerStage {
                                         output_of(l, rows, call.saved),
                                         output_grad,
                                         input_grad,
-                                        SplitLayer<L> ? output_of(l, rows, call.delta) : Matrix()};
+                                        SplitLayer<L> ? delta_of(l, rows, call.delta) : Matrix()};
       if constexpr (SplitLayer<L>) {
         m_layers[l].backward_input(each);
         if (whole) m_layers[l].backward_weight(each);

@@ -45,12 +45,12 @@ struct ChainEntry {
 
 /// Returns the sizes of layers.
 template <class T>
-[[nodiscard]] std::vector<ChainNumbers> chain_numbers(const std::vector<ChainEntry<T>>& layers) {
-  std::vector<ChainNumbers> numbers;
+[[nodiscard]] std::vector<LayerNumbers> chain_numbers(const std::vector<ChainEntry<T>>& layers) {
+  std::vector<LayerNumbers> numbers;
   for (const ChainEntry<T>& each : layers) {
     const AnyChainLayer<T>& layer = *each.layer;
-    ChainNumbers& added = numbers.emplace_back(ChainNumbers{
-        layer.inputs(), layer.outputs(), layer.saved(), layer.delta(), layer.is_split()});
+    LayerNumbers& added = numbers.emplace_back(LayerNumbers{
+        layer.inputs(), layer.outputs(), layer.saved(), layer.delta(), !layer.is_split()});
     for (const ChainArray& array : each.arrays) added.parameters += array.size;
   }
   return numbers;

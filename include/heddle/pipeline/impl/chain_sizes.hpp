@@ -16,49 +16,52 @@
 
 namespace heddle::inline v0::impl {
 
-/// The elements for each sample of a layer, and of its parameters.
-struct ChainNumbers {
-  std::size_t inputs, outputs, saved, delta;
-  bool split;
+/// The elements for each sample of a layer, and the number of its parameters.
+struct LayerNumbers {
+  std::size_t inputs, outputs;
+  std::size_t saved;     ///< kept for the backward pass, besides the values between layers
+  std::size_t delta;     ///< kept between the halves of the backward pass
+  bool keeps_gradients;  ///< true if its gradients are kept between the halves instead
   std::size_t parameters = 0;
 };
 
-/// The sizes of a layer for all samples in elements, and where its values begin: those of `saved`
-/// and `output` in the stage's saved memory, those of `delta` and `output_grad` in its delta, and
-/// its parameters. The last layer has no place for its output and the gradient of that.
+/// The begin of each value of a layer: those of `saved` and `output` in the stage's saved memory,
+/// those of `delta` and `output_grad` in its delta, in elements for each sample, and its
+/// parameters. The last layer has no place for its output and the gradient of that.
 struct ChainPlace {
-  std::size_t input, output, saved, delta, parameters;
-  std::size_t saved_at, output_at, delta_at, output_grad_at, parameters_at;
+  std::size_t saved, output, delta, output_grad, parameters;
 };
 
-/// The places of the values of a stage.
+/// The layout of the memory of a chain of layers, for Chain and LayerStage. Memory for the samples
+/// of a microbatch has all elements for each sample.
 class ChainSizes {
  public:
-  /// `samples` is the size of a microbatch, of which `place` may have a part. The first and the
-  /// last layer of the model need no inputs and no outputs.
-  /// @throws contract_error if another layer has none.
-  ChainSizes(const std::vector<ChainNumbers>& layers, std::size_t samples, const StagePlace& place,
-             bool takes_data, bool computes_loss);
+  ChainSizes() = default;
+  /// If a layer keeps its gradients in delta, a microbatch of `least` samples has room for them. If
+  /// `between`, delta also has the gradients of the values between layers.
+  ChainSizes(std::vector<LayerNumbers> layers, std::size_t least, bool between);
 
-  [[nodiscard]] const ChainPlace& operator[](std::size_t layer) const { return m_layers[layer]; }
-  [[nodiscard]] std::size_t first() const noexcept { return m_first; }
-  [[nodiscard]] std::size_t samples() const noexcept { return m_samples; }
+  [[nodiscard]] const LayerNumbers& operator[](std::size_t layer) const { return m_layers[layer]; }
+  [[nodiscard]] const LayerNumbers& last() const { return m_layers.back(); }
+  [[nodiscard]] const ChainPlace& at(std::size_t layer) const { return m_places[layer]; }
+  [[nodiscard]] std::size_t layers() const noexcept { return m_layers.size(); }
 
-  // The sizes of a PipelineStage.
-  [[nodiscard]] std::size_t input() const { return m_layers.front().input; }
-  [[nodiscard]] std::size_t output() const { return m_layers.back().output; }
+  // The elements for each sample, and the parameters, of all layers.
   [[nodiscard]] std::size_t saved() const noexcept { return m_saved; }
   [[nodiscard]] std::size_t delta() const noexcept { return m_delta; }
   [[nodiscard]] std::size_t parameters() const noexcept { return m_parameters; }
 
-  /// Checks the samples of a call. @throws contract_error if they differ from samples().
-  void check_samples(Item item, std::size_t samples) const;
-
  private:
-  std::vector<ChainPlace> m_layers;
-  std::size_t m_first, m_samples;
+  std::vector<LayerNumbers> m_layers;
+  std::vector<ChainPlace> m_places;
   std::size_t m_saved = 0, m_delta = 0, m_parameters = 0;
 };
+
+/// Returns the elements for each sample with which `least` samples have room for `parameters`.
+/// Every sample has whole elements, because StageShares divide the memory that a stage keeps.
+[[nodiscard]] constexpr std::size_t kept_for_each(std::size_t parameters, std::size_t least) {
+  return (parameters + least - 1) / least;
+}
 
 /// The part of the parameters of a stage that its updates change: all, or a share of the replica.
 struct ChainPart {
@@ -72,6 +75,16 @@ struct ChainPart {
   [[nodiscard]] IndexSet of_array(std::size_t from, std::size_t size) const;
 };
 
+/// Throws contract_error if layer `number` of `where` has other inputs than the one before has
+/// outputs.
+void check_neighbours(const char* where, std::size_t number, std::size_t before,
+                      std::size_t inputs);
+/// Checks the layers of a stage of a Chain. Only the first layer of the model may have no inputs,
+/// and only the last one no outputs. @throws contract_error that names another one.
+void check_chain_ends(const std::vector<LayerNumbers>& layers, const StagePlace& place,
+                      bool takes_data, bool computes_loss);
+/// Checks the samples of a call of a Chain that has `own`. @throws contract_error if they differ.
+void check_chain_samples(Item item, std::size_t samples, std::size_t own);
 /// Throws contract_error unless a Chain can be made.
 void check_chain_options(std::size_t samples, bool updates);
 /// Throws contract_error unless layer `number` fits behind one of `before` outputs.

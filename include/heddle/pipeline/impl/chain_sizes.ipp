@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
@@ -21,17 +22,42 @@
 
 namespace heddle::inline v0::impl {
 
-HEDDLE_FULL_INLINE ChainSizes::ChainSizes(const std::vector<ChainNumbers>& layers,
-                                          std::size_t samples, const StagePlace& place,
-                                          bool takes_data, bool computes_loss)
-    : m_first(static_cast<std::size_t>(place.samples.begin)),
-      m_samples(place.samples.size() > 0 ? static_cast<std::size_t>(place.samples.size())
-                                         : samples) {
+HEDDLE_FULL_INLINE ChainSizes::ChainSizes(std::vector<LayerNumbers> layers, std::size_t least,
+                                          bool between)
+    : m_layers(std::move(layers)) {
+  for (LayerNumbers& layer : m_layers) {
+    const bool last = m_places.size() + 1 == m_layers.size();
+    if (layer.keeps_gradients) layer.delta = kept_for_each(layer.parameters, least);
+    ChainPlace& at = m_places.emplace_back();
+    at.saved = m_saved;
+    m_saved += layer.saved;
+    at.output = m_saved;
+    at.output_grad = m_delta;
+    if (!last) m_saved += layer.outputs;
+    if (!last && between) m_delta += layer.outputs;
+    at.delta = m_delta;
+    m_delta += layer.delta;
+    at.parameters = m_parameters;
+    m_parameters += layer.parameters;
+  }
+}
+
+HEDDLE_FULL_INLINE void check_neighbours(const char* where, std::size_t number, std::size_t before,
+                                         std::size_t inputs) {
+  expects(before == inputs, [&] {
+    return ErrorInfo{
+        where, "a layer must have as many inputs as the one before has outputs",
+        text("layer ", number, " has ", inputs, " inputs, the one before ", before, " outputs")};
+  });
+}
+
+HEDDLE_FULL_INLINE void check_chain_ends(const std::vector<LayerNumbers>& layers,
+                                         const StagePlace& place, bool takes_data,
+                                         bool computes_loss) {
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    const ChainNumbers& layer = layers[l];
-    const bool last = l + 1 == layers.size();
+    const LayerNumbers& layer = layers[l];
     expects((layer.inputs > 0 || (takes_data && l == 0)) &&
-                (layer.outputs > 0 || (computes_loss && last)),
+                (layer.outputs > 0 || (computes_loss && l + 1 == layers.size())),
             [&] {
               return ErrorInfo{
                   "heddle::Chain", "a layer between others has no inputs or no outputs",
@@ -40,34 +66,15 @@ HEDDLE_FULL_INLINE ChainSizes::ChainSizes(const std::vector<ChainNumbers>& layer
                   "only the first layer of the model reads the data itself, and only "
                   "the last one computes the loss"};
             });
-    ChainPlace& at = m_layers.emplace_back();
-    at.input = m_samples * layer.inputs;
-    at.output = m_samples * layer.outputs;
-    at.saved = m_samples * layer.saved;
-    // Whole elements for each sample, because StageShares divide what a stage keeps.
-    at.delta =
-        m_samples * (layer.split ? layer.delta : (layer.parameters + m_samples - 1) / m_samples);
-    at.parameters = layer.parameters;
-    at.saved_at = m_saved;
-    m_saved += at.saved;
-    at.output_at = m_saved;
-    at.output_grad_at = m_delta;
-    if (!last) m_saved += at.output;
-    if (!last) m_delta += at.output;
-    at.delta_at = m_delta;
-    m_delta += at.delta;
-    at.parameters_at = m_parameters;
-    m_parameters += at.parameters;
   }
 }
 
-HEDDLE_FULL_INLINE void ChainSizes::check_samples(Item item, std::size_t samples) const {
-  expects(samples == 0 || samples == m_samples, [&] {
-    return ErrorInfo{
-        "heddle::Chain", "the schedule has another number of samples than the chain",
-        text("microbatch ", item, ": ", samples, " in the schedule, ", m_samples, " here"),
-        "set ChainOptions::samples to the samples of a microbatch; all microbatches "
-        "have as many"};
+HEDDLE_FULL_INLINE void check_chain_samples(Item item, std::size_t samples, std::size_t own) {
+  expects(samples == 0 || samples == own, [&] {
+    return ErrorInfo{"heddle::Chain", "the schedule has another number of samples than the chain",
+                     text("microbatch ", item, ": ", samples, " in the schedule, ", own, " here"),
+                     "set ChainOptions::samples to the samples of a microbatch; all microbatches "
+                     "have as many"};
   });
 }
 
@@ -105,11 +112,7 @@ HEDDLE_FULL_INLINE void check_chain_options(std::size_t samples, bool updates) {
 HEDDLE_FULL_INLINE void check_chain_layer(std::size_t before, std::size_t inputs,
                                           std::size_t number,
                                           const std::vector<ChainArray>& arrays) {
-  expects(number == 0 || before == inputs, [&] {
-    return ErrorInfo{
-        "heddle::Chain", "a layer must have as many inputs as the one before has outputs",
-        text("layer ", number, " has ", inputs, " inputs, the one before ", before, " outputs")};
-  });
+  if (number > 0) check_neighbours("heddle::Chain", number, before, inputs);
   std::set<std::string> names;
   for (const ChainArray& array : arrays)
     expects(!array.name.empty() && names.insert(array.name).second, [&] {

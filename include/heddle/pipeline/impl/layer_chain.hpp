@@ -14,14 +14,10 @@
 
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/pipeline/impl/chain_sizes.hpp>
 #include <heddle/pipeline/layer_place.hpp>
 
 namespace heddle::inline v0::impl {
-
-/// The numbers of a sample before and after a layer, and the number of its parameters.
-struct LayerNumbers {
-  std::size_t inputs, outputs, parameters;
-};
 
 /// A pointer in a call of a stage, by the name of the member.
 struct NamedPointer {
@@ -29,30 +25,36 @@ struct NamedPointer {
   bool is_set;
 };
 
-/// The places of the values of a chain of layers, and the samples that it gets in a step. All sizes
-/// and offsets are in elements.
+/// The layout of the memory of a LayerStage, and the samples that it gets in a step. All sizes and
+/// offsets are in elements.
 class LayerChain {
  public:
   /// @throws contract_error as the constructor of LayerStage.
-  LayerChain(std::vector<LayerNumbers> layers, LayerPlace place);
+  LayerChain(std::vector<LayerNumbers> layers, LayerPlace place, bool split);
 
   [[nodiscard]] const LayerPlace& place() const noexcept { return m_place; }
-  [[nodiscard]] const LayerNumbers& operator[](std::size_t layer) const { return m_layers[layer]; }
-  [[nodiscard]] std::size_t parameters() const noexcept { return m_parameters; }
+  [[nodiscard]] const LayerNumbers& operator[](std::size_t layer) const { return m_sizes[layer]; }
+  [[nodiscard]] std::size_t parameters() const noexcept { return m_sizes.parameters(); }
   [[nodiscard]] std::size_t widest() const noexcept { return m_widest; }
 
   // The sizes of a PipelineStage.
   [[nodiscard]] std::size_t input_size() const;
   [[nodiscard]] std::size_t output_size() const;
   [[nodiscard]] std::size_t saved_size() const;
-  [[nodiscard]] std::size_t delta_size(bool split) const;
+  [[nodiscard]] std::size_t delta_size() const;
 
-  /// Returns where the output of `layer` begins in memory for the outputs of all layers, of so many
-  /// rows.
-  [[nodiscard]] std::size_t before(std::size_t layer, std::size_t rows) const;
+  /// Returns where the output of `layer` begins in the saved memory of so many rows.
+  [[nodiscard]] std::size_t output_at(std::size_t layer, std::size_t rows) const {
+    const ChainPlace& at = m_sizes.at(layer);
+    return rows * (layer + 1 == m_sizes.layers() ? at.saved : at.output);
+  }
   /// Returns where the gradient of the loss begins, behind the outputs.
-  [[nodiscard]] std::size_t loss_gradient(std::size_t rows) const {
-    return before(m_layers.size(), rows);
+  [[nodiscard]] std::size_t loss_gradient_at(std::size_t rows) const {
+    return rows * (m_sizes.at(m_sizes.layers() - 1).saved + m_sizes.last().outputs);
+  }
+  /// Returns where the delta of `layer` begins in the delta of so many rows.
+  [[nodiscard]] std::size_t delta_at(std::size_t layer, std::size_t rows) const {
+    return rows * m_sizes.at(layer).delta;
   }
 
   /// Takes the shapes of a step's data. @throws contract_error as LayerStage::begin_step().
@@ -77,12 +79,13 @@ class LayerChain {
   void check_memory(const std::string& name, std::size_t elements) const;
 
  private:
-  void check() const;
+  void check(const std::vector<LayerNumbers>& layers) const;
   void take_samples(const char* name, std::size_t samples);
 
-  std::vector<LayerNumbers> m_layers;
   LayerPlace m_place;
-  std::size_t m_parameters = 0, m_widest = 0;
+  bool m_split;  ///< true if the backward passes of the layers are split
+  ChainSizes m_sizes;
+  std::size_t m_widest = 0;
   std::optional<std::size_t> m_microbatches;  ///< number in the last step, if it is known
   std::vector<double> m_losses;
 };

@@ -22,22 +22,24 @@
 
 namespace heddle::inline v0::impl {
 
-HEDDLE_FULL_INLINE LayerChain::LayerChain(std::vector<LayerNumbers> layers, LayerPlace place)
-    : m_layers(std::move(layers)), m_place(std::move(place)) {
-  check();
-  m_widest = m_layers.front().inputs;
-  for (const LayerNumbers& layer : m_layers) {
-    m_parameters += layer.parameters;
-    m_widest = std::max(m_widest, layer.outputs);
-  }
+HEDDLE_FULL_INLINE LayerChain::LayerChain(std::vector<LayerNumbers> layers, LayerPlace place,
+                                          bool split)
+    : m_place(std::move(place)), m_split(split) {
+  check(layers);
+  m_widest = layers.front().inputs;
+  for (const LayerNumbers& layer : layers) m_widest = std::max(m_widest, layer.outputs);
+  // Backward passes read the output of the last layer, too, and the gradient of the loss.
+  LayerNumbers& last = layers.back();
+  last.saved = last.outputs * (m_place.computes_loss ? 2 : 1);
+  m_sizes = ChainSizes(std::move(layers), 1, false);
 }
 
-HEDDLE_FULL_INLINE void LayerChain::check() const {
+HEDDLE_FULL_INLINE void LayerChain::check(const std::vector<LayerNumbers>& layers) const {
   constexpr const char* where = "heddle::LayerStage";
-  expects(!m_layers.empty() && m_place.rows > 0 && m_place.microbatches > 0, [&] {
+  expects(!layers.empty() && m_place.rows > 0 && m_place.microbatches > 0, [&] {
     return ErrorInfo{where, "a stage needs at least one layer, one row and one microbatch",
-                     text(m_layers.size(), " layers, ", m_place.rows, " rows, ",
-                          m_place.microbatches, " microbatches")};
+                     text(layers.size(), " layers, ", m_place.rows, " rows, ", m_place.microbatches,
+                          " microbatches")};
   });
   const bool sizes_fit = m_place.sizes.empty() ||
                          (m_place.sizes.size() == static_cast<std::size_t>(m_place.microbatches) &&
@@ -54,12 +56,12 @@ HEDDLE_FULL_INLINE void LayerChain::check() const {
   });
   // The largest memory of a stage has the outputs of all layers, the gradient of the loss, and a
   // gradient of all parameters for each sample.
-  std::size_t elements = m_layers.front().inputs;
+  std::size_t elements = layers.front().inputs;
   bool fits = true;
   const auto add = [&](std::size_t more) {
     fits = fits && !__builtin_add_overflow(elements, more, &elements);
   };
-  for (const LayerNumbers& layer : m_layers) {
+  for (const LayerNumbers& layer : layers) {
     add(layer.outputs);
     add(layer.outputs);
     add(layer.parameters);
@@ -72,39 +74,28 @@ HEDDLE_FULL_INLINE void LayerChain::check() const {
                                   " elements for each; expected a product of at most 2^48"),
                              "see whether LayerPlace::rows was a negative number"};
           });
-  for (std::size_t l = 1; l < m_layers.size(); ++l)
-    expects(m_layers[l].inputs == m_layers[l - 1].outputs, [&] {
-      return ErrorInfo{where, "a layer must have as many inputs as the one before has outputs",
-                       text("layer ", l, " of the stage has ", m_layers[l].inputs,
-                            " inputs, the one before ", m_layers[l - 1].outputs, " outputs")};
-    });
+  for (std::size_t l = 1; l < layers.size(); ++l)
+    check_neighbours(where, l, layers[l - 1].outputs, layers[l].inputs);
 }
 
 HEDDLE_FULL_INLINE std::size_t LayerChain::input_size() const {
-  return m_place.takes_data ? 0 : m_place.rows * m_layers.front().inputs;
+  return m_place.takes_data ? 0 : m_place.rows * m_sizes[0].inputs;
 }
 
 HEDDLE_FULL_INLINE std::size_t LayerChain::output_size() const {
-  return m_place.computes_loss ? 0 : m_place.rows * m_layers.back().outputs;
+  return m_place.computes_loss ? 0 : m_place.rows * m_sizes.last().outputs;
 }
 
 HEDDLE_FULL_INLINE std::size_t LayerChain::saved_size() const {
-  return before(m_layers.size(), m_place.rows) +
-         (m_place.computes_loss ? m_place.rows * m_layers.back().outputs : 0);
+  return m_place.rows * m_sizes.saved();
 }
 
-HEDDLE_FULL_INLINE std::size_t LayerChain::delta_size(bool split) const {
-  if (split) return before(m_layers.size(), m_place.rows);
+HEDDLE_FULL_INLINE std::size_t LayerChain::delta_size() const {
+  if (m_split) return m_place.rows * m_sizes.delta();
   std::size_t least = m_place.rows;
   for (const std::int64_t size : m_place.sizes)
     least = std::min(least, static_cast<std::size_t>(size));
-  return (m_parameters + least - 1) / least * m_place.rows;
-}
-
-HEDDLE_FULL_INLINE std::size_t LayerChain::before(std::size_t layer, std::size_t rows) const {
-  std::size_t sum = 0;
-  for (std::size_t l = 0; l < layer; ++l) sum += rows * m_layers[l].outputs;
-  return sum;
+  return m_place.rows * kept_for_each(parameters(), least);
 }
 
 HEDDLE_FULL_INLINE void LayerChain::begin_step(std::size_t input_rows, std::size_t input_columns,
@@ -112,7 +103,7 @@ HEDDLE_FULL_INLINE void LayerChain::begin_step(std::size_t input_rows, std::size
   m_microbatches.reset();
   if (m_place.takes_data) {
     take_samples("inputs", input_rows);
-    const std::size_t expected = m_layers.front().inputs;
+    const std::size_t expected = m_sizes[0].inputs;
     expects(input_columns == expected, [&] {
       return ErrorInfo{"heddle::LayerStage::begin_step", "inputs has the wrong shape",
                        text("it is ", input_rows, " x ", input_columns, ", expected ", input_rows,
@@ -180,11 +171,11 @@ HEDDLE_FULL_INLINE std::size_t LayerChain::rows(Item item, std::size_t scheduled
 
 HEDDLE_FULL_INLINE void LayerChain::check_memory(const std::string& name,
                                                  std::size_t elements) const {
-  expects(elements == m_parameters, [&] {
+  expects(elements == parameters(), [&] {
     return ErrorInfo{
         "heddle::LayerStage::visit_state",
         "the memory of an update needs one element for each parameter",
-        text("'", name, "' has ", elements, " elements, there are ", m_parameters, " parameters")};
+        text("'", name, "' has ", elements, " elements, there are ", parameters(), " parameters")};
   });
 }
 
