@@ -2,11 +2,8 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 4
 
-// Farms and sweeps over MPI ranks: the results of threads, the time that the
-// decider says, and a sink that throws.
+// Farms and sweeps over MPI ranks: the results of threads, and a sink that throws.
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -30,10 +27,6 @@
 #include <heddle/pattern/fixed_point.hpp>
 #include <heddle/pattern/rank_farm.hpp>
 #include <heddle/pattern/rank_fixed_point.hpp>
-
-#include "support/farm_waits.hpp"
-#include "support/on_all_ranks.hpp"
-#include "support/rounds.hpp"
 
 namespace test_rank_farm {
 
@@ -90,32 +83,6 @@ TEST_CASE("a farm over MPI ranks gives the bits of a farm on threads") {
       CHECK(search.results.empty());
     }
   }
-}
-
-TEST_CASE("a farm on 3 + 1 MPI ranks takes at most 1.05 times as long as its decider says") {
-  MpiTransport transport(MPI_COMM_WORLD);
-  const bool first = transport.rank() == Rank{0};
-  std::array forms{test::Form{
-      "a farm on 3 + 1 ranks over its decider", [&] {
-        test::FarmWaits waits{60};
-        MPI_Barrier(MPI_COMM_WORLD);
-        pattern::farm(
-            transport, {}, [&] { return waits.source(); }, test::FarmWaits::work,
-            [&](std::int64_t, pattern::FarmOutcome<Seconds>&& outcome) { waits.sink(outcome); });
-        double ratio = 0;
-        if (first) {
-          REQUIRE(waits.times.size() == 60);
-          ratio = waits.over_forecast(3);
-        }
-        MPI_Bcast(&ratio, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-        return ratio;
-      }}};
-  const test::Spread& ratio = forms[0].spread;
-  if (!test::measure_in_rounds(forms, [&] { return ratio.median() <= 1.05; },
-                               {.print = first, .all = test::on_all_ranks}))
-    SKIP(test::no_result);
-  CHECK(ratio.least() > 0.9);  // three ranks work at once, each on one item
-  CHECK(ratio.median() <= 1.05);
 }
 
 TEST_CASE("a sink that throws ends the farm on every MPI rank") {

@@ -3,7 +3,8 @@
 
 // Four ranks (threads) that wait instead of computing. One of them turns half as fast and recovers:
 // the AdaptiveRunner gives it fewer layers and then its layers back. Where nothing can be gained,
-// looks cost next to nothing. alone: yes
+// looks cost next to nothing.
+// alone: yes
 
 #include <algorithm>
 #include <array>
@@ -20,6 +21,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/core.hpp>
@@ -31,6 +33,7 @@
 #include <heddle/simulate.hpp>
 #include <heddle/systems/planners.hpp>
 
+#include "support/cases.hpp"
 #include "support/complaint.hpp"
 #include "support/rounds.hpp"
 #include "support/sleep_noise.hpp"
@@ -175,7 +178,8 @@ Outcome run_once(int microbatches, test::Spread& before, test::Spread& after) {
 }  // namespace
 
 TEST_CASE("a rank that turns slow loses layers and gets them back") {
-  const int microbatches = GENERATE(8, 16);
+  // 8, and 16 in the long form.
+  const int microbatches = 8 * GENERATE(range(1, 1 + static_cast<int>(test::cases(1, 2))));
   const double least = microbatches == 8 ? 1.25 : 1.3;
   const std::string what = text("replan, ", microbatches, " microbatches: ");
   std::array forms{test::Form{what + "steps before the change, s"},

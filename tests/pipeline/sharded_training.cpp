@@ -26,6 +26,7 @@
 
 #include "gpt_checkpoint.hpp"
 #include "gpt_training.hpp"
+#include "support/cases.hpp"
 #include "support/complaint.hpp"
 #include "support/world.hpp"
 
@@ -147,6 +148,9 @@ class File {
   std::filesystem::path m_path;
 };
 
+/// The steps before a checkpoint, and as many after it.
+const auto half = static_cast<int>(hd::test::cases(3, 10));
+
 /// Four steps are those of one rank, and so are the gradients of the first.
 void expect_serial(Training& ours) {
   SerialGpt<double> serial(ours.training());
@@ -222,7 +226,7 @@ TEST_CASE("with a codec what is learned is nearly the same") {
   });
 }
 
-TEST_CASE("ten steps, a checkpoint and ten more are twenty steps, bit for bit") {
+TEST_CASE("steps, a checkpoint and as many steps again are all of these steps, bit for bit") {
   for_each_division(12, [](Division division) {
     for (const char* name : {"", "zero1", "zero2", "zero3", "zeropp", "three-level"}) {
       INFO(name);
@@ -239,12 +243,12 @@ TEST_CASE("ten steps, a checkpoint and ten more are twenty steps, bit for bit") 
       const File file;
       std::vector<double> losses, again;
       Training first(division, 12);
-      for (int step = 0; step < 10; ++step) static_cast<void>(first.step(step));
-      first.save(file.path(), 10);
-      for (int step = 10; step < 20; ++step) losses.push_back(first.step(step));
+      for (int step = 0; step < half; ++step) static_cast<void>(first.step(step));
+      first.save(file.path(), half);
+      for (int step = half; step < 2 * half; ++step) losses.push_back(first.step(step));
       Training second(division, 12);
-      REQUIRE(second.resume(file.path()) == 10);
-      for (int step = 10; step < 20; ++step) again.push_back(second.step(step));
+      REQUIRE(second.resume(file.path()) == half);
+      for (int step = half; step < 2 * half; ++step) again.push_back(second.step(step));
       CHECK(losses == again);
       CHECK(first.parameters() == second.parameters());
     }
@@ -255,7 +259,7 @@ TEST_CASE("a checkpoint of one division of the ranks loads on any other") {
   const File file;
   SerialGpt<double> serial(small({}, 12));
   std::vector<double> reference;
-  for (int step = 0; step < 20; ++step) reference.push_back(serial.step(words(), step));
+  for (int step = 0; step < 2 * half; ++step) reference.push_back(serial.step(words(), step));
   for_each_division(12, [&](Division saving) {
     if (saving.data > 1) {
       saving.sharding = hd::find_sharding(saving.data % 2 == 0 ? "three-level" : "zeropp");
@@ -263,13 +267,13 @@ TEST_CASE("a checkpoint of one division of the ranks loads on any other") {
       saving.node = saving.data % 2 == 0 ? 2 : 1;
     }
     Training first(saving, 12);
-    for (int step = 0; step < 10; ++step) static_cast<void>(first.step(step));
-    first.save(file.path(), 10);
+    for (int step = 0; step < half; ++step) static_cast<void>(first.step(step));
+    first.save(file.path(), half);
     for_each_division(12, [&](Division loading) {
       loading.sharding = hd::zero_sharding(loading.pipe % 2 == 0 ? 1 : 3);
       Training second(loading, 12);
-      REQUIRE(second.resume(file.path()) == 10);
-      for (int step = 10; step < 20; ++step) {
+      REQUIRE(second.resume(file.path()) == half);
+      for (int step = half; step < 2 * half; ++step) {
         const double expected = reference[static_cast<std::size_t>(step)];
         REQUIRE(std::abs(second.step(step) - expected) <= 1e-10 * expected);
       }
