@@ -21,6 +21,7 @@
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <heddle/comm/device_mesh.hpp>
 #include <heddle/core/error.hpp>
@@ -252,8 +253,7 @@ TEST_CASE("sizes that are found while running: results, errors and the recorded 
     };
     const auto a = of.put(x, numbers(1));
     const auto has = [](const std::string& text, const std::string& words) {
-      INFO(text);
-      CHECK(text.find(words) != std::string::npos);
+      CHECK_THAT(text, Catch::Matchers::ContainsSubstring(words));
     };
     has(told(of.call(copy, of.call(keep, a))), "argument 0 of 'copy' does not fit: it is 11 on");
     const std::string where = hd::text("'wrong' failed on rank ", world_size() - 1);
