@@ -41,12 +41,12 @@ void layers(const gate::Exec& exec) {
   hk::block_attention_backward(exec, heads, visible, {a, b, c}, state, c, d,
                                hk::AttentionInputGrad<Real, gate::Exec>{a, b, c});
   hk::join_attention(exec, heads, state, hk::AttentionState<Real, gate::Exec>{c, d, d});
-  hk::attention_scores(exec, heads, visible, a, b, c);
-  hk::add_to_softmax_sums(exec, heads, visible, c, u, v);
-  hk::scores_to_probabilities(exec, heads, visible, u, v, c);
+  hk::impl::attention_scores(exec, heads, visible, a, b, c);
+  hk::impl::add_to_softmax_sums(exec, heads, visible, c, u, v);
+  hk::impl::scores_to_probabilities(exec, heads, visible, u, v, c);
   hk::attend(exec, heads, visible, c, b, a);
-  hk::attention_values_backward(exec, heads, visible, c, b, a, a, d, b);
-  hk::attention_scores_backward(exec, heads, visible, d, a, b, a, b);
+  hk::impl::attention_values_backward(exec, heads, visible, c, b, a, a, d, b);
+  hk::impl::attention_scores_backward(exec, heads, visible, d, a, b, a, b);
   hk::gelu_forward(exec, a, b);
   hk::gelu_backward_input(exec, a, b, c);
   hk::residual_add(exec, a, b);

@@ -183,24 +183,24 @@ Result<Real> by_rows(const Sequence<Real>& s, const AttentionMask& mask,
                       {rows, count, nothing},
                       {rows, count, nothing}});
     Block& block = blocks.back();
-    hk::attention_scores(Exec{}, s.heads, block.visible, s.q.view(), block.k.view(),
-                         block.scores.view());
-    hk::add_to_softmax_sums(Exec{}, s.heads, block.visible, block.scores.view(), max.flat(),
-                            sum.flat());
+    hk::impl::attention_scores(Exec{}, s.heads, block.visible, s.q.view(), block.k.view(),
+                               block.scores.view());
+    hk::impl::add_to_softmax_sums(Exec{}, s.heads, block.visible, block.scores.view(), max.flat(),
+                                  sum.flat());
   }
   for (const Block& block : blocks) {
-    hk::scores_to_probabilities(Exec{}, s.heads, block.visible, max.flat(), sum.flat(),
-                                block.scores.view());
+    hk::impl::scores_to_probabilities(Exec{}, s.heads, block.visible, max.flat(), sum.flat(),
+                                      block.scores.view());
     hk::attend(Exec{}, s.heads, block.visible, block.scores.view(), block.v.view(),
                all.output.view());
   }
   for (Block& block : blocks) {
-    hk::attention_values_backward(Exec{}, s.heads, block.visible, block.scores.view(),
-                                  block.v.view(), all.output.view(), s.output_grad.view(),
-                                  block.score_grad.view(), block.v_grad.view());
-    hk::attention_scores_backward(Exec{}, s.heads, block.visible, block.score_grad.view(),
-                                  s.q.view(), block.k.view(), all.q_grad.view(),
-                                  block.k_grad.view());
+    hk::impl::attention_values_backward(Exec{}, s.heads, block.visible, block.scores.view(),
+                                        block.v.view(), all.output.view(), s.output_grad.view(),
+                                        block.score_grad.view(), block.v_grad.view());
+    hk::impl::attention_scores_backward(Exec{}, s.heads, block.visible, block.score_grad.view(),
+                                        s.q.view(), block.k.view(), all.q_grad.view(),
+                                        block.k_grad.view());
     put_rows(all.k_grad, block.set, block.k_grad.pull());
     put_rows(all.v_grad, block.set, block.v_grad.pull());
   }
@@ -455,11 +455,11 @@ TEMPLATE_TEST_CASE("block attention: states join to the attention over all keys"
     Tensor<TestType> scratch(tile.scratch_rows(), tile.keys);
 
     // A state in one piece for each block of keys; the causal mask leaves some rows empty.
-    const std::size_t size = hk::attention_state_size(heads, n);
+    const std::size_t size = hk::impl::attention_state_size(heads, n);
     CHECK(size == n * heads.heads * (heads.head_width + 2));
     std::vector<Tensor<TestType>> parts;
     const auto at = [&](const Tensor<TestType>& t) {
-      return hk::attention_state_at<Exec>(t.view().data(), heads, n);
+      return hk::impl::attention_state_at<Exec>(t.view().data(), heads, n);
     };
     for (const IndexSet& set : blocks) {
       parts.emplace_back(1, size);
