@@ -206,7 +206,7 @@ std::string found(const Folder& folder, const std::string& model) {
 
 Schedule small(const char* name, int ranks, int microbatches) {
   const auto& entry = schedule::find_schedule(name);
-  return fold(weave(entry.orders({.ranks = ranks, .microbatches = microbatches})), 0);
+  return schedule::fold(weave(entry.orders({.ranks = ranks, .microbatches = microbatches})), 0);
 }
 Schedule ring(int ranks) {
   return schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
