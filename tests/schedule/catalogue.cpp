@@ -54,6 +54,7 @@ TEST_CASE("every schedule of the catalogue has a name of its own that it is foun
     CHECK(entry.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") ==
           std::string_view::npos);
     CHECK(!entry.about.empty());
+    CHECK(!entry.source.empty());
   }
 }
 

@@ -194,15 +194,16 @@ std::string recorded_section() {
   const auto add = [&](const char* name, const char* about) {
     page += text("\n", about, "\n\n![", name, "](pictures/recorded/", name, ".svg)\n");
   };
-  add("farm", "`farm()`: 24 items that take 5 to 15 ms.");
+  add("farm", "`pattern::farm()`: 24 items that take 5 to 15 ms.");
   add("race",
-      "`race()`: walkers that look every 2 ms. The third one has the answer after 15 looks, "
+      "`pattern::race()`: walkers that look every 2 ms. The third one has the answer after 15 "
+      "looks, "
       "and the others stop\nat their next look.");
   add("fork-join",
-      "`fork_join()`: a prefix, three paths, of which one forks again, and a "
+      "`pattern::fork_join()`: a prefix, three paths, of which one forks again, and a "
       "conclusion.");
   add("fixed-point",
-      "`fixed_point()`: a chain of 16 equations of 1 ms. Each sweep makes two values "
+      "`pattern::fixed_point()`: a chain of 16 equations of 1 ms. Each sweep makes two values "
       "final, and they are\nnot computed again.");
   return page;
 }
@@ -214,18 +215,32 @@ void gallery(const std::filesystem::path& folder) {
   std::error_code ignored;  // write_file says it better
   std::filesystem::create_directories(folder / pictures, ignored);
   std::string page = head;
+  std::string table =
+      "\n| schedule | source | makespan | bubble | live activations | messages "
+      "|\n|---|---|---|---|---|---|\n";
+  std::string sections;
   for (const auto& entry : schedule::catalogue()) {
     const Priced priced = price(entry.orders(settings.shape), settings);
     const std::string file = text(entry.name, ".svg");
     const std::string title(entry.name);
     write_file(folder / pictures / file,
                trace::to_svg(priced.timeline, {.title = title, .unit = "F", .memory = true}));
-    page += text("\n## ", entry.name, "\n\n", entry.about, "\n\n", "Makespan ",
-                 number(priced.timeline.makespan()), " F, bubble ratio ",
-                 percent(priced.timeline.bubble_ratio()), ", live activations ",
-                 of_ranks(priced.activations), ", ", priced.messages, " messages.\n\n", "![",
-                 entry.name, "](", (pictures / file).generic_string(), ")\n");
+    table +=
+        text("| [", entry.name, "](#", entry.name, ") | ", entry.source, " | ",
+             number(priced.timeline.makespan()), " F | ", percent(priced.timeline.bubble_ratio()),
+             " | ", of_ranks(priced.activations), " | ", priced.messages, " |\n");
+    sections += text("\n## ", entry.name, "\n\n", entry.about, "\n\n", "Makespan ",
+                     number(priced.timeline.makespan()), " F, bubble ratio ",
+                     percent(priced.timeline.bubble_ratio()), ", live activations ",
+                     of_ranks(priced.activations), ", ", priced.messages, " messages.\n\n", "![",
+                     entry.name, "](", (pictures / file).generic_string(), ")\n");
   }
+  page += table +
+          "\nBelow the catalogue: [overlap](#overlap), [attention over a sharded "
+          "sequence](#attention-over-a-sharded-sequence),\n[sequence "
+          "groups](#groups-of-ranks-for-the-sequences-of-a-batch), [a window of "
+          "weights](#a-window-of-weights), [recorded runs](#recorded-runs).\n" +
+          sections;
   page += overlap_section(folder, pictures);
   page += attention_section(folder, pictures);
   page += groups_section(folder, pictures);

@@ -45,9 +45,10 @@ enum class ShapeOption : std::uint8_t {
 
 /// A schedule of the catalogue.
 struct NamedSchedule {
-  std::string_view name;   ///< the name that users write
-  std::string_view call;   ///< the same schedule in C++: a call of a function in heddle::schedule
-  std::string_view about;  ///< a description in one line
+  std::string_view name;    ///< the name that users write
+  std::string_view call;    ///< the same schedule in C++: a call of a function in heddle::schedule
+  std::string_view about;   ///< a description in one line
+  std::string_view source;  ///< who published it, or what it is made of
   Orders (*orders)(const PipelineShape&);  ///< throws infeasible if the shape has no such schedule
   bool synchronous = true;  ///< one update per stage, at the end of the step: its gradients
                             ///< equal the gradients of the serial model
