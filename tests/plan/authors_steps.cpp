@@ -95,7 +95,8 @@ TEST_CASE("coordinate() is no longer than the zero-bubble authors, and no rank k
   for (const Record& each : all) {
     const Orders orders = each.orders();
     const Costs costs = each.prices();
-    if (step(orders, costs) <= each.step && within(live_activations(orders), each.live)) continue;
+    if (step(orders, costs) <= each.step && within(schedule::live_activations(orders), each.live))
+      continue;
     if (static_cast<std::size_t>(needed[each.schedule]++) % stride != 0) continue;
     const auto found =
         plan::coordinate(orders, costs, {.rules = {}, .swaps = 5'000, .caps = each.live});
@@ -103,7 +104,7 @@ TEST_CASE("coordinate() is no longer than the zero-bubble authors, and no rank k
                      << each.step << ", " << found.rule);
     CHECK(found.makespan <= each.step);
     CHECK(found.extra == 0);
-    CHECK(within(live_activations(found.orders), each.live));
+    CHECK(within(schedule::live_activations(found.orders), each.live));
     CHECK(found.makespan == step(found.orders, costs));
     CHECK(found.bound <= found.makespan);
     ++searched;
@@ -123,16 +124,16 @@ TEST_CASE("for given costs, orders get shorter in the memory of every rank") {
   for (const std::string_view name : {"zb-v", "v-min", "zb-h1"}) {
     const Orders orders =
         schedule::find_schedule(name).orders({.ranks = 4, .microbatches = 6, .stages_per_rank = 2});
-    const Live live = live_activations(orders);
+    const Live live = schedule::live_activations(orders);
     const auto found = plan::coordinate(orders, costs, {.rules = {}, .swaps = 2'000, .caps = live});
     INFO(orders.name << ": " << found.rule);
     CHECK(found.makespan <= step(orders, costs));
-    CHECK(within(live_activations(found.orders), live));
+    CHECK(within(schedule::live_activations(found.orders), live));
     CHECK(found.extra == 0);
   }
   // Caps that differ: the first rank may keep no more than one microbatch.
   const auto uneven = plan::coordinate(schedule::zb_h1(3, 4), costs, {.caps = {1, 2, 3}});
-  CHECK(within(live_activations(uneven.orders), {1, 2, 3}));
+  CHECK(within(schedule::live_activations(uneven.orders), {1, 2, 3}));
   CHECK(uneven.extra == 0);
   // With the caps of the first rank alone, every microbatch goes alone through it.
   CHECK(uneven.makespan >= 4 * (10 + 14 + 10));

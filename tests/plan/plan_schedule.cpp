@@ -412,7 +412,7 @@ TEST_CASE("the Schedule of a plan is proved equal to the serial step") {
   const std::vector<std::string> names{"1f1b", "gpipe", "dapple", "zb-h1", "zb-h2"};
   for (std::uint64_t c = 0; c < test::cases(60, 3000); ++c) {
     const int layers = in(random, 1, 6), ranks = in(random, 1, 5);
-    const Profile profile = random_profile(random, layers);
+    const plan::Profile profile = random_profile(random, layers);
     Plan plan = random_plan(random, layers, ranks, 4);
     plan.schedule = names[c % names.size()];
     plan.buckets = in(random, 1, 3);

@@ -130,8 +130,8 @@ TEST_CASE("passes over a schedule keep it equal to the serial step") {
       std::vector<std::uint32_t> pairs, one(static_cast<std::size_t>(ranks), 0);
       for (int r = 0; r < ranks; ++r) pairs.push_back(static_cast<std::uint32_t>(r / 2));
       for (const auto& domains : {pairs, one}) {
-        proves(share_memory(woven, domains));
-        proves(share_memory(woven, domains, CopiedBy::sender));
+        proves(schedule::share_memory(woven, domains));
+        proves(schedule::share_memory(woven, domains, CopiedBy::sender));
         proves(share_memory(schedule::copy_out(woven, domains), domains));
       }
       const Codec codec{.type = Scalar::f32};

@@ -288,7 +288,7 @@ std::string Explorer::draw(std::string_view text_of_request, std::string_view fi
     begins.push_back(m_live.size() / 2);
   };
   if (prices.sized())
-    for (const auto& use : memory_use(timeline)) keep_curve(use.all, &Footprint::bytes);
+    for (const auto& use : schedule::memory_use(timeline)) keep_curve(use.all, &Footprint::bytes);
   else
     for (const auto& curve : m_priced->live) keep_curve(curve, &Footprint::parts);
   const int ranks = m_priced->schedule.ranks();

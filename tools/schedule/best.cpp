@@ -99,7 +99,7 @@ void search(std::vector<Candidate>& all, std::string_view name, const Orders& or
 
 /// Returns the shortest orders with the computations of `orders` in which no rank keeps more.
 Orders refined(const Orders& orders, const Settings& s) {
-  auto found = coordinated(orders, s, {.caps = live_activations(orders)});
+  auto found = coordinated(orders, s, {.caps = schedule::live_activations(orders)});
   if (!(price(found.orders, s).timeline.makespan() < price(orders, s).timeline.makespan()))
     return orders;
   found.orders.name = text(orders.name, ", refined (", found.rule, ")");
