@@ -40,7 +40,8 @@ heddle::Machine sequence_machine(const Settings& s, MPI_Comm comm) {
   if (s.costs == "nominal")
     return heddle::Machine::uniform(s.sequence, {.name = "rank"}, {5e-6, 10e9});
   heddle::DeviceMesh line(mesh["sequence"].get(), {{"sequence", s.sequence}});
-  return heddle::measure_links(line);
+  const heddle::LinkOptions options;
+  return heddle::measure_links(line, options);
 }
 
 heddle::Seconds attention_product(const Settings& s, MPI_Comm comm) {
