@@ -89,11 +89,11 @@ void farms(const failing::Run& run) {
   failing::let_others_speak([&] {
     try {
       const hd::pattern::FarmReport report =
-          hd::pattern::farm(run, transport, messages, calls, delivered, right);
+          farm(run, transport, messages, calls, delivered, right);
       if (run.signal != 0) {
         // It got fewer items than were expected.
         if (+me == victim) failing::leave(me, run.signal);
-        static_cast<void>(hd::pattern::farm(run, transport, messages, calls, delivered, right));
+        static_cast<void>(farm(run, transport, messages, calls, delivered, right));
         return;
       }
       if (+me != 0) return;
