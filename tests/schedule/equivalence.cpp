@@ -144,6 +144,50 @@ TEST_CASE("passes over a schedule keep it equal to the serial step") {
     }
 }
 
+TEST_CASE("passes over orders keep the schedule equal to the serial step") {
+  const auto proves = [](const Orders& orders, SerialStep step, int stages) {
+    const Schedule woven = weave(orders);
+    INFO(woven.name());
+    if (stages != step.graph.stages) step.graph = StageGraph::chain(stages);
+    CHECK(why_not_equivalent(woven, step) == "");
+  };
+  for (const int ranks : {1, 2, 3, 5})
+    for (const int microbatches : {1, 4, 7}) {
+      const SerialStep step{.graph = StageGraph::chain(ranks), .microbatches = microbatches};
+      for (const Orders& orders : {schedule::gpipe_orders(ranks, microbatches),
+                                   schedule::one_f_one_b_orders(ranks, microbatches)}) {
+        const Orders split = schedule::split_backward(orders);
+        proves(split, step, ranks);
+        proves(schedule::merge_backward(split), step, ranks);
+        proves(schedule::two_bp(orders), step, ranks);
+        proves(schedule::fill_idle_with_weights(split), step, ranks);
+        proves(schedule::fuse(orders), step, ranks);
+        proves(schedule::divide_stages(orders, std::vector(static_cast<std::size_t>(ranks), 3)),
+               step, 3 * ranks);
+        SerialStep grouped = step;
+        grouped.microbatches *= 2;
+        proves(schedule::group(orders, 2), grouped, ranks);
+      }
+      if (ranks == 1) continue;
+      // The losses of all shares of the vocabulary are exchanged before their backward passes.
+      const Orders shares = schedule::vocabulary_parallel_orders(ranks, microbatches);
+      const SerialStep vocabulary{.graph = shares.graph, .microbatches = microbatches};
+      proves(shares, vocabulary, shares.graph.stages);
+      // Forwards whose weights another rank holds.
+      Orders stream = schedule::stream_orders(ranks, microbatches);
+      stream.ranks.emplace_back();
+      const SerialStep forwards{
+          .graph = StageGraph::chain(ranks), .microbatches = microbatches, .trains = false};
+      const Schedule lent = schedule::peer_memory(
+          weave(stream), 0, {.rank = Rank{1}, .peer = Rank{ranks}, .slots = 1});
+      CHECK(why_not_equivalent(lent, forwards) == "");
+      SerialStep more = forwards;
+      more.microbatches += 1;
+      CHECK(why_not_equivalent(lent, more) ==
+            text("the output of stage 0 lacks microbatch ", microbatches));
+    }
+}
+
 TEST_CASE("replicas and shards of updates keep a schedule equal to the serial step") {
   for (const char* name : {"1f1b", "zb-h1", "interleaved", "chimera", "pipedream"})
     for (const MeshShape& mesh :

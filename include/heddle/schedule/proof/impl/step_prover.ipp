@@ -310,7 +310,7 @@ HEDDLE_INLINE std::string StepProver::missing_forward() {
     for (const auto& [shard, lines] : m_applied.lines())
       if (std::string fault = m_applied.not_once(of_stage[stage], stage, stage, shard);
           !fault.empty())
-        return text("the outputs", fault);
+        return text("the output", fault);
   return {};
 }
 
