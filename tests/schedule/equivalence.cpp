@@ -132,7 +132,7 @@ TEST_CASE("passes over a schedule keep it equal to the serial step") {
       for (const auto& domains : {pairs, one}) {
         proves(schedule::share_memory(woven, domains));
         proves(schedule::share_memory(woven, domains, CopiedBy::sender));
-        proves(share_memory(schedule::copy_out(woven, domains), domains));
+        proves(schedule::share_memory(schedule::copy_out(woven, domains), domains));
       }
       const Codec codec{.type = Scalar::f32};
       const Schedule cast =
@@ -154,8 +154,8 @@ TEST_CASE("passes over orders keep the schedule equal to the serial step") {
   for (const int ranks : {1, 2, 3, 5})
     for (const int microbatches : {1, 4, 7}) {
       const SerialStep step{.graph = StageGraph::chain(ranks), .microbatches = microbatches};
-      for (const Orders& orders : {schedule::gpipe_orders(ranks, microbatches),
-                                   schedule::one_f_one_b_orders(ranks, microbatches)}) {
+      for (const Orders& orders : {schedule::gpipe(ranks, microbatches),
+                                   schedule::one_f_one_b(ranks, microbatches)}) {
         const Orders split = schedule::split_backward(orders);
         proves(split, step, ranks);
         proves(schedule::merge_backward(split), step, ranks);
@@ -170,11 +170,11 @@ TEST_CASE("passes over orders keep the schedule equal to the serial step") {
       }
       if (ranks == 1) continue;
       // The losses of all shares of the vocabulary are exchanged before their backward passes.
-      const Orders shares = schedule::vocabulary_parallel_orders(ranks, microbatches);
+      const Orders shares = schedule::vocabulary_parallel(ranks, microbatches);
       const SerialStep vocabulary{.graph = shares.graph, .microbatches = microbatches};
       proves(shares, vocabulary, shares.graph.stages);
       // Forwards whose weights another rank holds.
-      Orders stream = schedule::stream_orders(ranks, microbatches);
+      Orders stream = schedule::stream(ranks, microbatches);
       stream.ranks.emplace_back();
       const SerialStep forwards{
           .graph = StageGraph::chain(ranks), .microbatches = microbatches, .trains = false};
