@@ -67,7 +67,7 @@ void all_gather(const Exec& space, const In& input, const Out& output, const Com
 
 /// Starts an all_gather() and returns a Request for it. Waits for the work of `space` before it
 /// starts.
-/// @throws the errors of all_gather().
+/// Throws the errors of all_gather().
 template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] Request start_all_gather(const Exec& space, const In& input, const Out& output,
                                        const Communicator& comm, const CallOptions& options = {}) {
@@ -76,7 +76,7 @@ template <class Exec, TransferableView In, TransferableView Out>
 }
 
 /// Returns an all_gather() that can be performed repeatedly.
-/// @throws the errors of all_gather().
+/// Throws the errors of all_gather().
 template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] Prepared prepare_all_gather(const Exec& space, const In& input, const Out& output,
                                           const Communicator& comm,

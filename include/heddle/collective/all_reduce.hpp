@@ -44,7 +44,7 @@ class AllReduceCall final : public InPlaceCall {
 ///
 /// The call waits for the work of `space` first, and returns when the result has arrived. Kernels
 /// that merge run in `space`. All ranks must call it with Views of the same size.
-/// @throws the errors of CallOptions.
+/// Throws the errors of CallOptions.
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 void all_reduce(const Exec& space, const View& view, const R& reduction, const Communicator& comm,
                 const CallOptions& options = {}) {
@@ -53,7 +53,7 @@ void all_reduce(const Exec& space, const View& view, const R& reduction, const C
 
 /// Returns the merge of the numbers `value` of all ranks of `comm`, the same on every rank:
 /// `const double most = all_reduce(mine, Max{}, comm)`. All ranks must call it.
-/// @throws the errors of CallOptions.
+/// Throws the errors of CallOptions.
 template <class T, Reduction<T> R>
 requires std::is_arithmetic_v<T>
 [[nodiscard]] T all_reduce(T value, const R& reduction, const Communicator& comm,
@@ -66,7 +66,7 @@ requires std::is_arithmetic_v<T>
 /// Starts an all_reduce() and returns a Request for it. Waits for the work of `space` before it
 /// starts. Kernels that merge run in `space` while the Request makes progress, so `space` should be
 /// an instance that the caller's own kernels do not use.
-/// @throws the errors of all_reduce().
+/// Throws the errors of all_reduce().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Request start_all_reduce(const Exec& space, const View& view, const R& reduction,
                                        const Communicator& comm, const CallOptions& options = {}) {
@@ -74,7 +74,7 @@ template <class Exec, TransferableView View, Reduction<typename View::non_const_
 }
 
 /// Returns an all_reduce() of `view` that can be performed repeatedly.
-/// @throws the errors of all_reduce().
+/// Throws the errors of all_reduce().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Prepared prepare_all_reduce(const Exec& space, const View& view, const R& reduction,
                                           const Communicator& comm,

@@ -73,7 +73,7 @@ void all_to_all(const Exec& space, const In& input, const Out& output, const Com
 
 /// Starts an all_to_all() and returns a Request for it. Waits for the work of `space` before it
 /// starts.
-/// @throws the errors of all_to_all().
+/// Throws the errors of all_to_all().
 template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] Request start_all_to_all(const Exec& space, const In& input, const Out& output,
                                        const Communicator& comm, const CallOptions& options = {}) {
@@ -82,7 +82,7 @@ template <class Exec, TransferableView In, TransferableView Out>
 }
 
 /// Returns an all_to_all() that can be performed repeatedly. The ranks exchange their counts once.
-/// @throws the errors of all_to_all().
+/// Throws the errors of all_to_all().
 template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] Prepared prepare_all_to_all(const Exec& space, const In& input, const Out& output,
                                           const Communicator& comm,

@@ -47,7 +47,7 @@ using NoView = Kokkos::View<std::byte*, Kokkos::HostSpace>;
 
 /// Returns when all ranks of `comm` have called it. It does not wait for kernels, so fence before
 /// the call if other ranks need their results.
-/// @throws the errors of CallOptions.
+/// Throws the errors of CallOptions.
 inline void barrier(const Communicator& comm, const CallOptions& options = {}) {
   impl::BarrierCall(
       {impl::instance<impl::NoView>(Kokkos::DefaultHostExecutionSpace{}), comm, options})
@@ -55,7 +55,7 @@ inline void barrier(const Communicator& comm, const CallOptions& options = {}) {
 }
 
 /// Starts a barrier(). The Request is complete when all ranks have started theirs.
-/// @throws the errors of barrier().
+/// Throws the errors of barrier().
 [[nodiscard]] inline Request start_barrier(const Communicator& comm,
                                            const CallOptions& options = {}) {
   return impl::BarrierCall(
@@ -64,7 +64,7 @@ inline void barrier(const Communicator& comm, const CallOptions& options = {}) {
 }
 
 /// Returns a barrier() that can be performed repeatedly.
-/// @throws the errors of barrier().
+/// Throws the errors of barrier().
 [[nodiscard]] inline Prepared prepare_barrier(const Communicator& comm,
                                               const CallOptions& options = {}) {
   return Prepared(impl::BarrierCall(

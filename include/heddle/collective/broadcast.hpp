@@ -51,7 +51,7 @@ void broadcast(const Exec& space, const View& view, Rank root, const Communicato
 
 /// Starts a broadcast() and returns a Request for it. Waits for the work of `space` before it
 /// starts.
-/// @throws the errors of broadcast().
+/// Throws the errors of broadcast().
 template <class Exec, TransferableView View>
 [[nodiscard]] Request start_broadcast(const Exec& space, const View& view, Rank root,
                                       const Communicator& comm, const CallOptions& options = {}) {
@@ -59,7 +59,7 @@ template <class Exec, TransferableView View>
 }
 
 /// Returns a broadcast() that can be performed repeatedly.
-/// @throws the errors of broadcast().
+/// Throws the errors of broadcast().
 template <class Exec, TransferableView View>
 [[nodiscard]] Prepared prepare_broadcast(const Exec& space, const View& view, Rank root,
                                          const Communicator& comm,

@@ -23,7 +23,7 @@ namespace heddle::inline v0 {
 ///
 /// The call waits for the work of `space` first, and returns when this rank's result is complete.
 /// Kernels that merge run in `space`. All ranks must call it with Views of the same size.
-/// @throws the errors of CallOptions.
+/// Throws the errors of CallOptions.
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 void exclusive_scan(const Exec& space, const View& view, const R& reduction,
                     const Communicator& comm, const CallOptions& options = {}) {
@@ -34,7 +34,7 @@ void exclusive_scan(const Exec& space, const View& view, const R& reduction,
 
 /// Starts an exclusive_scan() and returns a Request for it; see start_all_reduce(). Waits for the
 /// work of `space` before it starts.
-/// @throws the errors of exclusive_scan().
+/// Throws the errors of exclusive_scan().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Request start_exclusive_scan(const Exec& space, const View& view, const R& reduction,
                                            const Communicator& comm,
@@ -45,7 +45,7 @@ template <class Exec, TransferableView View, Reduction<typename View::non_const_
 }
 
 /// Returns an exclusive_scan() of `view` that can be performed repeatedly.
-/// @throws the errors of exclusive_scan().
+/// Throws the errors of exclusive_scan().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Prepared prepare_exclusive_scan(const Exec& space, const View& view,
                                               const R& reduction, const Communicator& comm,

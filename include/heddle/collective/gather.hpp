@@ -55,7 +55,7 @@ void gather(const Exec& space, const In& input, const Out& output, Rank root,
 }
 
 /// Starts a gather() and returns a Request for it. Waits for the work of `space` before it starts.
-/// @throws the errors of gather().
+/// Throws the errors of gather().
 template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] Request start_gather(const Exec& space, const In& input, const Out& output, Rank root,
                                    const Communicator& comm, const CallOptions& options = {}) {
@@ -64,7 +64,7 @@ template <class Exec, TransferableView In, TransferableView Out>
 }
 
 /// Returns a gather() that can be performed repeatedly.
-/// @throws the errors of gather().
+/// Throws the errors of gather().
 template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] Prepared prepare_gather(const Exec& space, const In& input, const Out& output,
                                       Rank root, const Communicator& comm,

@@ -22,7 +22,7 @@ namespace heddle::inline v0 {
 ///
 /// The call waits for the work of `space` first, and returns when this rank's result is complete.
 /// Kernels that merge run in `space`. All ranks must call it with Views of the same size.
-/// @throws the errors of CallOptions.
+/// Throws the errors of CallOptions.
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 void inclusive_scan(const Exec& space, const View& view, const R& reduction,
                     const Communicator& comm, const CallOptions& options = {}) {
@@ -33,7 +33,7 @@ void inclusive_scan(const Exec& space, const View& view, const R& reduction,
 
 /// Starts an inclusive_scan() and returns a Request for it; see start_all_reduce(). Waits for the
 /// work of `space` before it starts.
-/// @throws the errors of inclusive_scan().
+/// Throws the errors of inclusive_scan().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Request start_inclusive_scan(const Exec& space, const View& view, const R& reduction,
                                            const Communicator& comm,
@@ -44,7 +44,7 @@ template <class Exec, TransferableView View, Reduction<typename View::non_const_
 }
 
 /// Returns an inclusive_scan() of `view` that can be performed repeatedly.
-/// @throws the errors of inclusive_scan().
+/// Throws the errors of inclusive_scan().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Prepared prepare_inclusive_scan(const Exec& space, const View& view,
                                               const R& reduction, const Communicator& comm,

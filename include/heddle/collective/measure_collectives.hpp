@@ -76,7 +76,7 @@ namespace impl {
 ///         none of the enumerators, if a budget or another number of the options is invalid, or if
 ///         the options of the ranks differ.
 /// @throws communication_error if a rank does not make the call within 120 seconds.
-/// @throws the errors of measure_links().
+/// Throws the errors of measure_links().
 template <class Exec = Kokkos::DefaultHostExecutionSpace>
 [[nodiscard]] plan::CostTable measure_collectives(const Communicator& comm,
                                                   const CollectiveMeasureOptions& options = {},

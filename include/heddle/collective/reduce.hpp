@@ -53,7 +53,7 @@ void reduce(const Exec& space, const View& view, const R& reduction, Rank root,
 
 /// Starts a reduce() and returns a Request for it; see start_all_reduce(). Waits for the work of
 /// `space` before it starts.
-/// @throws the errors of reduce().
+/// Throws the errors of reduce().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Request start_reduce(const Exec& space, const View& view, const R& reduction,
                                    Rank root, const Communicator& comm,
@@ -63,7 +63,7 @@ template <class Exec, TransferableView View, Reduction<typename View::non_const_
 }
 
 /// Returns a reduce() that can be performed repeatedly.
-/// @throws the errors of reduce().
+/// Throws the errors of reduce().
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Prepared prepare_reduce(const Exec& space, const View& view, const R& reduction,
                                       Rank root, const Communicator& comm,

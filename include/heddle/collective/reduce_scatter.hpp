@@ -85,7 +85,7 @@ void reduce_scatter(const Exec& space, const In& input, const Out& output, const
 
 /// Starts a reduce_scatter() and returns a Request for it; see start_all_reduce(). Waits for the
 /// work of `space` before it starts.
-/// @throws the errors of reduce_scatter().
+/// Throws the errors of reduce_scatter().
 template <class Exec, TransferableView In, TransferableView Out,
           Reduction<typename In::non_const_value_type> R>
 [[nodiscard]] Request start_reduce_scatter(const Exec& space, const In& input, const Out& output,
@@ -98,7 +98,7 @@ template <class Exec, TransferableView In, TransferableView Out,
 }
 
 /// Returns a reduce_scatter() that can be performed repeatedly.
-/// @throws the errors of reduce_scatter().
+/// Throws the errors of reduce_scatter().
 template <class Exec, TransferableView In, TransferableView Out,
           Reduction<typename In::non_const_value_type> R>
 [[nodiscard]] Prepared prepare_reduce_scatter(const Exec& space, const In& input, const Out& output,

@@ -61,7 +61,7 @@ class [[nodiscard]] Request {
   ~Request();
 
   /// Makes progress, and returns true if the call is complete. If it has returned false for the
-  /// watchdog's time, it waits like wait(), which the watchdog ends. @throws the errors of wait().
+  /// watchdog's time, it waits like wait(), which the watchdog ends. Throws the errors of wait().
   [[nodiscard]] bool test();
 
   /// Returns when the call is complete.

@@ -55,7 +55,7 @@ void scatter(const Exec& space, const In& input, const Out& output, Rank root,
 }
 
 /// Starts a scatter() and returns a Request for it. Waits for the work of `space` before it starts.
-/// @throws the errors of scatter().
+/// Throws the errors of scatter().
 template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] Request start_scatter(const Exec& space, const In& input, const Out& output,
                                     Rank root, const Communicator& comm,
@@ -65,7 +65,7 @@ template <class Exec, TransferableView In, TransferableView Out>
 }
 
 /// Returns a scatter() that can be performed repeatedly.
-/// @throws the errors of scatter().
+/// Throws the errors of scatter().
 template <class Exec, TransferableView In, TransferableView Out>
 [[nodiscard]] Prepared prepare_scatter(const Exec& space, const In& input, const Out& output,
                                        Rank root, const Communicator& comm,

@@ -38,8 +38,10 @@ namespace impl {
 ///
 /// A part of a SharedView works in the same way if all ranks pass the same part of the same
 /// SharedView. If a rank finds that another rank passes a different part, it throws contract_error
-/// before it accesses the data, and the other ranks are told. If some ranks pass other memory, they
-/// make a different call. Only the contract level "communication" detects this at once. Below that
+/// before it accesses the data, and the other ranks are told.
+///
+/// Either all ranks or none must pass a SharedView, because these are different calls. Only the
+/// contract level "communication" detects this at once. Below that
 /// level, the ranks with a SharedView wait until the watchdog ends their call, and do not modify
 /// the data of the other ranks. The other ranks wait too, without a limit if their call is one of
 /// the MPI library.
@@ -64,7 +66,7 @@ class SharedView {
   /// Constructs a View with the given extents of its dynamic dimensions. Collective over `comm`; no
   /// Request may be in flight on it. All ranks must give the same extents. They wait for each other
   /// for at most the default of SharedOptions::watchdog.
-  /// @throws the errors of SharedTransport::share(). After a communication_error, the communicator
+  /// Throws the errors of SharedTransport::share(). After a communication_error, the communicator
   ///         cannot be used. At the contract level "communication", contract_error if the extents
   ///         differ.
   template <class... Extents>

@@ -60,7 +60,7 @@ template <class Values>
 ///         no limit). If that rank is rank 0, the limit is twice as long.
 /// @throws contract_error on every rank if the watchdog of a rank is below 0 or NaN. Where ranks do
 ///         not compare their calls, the watchdog is not looked at.
-/// @throws what `describe()` throws, if it throws on this rank. All other ranks throw a
+/// Throws what `describe()` throws, if it throws on this rank. All other ranks throw a
 ///         contract_error with this message and the number of the rank, or a communication_error if
 ///         the error is neither a contract_error nor infeasible.
 ///

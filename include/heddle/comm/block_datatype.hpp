@@ -25,7 +25,7 @@ class BlockDatatype {
   /// bytes of a run do not fit in an int, communication_error if MPI reports an error.
   explicit BlockDatatype(const StridedBlock& block);
   /// Constructs the datatype of at least one consecutive block. One item of it, at `base` plus the
-  /// start of the first block, covers the bytes of all blocks in order. @throws the same errors,
+  /// start of the first block, covers the bytes of all blocks in order. Throws the same errors,
   /// and contract_error if there is no block.
   explicit BlockDatatype(const std::vector<StridedBlock>& blocks);
   /// Moves the datatype. `other` is left null.

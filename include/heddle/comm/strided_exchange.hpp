@@ -54,7 +54,7 @@ struct StridedOptions {
 
 namespace impl {
 
-/// Returns the table of the options, or the default without one. @throws the errors of
+/// Returns the table of the options, or the default without one. Throws the errors of
 /// expect_usable().
 [[nodiscard]] PathTable paths_of(const StridedOptions& options, const BoxMemory& memory);
 

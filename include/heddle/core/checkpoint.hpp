@@ -79,7 +79,7 @@ class Checkpoint {
   /// Returns the bytes that save() writes.
   [[nodiscard]] std::string content() const;
 
-  /// Returns the checkpoint that `content` holds. Errors call it `name`. @throws as load() does.
+  /// Returns the checkpoint that `content` holds. Errors call it `name`. Throws as load() does.
   [[nodiscard]] static Checkpoint parse(std::string_view content, const std::string& name);
 
  private:

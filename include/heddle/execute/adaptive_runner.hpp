@@ -132,7 +132,7 @@ class AdaptiveRunner {
 
   /// Constructs the place from a communicator, as in
   /// `AdaptiveRunner run(model, choice, MPI_COMM_WORLD)`, and owns it. Include comm/replan.hpp for
-  /// it. @throws the errors of the other constructor.
+  /// it. Throws the errors of the other constructor.
   template <class Communicator>
   requires(!std::same_as<Communicator, P> && std::constructible_from<P, Communicator>)
       AdaptiveRunner(M& model, Choice choice, Communicator communicator,

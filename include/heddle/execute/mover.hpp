@@ -55,7 +55,7 @@ concept Mover = requires(M& mover, const M& constant, Lane lane, const MoveEnd& 
 
 namespace impl {
 
-/// Waits until a move is complete, as idly as `idle` allows. @throws the error of the move.
+/// Waits until a move is complete, as idly as `idle` allows. Throws the error of the move.
 template <Mover M>
 void finish_move(M& mover, typename M::Request& request, Idle idle = Idle::nap) {
   Waiting waiting(idle);
@@ -76,7 +76,7 @@ class MoveRing {
   virtual void cancel(std::size_t slot) = 0;
 };
 
-/// The MoveRing of a Mover, to which it refers.
+/// A MoveRing whose moves a Mover performs. The Mover must outlive it.
 template <Mover M>
 class MoveRingOf final : public MoveRing {
  public:

@@ -96,7 +96,7 @@ void tell(const TransportRef& transport, const ExecuteOptions& options, const ch
           const char* reason) noexcept;
 
 /// Returns the Schedule that a Runner runs in place of `schedule`, which its model has prepared.
-/// @throws the errors of prepare_schedule().
+/// Throws the errors of prepare_schedule().
 [[nodiscard]] Schedule fitted(Schedule schedule, const TransportRef& transport,
                               const RunOptions& options);
 
@@ -139,7 +139,7 @@ requires Model<M>
 
 /// Returns what a Runner of these arguments executes: the Schedule of prepare_schedule(), and the
 /// memory of the model. All ranks must call it.
-/// @throws the errors of prepare_schedule(). An error of the model's `memory` is told to the other
+/// Throws the errors of prepare_schedule(). An error of the model's `memory` is told to the other
 ///         ranks, which throw communication_error.
 template <class M, Place P>
 requires Model<M>

@@ -69,7 +69,7 @@ class Runner {
 
  public:
   /// Prepares the schedule, see prepare(), and allocates its other buffers.
-  /// @throws the errors of prepare(), and contract_error if the place has other domains of memory
+  /// Throws the errors of prepare(), and contract_error if the place has other domains of memory
   ///         than the schedule, or if another rank touches a buffer that the model holds. After an
   ///         error the transport cannot be used again, unless prepare() threw it on every rank.
   Runner(M&& model, Schedule schedule, P&& place, RunOptions options = {})
@@ -81,7 +81,7 @@ class Runner {
                m_carrier, impl::model_ref(m_model), m_options) {}
   /// Allocates the other buffers of what prepare() returned for the same model, place and options.
   /// The model must not have been prepared for another schedule since.
-  /// @throws the errors of the other constructor.
+  /// Throws the errors of the other constructor.
   Runner(M&& model, const PreparedRun& prepared, P&& place,
          RunOptions options = {}) requires std::is_lvalue_reference_v<M>
       : m_model(model),

@@ -95,7 +95,7 @@ class ShapedMover {
     return Request(std::move(inner), way.complete);
   }
 
-  /// Returns true if the inner move is complete and its link has carried it. @throws the error of
+  /// Returns true if the inner move is complete and its link has carried it. Throws the error of
   /// the inner move as soon as it is known.
   [[nodiscard]] bool test(Request& request) {
     return m_inner->test(request.m_inner) &&

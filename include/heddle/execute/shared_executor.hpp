@@ -61,7 +61,7 @@ class SharedExecutor {
                    transport, std::move(options)) {}
 
   /// Makes one pass over the list, to its end. Afterwards this rank's data is complete, and no
-  /// other rank reads it. @throws the errors of Executor::step().
+  /// other rank reads it. Throws the errors of Executor::step().
   void step(Handler handler) {
     m_executor.step(handler);
     m_executor.drain();

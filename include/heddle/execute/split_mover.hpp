@@ -59,7 +59,7 @@ class SplitMover {
     return Request(std::in_place_index<1>, m_other->start(lane, from, to, bytes));
   }
 
-  /// Returns true if the move is complete. @throws the error of its mover.
+  /// Returns true if the move is complete. Throws the error of its mover.
   [[nodiscard]] bool test(Request& request) {
     return request.m_of.index() == 0 ? m_holder->test(*std::get_if<0>(&request.m_of))
                                      : m_other->test(*std::get_if<1>(&request.m_of));

@@ -34,7 +34,7 @@ namespace heddle::inline v0::json {
 ///         names the file, the member and a remedy.
 [[nodiscard]] Machine read_machine(const std::string& path);
 
-/// Returns the machine that `content` holds. Errors call it `name`. @throws as read_machine() does.
+/// Returns the machine that `content` holds. Errors call it `name`. Throws as read_machine() does.
 [[nodiscard]] Machine parse_machine(std::string_view content, const std::string& name);
 
 /// Writes a machine with its version and checksum, and replaces an existing file in one step; see

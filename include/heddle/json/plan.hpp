@@ -33,7 +33,7 @@ namespace heddle::inline v0::json {
 ///         names the file, the member and a remedy.
 [[nodiscard]] Plan read_plan(const std::string& path);
 
-/// Returns the plan that `content` holds. Errors call it `name`. @throws as read_plan() does.
+/// Returns the plan that `content` holds. Errors call it `name`. Throws as read_plan() does.
 [[nodiscard]] Plan parse_plan(std::string_view content, const std::string& name);
 
 /// Writes a plan with its prediction, version and checksum, and replaces an existing file in one

@@ -29,7 +29,7 @@ namespace heddle::inline v0::json {
 ///         names the file, the member and a remedy.
 [[nodiscard]] plan::Profile read_profile(const std::string& path);
 
-/// Returns the profile that `content` holds. Errors call it `name`. @throws as read_profile() does.
+/// Returns the profile that `content` holds. Errors call it `name`. Throws as read_profile() does.
 [[nodiscard]] plan::Profile parse_profile(std::string_view content, const std::string& name);
 
 /// Writes a profile with its version and checksum, and replaces an existing file in one step; see

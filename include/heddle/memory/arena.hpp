@@ -49,7 +49,7 @@ class Arena {
   /// Releases all chunks. No View may still use the memory; see ~Pool().
   ~Arena() { release(); }
 
-  /// Returns the next free bytes of a chunk. @throws the upstream's exceptions, and std::bad_alloc
+  /// Returns the next free bytes of a chunk. Throws the upstream's exceptions, and std::bad_alloc
   /// if there is no memory for the arena's own records.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     if (bytes == 0) return nullptr;

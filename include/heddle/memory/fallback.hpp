@@ -40,7 +40,7 @@ class Fallback {
         m_count(other.m_count.exchange(0)) {}
 
   /// Allocates from the first resource, or from the second if the first throws out_of_memory.
-  /// @throws the second resource's exceptions, and std::bad_alloc if there is no memory to remember
+  /// Throws the second resource's exceptions, and std::bad_alloc if there is no memory to remember
   /// the block.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     try {
@@ -126,7 +126,7 @@ class OnOutOfMemory {
   requires std::constructible_from<Up, Given> OnOutOfMemory(Given&& upstream, Callback callback)
       : m_upstream(std::forward<Given>(upstream)), m_callback(std::move(callback)) {}
 
-  /// Allocates from the upstream. @throws the exception of the last attempt.
+  /// Allocates from the upstream. Throws the exception of the last attempt.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     for (int attempt = 1;; ++attempt) {
       try {

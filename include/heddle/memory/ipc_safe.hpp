@@ -40,7 +40,7 @@ class IpcSafe {
            std::constructible_from<Up, Given>) explicit IpcSafe(Given&& upstream)
       : m_upstream(std::forward<Given>(upstream)) {}
 
-  /// Allocates from the upstream. @throws the upstream's exceptions, and std::bad_alloc if the host
+  /// Allocates from the upstream. Throws the upstream's exceptions, and std::bad_alloc if the host
   /// has no memory to remember the block.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     void* const block = m_upstream.allocate(bytes, alignment);

@@ -44,7 +44,7 @@ class Limit {
     m_upstream.deallocate(block, bytes, alignment);
     m_used.fetch_sub(bytes, std::memory_order_relaxed);
   }
-  /// Allocates from the upstream, in the order of `exec`. @throws as allocate() without `exec`.
+  /// Allocates from the upstream, in the order of `exec`. Throws as allocate() without `exec`.
   template <class Exec>
   requires StreamOrderedResource<Up, Exec>
   [[nodiscard]] void* allocate(const Exec& exec, std::size_t bytes, std::size_t alignment) {

@@ -133,7 +133,7 @@ class Space {
       : m_resource(std::move(resource)) {}
 
   /// Allocates the memory of a View; called by Kokkos. Tools are told the size `logical`, if it is
-  /// not 0. @throws the resource's exceptions.
+  /// not 0. Throws the resource's exceptions.
   [[nodiscard]] void* allocate(const char* label, std::size_t bytes,
                                std::size_t logical = 0) const {
     if (!m_resource) return Beneath().allocate(label, bytes, logical);

@@ -51,7 +51,7 @@ class Stats {
            std::constructible_from<Up, Given>) explicit Stats(Given&& upstream)
       : m_upstream(std::forward<Given>(upstream)) {}
 
-  /// Allocates from the upstream. @throws the upstream's exceptions, and std::bad_alloc if there is
+  /// Allocates from the upstream. Throws the upstream's exceptions, and std::bad_alloc if there is
   /// no memory to count the block for its label.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     return counted(
@@ -64,7 +64,7 @@ class Stats {
     given(block, bytes);
     m_upstream.deallocate(block, bytes, alignment);
   }
-  /// Allocates from the upstream, in the order of `exec`. @throws as allocate() without `exec`.
+  /// Allocates from the upstream, in the order of `exec`. Throws as allocate() without `exec`.
   template <class Exec>
   requires StreamOrderedResource<Up, Exec>
   [[nodiscard]] void* allocate(const Exec& exec, std::size_t bytes, std::size_t alignment) {

@@ -73,7 +73,7 @@ class Tracking {
     check_returned();
   }
 
-  /// Allocates a guarded block from the upstream. @throws the upstream's exceptions, and
+  /// Allocates a guarded block from the upstream. Throws the upstream's exceptions, and
   /// std::bad_alloc if there is no memory to remember the block.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     if (bytes == 0) return nullptr;
@@ -130,13 +130,13 @@ class Tracking {
     return m_upstream.owns(pointer);
   }
 
-  /// Checks the guards of all live blocks. @throws the handler's exceptions.
+  /// Checks the guards of all live blocks. Throws the handler's exceptions.
   void check() const {
     report([&](const auto& block, std::vector<ErrorInfo>& faults) {
       find_written_guards(block, faults);
     });
   }
-  /// Reports every live block as a fault. @throws the handler's exceptions.
+  /// Reports every live block as a fault. Throws the handler's exceptions.
   void check_returned() const {
     report([&](const auto& block, std::vector<ErrorInfo>& faults) {
       faults.push_back({where, text(name(block), " is never deallocated")});

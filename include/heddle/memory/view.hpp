@@ -240,7 +240,7 @@ void resize(R&& resource, Kokkos::View<DataType, P...>& view, N... extents) {
 /// exist in both are copied, and the call waits for the copy. Other elements are initialised as by
 /// make_view(). Other copies of `view` keep the old memory. Does nothing if the extents are already
 /// the same. A View of a Space that refers to its resource becomes another View of that type.
-/// @throws as make_view(); `view` is unchanged then.
+/// Throws as make_view(); `view` is unchanged then.
 template <class DataType, class... P, class R, std::integral... N>
 requires Resource<UpstreamOf<R>>
 void resize(R&& resource, Kokkos::View<DataType, P...>& view, N... extents) {

@@ -34,7 +34,7 @@ struct BalancedRound {
 /// library does not bind threads to cores. If a worker must run on a certain core, `work` must bind
 /// its thread.
 ///
-/// @throws the exception of `work` after all workers have ended; if several threw, that of the
+/// Throws the exception of `work` after all workers have ended; if several threw, that of the
 ///         lowest worker. `ratios` are unchanged then. Also contract_error in the cases of
 ///         SpeedRatios::split(), and std::system_error, before any work, if the system does not
 ///         start the threads.

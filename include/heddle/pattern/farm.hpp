@@ -54,7 +54,7 @@ FarmReport farm(const FarmOptions& options, Source&& source, Work&& work, Sink&&
 
 /// Runs `work` for every item of a range, and returns the outcomes in the order of the items. The
 /// range must outlive the call. For the rest see the farm above; options.lag has no meaning here.
-/// @throws as the farm above.
+/// Throws as the farm above.
 template <std::ranges::forward_range Items, class Work>
 [[nodiscard]] auto farm(const FarmOptions& options, Items&& items, Work&& work) {
   using Given = std::ranges::range_value_t<Items>;

@@ -43,7 +43,7 @@ class Fork {
   /// results in the order of the items, whose value it returns. What all paths share is not copied:
   /// refer to it from `path`. A path may call map() again. While map() waits, its thread works on
   /// paths below this fork only, so a path may hold a mutex around map() that no path below locks.
-  /// @throws the exception of a path, after all paths have ended; if several threw, that of the
+  /// Throws the exception of a path, after all paths have ended; if several threw, that of the
   ///         first item. `join` is not called then, and paths that have not begun do not begin.
   ///         Also contract_error if forks are nested so deeply that less than 1 MiB of the thread's
   ///         stack is free for the paths, or less than a quarter if the stack is below 4 MiB.

@@ -44,7 +44,7 @@ namespace heddle::inline v0::pattern {
 ///         if a farm is called from the work of a farm on the same transport; that call is then a
 ///         failed attempt.
 /// @throws format_error on rank 0 if the journal is damaged, too short, or that of another farm.
-/// @throws the exception of `source` or `sink` on rank 0. The other ranks then throw
+/// Throws the exception of `source` or `sink` on rank 0. The other ranks then throw
 ///         communication_error, also if they wait for longer than options.wait.watchdog. The
 ///         transport cannot be used again.
 template <Transport T, class Source, class Work, class Sink>

@@ -51,7 +51,7 @@ namespace pattern {
 /// @throws contract_error on every rank if an option is out of range, if `threads` is not 1, if old
 ///         values are asked for with a Sweep that has windows, or if the options or the number of
 ///         equations differ between ranks.
-/// @throws the exception of an equation on the rank that computes it, and contract_error if an
+/// Throws the exception of an equation on the rank that computes it, and contract_error if an
 ///         equation reads farther back than options.reach, or if options.wait is invalid. The
 ///         other ranks throw communication_error then, and the transport cannot be used again.
 template <Transport T, class Value, class Rule>

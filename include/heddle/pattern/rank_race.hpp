@@ -39,7 +39,7 @@ namespace heddle::inline v0::pattern {
 ///
 /// @throws contract_error, before any search, if `order` is no enumerator, if `wait` is invalid, or
 ///         if `walkers` or `threads` is set. The other ranks throw communication_error then.
-/// @throws the exception of this rank's search; communication_error if another rank's search threw,
+/// Throws the exception of this rank's search; communication_error if another rank's search threw,
 ///         or if a rank does not end within options.wait.watchdog seconds. The transport is aborted
 ///         then.
 template <Transport T, class Search>

@@ -21,7 +21,8 @@ struct WalkerWork {
 /// A race as its walkers see it.
 class Race {
  public:
-  /// Returns true if the walker cannot win any more.
+  /// Returns true if a walker with this work cannot win any more, because another one has found a
+  /// result with less. It may stop then.
   virtual bool is_beaten(WalkerWork so_far) = 0;
 
  protected:

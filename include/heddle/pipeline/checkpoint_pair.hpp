@@ -101,7 +101,7 @@ class CheckpointPair {
 /// the pair `path`, and returns how to go on, for AdaptiveRunner::resume(). The result refers to
 /// `model` and `place`. All ranks must call it, after the AdaptiveRunner is constructed. If one of
 /// the files is damaged, the other one is used, and ResumedRun::words says so.
-/// @throws the errors of CheckpointPair::resume().
+/// Throws the errors of CheckpointPair::resume().
 template <HasState M, Place P>
 [[nodiscard]] ResumedRun resume_run(const std::string& path, M& model, P& place,
                                     const ExecuteOptions& options = {}) {

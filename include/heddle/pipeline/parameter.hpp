@@ -38,8 +38,8 @@ struct Parameter {
 
   View value;     ///< the weights
   View gradient;  ///< where backward passes add; empty until a stage holds the layer
-  /// A name that one other layer of the model gives to a parameter of the same size, if both are
-  /// the same parameter with the same initial values. See TiedParameter.
+  /// The name under which exactly one other layer of the model has this parameter, too, with the
+  /// same size and initial values. Empty if no other layer has it. See TiedParameter.
   std::string tied = {};
 };
 

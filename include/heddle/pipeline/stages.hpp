@@ -179,7 +179,7 @@ class Stages : public StagesBase {
                    std::move(options), impl::stage_traits<S>()) {}
 
   /// Constructs the model from a function that also gets the samples of the rank. `make(place)`
-  /// builds the stage of a StagePlace. Schedules with StageShares need it. @throws as above.
+  /// builds the stage of a StagePlace. Schedules with StageShares need it. Throws as above.
   Stages(int layers, std::function<S(const StagePlace&)> make, StagesOptions options = {})
       : StagesBase(layers,
                    maker_of(std::move(make),

@@ -109,7 +109,7 @@ namespace plan {
     schedule::Collective collective, const schedule::CollectiveOptions& options,
     const Machine& machine, const std::vector<std::uint32_t>& domains = {});
 
-/// Returns the candidate with the shortest predicted time on `machine`. @throws what predict()
+/// Returns the candidate with the shortest predicted time on `machine`. Throws what predict()
 /// throws.
 [[nodiscard]] CollectiveChoice choose(schedule::Collective collective,
                                       const schedule::CollectiveOptions& options,

@@ -82,15 +82,15 @@ void try_placings(const Orders& orders, schedule::FillOptions options, const Con
 
 }  // namespace impl
 
-/// Returns the best of `orders` and of the results of fill_idle_with_weights() under `costs`, with
-/// gaps that hold a whole W, three quarters, half or a quarter of it, or any part. The best has the
+/// Returns the best of `orders` and of five results of fill_idle_with_weights() under `costs`. They
+/// move a W into a gap that holds at least 1, 3/4, 1/2, 1/4 or any part of it. The best has the
 /// smallest makespan of simulate(); at equal makespans the first wins. No rank keeps more
 /// activations than the maximum over the ranks of `orders`. F and I keep their order; coordinate()
 /// tries other orders.
 ///
-/// This is one switch of the search of Qi et al. ("Zero bubble pipeline parallelism", ICLR'24), in
-/// degrees. Its other switches, the number of forwards ahead and whether F or I goes first, are the
-/// choice of `orders`.
+/// Qi et al. ("Zero bubble pipeline parallelism", ICLR'24) have one such switch, on or off, in
+/// their search. Its other switches, the number of forwards ahead and whether F or I goes first,
+/// are the choice of `orders`.
 /// @throws infeasible, contract_error as weave() and fill_idle_with_weights() do.
 template <Costs C>
 [[nodiscard]] PlacedWeights<typename C::Time> place_weights(const Orders& orders, const C& costs,

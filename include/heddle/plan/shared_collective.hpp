@@ -48,7 +48,7 @@ namespace impl {
 
 /// Returns the Schedule of a collective by shared_algorithm(), which still has messages. If all
 /// ranks share memory and the collective works in place, it is done in segments.
-/// @throws what schedule::collective() throws.
+/// Throws what schedule::collective() throws.
 [[nodiscard]] Schedule collective_in_domains(schedule::Collective collective,
                                              schedule::Algorithm algorithm,
                                              const schedule::CollectiveOptions& options,

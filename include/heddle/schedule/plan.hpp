@@ -118,7 +118,7 @@ namespace impl {
 /// The highest rank of a plan that is checked alone.
 inline constexpr int most_rank = 1 << 24;
 
-/// Checks a plan for `layers` layers and as many ranks as it names. @throws as check(), or if a
+/// Checks a plan for `layers` layers and as many ranks as it names. Throws as check(), or if a
 /// rank is above most_rank.
 void check_alone(const Plan& plan, int layers);
 

@@ -115,7 +115,7 @@ class SequenceAxes {
  protected:
   /// One rank.
   explicit SequenceAxes(Scalar element);
-  /// The ranks of two axes. @throws as SequenceLine.
+  /// The ranks of two axes. Throws as SequenceLine.
   SequenceAxes(Scalar element, const Communicator& heads, const Communicator& ring,
                SequenceOptions options);
 

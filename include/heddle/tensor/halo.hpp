@@ -93,7 +93,7 @@ class Halo {
   /// neighbours. Until wait() returns, the tensor must live, its own elements may be read but not
   /// written, and its halo must not be accessed. One exchange can be started at a time. If the Halo
   /// is destroyed first, its destructor waits.
-  /// @throws the errors of exchange(); contract_error also if an exchange is started already.
+  /// Throws the errors of exchange(); contract_error also if an exchange is started already.
   template <class SpaceInstance>
   requires Kokkos::is_execution_space_v<SpaceInstance>
   void start(const SpaceInstance& space, const Tensor& tensor, const ExecuteOptions& options = {}) {

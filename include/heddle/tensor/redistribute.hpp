@@ -65,7 +65,7 @@ void redistribute(const Exec& space, const Sharded<Data, Space, Order>& source,
 }
 
 /// Returns a new tensor with the elements of `source` in the layout `target`.
-/// @throws the errors of the function above.
+/// Throws the errors of the function above.
 template <class Exec, class Data, class Space, class Order>
 requires Kokkos::is_execution_space_v<Exec>
 [[nodiscard]] Sharded<Data, Space, Order> redistribute(const Exec& space,
@@ -81,7 +81,7 @@ requires Kokkos::is_execution_space_v<Exec>
 /// Returns a new tensor with the elements of `source` on the same mesh, with one placement for each
 /// axis: `redistribute(a, {Shard{1}, Replicate{}})`. Kernels run in the default instance of
 /// `Space`.
-/// @throws the errors of the function above.
+/// Throws the errors of the function above.
 template <class Data, class Space, class Order>
 [[nodiscard]] Sharded<Data, Space, Order> redistribute(const Sharded<Data, Space, Order>& source,
                                                        std::vector<Placement> placements) {
@@ -90,7 +90,7 @@ template <class Data, class Space, class Order>
 }
 /// Returns a new tensor with the elements of `source` in any layout on the ranks of its
 /// communicator. Kernels run in the default instance of `Space`.
-/// @throws the errors of the function above.
+/// Throws the errors of the function above.
 template <class Data, class Space, class Order>
 [[nodiscard]] Sharded<Data, Space, Order> redistribute(const Sharded<Data, Space, Order>& source,
                                                        Layout target) {

@@ -46,7 +46,7 @@ struct HitsBound {
 /// of Berger, Beckmann and Harchol-Balter ("Practical bounds on optimal caching with variable
 /// object sizes", 2018): every hit occupies the object's bytes since its last request, and all hits
 /// together occupy at most the free bytes summed over all requests.
-/// @throws as replay() does.
+/// Throws as replay() does.
 [[nodiscard]] HitsBound hits_bound(std::span<const Object> objects,
                                    std::span<const ObjectId> requests, Bytes capacity);
 

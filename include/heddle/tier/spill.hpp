@@ -51,7 +51,7 @@ struct SpilledSymbols {
 /// fewest transfers are spilled (Prabhakar et al., "SambaNova SN40L", MICRO 2024). Here the steps
 /// are taken in order, and symbols that live in a step are spilled until the others fit. This is
 /// fast but not always the best choice.
-/// @throws as spill() does.
+/// Throws as spill() does.
 [[nodiscard]] SpilledSymbols spill_fewest_transfers(std::span<const Symbol> symbols,
                                                     Bytes capacity);
 

@@ -63,7 +63,7 @@ class Store final : public Objects {
   /// shape has a negative latency or no bandwidth.
   explicit Store(StoreOptions options);
   /// Opens another source. The file and the medium of the options do not matter.
-  /// @throws as the other constructor does.
+  /// Throws as the other constructor does.
   Store(std::unique_ptr<Source> source, StoreOptions options);
   ~Store() override;
 

@@ -41,7 +41,7 @@ class StoreWriter {
   /// @throws contract_error if the name was used before, if the bytes are not whole elements, or
   ///         after finish(); format_error if the file cannot be written.
   void add(std::string_view name, Scalar type, std::span<const std::byte> content);
-  /// Appends an object of numbers. @throws as the other overload does.
+  /// Appends an object of numbers. Throws as the other overload does.
   template <class Range>
   void add(std::string_view name, const Range& numbers) {
     const std::span values(numbers);

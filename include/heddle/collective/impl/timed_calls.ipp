@@ -127,7 +127,7 @@ HEDDLE_FULL_INLINE std::vector<Seconds> time_in_turns(
     if (round == 1 && spent < budget)
       for (std::vector<Seconds>& each : times) each.clear();
     const bool enough = round > 0 && times.front().size() >= least_rounds;
-    if (enough && (round >= most_rounds || spent >= budget)) break;
+    if (enough && (round >= most_rounds || !(spent < budget))) break;  // not a number: none
     for (std::size_t turn = 0; turn < calls.size(); ++turn) {
       const std::size_t c = (turn + round) % calls.size();
       const int repeats = static_cast<int>(std::clamp(sample / least[c], 1.0, 1000.0));

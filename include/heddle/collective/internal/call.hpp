@@ -71,9 +71,11 @@ class Call {
   [[nodiscard]] virtual CallMemory memory() const = 0;
   /// Returns the memory of a Schedule whose input is not part of its output.
   [[nodiscard]] virtual CallMemory apart() const;
-  /// Copies the inputs to where a Schedule bound to memory() begins.
+  /// Copies the caller's inputs into memory(), where the Schedule reads them. Called before it
+  /// runs.
   virtual void before();
-  /// Copies the results of the Schedule.
+  /// Copies the results of the Schedule from memory() to the caller's outputs. Called after it has
+  /// run, and not if the MPI library performs the call.
   virtual void after();
   /// Completes the Views, whoever has performed the call.
   virtual void ended();

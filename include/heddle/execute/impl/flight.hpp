@@ -267,7 +267,7 @@ class Flight {
     }
   }
 
-  /// Returns true if the move in `slot` of a port is complete. @throws the error of the Mover, with
+  /// Returns true if the move in `slot` of a port is complete. Throws the error of the Mover, with
   /// the place of the move.
   [[nodiscard]] bool test_move(std::size_t number, std::size_t slot, std::size_t at) {
     try {

@@ -67,7 +67,7 @@ class StreamCrew {
   }
 
   /// Runs until the source ends, and returns the number of tokens.
-  /// @throws the error of a stage, when all threads have stopped.
+  /// Throws the error of a stage, when all threads have stopped.
   std::uint64_t run() {
     if (m_threads == 1) {
       while (!m_ended) alone(std::uint64_t{1} << 20);

@@ -82,7 +82,7 @@ class ViewRecord final : public Kokkos::Impl::SharedAllocationRecord<MemorySpace
  public:
   using Root = Kokkos::Impl::SharedAllocationRecord<void, void>;
 
-  /// Allocates the memory of a View. @throws the resource's exceptions. Nothing is lost then.
+  /// Allocates the memory of a View. Throws the resource's exceptions. Nothing is lost then.
   [[nodiscard]] static Root* make(R&& resource, std::string_view label, std::size_t bytes,
                                   std::size_t alignment) {
     const bool fits = in_block && label.size() < Root::maximum_label_length;

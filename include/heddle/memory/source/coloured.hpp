@@ -60,7 +60,7 @@ class Coloured {
         m_blocks(other.m_blocks.load()) {}
 
   /// Allocates from the upstream. A large block begins `colour` steps after the begin of the
-  /// upstream's block. @throws the upstream's exceptions.
+  /// upstream's block. Throws the upstream's exceptions.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) {
     if (!coloured(bytes, alignment)) return m_upstream.allocate(bytes, alignment);
     // The golden section of the number of colours, made odd, visits each colour once in each cycle.

@@ -29,7 +29,7 @@ class Segment {
  public:
   using Upstream = Up;  ///< the resource that provides the memory
 
-  /// Allocates `bytes` bytes from `upstream`, aligned to 4 KiB. @throws the upstream's exceptions,
+  /// Allocates `bytes` bytes from `upstream`, aligned to 4 KiB. Throws the upstream's exceptions,
   /// and contract_error for 0 bytes.
   template <class Given>
   requires std::constructible_from<Up, Given> Segment(std::size_t bytes, Given&& upstream)

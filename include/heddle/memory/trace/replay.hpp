@@ -126,7 +126,7 @@ struct Replayed {
 
 /// Replays the allocations and deallocations of `trace` on this thread, in order, without its idle
 /// times. Blocks that are still live at the end are deallocated. Failed allocations are skipped.
-/// @throws the resource's exceptions other than std::bad_alloc, after all blocks are deallocated.
+/// Throws the resource's exceptions other than std::bad_alloc, after all blocks are deallocated.
 template <Resource R>
 Replayed replay(const Trace& trace, R& resource, Touch touch = Touch::none) {
   heddle::impl::expect_enumerator("heddle::memory::replay", "touch", touch, Touch::all);

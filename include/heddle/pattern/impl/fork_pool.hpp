@@ -44,7 +44,7 @@ class ForkPool {
   ~ForkPool();
 
   /// Runs the paths of a fork and returns when all have ended.
-  /// @throws the exception of a path; contract_error if little of the stack is free.
+  /// Throws the exception of a path; contract_error if little of the stack is free.
   void run(std::size_t paths, const ForkGroup* outer, Path path);
 
  private:

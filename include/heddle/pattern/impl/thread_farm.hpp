@@ -12,7 +12,7 @@
 
 namespace heddle::inline v0::impl {
 
-/// Runs a farm on options.workers threads. @throws as farm() does.
+/// Runs a farm on options.workers threads. Throws as farm() does.
 pattern::FarmReport thread_farm(const pattern::FarmOptions& options, FarmPart& part);
 
 }  // namespace heddle::inline v0::impl

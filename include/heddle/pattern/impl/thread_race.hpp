@@ -22,7 +22,7 @@ class ThreadRace;
 void keep_best(ThreadRace& race, const pattern::Walker& walker, FunctionRef<void()> keep);
 
 /// Runs `search` for each walker, which calls keep_best() if it finds a result. Returns the winner,
-/// or -1, and sets the work of each walker. @throws as race() does.
+/// or -1, and sets the work of each walker. Throws as race() does.
 [[nodiscard]] int thread_race(const pattern::RaceOptions& options, std::vector<std::uint64_t>& work,
                               FunctionRef<void(pattern::Walker&, ThreadRace&)> search);
 

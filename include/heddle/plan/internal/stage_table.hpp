@@ -112,7 +112,8 @@ class PlanTracker {
   [[nodiscard]] std::size_t candidates() const noexcept { return m_candidates; }
   [[nodiscard]] bool found() const noexcept { return m_plan.has_value(); }
 
-  /// Returns the result of the planner. `formula` is its formula.
+  /// Returns the best plan, or the reason why there is none. `formula(plan)` is the time of a step
+  /// that the planner predicts for a plan.
   template <class Formula>
   [[nodiscard]] FoundPlan result(const Formula& formula) const {
     FoundPlan found{.planner = std::string(m_planner),

@@ -105,7 +105,7 @@ class PlanChoice {
   ///         zero2 and zero3. Also if there are neither planners nor `candidates`.
   /// @throws infeasible if there is no candidate that fits in memory.
   PlanChoice(Profile profile, Machine machine, PlanChoiceOptions options);
-  /// Constructs a choice that begins with `first`. @throws as the other constructor, and if `first`
+  /// Constructs a choice that begins with `first`. Throws as the other constructor, and if `first`
   /// is such a plan.
   PlanChoice(Profile profile, Machine machine, PlanChoiceOptions options, Plan first);
 

@@ -68,7 +68,7 @@ struct Dapple {
   /// Stages that the search tries, for each number of microbatches, before it stops.
   std::size_t most_candidates = 400'000;
 
-  /// Returns the plan of the least formula() that fits in memory. @throws nothing if there is none:
+  /// Returns the plan of the least formula() that fits in memory. Throws nothing if there is none:
   /// the result then says why.
   [[nodiscard]] plan::FoundPlan search(const plan::PlanProblem& problem) const;
   /// Returns the price of a plan. The update of the weights is added to the sum of gradients.

@@ -31,7 +31,7 @@ namespace heddle::inline v0::systems {
 ///         is invalid, see systems::check(). The error names the file, the member and a remedy.
 [[nodiscard]] TensorProgram read_program(const std::string& path);
 
-/// Returns the program that `content` holds. Errors call it `name`. @throws as read_program() does.
+/// Returns the program that `content` holds. Errors call it `name`. Throws as read_program() does.
 [[nodiscard]] TensorProgram parse_program(std::string_view content, const std::string& name);
 
 /// Writes a program with its version and checksum, and replaces an existing file in one step; see

@@ -65,7 +65,8 @@ class GangOrder {
   struct Client {
     std::uint32_t weight = 1;
     std::uint64_t waiting = 0;  ///< programs
-    /// The pass is whole + part / weight. Sums of 1 / weight are exact in this form.
+    /// The pass of stride scheduling: the client's virtual time, which grows by 1 / weight with
+    /// each of its programs. It is whole + part / weight, so that the sums are exact.
     std::uint64_t whole = 0;
     std::uint32_t part = 0;
   };

@@ -121,7 +121,7 @@ class Island {
 
   /// Serves until all clients of all ranks have returned and all their programs have run.
   /// Collective; each rank gives its own clients, or none.
-  /// @throws the exception of the first of this rank's clients that threw, after all of them have
+  /// Throws the exception of the first of this rank's clients that threw, after all of them have
   ///         ended. The other clients are not disturbed.
   /// @throws contract_error on every rank if the ranks added different functions, if a weight is
   ///         out of range, or if a client has no function.

@@ -102,7 +102,7 @@ class IslandClient {
   /// Checks an argument of a call. Returns the number of its value. @throws contract_error.
   [[nodiscard]] std::uint64_t argument(const impl::GangEntry& entry, std::size_t number,
                                        const impl::GangFuture* future) const;
-  /// Takes a value. @throws as get().
+  /// Takes a value. Throws as get().
   [[nodiscard]] std::shared_ptr<impl::GangValue> take(impl::GangFuture* future) const;
   void expect_mine(const char* where, const impl::GangFuture* future) const;
 

@@ -35,7 +35,8 @@ class StackAnnotation {
   }
 #endif
 
-  /// In the context that is left, before it is left for `to`. `last`: it will not go on.
+  /// Tells the sanitizer that the running context is about to switch to `to`. `last` is true if it
+  /// will never be resumed.
   void leave(StackAnnotation& to, bool last = false) {
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_start_switch_fiber(last ? nullptr : &m_fake, to.m_bottom, to.m_size);

@@ -4,8 +4,9 @@
 
 /// @file
 /// The closed forms of the catalogue's bubble ratios, of which bubble_ratio() says what they hold
-/// for. P, M and V are the ranks, the microbatches and the stages of a rank; f, i and w are the
-/// times of a stage.
+/// for. Each function states the idle time of a rank, and returns its ratio, or nothing if a
+/// condition behind "if" does not hold. P, M and V are the ranks, the microbatches and the stages of
+/// a rank; F, I and W are the times of a stage, the arguments f, i and w, and B is I + W.
 
 #include <algorithm>
 #include <optional>

@@ -27,7 +27,7 @@ class AppliedGradients {
  public:
   AppliedGradients(Terms& terms, const schedule::SerialStep& step);
 
-  /// A result for one microbatch, or for a part of its samples.
+  /// A gradient of a stage for the samples [first, last) of a microbatch, on a line of replicas.
   struct Piece {
     std::uint32_t stage, line, item, first, last;
     friend auto operator<=>(const Piece&, const Piece&) = default;

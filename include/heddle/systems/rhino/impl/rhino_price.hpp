@@ -3,7 +3,9 @@
 #pragma once
 
 /// @file
-/// RhinoAttempt: a mesh with the forms and rules that Rhino chose for it. price_of(): its price.
+/// RhinoAttempt: a mesh of ranks, the form (sharding) of each tensor and the rule by which each
+/// operation is divided, as Rhino chose them for this mesh. price_of(): its predicted time of a
+/// step and its memory.
 
 #include <algorithm>
 #include <cstddef>
