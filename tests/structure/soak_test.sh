@@ -11,7 +11,7 @@ listed=$("$source/scripts/soak" --list "$build")
 status=0
 count=0
 for name in schedule.torch_csv_fuzz json.wrong_files layout.cut memory.pool memory.fork \
-            tensor.redistribute.n4 comm.strided_datatype.n1 comm.failure.program.stop.n4 \
+            tensor.redistribute.n4 comm.strided_datatype.n1 comm.shared_transport.n2 comm.failure.program.stop.n4 \
             example.10_train_gpt.elastic; do
   grep -qx "$name" <<< "$all" || continue  # the build does not have this test
   count=$((count + 1))
