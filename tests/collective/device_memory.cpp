@@ -246,7 +246,8 @@ Outcome<Wide> on_host(Codes code, const std::vector<Wide>& from, bool feedback) 
 template <class Wide>
 Outcome<Wide> by_kernels(Codes code, const std::vector<Wide>& from, bool feedback) {
   const std::size_t n = from.size();
-  const View<std::byte> bytes("heddle::test::bytes", hd::impl::encoded_bytes(code.type, code.block, n));
+  const View<std::byte> bytes("heddle::test::bytes",
+                              hd::impl::encoded_bytes(code.type, code.block, n));
   const View<Wide> source = on_device(from), merged = on_device(from);
   const View<Wide> decoded("heddle::test::decoded", n), lost("heddle::test::lost", n),
       kept("heddle::test::kept", n);

@@ -179,7 +179,7 @@ Seconds run(const Schedule& list, const Times& times) {
 
 TEST_CASE("the halos of a heat equation hide behind the inside, as simulated") {
   const Schedule hidden = heat(true), plain = heat(false);
-  for (const Times& times : {Times{18e-3, 4e-3, 12e-3}, Times{8e-3, 4e-3, 14e-3}}) {
+  for (const Times& times : {Times{36e-3, 8e-3, 24e-3}, Times{16e-3, 8e-3, 28e-3}}) {
     const double all = steps;
     const Seconds step = std::max(times.inside, times.message) + times.border;
     const Seconds expected = simulated(hidden, times);

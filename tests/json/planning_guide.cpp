@@ -85,7 +85,7 @@ TEST_CASE("a profile and a machine become a plan that is better than equal stage
                  "PipeDream    0.858993 s  1.26265 s   4.75424 GB                  74007\n"
                  "Metis        0.873973 s  1.26265 s   4.75424 GB                  361\n"
                  "HGTrainer    0.868973 s  1.26265 s   4.75424 GB                  9359\n"
-                 "Holmes       1.25805 s   1.25856 s   4.74795 GB                  35\n"
+                 "Holmes       1.25805 s   1.25856 s   4.74795 GB                  22\n"
                  "Frontier 3D  1.63088 s   1.58301 s   3.69938 GB                  38\n"
                  "Replicas     0.881297 s  0.881297 s  4.80667 GB                  39\n"
                  "1f1b, 8 microbatches of 8 samples\n"

@@ -396,7 +396,8 @@ TEST_CASE("passes leave the gradients of branches that interact as they are") {
     CHECK_NOTHROW(expect_crossed(mesh, hd::test::shuffled_uses(hd::weave(orders)), crossed, count));
     CHECK_NOTHROW(expect_crossed(mesh, hd::weave(split(orders)), crossed, count, 1,
                                  {.pass = hd::test::shuffled_uses}));
-    CHECK_NOTHROW(expect_crossed(mesh, hd::schedule::recompute(hd::weave(two_bp(orders))), crossed, count));
+    CHECK_NOTHROW(
+        expect_crossed(mesh, hd::schedule::recompute(hd::weave(two_bp(orders))), crossed, count));
   });
 }
 

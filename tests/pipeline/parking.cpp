@@ -117,7 +117,8 @@ TEST_CASE("activations on other ranks change no bit: BPipe") {
     const hd::Schedule plain =
         hd::schedule::one_f_one_b({.stages = ranks, .microbatches = microbatches});
     const Outcome reference = run(plain, microbatches);
-    const Outcome found = run(hd::schedule::park(plain, hd::schedule::bpipe_parking(ranks)), microbatches);
+    const Outcome found =
+        run(hd::schedule::park(plain, hd::schedule::bpipe_parking(ranks)), microbatches);
     CHECK(found == reference);
     CHECK(found.allocated == found.predicted);
   }

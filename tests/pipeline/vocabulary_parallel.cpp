@@ -159,7 +159,8 @@ class OutputShareStage {
     for (std::size_t r = 0; r < rows; ++r) hd::impl::MergeRowPartials{}.init(merged[r]);
     for (std::size_t rank = 0; rank < m_ranks; ++rank)
       for (std::size_t r = 0; r < rows; ++r)
-        hd::impl::MergeRowPartials{}.join(merged[r], m_ranks + rank == m_stage ? mine[r] : *others++);
+        hd::impl::MergeRowPartials{}.join(merged[r],
+                                          m_ranks + rank == m_stage ? mine[r] : *others++);
     const Matrix delta(call.delta, rows, m_own.count);
     double loss = 0;
     hd::vocabulary_cross_entropy_merged(

@@ -67,7 +67,7 @@ struct Size {
 /// have. They have its stages and fused pairs.
 [[nodiscard]] heddle::Orders fewest_orders(const heddle::schedule::NamedSchedule& entry,
                                            heddle::schedule::PipelineShape shape);
-/// Returns the closed form of the bubble ratio, schedule::bubble_ratio(), or nothing if there is none
+/// Returns schedule::bubble_ratio(), the closed form of the bubble ratio, or nothing if there is none
 /// for these prices. It does not count transfers.
 [[nodiscard]] std::optional<double> closed_form(const heddle::schedule::NamedSchedule& entry,
                                                 const heddle::schedule::PipelineShape& shape,
