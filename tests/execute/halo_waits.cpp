@@ -2,7 +2,8 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 // The step of examples/26_heat_mpi over links that take their time: messages of halos hide behind
-// the inside, simulated and executed on threads that wait in the place of kernels. alone: yes
+// the inside, simulated and executed on threads that wait in the place of kernels.
+// alone: yes
 
 #include <algorithm>
 #include <array>

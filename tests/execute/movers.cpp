@@ -258,7 +258,7 @@ TEST_CASE("random schedules with moves between tiers equal the serial list over 
               movers[static_cast<std::size_t>(r)]->started());
       moved = moved || movers[static_cast<std::size_t>(r)]->started() > 3;
     }
-    std::vector<heddle::impl::ProgressCounter> progress(static_cast<std::size_t>(ranks));
+    std::vector<heddle::ProgressCounter> progress(static_cast<std::size_t>(ranks));
     const Program program = slice(
         list, Rank{0}, [](BufferId, const Buffer&) { return nullptr; },
         [&](Rank rank) { return &progress[+rank]; });
@@ -355,7 +355,7 @@ TEST_CASE("a function reads a buffer: the objects of a store, one for each move"
   CHECK_THROWS_AS(static_cast<void>(tier::reader_of(store, std::vector<tier::ObjectId>{9})),
                   contract_error);
   CHECK_THAT(test::message_of<contract_error>(
-                 [&] { mover.attach_reader(fetching.weights, heddle::impl::BytesReader()); }),
+                 [&] { mover.attach_reader(fetching.weights, heddle::BytesReader()); }),
              ContainsSubstring("there is no function that reads the buffer"));
   std::byte data{};
   CHECK_THAT(test::message_of<contract_error>([&] {

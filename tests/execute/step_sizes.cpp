@@ -231,7 +231,7 @@ TEST_CASE("a move between tiers brings the used bytes, and an empty function the
     for (const Bytes used : {Bytes{24}, Bytes{0}, Bytes{64}}) {
       to.fill(std::byte{});
       executor.sizes(used == 64
-                         ? heddle::impl::UsedBytes()
+                         ? heddle::UsedBytes()
                          : [&](const Action&, const Buffer&, std::uint32_t) { return used; });
       executor.step(model);
       executor.drain();

@@ -156,11 +156,10 @@ class OutputShareStage {
     std::vector<Partial> merged(rows);
     const auto* const mine = reinterpret_cast<const Partial*>(tops + rows);
     const auto* others = reinterpret_cast<const Partial*>(call.output_grad);
-    for (std::size_t r = 0; r < rows; ++r) hd::impl::MergeRowPartials{}.init(merged[r]);
+    for (std::size_t r = 0; r < rows; ++r) hd::MergeRowPartials{}.init(merged[r]);
     for (std::size_t rank = 0; rank < m_ranks; ++rank)
       for (std::size_t r = 0; r < rows; ++r)
-        hd::impl::MergeRowPartials{}.join(merged[r],
-                                          m_ranks + rank == m_stage ? mine[r] : *others++);
+        hd::MergeRowPartials{}.join(merged[r], m_ranks + rank == m_stage ? mine[r] : *others++);
     const Matrix delta(call.delta, rows, m_own.count);
     double loss = 0;
     hd::vocabulary_cross_entropy_merged(

@@ -84,14 +84,15 @@ void search(std::vector<Candidate>& all, std::string_view name, const Orders& or
                     (static_cast<double>(s.cap_bytes) - 2.0 * static_cast<double>(s.parameters)) /
                         (static_cast<double>(s.saved) * share));
   if (most < 1) return;
-  auto cap = most < 1e9 ? static_cast<std::int64_t>(most) : 0;
+  const auto given = most < 1e9 ? static_cast<std::int64_t>(most) : 0;
+  auto cap = given;
   do {
     const auto found = coordinated(orders, s, {.cap = cap});
     if (found.extra > 0) return;
     std::string way(name);
     if (found.rule != "as given") way = text("work of ", name, ": ", found.rule);
     Candidate result = candidate(std::move(way), found.orders, s);
-    result.bound = found.bound;
+    result.bound = cap == given ? found.bound : 0;  // a smaller cap has a larger bound
     if (result.fits) return all.push_back(std::move(result));
     cap = found.live - 1;
   } while (cap > 0 && s.saved > 0);

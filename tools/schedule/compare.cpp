@@ -130,8 +130,7 @@ void compare_all(const CommandLine& command, Settings s) {
   for (const Candidate& each : all) {
     const auto& timeline = each.priced.timeline;
     const char* const fits = each.fits ? "yes" : "no";
-    const std::string gap =
-        each.bound > 0 ? percent(std::max(0.0, timeline.makespan() / each.bound - 1)) : "";
+    const std::string gap = each.bound > 0 ? percent(timeline.makespan() / each.bound - 1) : "";
     rows.push_back({each.name, number(timeline.makespan()), gap, percent(timeline.bubble_ratio()),
                     of_ranks(each.priced.activations), text(each.priced.messages), fits});
     if (s.sized()) rows.back().insert(rows.back().end() - 1, text(most_bytes(timeline)));

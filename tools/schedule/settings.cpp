@@ -184,6 +184,8 @@ std::vector<const schedule::NamedSchedule*> named_schedules(const CommandLine& c
   if (s.refine && !s.equal_stages())
     throw command.error("--refine searches for stages that take equally long",
                         "give one time for each of --F, --I, --W and --B");
+  if (s.refine && std::ranges::count(entries, nullptr) == std::ssize(entries))
+    throw command.error("--refine means nothing to 'best', which searches already", "leave it out");
   if (s.refine && s.periodic)
     throw command.error("--periodic simulates schedules as they are", "leave out --refine");
   if (best && s.periodic)

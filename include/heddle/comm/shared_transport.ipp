@@ -40,7 +40,7 @@
 
 namespace heddle::inline v0 {
 
-static_assert(impl::ProgressCounter::is_always_lock_free,
+static_assert(ProgressCounter::is_always_lock_free,
               "heddle::SharedTransport: processes see each other's progress without locks");
 
 HEDDLE_FULL_INLINE SharedTransport::SharedTransport(MPI_Comm comm, SharedOptions options)

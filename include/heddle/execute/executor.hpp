@@ -88,11 +88,12 @@ class AnyExecutor {
   /// failures outside of step(), which aborts itself.
   void abort(const std::string& doing, const char* reason) noexcept;
 
-  /// Sets how much of every part the steps from the next one on use; see use_bytes(). Messages in
-  /// flight keep their sizes. All ranks must set the same sizes.
-  /// @throws contract_error as use_bytes() does, and between begin() and the end of its pass. The
-  ///         other ranks are not told.
-  void sizes(const impl::UsedBytes& used);
+  /// Sets how much of every part the steps from the next one on use: what `used` returns. Messages
+  /// in flight keep their sizes. All ranks must set the same sizes.
+  /// @throws contract_error if `used` returns more bytes than a part has, and between begin() and
+  /// the
+  ///         end of its pass. The other ranks are not told.
+  void sizes(const UsedBytes& used);
 
   /// Binds `buffer`, which began at `from`, to memory that begins at `to`, for all later steps. No
   /// message may be in flight.

@@ -130,7 +130,7 @@ HEDDLE_INLINE void AnyExecutor::abort(const std::string& doing, const char* reas
   }
 }
 
-HEDDLE_INLINE void AnyExecutor::sizes(const impl::UsedBytes& used) {
+HEDDLE_INLINE void AnyExecutor::sizes(const UsedBytes& used) {
   expects(!unfinished(), [&] {
     return ErrorInfo{place(), "sizes change between steps only", {}, "call finish() first"};
   });

@@ -16,25 +16,20 @@
 
 namespace heddle::inline v0 {
 
-namespace impl {
-
 /// The progress of a rank over all steps, counted in its own actions. It lies in memory that every
 /// rank of the domain can read, and begins at 0.
 using ProgressCounter = std::atomic<std::uint64_t>;
-
-}  // namespace impl
 
 /// One end of a channel at this rank. The messages of a port start, and are waited for, in order.
 /// If the peer's memory is shared, its progress replaces the messages. A port of a Mover has moves
 /// within the rank in place of messages; the peer is then the rank itself.
 struct Port {
-  Rank peer;                   ///< the rank at the other end
-  Lane lane = {};              ///< the lane of the channel
-  bool sends = false;          ///< true if messages go from this rank to the peer
-  std::uint32_t messages = 0;  ///< the number of messages per step
-  const impl::ProgressCounter* progress =
-      nullptr;         ///< the peer's progress, if its memory is shared
-  bool mover = false;  ///< true if a Mover performs the moves of the port
+  Rank peer;                                  ///< the rank at the other end
+  Lane lane = {};                             ///< the lane of the channel
+  bool sends = false;                         ///< true if messages go from this rank to the peer
+  std::uint32_t messages = 0;                 ///< the number of messages per step
+  const ProgressCounter* progress = nullptr;  ///< the peer's progress, if its memory is shared
+  bool mover = false;                         ///< true if a Mover performs the moves of the port
 };
 
 /// The part of a Program at one place of the list.
@@ -75,14 +70,14 @@ struct Wait {
 /// that is blocked at the smallest place j of the list and waits for a move i < j. Its peer has
 /// either passed i and posted it, or is blocked at or before i < j, which is a contradiction.
 struct Program {
-  Schedule schedule;                          ///< the whole list
-  Rank rank;                                  ///< the rank whose part it is
-  std::vector<Step> steps;                    ///< and one entry that ends the ranges of the last
-  std::vector<BoundUse> uses;                 ///< the uses of all steps, one after another
-  std::vector<Wait> waits;                    ///< the waits of all steps, one after another
-  std::vector<Port> ports;                    ///< ends of channels, and ranks that it waits for
-  impl::ProgressCounter* progress = nullptr;  ///< its own; null if nobody reads it
-  std::uint32_t progress_per_step = 0;        ///< the growth of the counter per step
+  Schedule schedule;                    ///< the whole list
+  Rank rank;                            ///< the rank whose part it is
+  std::vector<Step> steps;              ///< and one entry that ends the ranges of the last
+  std::vector<BoundUse> uses;           ///< the uses of all steps, one after another
+  std::vector<Wait> waits;              ///< the waits of all steps, one after another
+  std::vector<Port> ports;              ///< ends of channels, and ranks that it waits for
+  ProgressCounter* progress = nullptr;  ///< its own; null if nobody reads it
+  std::uint32_t progress_per_step = 0;  ///< the growth of the counter per step
 
   /// Returns the number of steps.
   [[nodiscard]] std::size_t size() const noexcept { return steps.size() - 1; }

@@ -126,7 +126,8 @@ class Runner {
   /// Returns the measured times of every action of the last step, on all ranks, in rank 0's steady
   /// seconds. If the step was not recorded, its spans are zeros. All ranks must call it.
   [[nodiscard]] Timeline timeline() { return m_core.timeline(); }
-  /// Returns the same Timeline for a known clock_offset(), which takes many messages to measure.
+  /// Returns the same Timeline for a known offset between the clocks, which takes many messages to
+  /// measure.
   [[nodiscard]] Timeline timeline(Seconds offset) { return m_core.timeline(offset); }
 
   /// Returns the median cost per (kind, stage) over the profiled steps, for simulate(). The first

@@ -14,15 +14,18 @@
 #include <heddle/execute/program.hpp>
 #include <heddle/schedule/schedule.hpp>
 
-namespace heddle::inline v0::impl {
+namespace heddle::inline v0 {
 
 /// A function that returns how many bytes of a part an action uses in a step, at most the size of
 /// the part in the Schedule, which is its capacity. The used bytes are the first ones. All ranks
 /// must return the same, so it depends on what all of them know when the step begins, such as the
 /// lengths of the sequences of `action.item`. A value that stays for the next step has the same
-/// size in both. fold() renames parts, so a function for a folded Schedule looks at the action.
+/// size in both. schedule::fold() renames parts, so a function for a folded Schedule looks at the
+/// action.
 using UsedBytes =
     std::function<Bytes(const Action& action, const Buffer& buffer, std::uint32_t part)>;
+
+namespace impl {
 
 /// Sets the sizes of the uses of `program`: messages, moves and tasks have so many bytes from the
 /// next step on. The memory stays where it is. An empty function restores the capacities.
@@ -33,7 +36,9 @@ using UsedBytes =
 ///         before.
 void use_bytes(Program& program, const UsedBytes& used);
 
-}  // namespace heddle::inline v0::impl
+}  // namespace impl
+
+}  // namespace heddle::inline v0
 
 #if HEDDLE_DEFINES_EXECUTE
 #include <heddle/execute/step_sizes.ipp>

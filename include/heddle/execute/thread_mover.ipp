@@ -117,12 +117,12 @@ HEDDLE_INLINE void ThreadMover::attach(BufferId buffer, const FileRange& range) 
   m_files[buffer] = {std::move(file), range.offset, nullptr};
 }
 
-HEDDLE_INLINE void ThreadMover::attach_reader(BufferId buffer, impl::BytesReader read) {
+HEDDLE_INLINE void ThreadMover::attach_reader(BufferId buffer, BytesReader read) {
   expects(read != nullptr, [&] {
     return ErrorInfo{"heddle::ThreadMover", "there is no function that reads the buffer",
                      text("buffer ", buffer), "give a function, or a FileRange"};
   });
-  m_files[buffer] = {nullptr, 0, std::make_shared<const impl::BytesReader>(std::move(read))};
+  m_files[buffer] = {nullptr, 0, std::make_shared<const BytesReader>(std::move(read))};
 }
 
 HEDDLE_INLINE const ThreadMover::Place* ThreadMover::place_of(const MoveEnd& end) const {

@@ -76,7 +76,8 @@ class StagesBase {
   /// Sums the losses of all ranks. All ranks must call it. Called by Runner.
   [[nodiscard]] StepResult end_step(const TransportRef& transport, const ExecuteOptions& options);
 
-  /// Performs one action. It finds the uses by their roles, in any order.
+  /// Performs one action. It finds the uses by their roles; uses of one role are in the order of
+  /// the graph's edges.
   void operator()(const Task& task);
 
   /// Sets StagesOptions::layers_per_stage for the Runners that follow. @throws contract_error if

@@ -64,7 +64,7 @@ namespace plan {
 /// replace those of `options`. Actions are in the order of their predicted times on `machine`, so a
 /// rank that walks the list comes to early actions first. `domains` has one number per rank; ranks
 /// with the same number share memory. If `choice.shared` is set, data that ranks read from each
-/// other is copied out; see share_copies().
+/// other is copied out first.
 /// @throws contract_error if the choice is the library's own call, which has no Schedule, or if it
 ///         uses shared memory and `domains` does not have one number per rank. Also what
 ///         schedule::collective() throws.

@@ -20,7 +20,7 @@ struct Candidate {
   Order order;     ///< the order
   Rank rank;       ///< the rank that would compute it
   int turn = 0;    ///< number of earlier microbatches of the stage on that rank
-  int level = 0;   ///< the level of its stage, by stage_levels()
+  int level = 0;   ///< the distance of its stage from the data
   int levels = 1;  ///< the number of levels
 
   /// Returns true if the order is a forward.

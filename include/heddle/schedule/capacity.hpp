@@ -115,10 +115,10 @@ template <class Time>
 namespace schedule {
 
 /// Checks that every rank has room for its buffers in all of its memory tiers, at every time of
-/// `timeline`. See capacity_excess().
+/// `timeline`: for its buffers that live then.
 /// @throws infeasible if a tier is too small. The error names the rank, the tier, the time, the
 ///         action that begins then, and the bytes that lack.
-/// @throws contract_error as capacity_excess() does.
+/// @throws contract_error if the machine has fewer ranks than the schedule, or a rank fewer tiers.
 template <class Time>
 void check_capacity(const BasicTimeline<Time>& timeline, const Machine& machine) {
   const auto excess = heddle::impl::capacity_excess(timeline, machine);

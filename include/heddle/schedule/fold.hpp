@@ -4,7 +4,8 @@
 
 /// @file
 /// fold(): bounds the storage of a Schedule. Generators write every part once. Folding renames the
-/// parts to fewer slots and proves that every read still sees the same value.
+/// parts to fewer slots, or gives them places in an arena, and proves that every read still sees
+/// the same value.
 
 #include <cstdint>
 

@@ -22,8 +22,6 @@ struct RowPartial {
   Real target;                   ///< the target's logit if it is in these classes, else 0
 };
 
-namespace impl {
-
 /// The reduction that merges the partial results of two sets of classes.
 struct MergeRowPartials {
   /// Merges `from` into `into`. At most one of them contains the target.
@@ -40,7 +38,6 @@ struct MergeRowPartials {
   }
 };
 
-}  // namespace impl
-static_assert(Reduction<impl::MergeRowPartials, RowPartial<float>>);
+static_assert(Reduction<MergeRowPartials, RowPartial<float>>);
 
 }  // namespace heddle::inline v0

@@ -189,7 +189,7 @@ void TensorLine<Real, Exec>::sum_over_rows(const Exec& exec, const Vector& value
 template <std::floating_point Real, kernel::ExecutionSpace Exec>
 void TensorLine<Real, Exec>::merge(const Exec& exec,
                                    const kernel::Vector<RowPartial<Real>, Exec>& partials) const {
-  if (size() > 1) all_reduce(exec, partials, impl::MergeRowPartials{}, *m_line, m_options);
+  if (size() > 1) all_reduce(exec, partials, MergeRowPartials{}, *m_line, m_options);
 }
 
 }  // namespace heddle::inline v0

@@ -93,6 +93,16 @@ HEDDLE_INLINE RunnerCore::RunnerCore(const PreparedRun& prepared, const Transpor
   told("the allocation of buffers", [&] {
     State& state = *m_state;
     const Schedule& schedule = prepared.schedule;
+    const std::size_t buffers = schedule.buffers().size();
+    expects(schedule.ranks() == transport.size() &&
+                (prepared.memory.empty() || prepared.memory.size() == buffers),
+            [&] {
+              return ErrorInfo{"heddle::Runner", "the prepared run does not fit",
+                               text("it has ", schedule.ranks(), " ranks and memory of ",
+                                    prepared.memory.size(), " buffers; expected ", transport.size(),
+                                    " ranks and ", buffers, " buffers or none"),
+                               "call prepare() with this place"};
+            });
     state.share(schedule);
     state.executor.emplace(slice(
                                schedule, transport.rank(),

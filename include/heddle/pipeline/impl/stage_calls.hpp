@@ -78,7 +78,8 @@ inline void expect_microbatches_of(const Schedule& schedule, std::span<const Hel
 }
 
 /// Makes the calls of one rank's stages, and has the memory for it that the schedule does not hold.
-/// Knows nothing of a schedule but what its tasks say, so that several may take turns.
+/// It keeps what begin_run() says about a run; all else it takes from the tasks, so that several
+/// may take turns.
 class StageCalls {
  public:
   /// The output that each forward of this step kept; empty if it sent its output on or has none.

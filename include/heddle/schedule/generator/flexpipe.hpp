@@ -39,8 +39,8 @@ struct FlexpipeOptions {
 /// b * ranks + s. The last stages share a loss: the backward pass of each reads the outputs of the
 /// others.
 /// @throws contract_error if a count is below 1, or if an interaction names a stage that does not
-///         exist or connects stages of one branch. Cyclic interactions are not found here but by
-///         stage_levels().
+///         exist or connects stages of one branch. Cyclic interactions are found when orders
+///         are made for the graph.
 [[nodiscard]] StageGraph branch_graph(int ranks, int branches,
                                       const std::vector<Interaction>& interactions = {});
 
@@ -51,9 +51,10 @@ struct FlexpipeOptions {
 /// through bidirectional pipeline coordination", Tsinghua Science and Technology 30(6), 2025. Only
 /// the abstract was available, so the rule below is ours.)
 ///
-/// Every rank computes in the order of Chimera's slots. With L levels of stages (stage_levels()),
-/// the forward of microbatch m on a stage of level l is in slot 2 m + l and its backward in slot
-/// 2 m + 2 L - 1 - l. A slot comes after all slots that it needs, so these orders always progress.
+/// Every rank computes in the order of Chimera's slots. With L levels of stages (distances from the
+/// data), the forward of microbatch m on a stage of level l is in slot 2 m + l and its backward in
+/// slot 2 m + 2 L - 1 - l. A slot comes after all slots that it needs, so these orders always
+/// progress.
 /// @throws contract_error if there is no microbatch, if the interactions are cyclic, and as
 ///         branch_graph() does.
 [[nodiscard]] Orders flexpipe(int ranks, int microbatches, int branches = 2,

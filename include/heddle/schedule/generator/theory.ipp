@@ -29,11 +29,14 @@ HEDDLE_INLINE double bubble_ratio(int ranks, int microbatches, int stages_per_ra
 HEDDLE_INLINE std::optional<double> bubble_ratio(const NamedSchedule& schedule,
                                                  const PipelineShape& shape, double forward,
                                                  double backward_input, double backward_weight) {
-  expects(shape.ranks >= 1 && shape.microbatches >= 1 && shape.stages_per_rank >= 1, [&] {
-    return ErrorInfo{"heddle::schedule::bubble_ratio", "every count must be at least 1",
-                     text("ranks = ", shape.ranks, ", microbatches = ", shape.microbatches,
-                          ", stages per rank = ", shape.stages_per_rank)};
-  });
+  expects(
+      shape.ranks >= 1 && shape.microbatches >= 1 && shape.stages_per_rank >= 1 && shape.pairs >= 1,
+      [&] {
+        return ErrorInfo{
+            "heddle::schedule::bubble_ratio", "every count must be at least 1",
+            text("ranks = ", shape.ranks, ", microbatches = ", shape.microbatches,
+                 ", stages per rank = ", shape.stages_per_rank, ", pairs = ", shape.pairs)};
+      });
   for (const double time : {forward, backward_input, backward_weight})
     expects(time >= 0 && std::isfinite(time), [&] {
       return ErrorInfo{"heddle::schedule::bubble_ratio", "a time must be finite and at least 0",

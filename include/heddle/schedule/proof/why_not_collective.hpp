@@ -17,7 +17,10 @@ namespace heddle::inline v0::schedule {
 /// empty string if there is none. The buffers of `schedule` are numbered as those of collective()
 /// with these options. Moves, casts and combine actions run on symbols, as in the proof of a step,
 /// so that the result holds for all data. The order of a sum is free, and values may be rounded in
-/// messages. A barrier has no data, so that there is nothing to compare.
+/// messages. A barrier has no data, so that there is nothing to compare,
+/// and neither is there with `bytes` = 0.
+/// @throws contract_error if the ranks, the root or the blocks of `options` are not those of
+///         `schedule`.
 [[nodiscard]] std::string why_not_equivalent(const Schedule& schedule, Collective collective,
                                              const CollectiveOptions& options);
 

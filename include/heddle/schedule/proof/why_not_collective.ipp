@@ -39,10 +39,25 @@ class CollectiveProver {
         m_options(options),
         m_ranks(static_cast<std::size_t>(options.ranks)),
         m_store(schedule) {
-    expects(m_ranks >= 1 && m_ranks <= schedule.buffers().size(), [&] {
-      return ErrorInfo{"heddle::schedule::why_not_equivalent", "the schedule is not of these ranks",
-                       text("CollectiveOptions::ranks = ", options.ranks, ", ",
-                            schedule.buffers().size(), " buffers")};
+    constexpr const char* where = "heddle::schedule::why_not_equivalent";
+    const std::size_t buffers = schedule.buffers().size();
+    const bool pairs = collective == Collective::all_to_all;
+    const bool rooted = collective == Collective::gather || collective == Collective::scatter;
+    const std::size_t needed = pairs || options.apart ? 2 * m_ranks : m_ranks + (rooted ? 1 : 0);
+    expects(m_ranks >= 1 && schedule.ranks() == options.ranks && needed <= buffers, [&] {
+      return ErrorInfo{
+          where, "the schedule is not of these ranks",
+          text("CollectiveOptions::ranks = ", options.ranks, ", the schedule has ",
+               schedule.ranks(), " ranks and ", buffers, " buffers, expected ", needed)};
+    });
+    expects(+options.root < m_ranks, [&] {
+      return ErrorInfo{where, "the root is not one of the ranks",
+                       text("CollectiveOptions::root = ", +options.root, " of ", options.ranks)};
+    });
+    const std::size_t blocks = (pairs ? m_ranks : 1) * m_ranks;
+    expects(options.blocks.empty() || options.blocks.size() == blocks, [&] {
+      return ErrorInfo{where, "CollectiveOptions::blocks has another number of blocks",
+                       text(options.blocks.size(), " blocks, expected ", blocks)};
     });
     set_blocks();
   }
@@ -138,6 +153,9 @@ class CollectiveProver {
                       "' on rank ", m_schedule[id].rank, fault);
       begin = end;
     }
+    if (begin < at + count)
+      return text("'", m_schedule[m_schedule[id].label], "' on rank ", m_schedule[id].rank, " has ",
+                  begin, " bytes; expected ", at + count);
     return {};
   }
 

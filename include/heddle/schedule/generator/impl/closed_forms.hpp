@@ -5,8 +5,8 @@
 /// @file
 /// The closed forms of the catalogue's bubble ratios, of which bubble_ratio() says what they hold
 /// for. Each function states the idle time of a rank, and returns its ratio, or nothing if a
-/// condition behind "if" does not hold. P, M and V are the ranks, the microbatches and the stages of
-/// a rank; F, I and W are the times of a stage, the arguments f, i and w, and B is I + W.
+/// condition behind "if" does not hold. P, M and V are the ranks, the microbatches and the stages
+/// of a rank; F, I and W are the times of a stage, the arguments f, i and w, and B is I + W.
 
 #include <algorithm>
 #include <optional>
@@ -57,7 +57,7 @@ inline BubbleRatio bubble_gis(const PipelineShape& s, double f, double i, double
   return bubble_of((2.0 * (s.ranks - 1) + (s.stages_per_rank - 1.0) * group) * f, s,
                    s.stages_per_rank, 3 * f);
 }
-/// (P/f - 2)(max(F, B) + (u - 1)|F - B|) for f pairs of pipelines and u whole units of P.
+/// (P/k - 2)(max(F, B) + (u - 1)|F - B|) for k pairs of pipelines and u whole units of P.
 inline BubbleRatio bubble_chimera(const PipelineShape& s, double f, double i, double w) {
   if (s.microbatches % s.ranks != 0) return {};
   const double more = std::max(f, i + w), difference = more - std::min(f, i + w);

@@ -9,8 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
-#include <unordered_set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -82,7 +83,8 @@ class AppliedGradients {
   std::map<std::uint32_t, std::vector<std::uint32_t>> m_lines;         ///< by shard
   std::map<std::pair<std::size_t, std::uint64_t>, Applied> m_applied;  ///< by buffer and begin
   std::vector<std::uint32_t> m_updates;                                ///< by stage
-  std::unordered_set<std::uint64_t> m_proved;  ///< sums of gradients, with their stage
+  /// Sums that were found right: the stage, the shard, the first byte of the gradient and the sum.
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, TermId>> m_proved;
 };
 
 }  // namespace heddle::inline v0::impl

@@ -123,7 +123,8 @@ HEDDLE_INLINE AppliedGradients::Difference AppliedGradients::collect(
 }
 
 HEDDLE_INLINE AppliedGradients::Difference AppliedGradients::wrong(const Applied& applied) {
-  const std::uint64_t key = std::uint64_t{applied.stage} << 32 | applied.sums.front();
+  const std::tuple key(applied.stage, applied.shard, std::uint64_t{applied.gradient},
+                       applied.sums.front());
   const bool once = applied.sums.size() == 1;
   if (once && m_proved.contains(key)) return {};
   std::map<std::uint64_t, std::vector<Piece>> pieces;

@@ -77,10 +77,12 @@ HEDDLE_INLINE std::string StepProver::run() {
 
 // A wrong value is a difference only if an update depends on it.
 HEDDLE_INLINE void StepProver::spoil(ActionId id, std::string fault) {
-  constexpr std::size_t enough = 1000;
+  constexpr std::size_t enough = 1000;  // further differences share the last text
   for (const Use& use : m_schedule.uses(id))
     if (const auto fault_read = m_terms.fault_of(use.reads() ? m_store.read(use) : 0))
       m_earlier = std::min(*fault_read, m_earlier.value_or(*fault_read));
+  if (!m_earlier && m_faults.size() == enough)
+    m_faults.push_back(text("more than ", enough, " actions differ"));
   if (!m_earlier && m_faults.size() < enough) m_faults.push_back(std::move(fault));
   const std::size_t number = m_earlier ? *m_earlier : m_faults.size() - 1;
   m_earlier.reset();
