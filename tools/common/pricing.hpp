@@ -67,8 +67,8 @@ struct Size {
 /// have. They have its stages and fused pairs.
 [[nodiscard]] heddle::Orders fewest_orders(const heddle::schedule::NamedSchedule& entry,
                                            heddle::schedule::PipelineShape shape);
-/// Returns schedule::bubble_ratio(), the closed form of the bubble ratio, or nothing if there is none
-/// for these prices. It does not count transfers.
+/// Returns schedule::bubble_ratio(), the closed form of the bubble ratio, or nothing if there is
+/// none for these prices. It does not count transfers.
 [[nodiscard]] std::optional<double> closed_form(const heddle::schedule::NamedSchedule& entry,
                                                 const heddle::schedule::PipelineShape& shape,
                                                 const Prices& prices);
