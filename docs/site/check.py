@@ -56,9 +56,9 @@ def declared(header):
     """The names that a header declares with a docstring, in its first column and outside of impl."""
     inside, documented = False, False
     for line in header.read_text().split("\n"):
-        if re.match(r"namespace impl\b", line):
+        if re.match(r"namespace (heddle::inline v0::)?(\w+::)*impl\b", line):
             inside = True
-        elif re.match(r"}  // namespace impl", line):
+        elif re.match(r"}  // namespace (heddle::inline v0::)?(\w+::)*impl\b", line):
             inside = False
         if line.startswith("///") and not line.startswith("/// @file"):
             documented = True
