@@ -106,11 +106,11 @@ KOKKOS_FUNCTION void store(staging<Exec>& stage, T* global, const T* local, std:
     stage.put(global, local, Rows{count, 1, static_cast<std::size_t>(step)});
 }
 
-/// Brings a tile of every source into the buffers `local`, and waits until all are there.
-template <std::size_t First, ExecutionSpace Exec, class... In, std::size_t Views>
-KOKKOS_FUNCTION void fetch_all(staging<Exec>& stage, const Sources<In...>& local,
-                               const Sources<const In...>& global, std::size_t count,
-                               const std::ptrdiff_t (&step)[Views]) {
+/// Brings a tile of every one of the Sources `global` into the buffers of the Sources `local`, and
+/// waits until all are there.
+template <std::size_t First, ExecutionSpace Exec, class Local, class Global, std::size_t Views>
+KOKKOS_FUNCTION void fetch_all(staging<Exec>& stage, const Local& local, const Global& global,
+                               std::size_t count, const std::ptrdiff_t (&step)[Views]) {
   local.zip(global, [&](std::size_t place, auto* to, const auto* from) {
     fetch(stage, to, from, count, step[First + place]);
   });
