@@ -513,6 +513,8 @@ TEST_CASE("in the order of an execution space, memory is taken and given back th
   CHECK(books.blocks == 0);
 }
 
+// nvcc's front end instantiates Kokkos' check of spaces, which a made-up space does not pass.
+#ifndef KOKKOS_ENABLE_CUDA
 namespace {
 
 template <class Heap>
@@ -547,6 +549,7 @@ TEST_CASE("what the host does not reach is not written by it") {
   };
   test(std::type_identity<FarHeap>());
 }
+#endif
 
 TEST_CASE("the memory space of a resource is its own, its upstream's or the host's") {
   static_assert(std::is_same_v<hm::memory_space_of<Counting>, Kokkos::HostSpace>);
