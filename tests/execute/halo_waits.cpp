@@ -135,8 +135,8 @@ Seconds run(const Schedule& list, const Times& times) {
   const Shape shape = shape_of(machine_of(times));
   run_threads(ranks, [&](ThreadTransport& inner) {
     ShapedTransport transport(inner, shape);
-    Seconds due =
-        0;  // counted from the end of the wait before, so that late wake-ups do not add up
+    // Counted from the end of the wait before, so that late wake-ups do not add up.
+    Seconds due = 0;
     const auto model = [&](const Task& task) {
       const bool of_border = list[task.id()].stage == border;
       const Seconds now = steady_seconds();

@@ -29,10 +29,17 @@ void prove(const Orders& orders) {
   if (const std::string why = schedule::why_not_equivalent(woven, step); !why.empty())
     throw infeasible(
         {"heddle::schedule::prove", text("'", woven.name(), "' is not the serial step"), why});
-  std::uint32_t stale = 0;  // updates that a pass does not see
-  for (const auto& versions : step.versions)
-    for (std::uint32_t item = 0; item < versions.size(); ++item)
-      stale = std::max(stale, item - std::min(item, versions[item]));
+  // The updates with gradients of earlier microbatches that a pass does not see.
+  std::uint32_t stale = 0;
+  for (std::size_t stage = 0; stage < step.versions.size(); ++stage)
+    for (std::size_t item = 0; item < step.versions[stage].size(); ++item) {
+      std::uint32_t earlier = 0;
+      for (const auto& list : orders.ranks)
+        earlier += static_cast<std::uint32_t>(std::ranges::count_if(list, [&](const Order& each) {
+          return each.kind == Kind::update && +each.stage == stage && +each.item < item;
+        }));
+      stale = std::max(stale, earlier - std::min(earlier, step.versions[stage][item]));
+    }
   std::cout << text(woven.name(), ": ", woven.size(), " actions compute the serial step of ",
                     step.graph.stages, " stages and ", step.microbatches, " microbatches");
   if (!step.versions.empty())

@@ -68,8 +68,7 @@ namespace plan {
 /// @throws contract_error if the choice is the library's own call, which has no Schedule, or if it
 ///         uses shared memory and `domains` does not have one number per rank. Also what
 ///         schedule::collective() throws.
-[[nodiscard]] Schedule to_schedule(const plan::CollectiveChoice& choice,
-                                   schedule::Collective collective,
+[[nodiscard]] Schedule to_schedule(const CollectiveChoice& choice, schedule::Collective collective,
                                    const schedule::CollectiveOptions& options,
                                    const Machine& machine,
                                    const std::vector<std::uint32_t>& domains = {});

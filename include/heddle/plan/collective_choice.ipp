@@ -216,8 +216,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const CollectiveChoice
   return choice.shared ? out << " over shared memory" : out;
 }
 
-HEDDLE_INLINE Schedule to_schedule(const plan::CollectiveChoice& choice,
-                                   schedule::Collective collective,
+HEDDLE_INLINE Schedule to_schedule(const CollectiveChoice& choice, schedule::Collective collective,
                                    const schedule::CollectiveOptions& options,
                                    const Machine& machine,
                                    const std::vector<std::uint32_t>& domains) {
@@ -231,11 +230,11 @@ HEDDLE_INLINE Schedule to_schedule(const plan::CollectiveChoice& choice,
     const Schedule schedule = heddle::impl::in_domains(collective, choice, options, domains);
     if (heddle::impl::all_share(domains)) return heddle::impl::share_copies(schedule, domains);
     return heddle::impl::share_copies(
-        schedule::in_time_order(simulate(schedule, plan::MessageCosts(machine))), domains);
+        schedule::in_time_order(simulate(schedule, MessageCosts(machine))), domains);
   }
   const Schedule schedule = schedule::collective(collective, choice.algorithm,
                                                  heddle::impl::chosen(collective, choice, options));
-  return schedule::in_time_order(simulate(schedule, plan::MessageCosts(machine)));
+  return schedule::in_time_order(simulate(schedule, MessageCosts(machine)));
 }
 
 HEDDLE_INLINE Schedule to_shared_schedule(const CollectiveChoice& choice,

@@ -45,8 +45,8 @@ PeriodicStep periodic_step(FunctionRef<Orders(int)> orders_of, int microbatches,
 
 /// Returns the price of a step of `microbatches`, as simulate() of the woven orders gives it.
 /// `orders_of(m)` returns the orders of m microbatches, for example
-/// `[](int m) { return schedule::one_f_one_b(64, m); }`. It is called with a few small
-/// numbers. If the orders of these repeat, the other orders are assumed to repeat in the same way.
+/// `[](int m) { return schedule::one_f_one_b(64, m); }`. It is called with a few small numbers. If
+/// the orders of these repeat, the other orders are assumed to repeat in the same way.
 ///
 /// A period is skipped only if its times are proven: all times have grown by constant amounts over
 /// as many periods as an action looks back, and no maximum of times can change its winner. Times

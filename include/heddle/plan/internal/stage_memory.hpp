@@ -54,8 +54,8 @@ struct KeptByStage {
 };
 
 /// The slots of the message buffers of a rank in all, of the size of the stage's input and of its
-/// output. They equal those of fold() with a slack of one if backwards are whole, and
-/// are at most one output above them if backwards are split.
+/// output. They equal those of schedule::fold() with a slack of one if backwards are whole, and are
+/// at most one output above them if backwards are split.
 struct MessageSlots {
   std::int64_t input = 0;   ///< slots of inputs and their gradients
   std::int64_t output = 0;  ///< slots of outputs and their gradients

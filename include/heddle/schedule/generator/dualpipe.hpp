@@ -31,8 +31,7 @@ namespace heddle::inline v0::schedule {
 
 /// Returns the orders of DualPipeV (the same source, "cut in half"): DualPipe's order on a pipeline
 /// folded to a V, where rank r holds the stages r and 2P - 1 - r and no stage has a copy. Every
-/// rank has 2P + 1 live activations. Its idle time is that of DualPipe with 2P
-/// stages.
+/// rank has 2P + 1 live activations. Its idle time is that of DualPipe with 2P stages.
 ///
 /// @throws infeasible if there are fewer than 2P microbatches; the error names the nearest valid
 ///         number.

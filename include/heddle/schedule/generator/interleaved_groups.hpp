@@ -39,9 +39,9 @@ struct GroupedOptions {
                                          int group = 0);
 
 /// Returns the orders of combined 1F1B (Megatron-LM, "overlap of expert-parallel communication"):
-/// grouped_interleaved() with one more forward in the warm-up of every rank. The forward and
-/// the backward of a steady pair therefore belong to different microbatches that do not wait for
-/// each other, and they are fused. One half can compute while the other half communicates, for
+/// grouped_interleaved() with one more forward in the warm-up of every rank. The forward and the
+/// backward of a steady pair therefore belong to different microbatches that do not wait for each
+/// other, and they are fused. One half can compute while the other half communicates, for
 /// example in the all-to-all of experts.
 ///
 /// Let F, B and FB be the times of one stage, and FB that of a pair. If M V >= (V - 1) G + 2 P - 1,

@@ -16,9 +16,8 @@ namespace heddle::inline v0::schedule {
 
 /// Returns the orders of ZB-H1 (Qi et al., "Zero bubble pipeline parallelism", ICLR'24), in the
 /// order of torch.distributed.pipelining. It has the memory of 1F1B, min(M, P) live activations on
-/// every rank. If M > P, the idle time of the first rank is
-/// (P - 1) max(F, I, F + I - W). Qi et al. give (P - 1)(F + I - W) for F and I of at least W; the
-/// other cases were found by simulation.
+/// every rank. If M > P, the idle time of the first rank is (P - 1) max(F, I, F + I - W). Qi et
+/// al. give (P - 1)(F + I - W) for F and I of at least W; the other cases were found by simulation.
 ///
 /// If M <= P, memory sets no limit, and the orders are those of zb_h2(), which are no longer
 /// than torch's. Those of torch are interleaved_zb1p() with one stage per rank.

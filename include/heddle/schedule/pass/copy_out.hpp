@@ -19,8 +19,8 @@ namespace heddle::inline v0::schedule {
 /// buffer copies what it sends to the outbox, in local lane 1. One copy serves all receivers while
 /// the value stays the same.
 ///
-/// share_memory() of the result touches no persistent memory of other ranks. fold()
-/// makes the outboxes small if their parts have one size, so that they stay in the cache.
+/// share_memory() of the result touches no persistent memory of other ranks. fold() makes the
+/// outboxes small if their parts have one size, so that they stay in the cache.
 /// @throws contract_error if `domains` does not have one number per rank.
 [[nodiscard]] Schedule copy_out(const Schedule& schedule,
                                 const std::vector<std::uint32_t>& domains);
