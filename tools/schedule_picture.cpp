@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   tool::CommandLine program("schedule_picture", "Draws the picture of 1F1B that the README shows.");
   program.add_argument("FILE.svg", &file, "the picture");
   return program.run(argc, argv, [&] {
-    const auto schedule = hd::schedule::one_f_one_b({.stages = 4, .microbatches = 8});
+    const auto schedule = hd::schedule::one_f_one_b({.ranks = 4, .microbatches = 8});
     const auto timeline = hd::simulate(schedule, {.forward = 1, .backward = 2});
     hd::write_file(
         file, hd::trace::to_svg(timeline,

@@ -49,7 +49,7 @@ class NullStage {
 class Ours {
  public:
   explicit Ours(bool record)
-      : m_schedule(hd::schedule::one_f_one_b({.stages = 1, .microbatches = microbatches})),
+      : m_schedule(hd::schedule::one_f_one_b({.ranks = 1, .microbatches = microbatches})),
         m_hub(1),
         m_transport(m_hub, hd::Rank{0}),
         m_executor(hd::slice(m_schedule, hd::Rank{0},

@@ -140,7 +140,7 @@ void run(MPI_Comm comm) {
   hd::DeviceMesh mesh(comm, {{"pipe", 1}});
   auto model = examples::make_gpt<float>(training);
   hd::Runner step(
-      model, hd::schedule::one_f_one_b({.stages = 1, .microbatches = training.microbatches}), mesh);
+      model, hd::schedule::one_f_one_b({.ranks = 1, .microbatches = training.microbatches}), mesh);
   const StepFlops flops(training);
 
   const Products square("square_1024", 1024, 1024, 1024, 5);

@@ -84,12 +84,12 @@ void dapple() {
   constexpr int live = 2, microbatches = 16;
   WaitingModel their_model, our_model;
   hd::Runner gpipe(their_model,
-                   hd::schedule::gpipe({.stages = 2, .microbatches = live, .sizes = sizes}), mesh,
+                   hd::schedule::gpipe({.ranks = 2, .microbatches = live, .sizes = sizes}), mesh,
                    options);
   hd::Runner early(
       our_model,
       hd::schedule::dapple(
-          {.stages = 2, .microbatches = microbatches, .most_live = live, .sizes = sizes}),
+          {.ranks = 2, .microbatches = microbatches, .most_live = live, .sizes = sizes}),
       mesh, options);
   compare(
       "pipeline/executed_dapple", "gpipe_equal_memory", mesh, their_model, our_model,
@@ -137,7 +137,7 @@ void energon() {
   WaitingModel their_model, our_model;
   const auto schedule = [](int depth) {
     return hd::systems::energon(
-        {.stages = stages, .requests = requests, .depth = depth, .sizes = sizes});
+        {.ranks = stages, .requests = requests, .depth = depth, .sizes = sizes});
   };
   hd::Runner blocking(their_model, schedule(0), their_links, options);
   hd::Runner non_blocking(our_model, schedule(1), our_links, options);

@@ -65,7 +65,7 @@ void check(const hd::Schedule& schedule) {
 
 int run(int& argc, char** argv) {
   const hd::Schedule schedule = hd::schedule::one_f_one_b(
-      {.stages = stages, .microbatches = microbatches, .sizes = {.activation = activation}});
+      {.ranks = stages, .microbatches = microbatches, .sizes = {.activation = activation}});
   check(schedule);
   const hd::Ports port{.out = 1 << 30, .in = 1 << 30};
   const hd::Ports uplink{.out = 1 << 29, .in = 1 << 29};

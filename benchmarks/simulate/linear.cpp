@@ -52,7 +52,7 @@ hd::Seconds closed_form(int stages, int microbatches) {
 /// 1F1B of 128 stages and 256 microbatches, priced by a formula and by a table.
 struct Case {
   hd::Schedule schedule = hd::schedule::one_f_one_b(
-      {.stages = stages, .microbatches = microbatches, .sizes = {.activation = activation}});
+      {.ranks = stages, .microbatches = microbatches, .sizes = {.activation = activation}});
   hd::StageCosts formula = {.forward = forward,
                             .backward = backward,
                             .latency = link.latency,

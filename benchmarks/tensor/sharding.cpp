@@ -55,7 +55,7 @@ class Training {
         m_model(examples::make_gpt<float>(settings(), {}, Stage::Line(m_mesh["tensor"]),
                                           room(sharding, m_mesh))),
         m_run(m_model,
-              hd::schedule::one_f_one_b({.stages = 1, .microbatches = settings().microbatches}),
+              hd::schedule::one_f_one_b({.ranks = 1, .microbatches = settings().microbatches}),
               m_mesh) {}
 
   double step(const examples::Text& text, int number) {

@@ -38,8 +38,8 @@ void show(const hd::Schedule& schedule, int chunks) {
 }  // namespace
 
 int main() {
-  show(hd::schedule::gpipe({.stages = ranks, .microbatches = microbatches}), 1);
-  show(hd::schedule::one_f_one_b({.stages = ranks, .microbatches = microbatches}), 1);
+  show(hd::schedule::gpipe({.ranks = ranks, .microbatches = microbatches}), 1);
+  show(hd::schedule::one_f_one_b({.ranks = ranks, .microbatches = microbatches}), 1);
   show(hd::schedule::interleaved(
            {.ranks = ranks, .stages_per_rank = 2, .microbatches = microbatches}),
        2);

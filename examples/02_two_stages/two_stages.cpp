@@ -17,7 +17,7 @@ int main() {
   constexpr int blocks = 5;            // per step
   constexpr hd::Bytes block = 50'000;  // a byte per number
   const hd::Schedule schedule =
-      hd::schedule::stream({.stages = 2, .microbatches = blocks, .sizes = {.activation = block}});
+      hd::schedule::stream({.ranks = 2, .microbatches = blocks, .sizes = {.activation = block}});
   std::cout << hd::to_grid(schedule);
 
   hd::run_threads(schedule.ranks(), [&](hd::ThreadTransport& transport) {

@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   constexpr int blocks = 5;            // per step
   constexpr hd::Bytes block = 50'000;  // a byte per number
   const hd::Schedule schedule =
-      hd::schedule::stream({.stages = 2, .microbatches = blocks, .sizes = {.activation = block}});
+      hd::schedule::stream({.ranks = 2, .microbatches = blocks, .sizes = {.activation = block}});
   const bool speaks = mesh.rank() == 0;
   if (speaks) std::cout << hd::to_text(schedule);
 

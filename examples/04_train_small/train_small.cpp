@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", 2}, {"data", 2}});
   const bool speaks = mesh.rank() == 0;
 
-  const auto schedule = hd::schedule::one_f_one_b({.stages = 2, .microbatches = 4});
+  const auto schedule = hd::schedule::one_f_one_b({.ranks = 2, .microbatches = 4});
   if (speaks) std::cout << hd::to_grid(schedule);  // look before you run
 
   const examples::GptTraining training{

@@ -37,7 +37,7 @@ void wait(const hd::Task& task) {
 int main() {
   std::vector<hd::Schedule> candidates;  // the one that needs least memory first
   for (const int k : {1, 2})
-    candidates.push_back(hd::schedule::kfkb({.stages = 3,
+    candidates.push_back(hd::schedule::kfkb({.ranks = 3,
                                              .microbatches = 8,
                                              .group = k,
                                              .sizes = {.activation = message, .saved = message}}));

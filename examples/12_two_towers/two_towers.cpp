@@ -130,7 +130,7 @@ bool train() {
   const auto plan = hd::systems::flexpipe({.ranks = ranks, .microbatches = model.microbatches},
                                           {.forward = 0.5, .backward = 1}, 2 * ranks);
   const auto chimera =
-      hd::simulate(hd::schedule::chimera({.stages = ranks, .microbatches = model.microbatches}),
+      hd::simulate(hd::schedule::chimera({.ranks = ranks, .microbatches = model.microbatches}),
                    {.forward = 1, .backward = 2});
   const hd::Schedule schedule = hd::weave(plan.orders);
   if (speaks)

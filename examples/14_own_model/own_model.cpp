@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
   Kokkos::deep_copy(x, host_x);
   Kokkos::deep_copy(y, host_y);
 
-  const auto schedule = hd::schedule::one_f_one_b({.stages = 2, .microbatches = microbatches});
+  const auto schedule = hd::schedule::one_f_one_b({.ranks = 2, .microbatches = microbatches});
   if (speaks) std::cout << hd::to_grid(schedule);  // look before you run
   hd::Stages<Stage> model(depth, make_stage);
   hd::Runner run(model, schedule, mesh);

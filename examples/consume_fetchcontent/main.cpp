@@ -15,7 +15,7 @@
 #endif
 
 int main() {
-  const auto schedule = heddle::schedule::one_f_one_b({.stages = 4, .microbatches = 8});
+  const auto schedule = heddle::schedule::one_f_one_b({.ranks = 4, .microbatches = 8});
   const auto timeline = heddle::simulate(schedule, {.forward = 1, .backward = 2});
   std::cout << "Heddle " << HEDDLE_VERSION_MAJOR << '.' << HEDDLE_VERSION_MINOR << '.'
             << HEDDLE_VERSION_PATCH << ": 1F1B on 4 stages with 8 microbatches, bubble ratio "

@@ -8,7 +8,7 @@
 #include <heddle/heddle_core.hpp>
 
 int main() {
-  const auto schedule = heddle::schedule::one_f_one_b({.stages = 2, .microbatches = 4});
+  const auto schedule = heddle::schedule::one_f_one_b({.ranks = 2, .microbatches = 4});
   const auto timeline = heddle::simulate(schedule, {.forward = 1, .backward = 2});
   std::cout << heddle::to_grid(schedule) << heddle::to_grid(timeline);
 }

@@ -28,13 +28,13 @@ struct Squares {
 }  // namespace
 
 int main() {
-  const auto training = heddle::schedule::one_f_one_b({.stages = 4, .microbatches = 8});
+  const auto training = heddle::schedule::one_f_one_b({.ranks = 4, .microbatches = 8});
   std::cout << "Heddle " << HEDDLE_VERSION_MAJOR << '.' << HEDDLE_VERSION_MINOR << '.'
             << HEDDLE_VERSION_PATCH << ": 1F1B on 4 stages with 8 microbatches, bubble ratio "
             << heddle::simulate(training, {.forward = 1, .backward = 2}).bubble_ratio() << '\n';
 
   const auto stream = heddle::schedule::stream(
-      {.stages = 2, .microbatches = 100, .sizes = {.activation = sizeof(long)}});
+      {.ranks = 2, .microbatches = 100, .sizes = {.activation = sizeof(long)}});
   heddle::run_threads(2, [&](heddle::ThreadTransport& transport) {
     Squares model;
     heddle::Runner run(model, stream, transport);

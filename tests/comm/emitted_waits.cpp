@@ -77,7 +77,7 @@ double seconds_of_step(auto&& run) {
 TEST_CASE("an emitted program of waits takes as long as our Executor, within 3 %") {
   // The schedule of examples/consume_emitted.
   const Schedule schedule = schedule::one_f_one_b(
-      {.stages = 3,
+      {.ranks = 3,
        .microbatches = 4,
        .sizes = {.activation = 64, .saved = 64, .parameters = 64, .type = Scalar::f64}});
   MpiTransport transport(MPI_COMM_WORLD);

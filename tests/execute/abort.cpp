@@ -87,7 +87,7 @@ TEST_CASE("a handler that throws on one rank at a random action: 100 runs, all e
     const int p = 2 + static_cast<int>(random.below(4 * n, 3));
     const Schedule pipeline =
         n % 2 == 0
-            ? schedule::one_f_one_b({.stages = p, .microbatches = 5, .sizes = {.activation = 4096}})
+            ? schedule::one_f_one_b({.ranks = p, .microbatches = 5, .sizes = {.activation = 4096}})
             : schedule::fold(schedule::interleaved({.ranks = p,
                                                     .stages_per_rank = 2,
                                                     .microbatches = p,
@@ -124,7 +124,7 @@ TEST_CASE("a handler that throws on one rank at a random action: 100 runs, all e
 
 TEST_CASE("what is thrown need not be a std::exception") {
   const Schedule pipeline =
-      schedule::one_f_one_b({.stages = 3, .microbatches = 4, .sizes = {.activation = 64}});
+      schedule::one_f_one_b({.ranks = 3, .microbatches = 4, .sizes = {.activation = 64}});
   const Outcome outcome = run(pipeline, Rank{1}, 2, 2, [] { throw 42; });
   CHECK(outcome.rethrown == "int 42");
   for (const std::size_t r : {0, 2})
@@ -133,7 +133,7 @@ TEST_CASE("what is thrown need not be a std::exception") {
 }
 
 TEST_CASE("an error of one rank alone is its own") {
-  const Schedule stream = schedule::stream({.stages = 1, .microbatches = 3});
+  const Schedule stream = schedule::stream({.ranks = 1, .microbatches = 3});
   const Outcome outcome = run(stream, Rank{0}, 1, 1, [] {
     throw infeasible({"model", "no such item"});
   });
@@ -144,7 +144,7 @@ TEST_CASE("an error of one rank alone is its own") {
 
 TEST_CASE("an executor that an exception destroys tells the others, which then do not wait") {
   const Schedule pipeline =
-      schedule::one_f_one_b({.stages = 2, .microbatches = 4, .sizes = {.activation = 64}});
+      schedule::one_f_one_b({.ranks = 2, .microbatches = 4, .sizes = {.activation = 64}});
   test::Storage storage(pipeline, std::byte{0});
   std::string other;
   const std::string rethrown = test::message_of<std::logic_error>([&] {

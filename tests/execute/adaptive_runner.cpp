@@ -35,8 +35,7 @@ namespace {
 constexpr StageSizes sizes{.activation = sizeof(double), .saved = sizeof(double)};
 
 Schedule grouped(int ranks, int microbatches, int k) {
-  return schedule::kfkb(
-      {.stages = ranks, .microbatches = microbatches, .group = k, .sizes = sizes});
+  return schedule::kfkb({.ranks = ranks, .microbatches = microbatches, .group = k, .sizes = sizes});
 }
 
 std::vector<Schedule> candidates(int ranks, int microbatches) {
@@ -141,7 +140,7 @@ TEST_CASE("a limit counts with the sizes that only the model knows") {
   run_threads(3, [&](ThreadTransport& transport) {
     std::vector<Schedule> unsized;
     for (const int k : {2, 1})
-      unsized.push_back(schedule::kfkb({.stages = 3, .microbatches = 4, .group = k}));
+      unsized.push_back(schedule::kfkb({.ranks = 3, .microbatches = 4, .group = k}));
     Sizing model{{3}};
     AdaptiveRunner run(model, plan::ScheduleChoice(unsized), transport);
     const std::vector<Bytes> needs(run.choice().needs().begin(), run.choice().needs().end());

@@ -78,7 +78,7 @@ TEST_CASE("every door of a placement of experts names the expert and its rank") 
 
 TEST_CASE("the options of executors, mailboxes and local updates are checked") {
   const Schedule schedule =
-      schedule::gpipe({.stages = 2, .microbatches = 2, .sizes = {.activation = 8, .saved = 8}});
+      schedule::gpipe({.ranks = 2, .microbatches = 2, .sizes = {.activation = 8, .saved = 8}});
   const auto run = [&](RunOptions options) {
     return [=, &schedule] {
       run_threads(2, [&](ThreadTransport& transport) {
@@ -134,7 +134,7 @@ TEST_CASE("the options of executors, mailboxes and local updates are checked") {
 
 TEST_CASE("an Executor rejects a program that names what does not exist") {
   const Schedule schedule =
-      schedule::gpipe({.stages = 2, .microbatches = 2, .sizes = {.activation = 8, .saved = 8}});
+      schedule::gpipe({.ranks = 2, .microbatches = 2, .sizes = {.activation = 8, .saved = 8}});
   std::vector<std::byte> memory(1024);
   const Program good =
       slice(schedule, Rank{0}, [&](BufferId, const Buffer&) { return memory.data(); });

@@ -28,7 +28,7 @@ TEST_CASE("a message cast at a cut arrives rounded, the others as they were") {
     return (1.0 + +m) / (3.0 + static_cast<double>(i));
   };
   const Schedule schedule = schedule::fold(schedule::cast_at_cut(
-      schedule::stream({.stages = 3,
+      schedule::stream({.ranks = 3,
                         .microbatches = 7,
                         .sizes = {.activation = 8 * length, .type = Scalar::f64}}),
       {Scalar::f32}, [](Rank from, Rank) { return from == Rank{0}; }));

@@ -75,7 +75,7 @@ TEST_CASE("the handler is called once per action and step, in list order") {
 }
 
 TEST_CASE("a handler may be a function, an object that cannot be copied, or a const one") {
-  const Schedule stream = schedule::stream({.stages = 1, .microbatches = 5});
+  const Schedule stream = schedule::stream({.ranks = 1, .microbatches = 5});
   struct Constant {
     std::atomic<int>* calls;
     void operator()(const Task&) const { ++*calls; }
@@ -97,7 +97,7 @@ TEST_CASE("a handler may be a function, an object that cannot be copied, or a co
 
 TEST_CASE("a task knows its action and finds its operands by role") {
   const Schedule pipeline =
-      schedule::gpipe({.stages = 1, .microbatches = 3, .sizes = {.saved = 16, .parameters = 6}});
+      schedule::gpipe({.ranks = 1, .microbatches = 3, .sizes = {.saved = 16, .parameters = 6}});
   test::Storage storage(pipeline, std::byte{0});
   std::vector<std::string> seen;
   std::size_t doubles = 0;
@@ -132,7 +132,7 @@ TEST_CASE("a task knows its action and finds its operands by role") {
 
 TEST_CASE("a rank that never sends: the watchdog names the message, in time") {
   const Schedule pipeline =
-      schedule::one_f_one_b({.stages = 2, .microbatches = 3, .sizes = {.activation = 8}});
+      schedule::one_f_one_b({.ranks = 2, .microbatches = 3, .sizes = {.activation = 8}});
   test::Storage storage(pipeline, std::byte{0});
   const Seconds begin = steady_seconds();
   for (const Idle idle : {Idle::spin, Idle::yield, Idle::nap}) {
@@ -154,7 +154,7 @@ TEST_CASE("a rank that never sends: the watchdog names the message, in time") {
 
 TEST_CASE("the watchdog names the right message in later steps, and of a step before") {
   const Schedule pipeline =
-      schedule::one_f_one_b({.stages = 2, .microbatches = 3, .sizes = {.activation = 8}});
+      schedule::one_f_one_b({.ranks = 2, .microbatches = 3, .sizes = {.activation = 8}});
   test::Storage storage(pipeline, std::byte{0});
   // Rank 1 leaves after its first step: of the second, rank 0 misses the first gradient.
   CHECK_THAT(test::message_of<communication_error>([&] {

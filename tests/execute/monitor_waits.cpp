@@ -69,7 +69,7 @@ std::array<std::string, 4> errors_of(int sleeper, int from) {
           }});
       SleepingModel model{static_cast<int>(inner.rank().value) == sleeper};
       try {
-        Runner run(model, schedule::one_f_one_b({.stages = 4, .microbatches = 3}), transport,
+        Runner run(model, schedule::one_f_one_b({.ranks = 4, .microbatches = 3}), transport,
                    {.execute = {.idle = Idle::nap, .watchdog = 0.2, .grace = 0.3}});
         began = true;
         for (int step = 0; step < 2; ++step) run.step();

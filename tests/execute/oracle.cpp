@@ -27,9 +27,9 @@ using test::with_memory;
 TEST_CASE("pipelines on 1 to 4 ranks, folded or not, over several steps, equal the serial list") {
   for (int p = 1; p <= 4; ++p) {
     for (const int m : {1, 2, 3, 5, 8}) {
-      std::vector<Schedule> all{schedule::gpipe({.stages = p, .microbatches = m}),
-                                schedule::one_f_one_b({.stages = p, .microbatches = m}),
-                                schedule::stream({.stages = p, .microbatches = m})};
+      std::vector<Schedule> all{schedule::gpipe({.ranks = p, .microbatches = m}),
+                                schedule::one_f_one_b({.ranks = p, .microbatches = m}),
+                                schedule::stream({.ranks = p, .microbatches = m})};
       if (m % std::max(1, m / p) == 0)
         all.push_back(schedule::interleaved({.ranks = p, .stages_per_rank = 3, .microbatches = m}));
       for (const Schedule& plain : all) {
@@ -79,7 +79,7 @@ TEST_CASE("data parallel pipelines, their gradient sums expanded, equal the seri
         MeshShape{{"data", 3}, {"pipe", 1}}, MeshShape{{"pipe", 3}, {"data", 1}}}) {
     const int p = mesh.size("pipe");
     for (const Schedule& pipeline :
-         {schedule::one_f_one_b({.stages = p, .microbatches = 3}),
+         {schedule::one_f_one_b({.ranks = p, .microbatches = 3}),
           schedule::interleaved({.ranks = p, .stages_per_rank = 2, .microbatches = 2})}) {
       const Schedule lines =
           with_memory(schedule::data_parallel(pipeline, mesh), 8 * 11, Scalar::i64);
@@ -102,7 +102,7 @@ TEST_CASE("random schedules equal the serial list, steps in flight across each o
 
 TEST_CASE("no option of the executor changes a result") {
   const Schedule pipeline =
-      with_memory(schedule::one_f_one_b({.stages = 3, .microbatches = 4}), 24, Scalar::byte);
+      with_memory(schedule::one_f_one_b({.ranks = 3, .microbatches = 4}), 24, Scalar::byte);
   const Schedule random = test::random_schedule(4711, 3, 80);
   for (const Idle idle : {Idle::spin, Idle::yield, Idle::nap})
     for (const bool record : {false, true})
@@ -112,7 +112,7 @@ TEST_CASE("no option of the executor changes a result") {
 
 TEST_CASE("steps that are polled, or polled and then waited for, equal the serial list") {
   const Schedule pipeline =
-      with_memory(schedule::one_f_one_b({.stages = 3, .microbatches = 4}), 24, Scalar::byte);
+      with_memory(schedule::one_f_one_b({.ranks = 3, .microbatches = 4}), 24, Scalar::byte);
   const Schedule ring =
       schedule::collective(schedule::Collective::all_reduce, schedule::Algorithm::ring,
                            {.ranks = 4, .bytes = 8 * 23, .type = Scalar::i64, .chunks = 2});

@@ -58,7 +58,7 @@ const Run& recorded() {
   static const Run run = [] {
     Run result;
     const Schedule pipeline =
-        schedule::one_f_one_b({.stages = 3, .microbatches = 4, .sizes = {.activation = 64}});
+        schedule::one_f_one_b({.ranks = 3, .microbatches = 4, .sizes = {.activation = 64}});
     std::vector<Sleeper> models(3);
     std::vector<std::pair<Seconds, Seconds>> walls(3);
     result.timelines.resize(3);
@@ -268,7 +268,7 @@ std::size_t never_alone(const Orders& orders) {
 }  // namespace
 
 TEST_CASE("the first recorded step counts only while it is the only one") {
-  const Schedule schedule = schedule::one_f_one_b({.stages = 1, .microbatches = 2});
+  const Schedule schedule = schedule::one_f_one_b({.ranks = 1, .microbatches = 2});
   Clock clock;
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   clock.settle();
@@ -377,7 +377,7 @@ TEST_CASE("halves of kinds that are nowhere alone share their pair's time") {
 
 TEST_CASE("stamps of an executor are in list order; without recording there are none") {
   const Schedule pipeline =
-      schedule::one_f_one_b({.stages = 2, .microbatches = 6, .sizes = {.activation = 8}});
+      schedule::one_f_one_b({.ranks = 2, .microbatches = 6, .sizes = {.activation = 8}});
   std::vector<int> wrong(2, 0);
   run_threads(2, [&](ThreadTransport& transport) {
     int& errors = wrong[+transport.rank()];
@@ -407,7 +407,7 @@ TEST_CASE("stamps of an executor are in list order; without recording there are 
 }
 
 TEST_CASE("recording switches on and off, and costs can be forgotten") {
-  const Schedule stream = schedule::stream({.stages = 1, .microbatches = 3});
+  const Schedule stream = schedule::stream({.ranks = 1, .microbatches = 3});
   ThreadHub hub(1);
   ThreadTransport transport(hub, Rank{0});
   Runner runner([](const Task&) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); },

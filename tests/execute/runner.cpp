@@ -76,7 +76,7 @@ TEST_CASE("a runner calls the hooks of its model in their order") {
   std::vector<Bytes> allocated(2);
   run_threads(2, [&](ThreadTransport& transport) {
     FullModel& model = models[+transport.rank()];
-    Runner runner(model, schedule::gpipe({.stages = 2, .microbatches = 2}), transport);
+    Runner runner(model, schedule::gpipe({.ranks = 2, .microbatches = 2}), transport);
     static_assert(std::is_same_v<decltype(runner.step(1, std::make_unique<int>(2))), std::string>);
     results[+transport.rank()] = runner.step(0.5, std::make_unique<int>(3));
     runner.drain();
@@ -103,7 +103,7 @@ TEST_CASE("a prepared run is data, which a runner executes without asking the mo
   std::atomic<int> wrong = 0;
   run_threads(2, [&](ThreadTransport& transport) {
     FullModel model, at_once;
-    const Schedule pipeline = schedule::gpipe({.stages = 2, .microbatches = 2});
+    const Schedule pipeline = schedule::gpipe({.ranks = 2, .microbatches = 2});
     const PreparedRun run = prepare(model, pipeline, transport);
     wrong += model.calls != std::vector<std::string>{"prepare"} || model.own.size() != 1;
     Runner reference(at_once, pipeline, transport);
@@ -136,7 +136,7 @@ TEST_CASE("a model that fails to hold its memory on one rank stops the others") 
   run_threads(3, [&](ThreadTransport& transport) {
     try {
       Forgetful model{transport.rank()};
-      Runner runner(model, schedule::gpipe({.stages = 3, .microbatches = 2}), transport,
+      Runner runner(model, schedule::gpipe({.ranks = 3, .microbatches = 2}), transport,
                     {.execute = {.watchdog = 30}});
       runner.step();
       runner.drain();
@@ -151,7 +151,7 @@ TEST_CASE("a model that fails to hold its memory on one rank stops the others") 
 
 TEST_CASE("any callable is a model; what is passed as an rvalue is kept") {
   const Schedule pipeline =
-      schedule::one_f_one_b({.stages = 3, .microbatches = 5, .sizes = {.activation = 16}});
+      schedule::one_f_one_b({.ranks = 3, .microbatches = 5, .sizes = {.activation = 16}});
   std::vector<int> calls(3, 0);
   run_threads(3, [&](ThreadTransport& transport) {
     int& mine = calls[+transport.rank()];
@@ -169,7 +169,7 @@ TEST_CASE("a place may be anything that has a transport") {
   };
   static_assert(Place<Somewhere> && Place<ThreadTransport> && !Place<int>);
   run_threads(2, [](ThreadTransport& transport) {
-    Runner runner([](const Task&) {}, schedule::gpipe({.stages = 2, .microbatches = 1}),
+    Runner runner([](const Task&) {}, schedule::gpipe({.ranks = 2, .microbatches = 1}),
                   Somewhere{transport});
     runner.step();
   });
@@ -177,7 +177,7 @@ TEST_CASE("a place may be anything that has a transport") {
 
 TEST_CASE("memory is folded unless it is asked not to be; results are the same") {
   const Schedule pipeline =
-      test::with_memory(schedule::one_f_one_b({.stages = 2, .microbatches = 12}), 40, Scalar::byte);
+      test::with_memory(schedule::one_f_one_b({.ranks = 2, .microbatches = 12}), 40, Scalar::byte);
   std::vector<test::Log> logs;
   std::vector<Bytes> most;
   for (const RunOptions& options :
@@ -220,7 +220,7 @@ TEST_CASE("a schedule with another number of ranks is refused with both numbers"
     return test::message_of<contract_error>([&] {
       run_threads(ranks, [&](ThreadTransport& transport) {
         Runner runner([](const Task&) {},
-                      schedule::one_f_one_b({.stages = stages, .microbatches = 2}), transport);
+                      schedule::one_f_one_b({.ranks = stages, .microbatches = 2}), transport);
       });
     });
   };
@@ -238,7 +238,7 @@ TEST_CASE("ranks with different schedules are told which rank differs") {
                                   try {
                                     Runner runner(
                                         [](const Task&) {},
-                                        schedule::one_f_one_b({.stages = 3, .microbatches = m}),
+                                        schedule::one_f_one_b({.ranks = 3, .microbatches = m}),
                                         transport);
                                   } catch (const error& error) {
                                     said[+transport.rank()] = error.what();
@@ -264,7 +264,7 @@ TEST_CASE("a model that fails to prepare on one rank stops the others") {
   };
   CHECK(test::message_of<infeasible>([] {
           run_threads(3, [](ThreadTransport& transport) {
-            Runner runner(Failing{}, schedule::gpipe({.stages = 3, .microbatches = 1}), transport);
+            Runner runner(Failing{}, schedule::gpipe({.ranks = 3, .microbatches = 1}), transport);
           });
         }) == "model: it does not fit");
 }
@@ -289,7 +289,7 @@ TEST_CASE("a rank that has no memory for its part stops the others, wherever its
       try {
         Runner runner(
             Large{transport.rank(), prepares},
-            schedule::one_f_one_b({.stages = 3, .microbatches = 4, .sizes = {.activation = 8}}),
+            schedule::one_f_one_b({.ranks = 3, .microbatches = 4, .sizes = {.activation = 8}}),
             transport, {.execute = {.watchdog = 30}});
         runner.step();
         runner.drain();
@@ -328,8 +328,7 @@ TEST_CASE("a rank that fails around a step stops the others, wherever its error 
       RunOptions options{.execute = {.watchdog = 30}};
       options.execute.log = [&, me](std::string_view line) { logged[me] += line; };
       Runner runner(
-          model,
-          schedule::one_f_one_b({.stages = 3, .microbatches = 4, .sizes = {.activation = 8}}),
+          model, schedule::one_f_one_b({.ranks = 3, .microbatches = 4, .sizes = {.activation = 8}}),
           transport, options);
       try {
         for (int step = 0; step < 4; ++step) runner.step();
@@ -390,7 +389,7 @@ TEST_CASE("a model's memory and carrier take the place of the runner's") {
   run_threads(2, [&](ThreadTransport& transport) {
     Elsewhere& model = models[+transport.rank()];
     Runner runner(model,
-                  schedule::gpipe({.stages = 2, .microbatches = 3, .sizes = {.activation = 16}}),
+                  schedule::gpipe({.ranks = 2, .microbatches = 3, .sizes = {.activation = 16}}),
                   transport, {.execute = {.record = true}});
     for (int step = 0; step < 2; ++step) runner.step();
     // What the ranks say to each other about the run does not pass the carrier.

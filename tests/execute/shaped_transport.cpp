@@ -427,7 +427,7 @@ TEST_CASE("where nothing buffers, the sender's memory is free when its port is d
 TEST_CASE("an executor runs over shaped links, and takes their time") {
   // Nobody computes: the first item takes two links of 5 ms, the others follow at once.
   const Schedule schedule =
-      schedule::stream({.stages = 3, .microbatches = 7, .sizes = {.activation = 8}});
+      schedule::stream({.ranks = 3, .microbatches = 7, .sizes = {.activation = 8}});
   std::atomic<int> ran = 0;
   std::atomic<int> early = 0;
   run_threads(3, [&](ThreadTransport& inner) {

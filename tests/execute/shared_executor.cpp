@@ -205,7 +205,7 @@ struct Holder {
 TEST_CASE("a model keeps what only its rank touches, and is refused what others read in place") {
   const Schedule shared = schedule::share_memory(
       schedule::stream(
-          {.stages = 2, .microbatches = 3, .sizes = {.activation = 8, .parameters = 8}}),
+          {.ranks = 2, .microbatches = 3, .sizes = {.activation = 8, .parameters = 8}}),
       {0, 0});
   bool handed[2] = {};
   run_threads(2, [&](ThreadTransport& transport) {

@@ -46,7 +46,7 @@ std::string steps_text(const Program& program) {
 }  // namespace
 
 TEST_CASE("a program is its rank's part of the list, waits as late as possible") {
-  const Schedule pipeline = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
+  const Schedule pipeline = schedule::one_f_one_b({.ranks = 2, .microbatches = 2});
   // Ports of rank 0: 0 sends activations, 1 receives gradients. The outputs are sent from parts of
   // their own, so only the next step waits for the sends, when it writes them again.
   CHECK(steps_text(slice(pipeline, Rank{0}, no_memory)) ==
@@ -108,7 +108,7 @@ TEST_CASE("memory is asked for once per buffer of the rank, and bound at the par
 
 TEST_CASE("a rank that the schedule lacks, and a move of two sizes, are refused") {
   const Schedule pipeline =
-      schedule::gpipe({.stages = 2, .microbatches = 2, .sizes = {.activation = 8}});
+      schedule::gpipe({.ranks = 2, .microbatches = 2, .sizes = {.activation = 8}});
   CHECK_THAT(test::message_of<contract_error>([&] { (void)slice(pipeline, Rank{2}, no_memory); }),
              ContainsSubstring("heddle::slice: the schedule has no such rank (rank 2 of 2)"));
   const Schedule uneven = pipeline.with_sizes([](Buffer& buffer) {

@@ -27,7 +27,7 @@ static_assert(heddle::PipelineStage<GateStage>);
 double gate_gpt(heddle::DeviceMesh& mesh, std::span<const std::uint8_t> tokens) {
   heddle::Stages<GateStage> model(
       4, [](int first, int last) { return GateStage({.layers = 4}, first, last); });
-  const auto schedule = heddle::schedule::one_f_one_b({.stages = 2, .microbatches = 4});
+  const auto schedule = heddle::schedule::one_f_one_b({.ranks = 2, .microbatches = 4});
   heddle::Runner run(model, schedule, mesh);
   return run.step(tokens, 1.0).loss;
 }

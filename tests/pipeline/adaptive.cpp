@@ -40,7 +40,7 @@ GptTraining small(int replicas) {
 std::vector<hd::Schedule> candidates(int pipe) {
   std::vector<hd::Schedule> result;
   for (const int k : {1, 2, 3})
-    result.push_back(hd::schedule::kfkb({.stages = pipe, .microbatches = 6, .group = k}));
+    result.push_back(hd::schedule::kfkb({.ranks = pipe, .microbatches = 6, .group = k}));
   return result;
 }
 

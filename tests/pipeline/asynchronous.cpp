@@ -234,7 +234,7 @@ TEST_CASE("PipeDream over threads of one process equals its recurrence bit for b
 TEST_CASE("uses in another order leave the weights and losses of PipeDream as they are") {
   const int ranks = world_size();
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
-  const hd::Schedule schedule = hd::schedule::pipedream({.stages = ranks, .microbatches = 5});
+  const hd::Schedule schedule = hd::schedule::pipedream({.ranks = ranks, .microbatches = 5});
   const Seen seen = train<MlpStage>(mesh, schedule, ranks + 2);
   const Seen shuffled = train<MlpStage>(mesh, hd::test::shuffled_uses(schedule), ranks + 2);
   CHECK(shuffled.losses == seen.losses);
@@ -283,8 +283,8 @@ TEST_CASE("what was learned stays when the schedule changes, with versions and w
   };
   for (const bool asynchronous : {true, false, true, true}) {
     const hd::Schedule schedule =
-        asynchronous ? hd::schedule::pipedream({.stages = stages, .microbatches = 6})
-                     : hd::schedule::one_f_one_b({.stages = stages, .microbatches = 6});
+        asynchronous ? hd::schedule::pipedream({.ranks = stages, .microbatches = 6})
+                     : hd::schedule::one_f_one_b({.ranks = stages, .microbatches = 6});
     hd::Runner run(model, schedule, mesh);
     if (!weights.empty()) CHECK(present() == weights);
     static_cast<void>(run.step(0, 0, 1.0));
@@ -329,7 +329,7 @@ TEST_CASE("stages that keep one version of their parameters refuse a schedule of
     return OneVersion(MlpStage(first, last, stages, rate));
   });
   const auto start = [&] {
-    hd::Runner run(model, hd::schedule::pipedream({.stages = stages, .microbatches = 9}), mesh);
+    hd::Runner run(model, hd::schedule::pipedream({.ranks = stages, .microbatches = 9}), mesh);
   };
   if (stages == 1)
     CHECK_NOTHROW(start());

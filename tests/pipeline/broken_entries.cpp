@@ -200,7 +200,7 @@ TEST_CASE("Stages reject options, functions and divisions that are none") {
     return [=] {
       DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
       Stages<MlpStage> own = model(options);
-      Runner runner(own, schedule::gpipe({.stages = world_size(), .microbatches = 2}), mesh);
+      Runner runner(own, schedule::gpipe({.ranks = world_size(), .microbatches = 2}), mesh);
     };
   };
   check_broken({
@@ -323,7 +323,7 @@ TEST_CASE("every rank rejects a stage that counts layers from 1, also if it is o
       DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
       Stages<Named> own(
           4, [=](int first, int last) { return Named(first, last, last == 4 ? base : 0); });
-      Runner runner(own, schedule::gpipe({.stages = stages, .microbatches = 2}), mesh,
+      Runner runner(own, schedule::gpipe({.ranks = stages, .microbatches = 2}), mesh,
                     RunOptions{.execute = {.watchdog = 20}});
     };
   };

@@ -54,7 +54,7 @@ double loss_after(const hd::Schedule& schedule, hd::StagesOptions options) {
 }
 
 hd::Schedule pipeline(int stages) {
-  return hd::schedule::one_f_one_b({.stages = stages, .microbatches = microbatches});
+  return hd::schedule::one_f_one_b({.ranks = stages, .microbatches = microbatches});
 }
 
 /// Gradients are summed over the replicas, an axis of two that lies innermost, as int8.

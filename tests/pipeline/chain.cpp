@@ -334,7 +334,7 @@ TEST_CASE("a chain is divided anew and restored with its tied parameter") {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
   const Batch batch{0, count};
   const hd::Chain<double> chain = make_chain(batch, bends);
-  const auto schedule = hd::schedule::one_f_one_b({.stages = ranks, .microbatches = count});
+  const auto schedule = hd::schedule::one_f_one_b({.ranks = ranks, .microbatches = count});
   hd::Stages<hd::ChainStage<double>> model(chain.size(), chain);
   {
     hd::Runner run(model, schedule, mesh);
@@ -359,7 +359,7 @@ TEST_CASE("a chain is divided anew and restored with its tied parameter") {
 
   std::ranges::reverse(division);
   hd::Stages<hd::ChainStage<double>> other(chain.size(), chain, {.layers_per_stage = division});
-  hd::Runner resumed(other, hd::schedule::gpipe({.stages = ranks, .microbatches = count}), mesh);
+  hd::Runner resumed(other, hd::schedule::gpipe({.ranks = ranks, .microbatches = count}), mesh);
   hd::restore(file, other, mesh);
   for (int step = 0; step < 2; ++step) (void)resumed.step();
   CHECK(far_from(Serial(bends, count, 3), other) == 0);
@@ -374,7 +374,7 @@ TEST_CASE("replicas that divide the update save all that it keeps") {
   const Batch batch{static_cast<std::size_t>(mesh.coordinate("data") * count),
                     static_cast<double>(count * replicas)};
   const hd::Chain<double> chain = make_chain(batch, 2);
-  const auto schedule = hd::schedule::one_f_one_b({.stages = pipe, .microbatches = count});
+  const auto schedule = hd::schedule::one_f_one_b({.ranks = pipe, .microbatches = count});
   const std::string file = file_of_all();
   {
     hd::Stages<hd::ChainStage<double>> model(chain.size(), chain,
@@ -473,7 +473,7 @@ TEST_CASE("chains and tied parameters that do not fit are rejected") {
     for (int b = 0; b < ranks; ++b) chain.add(Bend{});
     return chain.add(head);
   };
-  const auto schedule = hd::schedule::one_f_one_b({.stages = ranks, .microbatches = 4});
+  const auto schedule = hd::schedule::one_f_one_b({.ranks = ranks, .microbatches = 4});
   CHECK_THAT(message_of<hd::contract_error>(complaint(with_head({&batch, 0.25}), schedule)),
              ContainsSubstring("'table' on stages") && ContainsSubstring("same initial values"));
   CHECK_THAT(message_of<hd::contract_error>(complaint(with_head({&batch, 0.5, 2}), schedule)),

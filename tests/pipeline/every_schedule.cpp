@@ -257,7 +257,7 @@ TEST_CASE("every synchronous schedule over threads has the gradients of the seri
 TEST_CASE("Chimera with halved microbatches, where it is the choice, has the serial gradients") {
   const int ranks = world_size();
   for (const int microbatches : {4, 8}) {
-    const auto choice = hd::systems::choose_chimera({.stages = 4, .microbatches = microbatches},
+    const auto choice = hd::systems::choose_chimera({.ranks = 4, .microbatches = microbatches},
                                                     hd::StageCosts{.forward = 1, .backward = 2});
     REQUIRE(choice.halved);
     const hd::Schedule schedule = hd::weave(choice.orders);

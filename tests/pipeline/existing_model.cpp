@@ -186,9 +186,9 @@ TEST_CASE("functions of C make a pipeline with the losses of the plain loop, sav
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", 2}});
   const std::string path = "existing_model.ckpt";
   for (const hd::Schedule& schedule :
-       {hd::schedule::gpipe({.stages = 2, .microbatches = microbatches}),
-        hd::schedule::one_f_one_b({.stages = 2, .microbatches = microbatches}),
-        hd::schedule::zb_h1({.stages = 2, .microbatches = microbatches})}) {
+       {hd::schedule::gpipe({.ranks = 2, .microbatches = microbatches}),
+        hd::schedule::one_f_one_b({.ranks = 2, .microbatches = microbatches}),
+        hd::schedule::zb_h1({.ranks = 2, .microbatches = microbatches})}) {
     INFO(schedule.name());
     // ZB-H1 divides the backward pass, so it has the gradient of a microbatch before it adds it.
     const std::vector<double> plain = plain_losses(6, schedule.name().starts_with("ZB"));
@@ -216,7 +216,7 @@ TEST_CASE("a step of it is predicted and measured") {
   const auto [x, y] = data();
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", 2}});
   const hd::Schedule schedule =
-      hd::schedule::one_f_one_b({.stages = 2, .microbatches = microbatches});
+      hd::schedule::one_f_one_b({.ranks = 2, .microbatches = microbatches});
   std::ostringstream out;
   hd::Stages<Stage> model(depth, make_stage);
   hd::Runner run(model, schedule, mesh, {.execute = {.record = true}});

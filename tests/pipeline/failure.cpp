@@ -87,7 +87,7 @@ TEST_CASE("a stage of a replica that throws, maybe while others sum gradients, e
         {.gradient_sum = sum});
     std::string told;
     try {
-      hd::Runner runner(model, hd::schedule::one_f_one_b({.stages = pipe, .microbatches = 4}), mesh,
+      hd::Runner runner(model, hd::schedule::one_f_one_b({.ranks = pipe, .microbatches = 4}), mesh,
                         {.execute = {.watchdog = 30}});
       for (int step = 0; step < 3; ++step) runner.step();
     } catch (const hd::communication_error& error) {
@@ -109,7 +109,7 @@ TEST_CASE("a stage that throws on one rank at a random action ends all ranks, ma
     // Messages below and above what MPI sends eagerly.
     const hd::Bytes bytes = run % 2 == 0 ? 64 : 256 * 1024;
     const auto schedule = hd::schedule::one_f_one_b(
-        {.stages = world.size,
+        {.ranks = world.size,
          .microbatches = 6,
          .sizes = {.activation = bytes, .saved = bytes, .parameters = 8}});
     const auto thrower = static_cast<int>(random.below(2 * run, world.size));
@@ -149,7 +149,7 @@ TEST_CASE("a stage that throws on one rank at a random action ends all ranks, ma
 TEST_CASE("a rank that does not answer is named by the watchdog") {
   const World world;
   const auto schedule = hd::schedule::one_f_one_b(
-      {.stages = world.size, .microbatches = 2, .sizes = {.activation = 64}});
+      {.ranks = world.size, .microbatches = 2, .sizes = {.activation = 64}});
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world.size}});
   std::string told;
   {
@@ -235,7 +235,7 @@ TEST_CASE(
   const bool misses_one = world.rank >= world.size - world.size / sums;
   std::string told;
   {
-    hd::Runner runner(model, hd::schedule::one_f_one_b({.stages = 1, .microbatches = 2}), mesh,
+    hd::Runner runner(model, hd::schedule::one_f_one_b({.ranks = 1, .microbatches = 2}), mesh,
                       {.execute = {.watchdog = misses_one ? 0.3 : 30, .grace = 2}});
     MPI_Barrier(MPI_COMM_WORLD);
     try {
@@ -264,7 +264,7 @@ TEST_CASE("a name in shard_axes that is no axis of the mesh is refused on every 
                                    {.shard_axes = {wrong}});
     std::string told;
     try {
-      hd::Runner runner(model, hd::schedule::one_f_one_b({.stages = 1, .microbatches = 2}), mesh);
+      hd::Runner runner(model, hd::schedule::one_f_one_b({.ranks = 1, .microbatches = 2}), mesh);
     } catch (const hd::contract_error& error) {
       told = error.what();
     }

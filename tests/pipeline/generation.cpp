@@ -451,7 +451,7 @@ TEST_CASE("the weights of a checkpoint are those of the ranks that saved it") {
                     hd::text("heddle_generation_", world_size(), ".ckpt");
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
   auto model = make_gpt<double>(training);
-  hd::Runner run(model, hd::schedule::one_f_one_b({.stages = world_size(), .microbatches = 2}),
+  hd::Runner run(model, hd::schedule::one_f_one_b({.ranks = world_size(), .microbatches = 2}),
                  mesh);
   const auto values = [&] {
     return gather<double>(model, mesh, [](auto& stage) { return stage.parameters(); });

@@ -89,9 +89,9 @@ template <class Visit>
 void for_each_schedule(int ranks, Visit&& visit) {
   for (const int items : {1, 2, 7}) {
     for (const int depth : {0, 1, 3})
-      visit(hd::systems::energon({.stages = ranks, .requests = items, .depth = depth}), ranks,
+      visit(hd::systems::energon({.ranks = ranks, .requests = items, .depth = depth}), ranks,
             items);
-    visit(hd::schedule::stream({.stages = ranks, .microbatches = items}), ranks, items);
+    visit(hd::schedule::stream({.ranks = ranks, .microbatches = items}), ranks, items);
     visit(hd::weave(looped(ranks, 2 * ranks + 1, items)), 2 * ranks + 1, items);
   }
 }
@@ -135,7 +135,7 @@ TEST_CASE("a Runner keeps EnergonAI's places for results as far as its slack goe
   for (const int depth : {0, 1, 3}) {
     hd::Stages<MlpStage> model(
         ranks, [=](int first, int last) { return stage_of(first, last, ranks, false); });
-    hd::Runner run(model, hd::systems::energon({.stages = ranks, .requests = 6, .depth = depth}),
+    hd::Runner run(model, hd::systems::energon({.ranks = ranks, .requests = 6, .depth = depth}),
                    mesh, {.slack = static_cast<std::uint32_t>(std::max(depth, 1))});
     for (const hd::Buffer& buffer : run.schedule().buffers()) {
       const std::string& label = run.schedule()[buffer.label];
@@ -150,7 +150,7 @@ TEST_CASE("an output that is not kept is refused") {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
   hd::Stages<MlpStage> model(
       ranks, [=](int first, int last) { return stage_of(first, last, ranks, false); });
-  hd::Runner run(model, hd::schedule::stream({.stages = ranks, .microbatches = 2}), mesh);
+  hd::Runner run(model, hd::schedule::stream({.ranks = ranks, .microbatches = 2}), mesh);
   static_cast<void>(run.step(0, 0, 1.0));
   const auto refusal = [&](int stage, int item) {
     return hd::test::message_of<hd::contract_error>(
@@ -200,7 +200,7 @@ TEST_CASE("an output is had from the rank that made it, where two ranks hold the
 TEST_CASE("a schedule that trains and keeps nothing for its backward calls is refused") {
   const int ranks = world_size();
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
-  const hd::Schedule whole = hd::schedule::one_f_one_b({.stages = ranks, .microbatches = 2});
+  const hd::Schedule whole = hd::schedule::one_f_one_b({.ranks = ranks, .microbatches = 2});
   hd::Builder builder = hd::Builder::like(whole, [](const hd::Buffer& buffer) { return buffer; });
   for (std::size_t i = 0; i < whole.size(); ++i) {
     const hd::Action& action = whole[hd::ActionId{i}];
@@ -223,7 +223,7 @@ TEST_CASE("a schedule that trains and keeps nothing for its backward calls is re
 TEST_CASE("a schedule in which an action does not use the weights of its stage is rejected") {
   const int ranks = world_size();
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
-  const hd::Schedule whole = hd::schedule::one_f_one_b({.stages = ranks, .microbatches = 2});
+  const hd::Schedule whole = hd::schedule::one_f_one_b({.ranks = ranks, .microbatches = 2});
   for (const hd::Kind kind : {hd::Kind::forward, hd::Kind::backward, hd::Kind::update}) {
     hd::Builder builder = hd::Builder::like(whole, [](const hd::Buffer& buffer) { return buffer; });
     for (std::size_t i = 0; i < whole.size(); ++i) {
@@ -255,10 +255,9 @@ TEST_CASE("Runners of several schedules take turns with one model, as each with 
   };
   using Stages = hd::Stages<MlpStage>;
   using Runner = hd::Runner<Stages&, hd::DeviceMesh&>;
-  const hd::Schedule training = hd::schedule::one_f_one_b({.stages = ranks, .microbatches = 4});
+  const hd::Schedule training = hd::schedule::one_f_one_b({.ranks = ranks, .microbatches = 4});
   for (const int requests : {2, 7}) {
-    const hd::Schedule inference =
-        hd::schedule::stream({.stages = ranks, .microbatches = requests});
+    const hd::Schedule inference = hd::schedule::stream({.ranks = ranks, .microbatches = requests});
     for (const bool trains_first : {false, true}) {
       Stages both = make(), trained = make(), inferred = make();
       std::optional<Runner> train, infer;
@@ -268,8 +267,8 @@ TEST_CASE("Runners of several schedules take turns with one model, as each with 
       Runner train_alone(trained, training, mesh), infer_alone(inferred, inference, mesh);
       for (int step = 0; step < 4; ++step) {
         if (step == 2)  // asked while they run
-          (void)hd::prepare_schedule(
-              both, hd::schedule::zb_h1({.stages = ranks, .microbatches = 3}), mesh);
+          (void)hd::prepare_schedule(both, hd::schedule::zb_h1({.ranks = ranks, .microbatches = 3}),
+                                     mesh);
         CHECK(train->step(step, 0, 1.0).loss == train_alone.step(step, 0, 1.0).loss);
         inferred.for_each([&](hd::Stage number, MlpStage& stage) {
           std::copy_n(trained.at(number).parameters(), stage.parameter_count(), stage.parameters());
@@ -289,8 +288,8 @@ TEST_CASE("two lengths of inference take turns, and keep their own outputs") {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
   hd::Stages<MlpStage> model(
       ranks, [=](int first, int last) { return stage_of(first, last, ranks, false); });
-  hd::Runner many(model, hd::schedule::stream({.stages = ranks, .microbatches = 5}), mesh);
-  hd::Runner few(model, hd::systems::energon({.stages = ranks, .requests = 2}), mesh);
+  hd::Runner many(model, hd::schedule::stream({.ranks = ranks, .microbatches = 5}), mesh);
+  hd::Runner few(model, hd::systems::energon({.ranks = ranks, .requests = 2}), mesh);
   const hd::Stage last{ranks - 1};
   const bool has_it = +mesh.rank() == +last;
   for (int step = 0; step < 3; ++step) {

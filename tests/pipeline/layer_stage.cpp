@@ -208,7 +208,7 @@ TEST_CASE("a model of layers trains as plain loops do, on 1F1B, ZB-H1 and GPipe"
   const int ranks = world_size();
   for (const int microbatches : {1, ranks, 2 * ranks + 1})
     for (const int layers : {ranks, 2 * ranks + 1}) {
-      const hd::schedule::PipelineOptions options{.stages = ranks, .microbatches = microbatches};
+      const hd::schedule::PipelineOptions options{.ranks = ranks, .microbatches = microbatches};
       const hd::Schedule schedules[] = {hd::schedule::one_f_one_b(options),
                                         hd::schedule::zb_h1(options), hd::schedule::gpipe(options)};
       for (const hd::Schedule& schedule : schedules) {
@@ -394,7 +394,7 @@ TEMPLATE_TEST_CASE("Runners of several numbers of microbatches take turns on one
 
 TEST_CASE("a stage of layers refuses a schedule of other microbatches") {
   const int ranks = world_size();
-  const auto schedule = hd::schedule::gpipe({.stages = ranks, .microbatches = 2});
+  const auto schedule = hd::schedule::gpipe({.ranks = ranks, .microbatches = 2});
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
   hd::Stages<Stage<SplitDense>> model(
       ranks, [&](int first, int last) { return make_stage<SplitDense>(first, last, ranks, 3); });
@@ -516,7 +516,7 @@ TEST_CASE("two layers of a LayerStage can have one Parameter") {
   };
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
   hd::Stages<Stage<SplitDense>> model(layers, make);
-  hd::Runner run(model, hd::schedule::zb_h1({.stages = ranks, .microbatches = microbatches}), mesh);
+  hd::Runner run(model, hd::schedule::zb_h1({.ranks = ranks, .microbatches = microbatches}), mesh);
   Stage<SplitDense> whole = make(0, layers);
   const auto tied = whole.tied_parameters();
   REQUIRE(tied.size() == 2);

@@ -36,11 +36,11 @@ TEST_CASE("a batch has as many microbatches as the schedule, or is refused") {
         INFO(given << " of " << scheduled << (chimera ? ", chimera" : ""));
         hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
         auto model = make_gpt<float>(training);
-        hd::Runner run(
-            model,
-            chimera ? hd::schedule::chimera({.stages = ranks, .microbatches = scheduled})
-                    : hd::schedule::one_f_one_b({.stages = ranks, .microbatches = scheduled}),
-            mesh);
+        hd::Runner run(model,
+                       chimera
+                           ? hd::schedule::chimera({.ranks = ranks, .microbatches = scheduled})
+                           : hd::schedule::one_f_one_b({.ranks = ranks, .microbatches = scheduled}),
+                       mesh);
         const std::vector<std::uint8_t> tokens(static_cast<std::size_t>(4 * given), 1);
         std::string refusal;
         try {

@@ -83,7 +83,7 @@ TEST_CASE("activations in a slower memory change no bit, and save the predicted 
   const int ranks = world_size();
   for (const int microbatches : {1, ranks, 2 * ranks + 3}) {
     const hd::Schedule plain =
-        hd::schedule::one_f_one_b({.stages = ranks, .microbatches = microbatches});
+        hd::schedule::one_f_one_b({.ranks = ranks, .microbatches = microbatches});
     const Outcome reference = run(plain, microbatches);
     CHECK(reference.allocated == reference.predicted);
     for (int limit = 1; limit <= std::min(ranks, 3); ++limit) {
@@ -115,7 +115,7 @@ TEST_CASE("activations on other ranks change no bit: BPipe") {
   const int ranks = world_size();
   for (const int microbatches : {1, 2 * ranks + 3}) {
     const hd::Schedule plain =
-        hd::schedule::one_f_one_b({.stages = ranks, .microbatches = microbatches});
+        hd::schedule::one_f_one_b({.ranks = ranks, .microbatches = microbatches});
     const Outcome reference = run(plain, microbatches);
     const Outcome found =
         run(hd::schedule::park(plain, hd::schedule::bpipe_parking(ranks)), microbatches);

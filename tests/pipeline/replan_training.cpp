@@ -130,9 +130,9 @@ TEST_CASE("the GPT trains bit by bit the same while its plan changes there and b
   hd::AdaptiveRunner run(
       ours, hd::plan::PlanChoice(waits(), machine, options), mesh,
       {.run = {.execute = {.idle = hd::Idle::nap}}, .every = every, .steps = 1000});
-  hd::Runner fixed(
-      theirs, hd::schedule::one_f_one_b({.stages = world_size(), .microbatches = microbatches}),
-      other, {.execute = {.idle = hd::Idle::nap}});
+  hd::Runner fixed(theirs,
+                   hd::schedule::one_f_one_b({.ranks = world_size(), .microbatches = microbatches}),
+                   other, {.execute = {.idle = hd::Idle::nap}});
   const hd::Plan first = run.plan();
   std::vector<hd::Plan> taken;
   hd::Bytes migrated = 0;
@@ -245,7 +245,7 @@ TEST_CASE("the GPT trains on while its stages get replicas, and loses them again
                  replicas = replicas_on(world_size(), sharding);
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
   auto theirs = make_gpt<double>(training);
-  hd::Runner fixed(theirs, hd::schedule::one_f_one_b({.stages = world_size(), .microbatches = 3}),
+  hd::Runner fixed(theirs, hd::schedule::one_f_one_b({.ranks = world_size(), .microbatches = 3}),
                    mesh, {.execute = {.idle = hd::Idle::nap}});
   PlannedSlowGpt ours(training);
   const hd::Machine machine = hd::Machine::uniform(world_size(), {.name = "rank"}, {});

@@ -280,7 +280,7 @@ TEST_CASE("Seq1F1B of an attention model: losses and gradients are the serial on
         return SliceStage(static_cast<std::size_t>(first), cut);
       });
       hd::Runner run(model,
-                     hd::schedule::seq_1f1b({.stages = world_size(),
+                     hd::schedule::seq_1f1b({.ranks = world_size(),
                                              .microbatches = static_cast<int>(cut.items()),
                                              .slices = static_cast<int>(slices)}),
                      mesh);

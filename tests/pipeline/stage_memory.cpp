@@ -93,7 +93,7 @@ TEST_CASE("messages go the way that is chosen, which is told, and bring the same
                                   {.path = path});
     hd::RunOptions options;
     options.execute.log = [&](std::string_view line) { told += line; };
-    hd::Runner run(model, hd::schedule::one_f_one_b({.stages = stages, .microbatches = 5}), mesh,
+    hd::Runner run(model, hd::schedule::one_f_one_b({.ranks = stages, .microbatches = 5}), mesh,
                    options);
     CHECK_THAT(told, ContainsSubstring("heddle::Stages: ") && ContainsSubstring(way));
     CHECK_THAT(told, ContainsSubstring(
@@ -119,7 +119,7 @@ TEST_CASE("buffers are counted whoever allocates them") {
   hd::Stages<AddingStage> model(stages, [&](int first, int) {
     return AddingStage{first, stages, &seen};
   });
-  hd::Runner run(model, hd::schedule::one_f_one_b({.stages = stages, .microbatches = 5}), mesh);
+  hd::Runner run(model, hd::schedule::one_f_one_b({.ranks = stages, .microbatches = 5}), mesh);
   hd::Bytes bytes = 0;
   for (const hd::Buffer& buffer : run.schedule().buffers()) {
     const std::string& label = run.schedule()[buffer.label];
@@ -134,7 +134,7 @@ TEST_CASE("buffers come from the caller's memory, and what does not fit is an er
   const int stages = world_size();
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", stages}});
   std::vector<double> seen;
-  const auto schedule = hd::schedule::one_f_one_b({.stages = stages, .microbatches = 5});
+  const auto schedule = hd::schedule::one_f_one_b({.ranks = stages, .microbatches = 5});
   const auto model_in = [&](auto& limit) {
     return hd::Stages<AddingStage>(
         stages,
@@ -171,7 +171,7 @@ TEST_CASE("a profiler is shown what Stages allocates by its room") {
   hd::Stages<AddingStage> model(stages, [&](int first, int) {
     return AddingStage{first, stages, &seen};
   });
-  hd::Runner run(model, hd::schedule::one_f_one_b({.stages = stages, .microbatches = 2}), mesh);
+  hd::Runner run(model, hd::schedule::one_f_one_b({.ranks = stages, .microbatches = 2}), mesh);
   static_cast<void>(run.step());
   run.drain();
   CHECK(hd::test::LabelRecorder::strangers({"pipeline"}) == std::vector<std::string>{});
@@ -192,7 +192,7 @@ TEST_CASE("the caller's watchdog holds for what is said before a run") {
     CHECK_THAT(mesh.transport().aborted()->reason, ContainsSubstring("watchdog after 0.3 s"));
   } else {
     CHECK_THROWS_AS(
-        hd::Runner(model, hd::schedule::one_f_one_b({.stages = stages, .microbatches = 2}), mesh,
+        hd::Runner(model, hd::schedule::one_f_one_b({.ranks = stages, .microbatches = 2}), mesh,
                    {.execute = {.watchdog = 0.3}}),
         hd::communication_error);
   }

@@ -108,7 +108,7 @@ std::vector<int> counts_of(int stages, int more) {
 }
 
 hd::Schedule pipeline(int ranks) {
-  return hd::schedule::one_f_one_b({.stages = ranks, .microbatches = microbatches});
+  return hd::schedule::one_f_one_b({.ranks = ranks, .microbatches = microbatches});
 }
 
 template <class Run>
@@ -406,7 +406,7 @@ TEST_CASE("stages whose arrays, or memory of the update, share a name get no Run
     });
   };
   const auto schedule = [&] {
-    return hd::schedule::one_f_one_b({.stages = ranks, .microbatches = 1});
+    return hd::schedule::one_f_one_b({.ranks = ranks, .microbatches = 1});
   };
   auto good = stages({"x", "y"}), bad = stages({"x", "y", "y"});
   hd::Runner run(good, schedule(), mesh);

@@ -61,7 +61,7 @@ TEST_CASE("steps of training a GPT take no memory after the first") {
   for (const hd::DevicePath path : {hd::DevicePath::direct, hd::DevicePath::staged}) {
     hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", pipe}, {"data", training.replicas}});
     auto model = examples::make_gpt<float>(training, {.path = path});
-    hd::Runner run(model, hd::schedule::one_f_one_b({.stages = pipe, .microbatches = 4}), mesh);
+    hd::Runner run(model, hd::schedule::one_f_one_b({.ranks = pipe, .microbatches = 4}), mesh);
     takes_nothing([&](int step) {
       const auto tokens = examples::batch(training, words, step, mesh.coordinate("data"));
       (void)run.step(tokens, examples::weight(training));

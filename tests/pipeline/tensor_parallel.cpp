@@ -92,7 +92,7 @@ void for_each_division(Visit&& visit) {
 
 TEST_CASE("every P x D x T trains as one rank does") {
   for_each_division([](int pipe, int data, int tensor) {
-    expect_serial(hd::schedule::one_f_one_b({.stages = pipe, .microbatches = 3}),
+    expect_serial(hd::schedule::one_f_one_b({.ranks = pipe, .microbatches = 3}),
                   small(pipe + 1, 3, data, tensor), tensor);
   });
 }
@@ -107,10 +107,9 @@ TEST_CASE("divided stages under other schedules, sums and forms train as one ran
     expect_serial(schedule, training, tensor, hd::RowForm::whole);
     expect_serial(schedule, training, tensor, hd::RowForm::sharded,
                   {.gradient_sum = hd::GradientSum::library});
-    expect_serial(hd::schedule::recompute(hd::schedule::gpipe({.stages = pipe, .microbatches = 3})),
+    expect_serial(hd::schedule::recompute(hd::schedule::gpipe({.ranks = pipe, .microbatches = 3})),
                   small(pipe, 3, data, tensor), tensor);
-    expect_serial(hd::schedule::zb_h1({.stages = pipe, .microbatches = 2 * pipe}), training,
-                  tensor);
+    expect_serial(hd::schedule::zb_h1({.ranks = pipe, .microbatches = 2 * pipe}), training, tensor);
   });
 }
 
@@ -162,7 +161,7 @@ TEST_CASE("heads that do not divide are refused with the remedy, on every rank a
   const auto training = small(2, 1, 1, ranks + 1);
   const GptStage<double>::Line line(mesh["tensor"]);
   auto model = make_gpt<double>(training, {}, line);
-  const auto schedule = hd::schedule::one_f_one_b({.stages = 1, .microbatches = 1});
+  const auto schedule = hd::schedule::one_f_one_b({.ranks = 1, .microbatches = 1});
   CHECK_THAT(hd::test::message_of<hd::contract_error>([&] { hd::Runner(model, schedule, mesh); }),
              ContainsSubstring("the number of heads must be a multiple of the ranks of the line") &&
                  ContainsSubstring("use a number of ranks that divides the heads"));

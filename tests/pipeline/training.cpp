@@ -122,7 +122,7 @@ TEST_CASE("GPipe and 1F1B train as one rank does, in double") {
   for_each_division([](int pipe, int data) {
     for (const int microbatches : {1, 5}) {
       const auto training = small(7, microbatches, data);
-      const hd::schedule::PipelineOptions options = {.stages = pipe, .microbatches = microbatches};
+      const hd::schedule::PipelineOptions options = {.ranks = pipe, .microbatches = microbatches};
       expect_serial<double>({hd::schedule::gpipe(options), training});
       expect_serial<double>({hd::schedule::one_f_one_b(options), training});
     }
@@ -144,7 +144,7 @@ TEST_CASE("interleaved 1F1B trains as one rank does, in double") {
 TEST_CASE("GPipe, 1F1B and interleaved 1F1B train as one rank does, in float") {
   for_each_division([](int pipe, int data) {
     const auto training = small(8, 4, data);
-    const hd::schedule::PipelineOptions options = {.stages = pipe, .microbatches = 4};
+    const hd::schedule::PipelineOptions options = {.ranks = pipe, .microbatches = 4};
     expect_serial<float>({hd::schedule::gpipe(options), training});
     expect_serial<float>({hd::schedule::one_f_one_b(options), training});
     expect_serial<float>(
@@ -155,7 +155,7 @@ TEST_CASE("GPipe, 1F1B and interleaved 1F1B train as one rank does, in float") {
 
 TEST_CASE("gradients summed by the MPI library give the same training") {
   for_each_division([](int pipe, int data) {
-    expect_serial<double>({hd::schedule::one_f_one_b({.stages = pipe, .microbatches = 3}),
+    expect_serial<double>({hd::schedule::one_f_one_b({.ranks = pipe, .microbatches = 3}),
                            small(5, 3, data),
                            {.gradient_sum = hd::GradientSum::library}});
   });
@@ -165,7 +165,7 @@ TEST_CASE("stages of unequal size as the caller states them") {
   for_each_division([](int pipe, int data) {
     std::vector<int> layers(static_cast<std::size_t>(pipe), 1);
     layers.back() = 3;
-    expect_serial<double>({hd::schedule::one_f_one_b({.stages = pipe, .microbatches = 4}),
+    expect_serial<double>({hd::schedule::one_f_one_b({.ranks = pipe, .microbatches = 4}),
                            small(pipe + 2, 4, data),
                            {.layers_per_stage = layers}});
   });
@@ -180,7 +180,7 @@ TEST_CASE("a backward pass split into I and W, at once and put off") {
 
 TEST_CASE("storage, recording and idle policies do not change the training") {
   for_each_division([](int pipe, int data) {
-    const auto schedule = hd::schedule::one_f_one_b({.stages = pipe, .microbatches = 6});
+    const auto schedule = hd::schedule::one_f_one_b({.ranks = pipe, .microbatches = 6});
     const auto training = small(4, 6, data);
     expect_serial<double>({schedule, training, {}, {.fold = false}});
     expect_serial<double>({schedule, training, {}, {.slack = 0}});
@@ -204,14 +204,14 @@ TEST_CASE("what does not fit is refused on every rank alike") {
     }
     return "nothing";
   };
-  const auto schedule = hd::schedule::one_f_one_b({.stages = ranks, .microbatches = 2});
+  const auto schedule = hd::schedule::one_f_one_b({.ranks = ranks, .microbatches = 2});
   if (ranks > 1)
     CHECK(message(small(ranks - 1, 2, 1), schedule).find("more stages than layers") !=
           std::string::npos);
   CHECK(message(small(ranks + 1, 2, 1), schedule,
                 {.layers_per_stage = std::vector<int>(static_cast<std::size_t>(ranks), 9)})
             .find("do not divide the model") != std::string::npos);
-  const auto longer = hd::schedule::one_f_one_b({.stages = ranks + 1, .microbatches = 2});
+  const auto longer = hd::schedule::one_f_one_b({.ranks = ranks + 1, .microbatches = 2});
   CHECK(message(small(9, 2, 1), longer).find("does not fit") != std::string::npos);
   // And the mesh is still good for what does.
   CHECK(message(small(ranks, 2, 1), schedule) == "nothing");
@@ -220,7 +220,7 @@ TEST_CASE("what does not fit is refused on every rank alike") {
 TEST_CASE("with activations recomputed a pipeline trains as one rank does, and keeps only one") {
   for_each_division([](int pipe, int data) {
     const auto training = small(7, 5, data);
-    const hd::schedule::PipelineOptions options = {.stages = pipe, .microbatches = 5};
+    const hd::schedule::PipelineOptions options = {.ranks = pipe, .microbatches = 5};
     expect_serial<double>({hd::schedule::recompute(hd::schedule::gpipe(options)), training});
     expect_serial<double>({hd::schedule::recompute(split_backward(pipe, 5, 3)), training});
 

@@ -277,7 +277,7 @@ TEST_CASE("with vocabulary parallelism, losses and gradients are the serial ones
     for (const std::size_t microbatches : {std::size_t{1}, std::size_t{3}, 2 * ranks + 3}) {
       INFO(words << " words, " << microbatches << " microbatches");
       const hd::Schedule schedule = hd::schedule::vocabulary_parallel(
-          {.stages = world_size(), .microbatches = static_cast<int>(microbatches)});
+          {.ranks = world_size(), .microbatches = static_cast<int>(microbatches)});
       hd::Stages<OutputShareStage> model(static_cast<int>(2 * ranks), [=](int first, int) {
         return OutputShareStage(static_cast<std::size_t>(first), ranks, words, microbatches);
       });

@@ -320,7 +320,7 @@ TEST_CASE("plans of sequences reject forms, methods and costs that do not fit") 
        {"slots = 0"}},
       {"folded pipeline",
        [=] {
-         (void)schedule::fold_attention(schedule::gpipe({.stages = 2, .microbatches = 2}), form);
+         (void)schedule::fold_attention(schedule::gpipe({.ranks = 2, .microbatches = 2}), form);
        },
        {"no queries"}},
       {"priced tokens", price_as([](AttentionForm& f) { f.tokens = 8; }), {"256 bytes of queries"}},

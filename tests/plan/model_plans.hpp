@@ -183,7 +183,7 @@ struct PipeDreamComparison {
       if (s == 0) continue;
       const Bytes cut = profile.input_of(plan.stages[s].layers.first) * Bytes{samples};
       counted += rounds * moved_bytes(schedule::one_f_one_b(
-                              {.stages = 2, .microbatches = 1, .sizes = {.activation = cut}}));
+                              {.ranks = 2, .microbatches = 1, .sizes = {.activation = cut}}));
       expected += rounds * 2 * cut;
       between += static_cast<double>(rounds) *
                  bytes_between_nodes(plan.stages[s - 1], plan.stages[s], cluster.ranks,

@@ -45,7 +45,7 @@ const std::vector<double> no_times = {-1, -1e-300, -infinity, infinity, nan};
 
 const Schedule& pipeline() {
   static const Schedule schedule =
-      schedule::one_f_one_b({.stages = 2, .microbatches = 3, .sizes = {.activation = 8}});
+      schedule::one_f_one_b({.ranks = 2, .microbatches = 3, .sizes = {.activation = 8}});
   return schedule;
 }
 

@@ -39,7 +39,7 @@ using hd::test::message_of;
 namespace {
 
 hd::Schedule grouped(int ranks, int microbatches, int k) {
-  return hd::schedule::kfkb({.stages = ranks,
+  return hd::schedule::kfkb({.ranks = ranks,
                              .microbatches = microbatches,
                              .group = k,
                              .sizes = {.activation = 1, .saved = 10}});

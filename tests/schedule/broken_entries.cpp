@@ -54,7 +54,7 @@ std::shared_ptr<const std::vector<T>> shared(std::vector<T> values) {
 
 TEST_CASE("sizes of stages are whole elements of their type") {
   const auto with = [](StageSizes sizes) {
-    return [=] { (void)zb_h1({.stages = 2, .microbatches = 4, .sizes = sizes}); };
+    return [=] { (void)zb_h1({.ranks = 2, .microbatches = 4, .sizes = sizes}); };
   };
   check_broken({
       // 3 bytes in each of 4 microbatches would be 3 elements, and none for the last microbatch.
@@ -86,9 +86,8 @@ TEST_CASE("buffers and actions of a Builder, and sizes of a Schedule, are checke
       builder.add(spec, uses);
     };
   };
-  const Schedule schedule = gpipe({.stages = 2,
-                                   .microbatches = 2,
-                                   .sizes = {.activation = 8, .saved = 8, .type = Scalar::f64}});
+  const Schedule schedule = gpipe(
+      {.ranks = 2, .microbatches = 2, .sizes = {.activation = 8, .saved = 8, .type = Scalar::f64}});
   const auto sizes = [&](const std::function<void(Buffer&)>& change) {
     return [=, &schedule] { (void)schedule.with_sizes(change); };
   };
@@ -315,7 +314,7 @@ TEST_CASE("lives, timelines and places of ranks reject entries that do not fit")
   const auto lives = [](Lives given, PlaceLivesOptions options = {}) {
     return [=] { (void)schedule::place_lives(given, options); };
   };
-  const Schedule schedule = gpipe({.stages = 2, .microbatches = 2});
+  const Schedule schedule = gpipe({.ranks = 2, .microbatches = 2});
   const Timeline good = simulate(schedule, StageCosts{.forward = 1, .backward = 2});
   Timeline shorter = good, wrong = good;
   shorter.spans().pop_back();

@@ -96,10 +96,10 @@ TEST_CASE("naive orders take turns: M P (F + B), one live activation") {
 TEST_CASE("the C++ call that the catalogue names makes the same schedule") {
   using namespace heddle::schedule;
   constexpr int p = 4, m = 8;
-  const PipelineOptions chain{.stages = p, .microbatches = m};
+  const PipelineOptions chain{.ranks = p, .microbatches = m};
   const InterleavedOptions chunks{.ranks = p, .microbatches = m};
-  const FoldedOptions folded{.ranks = p, .microbatches = m};
-  const ChimeraOptions pipelines{.stages = p, .microbatches = m};
+  const PipelineOptions folded{.ranks = p, .microbatches = m};
+  const ChimeraOptions pipelines{.ranks = p, .microbatches = m};
   const std::vector<std::pair<std::string_view, Schedule>> calls = {
       {"gpipe()", gpipe(chain)},
       {"one_f_one_b()", one_f_one_b(chain)},
@@ -108,13 +108,13 @@ TEST_CASE("the C++ call that the catalogue names makes the same schedule") {
       {"combined_1f1b()", combined_1f1b({.ranks = p, .microbatches = m})},
       {"gis()", gis(chunks)},
       {"looped_bfs()", looped_bfs(chunks)},
-      {"kfkb()", kfkb({.stages = p, .microbatches = m})},
-      {"seq_1f1b()", seq_1f1b({.stages = p, .microbatches = m})},
+      {"kfkb()", kfkb({.ranks = p, .microbatches = m})},
+      {"seq_1f1b()", seq_1f1b({.ranks = p, .microbatches = m})},
       {"dapple({.warm_up = WarmUp::policy_b})",
-       dapple({.stages = p, .microbatches = m, .warm_up = WarmUp::policy_b})},
+       dapple({.ranks = p, .microbatches = m, .warm_up = WarmUp::policy_b})},
       {"chimera()", chimera(pipelines)},
       {"chimera({.double_forwards = true})",
-       chimera({.stages = p, .microbatches = m, .double_forwards = true})},
+       chimera({.ranks = p, .microbatches = m, .double_forwards = true})},
       {"zb_h1()", zb_h1(chain)},
       {"zb_h2()", zb_h2(chain)},
       {"interleaved_zb1p()", interleaved_zb1p(chunks)},
@@ -128,9 +128,9 @@ TEST_CASE("the C++ call that the catalogue names makes the same schedule") {
       {"two_bp(gpipe())", weave(two_bp(gpipe(p, m)))},
       {"two_bp(one_f_one_b())", weave(two_bp(one_f_one_b(p, m)))},
       {"flexpipe()", flexpipe({.ranks = p, .microbatches = m})},
-      {"pipedream()", pipedream({.stages = p, .microbatches = m})},
+      {"pipedream()", pipedream({.ranks = p, .microbatches = m})},
       {"pipedream({.vertical_sync = true})",
-       pipedream({.stages = p, .microbatches = m, .vertical_sync = true})},
+       pipedream({.ranks = p, .microbatches = m, .vertical_sync = true})},
       {"stream()", stream(chain)},
   };
   REQUIRE(calls.size() == catalogue().size());

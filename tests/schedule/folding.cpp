@@ -55,7 +55,7 @@ TEST_CASE("1F1B keeps min(M, P - r) activations in as many slots, and not in one
   for (const int p : {2, 3, 5, 8}) {
     for (const int m : {2, 3, 8, 11}) {
       const Schedule pipeline =
-          schedule::one_f_one_b({.stages = p, .microbatches = m, .sizes = {.saved = 10}});
+          schedule::one_f_one_b({.ranks = p, .microbatches = m, .sizes = {.saved = 10}});
       const Schedule folded = schedule::fold(pipeline);
       for (int r = 0; r < p; ++r) {
         const BufferId saved = find(pipeline, role::saved, r);
@@ -70,7 +70,7 @@ TEST_CASE("1F1B keeps min(M, P - r) activations in as many slots, and not in one
 }
 
 TEST_CASE("too few slots name the read, its part and the part that is there") {
-  const Schedule pipeline = schedule::one_f_one_b({.stages = 4, .microbatches = 8});
+  const Schedule pipeline = schedule::one_f_one_b({.ranks = 4, .microbatches = 8});
   const std::string message = test::message_of<infeasible>(
       [&] { (void)schedule::fold(pipeline, find(pipeline, role::saved, 0), 3); });
   // Four forwards come before the first backward: F3 takes the slot of part 0.
@@ -104,7 +104,7 @@ TEST_CASE("what cannot fold is refused with its numbers") {
   CHECK_THAT(refusal(list, BufferId{0}, 8), ContainsSubstring("8 slots"));
   CHECK_THAT(refusal(window(7, 1, 71), BufferId{0}, 7), ContainsSubstring("71 bytes"));
   CHECK(schedule::fold(window(7, 1, 71))[BufferId{0}].parts == 7);
-  const Schedule pipeline = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
+  const Schedule pipeline = schedule::one_f_one_b({.ranks = 2, .microbatches = 2});
   CHECK_THAT(refusal(pipeline, find(pipeline, role::weights, 1), 1),
              ContainsSubstring("cannot fold 'weights' of stage 1 on rank 1") &&
                  ContainsSubstring("persistent"));
@@ -136,7 +136,7 @@ TEST_CASE("folded slots make later writes wait for earlier reads") {
 
 TEST_CASE("slack is given where messages travel, and nowhere else") {
   const Schedule pipeline =
-      schedule::one_f_one_b({.stages = 3, .microbatches = 9, .sizes = {.activation = 8}});
+      schedule::one_f_one_b({.ranks = 3, .microbatches = 9, .sizes = {.activation = 8}});
   const auto parts = [&](std::uint32_t slack, std::string_view label, int rank) {
     const Schedule folded = schedule::fold(pipeline, slack);
     return folded[find(folded, label, rank)].parts;

@@ -27,7 +27,7 @@ constexpr StageSizes sizes{.activation = 24, .saved = 40, .parameters = 16, .typ
 TEST_CASE("GPipe, 1F1B and streams pass the battery") {
   for (const int p : {1, 2, 3, 4, 7}) {
     for (const int m : {1, 2, 5, 8, 13}) {
-      const schedule::PipelineOptions options{.stages = p, .microbatches = m, .sizes = sizes};
+      const schedule::PipelineOptions options{.ranks = p, .microbatches = m, .sizes = sizes};
       test::PipelinePromise promise{schedule::gpipe(p, m), p, m, true, 24};
       test::pipeline_battery(schedule::gpipe(options), promise);
       promise.orders = schedule::one_f_one_b(p, m);
@@ -59,12 +59,12 @@ TEST_CASE("ring all-reduces, data parallel pipelines and random lists pass the b
                                                   {.ranks = p, .bytes = 800, .chunks = c}));
   const MeshShape mesh{{"data", 2}, {"pipe", 2}};
   const Schedule lines = schedule::data_parallel(
-      schedule::one_f_one_b({.stages = 2, .microbatches = 3, .sizes = sizes}), mesh);
+      schedule::one_f_one_b({.ranks = 2, .microbatches = 3, .sizes = sizes}), mesh);
   test::schedule_battery(lines);
   // A collective is generated for the sizes that are known, and sends no parts that have no bytes:
   // what the battery gives other sizes has none before.
   const Schedule unsized =
-      schedule::data_parallel(schedule::one_f_one_b({.stages = 2, .microbatches = 3}), mesh);
+      schedule::data_parallel(schedule::one_f_one_b({.ranks = 2, .microbatches = 3}), mesh);
   test::schedule_battery(schedule::expand(unsized, schedule::CollectiveForm{.chunks = 3}));
   for (std::uint64_t seed = 1000; seed < 1020; ++seed)
     test::schedule_battery(test::random_schedule(seed, 3, 40));
@@ -72,10 +72,10 @@ TEST_CASE("ring all-reduces, data parallel pipelines and random lists pass the b
 }
 
 TEST_CASE("the hash tells apart what differs, and not what is called otherwise") {
-  const auto make = [](int m) { return schedule::one_f_one_b({.stages = 2, .microbatches = m}); };
+  const auto make = [](int m) { return schedule::one_f_one_b({.ranks = 2, .microbatches = m}); };
   CHECK(hash(make(4)) == hash(make(4)));
   CHECK(hash(make(4)) != hash(make(5)));
-  CHECK(hash(make(4)) != hash(schedule::gpipe({.stages = 2, .microbatches = 4})));
+  CHECK(hash(make(4)) != hash(schedule::gpipe({.ranks = 2, .microbatches = 4})));
   Orders renamed = schedule::one_f_one_b(2, 4);
   renamed.name = "another name";
   CHECK(hash(weave(renamed)) == hash(make(4)));

@@ -30,7 +30,7 @@ namespace {
 
 Schedule pipeline_of(int stages) {
   return schedule::one_f_one_b(
-      {.stages = stages,
+      {.ranks = stages,
        .microbatches = 3,
        .sizes = {.activation = 8, .parameters = 8 * 30, .type = Scalar::f64}});
 }

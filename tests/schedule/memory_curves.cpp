@@ -140,7 +140,7 @@ TEST_CASE("live activations at any time are the microbatches between forward and
   for (const int p : {1, 2, 3, 5}) {
     for (const int m : {1, 2, 3, 7}) {
       const schedule::PipelineOptions options{
-          .stages = p, .microbatches = m, .sizes = {.saved = 10, .parameters = 3}};
+          .ranks = p, .microbatches = m, .sizes = {.saved = 10, .parameters = 3}};
       const auto one = schedule::one_f_one_b(options);
       for (const Schedule& each : {one, schedule::gpipe(options)}) {
         const auto timeline =
@@ -167,7 +167,7 @@ TEST_CASE("live activations at any time are the microbatches between forward and
 }
 
 TEST_CASE("the same function measures: a late backward keeps its activation longer") {
-  const Schedule schedule = schedule::one_f_one_b({.stages = 1, .microbatches = 2});
+  const Schedule schedule = schedule::one_f_one_b({.ranks = 1, .microbatches = 2});
   // F0 B0 F1 B1 and the update.
   const Timeline measured(schedule, {{0, 1, 1}, {4, 5, 5}, {5, 6, 6}, {6, 7, 7}, {7, 7, 7}});
   CHECK(parts(schedule::memory_use(measured)[0].activations) == Steps{{0, 1}, {7, 0}});

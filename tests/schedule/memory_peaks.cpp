@@ -91,7 +91,7 @@ TEST_CASE("the peak in bytes is the sum over the roles that are live together") 
   // One stage, GPipe: all M saved activations are live when the last forward ends, and the
   // gradients from the first backward on.
   const Schedule pipeline = schedule::gpipe(
-      {.stages = 1, .microbatches = 3, .sizes = {.activation = 7, .saved = 100, .parameters = 11}});
+      {.ranks = 1, .microbatches = 3, .sizes = {.activation = 7, .saved = 100, .parameters = 11}});
   const Timeline timeline = simulate(pipeline, {.forward = 1, .backward = 2});
   CHECK(schedule::peak_parts(timeline, Rank{0}, role::saved) == 3);
   CHECK(schedule::peak_parts(timeline, Rank{0}, role::gradients) == 1);

@@ -181,7 +181,7 @@ TEST_CASE("what a place sends twice in a step loses in two places") {
 TEST_CASE("sizes bound after a cut are those bound before it") {
   const auto shape = [](Bytes activation, Scalar type) {
     return schedule::one_f_one_b(
-        {.stages = 3, .microbatches = 4, .sizes = {.activation = activation, .type = type}});
+        {.ranks = 3, .microbatches = 4, .sizes = {.activation = activation, .type = type}});
   };
   for (const Codec& codec :
        {Codec{Scalar::f16}, Codec{.type = Scalar::i8, .block = 64, .feedback = true}}) {
@@ -232,7 +232,7 @@ TEST_CASE("uneven parts have messages of their own sizes") {
 TEST_CASE("a codec takes numbers that it knows") {
   const auto why = [](Scalar type, const Codec& codec) {
     const Schedule schedule = schedule::stream(
-        {.stages = 2, .microbatches = 1, .sizes = {.activation = 80, .type = type}});
+        {.ranks = 2, .microbatches = 1, .sizes = {.activation = 80, .type = type}});
     return message_of<contract_error>(
         [&] { (void)schedule::cast_at_cut(schedule, codec, everywhere); });
   };

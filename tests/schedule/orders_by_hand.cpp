@@ -70,7 +70,7 @@ TEST_CASE("GPipe and a stream, by hand") {
 
 TEST_CASE("the text of a schedule has its sends and receives") {
   // Rank 0 comes first in a round: its second send stands before rank 1's first forward.
-  CHECK(to_text(schedule::one_f_one_b({.stages = 2, .microbatches = 2})) ==
+  CHECK(to_text(schedule::one_f_one_b({.ranks = 2, .microbatches = 2})) ==
         "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1,0UPDATE0\n"
         "1RECV_F0,1RECV_F1,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1UPDATE0\n");
 }
@@ -79,7 +79,7 @@ TEST_CASE("a generator names the count that is not positive") {
   const auto message = [](auto call) { return test::message_of<contract_error>(call); };
   CHECK_THAT(message([] { (void)schedule::gpipe(0, 1); }),
              ContainsSubstring("schedule::gpipe") && ContainsSubstring("ranks = 0"));
-  CHECK_THAT(message([] { (void)schedule::one_f_one_b({.stages = 2, .microbatches = 0}); }),
+  CHECK_THAT(message([] { (void)schedule::one_f_one_b({.ranks = 2, .microbatches = 0}); }),
              ContainsSubstring("at least one microbatch") && ContainsSubstring("microbatches = 0"));
   CHECK_THAT(message([] { (void)schedule::interleaved(2, 0, 2); }),
              ContainsSubstring("stages per rank = 0"));

@@ -90,7 +90,7 @@ std::uint64_t kept(const BasicTimeline<Rational>& timeline, int rank) {
 TEST_CASE("BPipe keeps ceil((P + 2) / 2) activations on every rank, as fast as 1F1B") {
   for (int p = 1; p <= 10; ++p)
     for (const int m : {p, 2 * p, 3 * p + 1}) {
-      const Schedule plain = schedule::one_f_one_b({.stages = p, .microbatches = m});
+      const Schedule plain = schedule::one_f_one_b({.ranks = p, .microbatches = m});
       const Schedule parked = schedule::park(plain, schedule::bpipe_parking(p));
       INFO(plain.name());
       const ExactCosts costs{.forward = 1, .backward = 2};
@@ -138,7 +138,7 @@ TEST_CASE(
     }
   };
   for (int p = 4; p <= 10; ++p) {
-    const Schedule plain = schedule::one_f_one_b({.stages = p, .microbatches = 4 * p});
+    const Schedule plain = schedule::one_f_one_b({.ranks = p, .microbatches = 4 * p});
     const auto step = [&](const std::vector<Parking>& parking, Rational transfer_time) {
       return simulate(schedule::park(plain, parking), Prices{transfer_time}).makespan();
     };
@@ -156,7 +156,7 @@ TEST_CASE(
 
 TEST_CASE("parked values are those that are needed last") {
   const Schedule parked =
-      schedule::park(schedule::gpipe({.stages = 1, .microbatches = 4}), offload(1, 2));
+      schedule::park(schedule::gpipe({.ranks = 1, .microbatches = 4}), offload(1, 2));
   std::string list;
   for (std::size_t i = 0; i < parked.size(); ++i) {
     if (!list.empty()) list += ' ';
@@ -191,13 +191,13 @@ TEST_CASE("parking changes no value that an action reads") {
 TEST_CASE("schedules with parked values pass the battery, which runs them on threads") {
   for (const int p : {2, 3, 4}) {
     const int m = 2 * p;
-    test::schedule_battery(schedule::park(schedule::gpipe({.stages = p, .microbatches = m}),
+    test::schedule_battery(schedule::park(schedule::gpipe({.ranks = p, .microbatches = m}),
                                           schedule::bpipe_parking(p)));
-    test::schedule_battery(schedule::park(schedule::one_f_one_b({.stages = p, .microbatches = m}),
+    test::schedule_battery(schedule::park(schedule::one_f_one_b({.ranks = p, .microbatches = m}),
                                           schedule::bpipe_parking(p)));
     for (const int limit : {2, 3}) {
       test::schedule_battery(
-          schedule::park(schedule::zb_h1({.stages = p, .microbatches = m}), offload(p, limit)));
+          schedule::park(schedule::zb_h1({.ranks = p, .microbatches = m}), offload(p, limit)));
       test::schedule_battery(
           schedule::park(schedule::zb_v({.ranks = p, .microbatches = m}), offload(p, limit)));
       test::schedule_battery(

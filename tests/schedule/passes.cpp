@@ -67,12 +67,12 @@ void means_the_same(const Schedule& before, const Schedule& after) {
 }  // namespace
 
 TEST_CASE("meaning() tells schedules apart that compute something else") {
-  const Schedule three = schedule::gpipe({.stages = 2, .microbatches = 3});
-  const Schedule four = schedule::gpipe({.stages = 2, .microbatches = 4});
+  const Schedule three = schedule::gpipe({.ranks = 2, .microbatches = 3});
+  const Schedule four = schedule::gpipe({.ranks = 2, .microbatches = 4});
   CHECK(meaning(three).size() == meaning(four).size());
   CHECK(meaning(three) != meaning(four));
   // The same sums in the same order: gradients of 1F1B are those of GPipe.
-  CHECK(meaning(three) == meaning(schedule::one_f_one_b({.stages = 2, .microbatches = 3})));
+  CHECK(meaning(three) == meaning(schedule::one_f_one_b({.ranks = 2, .microbatches = 3})));
 }
 
 TEST_CASE("recomputed, every schedule computes the same") {
@@ -92,7 +92,7 @@ TEST_CASE("recomputed, every schedule computes the same") {
 TEST_CASE("recomputing costs a forward per microbatch and leaves one live activation") {
   for (const int p : {1, 2, 3, 5}) {
     for (const int m : {1, 2, 5, 8}) {
-      const schedule::PipelineOptions options{.stages = p, .microbatches = m};
+      const schedule::PipelineOptions options{.ranks = p, .microbatches = m};
       const BasicStageCosts<Rational> costs{.forward = 2, .backward = 3};
       const auto timeline = simulate(schedule::recompute(schedule::one_f_one_b(options)), costs);
       // The last rank works without a pause on M (2 F + B), after the first microbatch has come
@@ -111,7 +111,7 @@ TEST_CASE("recomputing costs a forward per microbatch and leaves one live activa
 }
 
 TEST_CASE("only the chosen stages recompute") {
-  const Schedule before = schedule::one_f_one_b({.stages = 3, .microbatches = 4});
+  const Schedule before = schedule::one_f_one_b({.ranks = 3, .microbatches = 4});
   const Schedule after = schedule::recompute(before, [](Stage stage) { return +stage == 0; });
   CHECK(after.size() == before.size() + 4);
   const auto timeline = simulate(after, {.forward = 1, .backward = 2});
@@ -151,7 +151,7 @@ TEST_CASE("with casts at every cut, every schedule computes the same up to round
 
 TEST_CASE("a cut halves the bytes of its own channels, and casts back before the first use") {
   const Schedule before = schedule::one_f_one_b(
-      {.stages = 3, .microbatches = 5, .sizes = {.activation = 80, .type = Scalar::f64}});
+      {.ranks = 3, .microbatches = 5, .sizes = {.activation = 80, .type = Scalar::f64}});
   const Schedule after = schedule::cast_at_cut(before, {Scalar::f32}, [](Rank from, Rank to) {
     return std::max(from, to) == Rank{1};  // between ranks 0 and 1, both ways
   });
@@ -182,7 +182,7 @@ TEST_CASE("a cut halves the bytes of its own channels, and casts back before the
 
 TEST_CASE("a narrow message takes two casts and half the channel") {
   const Schedule before = schedule::stream(
-      {.stages = 2, .microbatches = 1, .sizes = {.activation = 80, .type = Scalar::f64}});
+      {.ranks = 2, .microbatches = 1, .sizes = {.activation = 80, .type = Scalar::f64}});
   const BasicStageCosts<Rational> costs{
       .forward = 7, .cast = Rational(1, 10), .latency = 3, .per_byte = 1};
   CHECK(simulate(before, costs).makespan() == Rational(7 + 80 + 3 + 7));
@@ -193,7 +193,7 @@ TEST_CASE("a narrow message takes two casts and half the channel") {
 
 TEST_CASE("a cast at a cut makes elements smaller or is refused") {
   const Schedule floats = schedule::stream(
-      {.stages = 2, .microbatches = 1, .sizes = {.activation = 80, .type = Scalar::f32}});
+      {.ranks = 2, .microbatches = 1, .sizes = {.activation = 80, .type = Scalar::f32}});
   for (const Scalar narrow : {Scalar::f32, Scalar::f64}) {
     const std::string why = message_of<contract_error>(
         [&] { (void)schedule::cast_at_cut(floats, {narrow}, everywhere); });
@@ -350,7 +350,7 @@ TEST_CASE("replicas divide updates: a reduce-scatter, a part of the update, an a
 }
 
 TEST_CASE("passes compose") {
-  const Schedule pipeline = schedule::one_f_one_b({.stages = 2, .microbatches = 3});
+  const Schedule pipeline = schedule::one_f_one_b({.ranks = 2, .microbatches = 3});
   const MeshShape mesh{{"pipe", 2}, {"data", 2}};
   const Schedule before = schedule::data_parallel(pipeline, mesh);
   means_the_same(before, schedule::recompute(schedule::cast_at_cut(schedule::eager_sums(before),

@@ -98,7 +98,7 @@ TEST_CASE("every microbatch is computed with the version that the formula names"
     for (const int microbatches : {1, 2, 3, 5, 8, 13, 31})
       for (const bool vertical_sync : {false, true}) {
         const Schedule schedule = schedule::pipedream(
-            {.stages = stages, .microbatches = microbatches, .vertical_sync = vertical_sync});
+            {.ranks = stages, .microbatches = microbatches, .vertical_sync = vertical_sync});
         INFO(schedule.name());
         CHECK(wrong_version(schedule, stages, vertical_sync) == "");
         for (int s = 0; s < stages; ++s) {
@@ -130,7 +130,7 @@ TEST_CASE("PipeDream is a schedule like any other") {
     for (const int microbatches : {1, 2, 7})
       for (const bool vertical_sync : {false, true})
         test::schedule_battery(schedule::pipedream(
-            {.stages = stages, .microbatches = microbatches, .vertical_sync = vertical_sync}));
+            {.ranks = stages, .microbatches = microbatches, .vertical_sync = vertical_sync}));
 }
 
 TEST_CASE("an update after every backward pass costs no bubble but its own time") {
@@ -138,14 +138,14 @@ TEST_CASE("an update after every backward pass costs no bubble but its own time"
   for (int stages = 1; stages <= 8; ++stages)
     for (const int microbatches : {1, 4, 9}) {
       const auto timeline =
-          simulate(schedule::pipedream({.stages = stages, .microbatches = microbatches}),
+          simulate(schedule::pipedream({.ranks = stages, .microbatches = microbatches}),
                    BasicStageCosts<int>{.forward = 1, .backward = 2});
       CHECK(timeline.makespan() == 3 * (microbatches + stages - 1));
     }
 }
 
 TEST_CASE("a PipeDream without stages or microbatches is refused") {
-  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::pipedream({.stages = 0}); }),
+  CHECK_THAT(test::message_of<contract_error>([] { (void)schedule::pipedream({.ranks = 0}); }),
              ContainsSubstring("a pipeline needs at least one stage"));
   CHECK_THAT(
       test::message_of<contract_error>([] { (void)schedule::pipedream({.microbatches = 0}); }),

@@ -123,13 +123,13 @@ TEST_CASE("pipelines share what passes between their stages") {
     return test::with_memory(schedule, 16, Scalar::i64);
   };
   for (int stages = 2; stages <= 4; ++stages) {
-    check(sized(schedule::one_f_one_b({.stages = stages, .microbatches = 5})));
-    check(sized(schedule::gpipe({.stages = stages, .microbatches = 3})));
-    check(sized(schedule::stream({.stages = stages, .microbatches = 4})));
+    check(sized(schedule::one_f_one_b({.ranks = stages, .microbatches = 5})));
+    check(sized(schedule::gpipe({.ranks = stages, .microbatches = 3})));
+    check(sized(schedule::stream({.ranks = stages, .microbatches = 4})));
   }
   const Domains all(3, 0);
   const Moves moves = moves_of(
-      schedule::share_memory(sized(schedule::stream({.stages = 3, .microbatches = 4})), all), all);
+      schedule::share_memory(sized(schedule::stream({.ranks = 3, .microbatches = 4})), all), all);
   CHECK((moves.messages == 0 && moves.copies == 0));
 }
 
@@ -214,7 +214,7 @@ TEST_CASE("a value that comes back is continued where it is, and not where it wa
 }
 
 TEST_CASE("shared memory that cannot be is refused") {
-  const Schedule stream = schedule::stream({.stages = 3, .microbatches = 2});
+  const Schedule stream = schedule::stream({.ranks = 3, .microbatches = 2});
   CHECK_THAT(test::message_of<contract_error>([&] {
                (void)schedule::share_memory(stream, {0, 0});
              }),

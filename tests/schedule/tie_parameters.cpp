@@ -182,14 +182,14 @@ TEST_CASE("both copies of tied parameters get the sum of their gradients in ever
 }
 
 TEST_CASE("the sum of tied gradients is printed and takes time") {
-  const Schedule before = sized(schedule::one_f_one_b({.stages = 2, .microbatches = 2}));
+  const Schedule before = sized(schedule::one_f_one_b({.ranks = 2, .microbatches = 2}));
   const Schedule after = schedule::tie_parameters(before, ties_of(2));
   CHECK(after.size() == before.size() + 8);  // two ranges, both ways, a move and a sum each
   CHECK_THAT(to_text(after), ContainsSubstring("0SEND_B") && ContainsSubstring("COMBINE"));
   const StageCosts costs{.forward = 1, .backward = 2, .per_byte = 1};
   CHECK(simulate(after, costs).makespan() > simulate(before, costs).makespan());
   CHECK(schedule::tie_parameters(before, {}).size() == before.size());
-  const Schedule inference = schedule::stream({.stages = 2, .microbatches = 2});
+  const Schedule inference = schedule::stream({.ranks = 2, .microbatches = 2});
   CHECK(schedule::tie_parameters(inference, ties_of(2)).size() == inference.size());
 }
 
@@ -207,7 +207,7 @@ TEST_CASE("tied parameters that cannot be summed are rejected with the reason") 
     CHECK_THAT(message_of<infeasible>(tie(schedule, ties_of(stages_of(schedule)))),
                ContainsSubstring("asynchronous"));
   }
-  const Schedule schedule = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
+  const Schedule schedule = schedule::one_f_one_b({.ranks = 2, .microbatches = 2});
   CHECK_THAT(
       message_of<contract_error>(tie(schedule, {{Stage{0}, 0, Stage{1}, 8 * word, 4 * word}})),
       ContainsSubstring("not among the gradients of its stage") &&

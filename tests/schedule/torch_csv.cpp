@@ -285,20 +285,20 @@ TEST_CASE("timelines of the catalogue's schedules are read as their orders, reco
     }
   }
   // The forward that runs again stands right before its backward, unnamed.
-  CHECK(to_csv(simulate(schedule::recompute(schedule::gpipe({.stages = 1, .microbatches = 2})),
+  CHECK(to_csv(simulate(schedule::recompute(schedule::gpipe({.ranks = 1, .microbatches = 2})),
                         {.forward = 1, .backward = 2})) == "0F0,0F1,,0B0,,,0B1\n");
 }
 
 TEST_CASE("an update among the passes takes a slot of its own, or is refused") {
-  const Schedule woven = schedule::pipedream({.stages = 1, .microbatches = 2});
+  const Schedule woven = schedule::pipedream({.ranks = 1, .microbatches = 2});
   CHECK(to_csv(simulate(woven, {.forward = 1, .backward = 1, .update = 1})) ==
         "0F0,0B0,0UPDATE0,0F1,0B1,0UPDATE1\n");
   // One that is the last action of its step too, where it has a name.
   const StageCosts units{.forward = 1, .backward = 1, .update = 1};
-  CHECK(to_csv(simulate(schedule::pipedream({.stages = 1}), units)) == "0F0,0B0,0UPDATE0\n");
-  CHECK(to_csv(simulate(schedule::pipedream({.stages = 2}), units)) ==
+  CHECK(to_csv(simulate(schedule::pipedream({.ranks = 1}), units)) == "0F0,0B0,0UPDATE0\n");
+  CHECK(to_csv(simulate(schedule::pipedream({.ranks = 2}), units)) ==
         "0F0,,,0B0,0UPDATE0\n,1F0,1B0,1UPDATE0\n");
-  CHECK(to_csv(simulate(schedule::one_f_one_b({.stages = 1, .microbatches = 1}), units)) ==
+  CHECK(to_csv(simulate(schedule::one_f_one_b({.ranks = 1, .microbatches = 1}), units)) ==
         "0F0,0B0\n");
   CHECK(test::message_of<contract_error>(
             [&] { (void)to_csv(simulate(woven, {.forward = 1, .backward = 1})); }) ==
@@ -308,7 +308,7 @@ TEST_CASE("an update among the passes takes a slot of its own, or is refused") {
 }
 
 TEST_CASE("a timeline in unit slots is written with its idle cells") {
-  const Schedule schedule = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
+  const Schedule schedule = schedule::one_f_one_b({.ranks = 2, .microbatches = 2});
   const std::string unit = "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1\n";
   CHECK(to_csv(simulate(schedule, {.forward = 1, .backward = 1})) == unit);
   CHECK(to_csv(simulate(schedule,

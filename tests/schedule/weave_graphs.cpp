@@ -111,7 +111,7 @@ TEST_CASE("split backward passes: W fills the bubble") {
   CHECK(timeline.makespan() == 7);
   CHECK(timeline.bubble_ratio() == 1 - 12.0 / 14.0);
   // The same work with B = I + W at once: rank 1 F0 1-2 B0 2-4 F1 4-5 B1 5-7, rank 0 B1 7-9.
-  CHECK(simulate(schedule::one_f_one_b({.stages = 2, .microbatches = 2}),
+  CHECK(simulate(schedule::one_f_one_b({.ranks = 2, .microbatches = 2}),
                  {.forward = 1, .backward_input = 1, .backward_weight = 1})
             .makespan() == 9);
 }
@@ -145,7 +145,7 @@ TEST_CASE("the uses of an action come in the order that weave() states") {
 }
 
 TEST_CASE("a stage writes its gradients once and continues them afterwards") {
-  const Schedule pipeline = schedule::one_f_one_b({.stages = 2, .microbatches = 3});
+  const Schedule pipeline = schedule::one_f_one_b({.ranks = 2, .microbatches = 3});
   std::vector<std::vector<Access>> accesses(2);
   for (std::size_t i = 0; i < pipeline.size(); ++i)
     if (pipeline[ActionId{i}].kind == Kind::backward)

@@ -158,7 +158,7 @@ TEST_CASE("a fused pair starts when both can, and is seen when both are done") {
   CHECK(timeline.makespan() == 11.5);
   CHECK(timeline.busy() == std::vector<Seconds>{5.5, 6});
   // Unfused, the forward of microbatch 1 does not wait: 0-1, 1-2, rank 1 F 1-2 B 2-4, F 4-5 B 5-7.
-  CHECK(simulate(schedule::gpipe({.stages = 2, .microbatches = 2}), {.forward = 1, .backward = 2})
+  CHECK(simulate(schedule::gpipe({.ranks = 2, .microbatches = 2}), {.forward = 1, .backward = 2})
             .makespan() == 9);
   // Lines of a mesh keep the pair together; a fused entry needs a partner.
   test::schedule_battery(schedule::data_parallel(woven, {{"data", 2}, {"pipe", 2}}));

@@ -37,7 +37,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 }  // namespace
 
 TEST_CASE("costs reject times that are none, and ranks, stages and banks that do not exist") {
-  const Schedule schedule = schedule::gpipe({.stages = 2, .microbatches = 2});
+  const Schedule schedule = schedule::gpipe({.ranks = 2, .microbatches = 2});
   const std::vector<systems::Gemv> one{{.outputs = 4, .inputs = 4}};
   const std::vector<systems::Gemv> two{{.outputs = 4, .inputs = 4}, {.outputs = 4, .inputs = 4}};
   const Schedule banks = systems::bank_gemv({}, two);
@@ -93,7 +93,7 @@ TEST_CASE("pictures and reports reject plans and predictions with broken entries
   add("SequenceMicrobatch::time = nan", [](Plan& p) { p.microbatches[0].time = nan; });
   add("SequenceGroup::time = nan", [=](Plan& p) { first(p).time = nan; });
   add("lengths[0] = -3", [](Plan& p) { p.lengths[0] = -3; });
-  const Schedule schedule = schedule::gpipe({.stages = 2, .microbatches = 2});
+  const Schedule schedule = schedule::gpipe({.ranks = 2, .microbatches = 2});
   const Timeline timeline = simulate(schedule, StageCosts{.forward = 1, .backward = 2});
   for (const double step : {nan, -1.0, infinity})
     table.push_back({"prediction",

@@ -34,7 +34,7 @@ Machine machine_of(int ranks, Bytes fast, Bytes slow) {
 Timeline pipeline(int stages) {
   return simulate(
       schedule::one_f_one_b(
-          {.stages = stages, .microbatches = 6, .sizes = {.saved = 100, .parameters = 1000}}),
+          {.ranks = stages, .microbatches = 6, .sizes = {.saved = 100, .parameters = 1000}}),
       {.forward = 1, .backward = 2});
 }
 

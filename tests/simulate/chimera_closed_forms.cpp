@@ -69,7 +69,7 @@ TEST_CASE("the bubble of whole units is (D/f - 2)(max(F,B) + (u - 1)|F - B|), ex
       if (d % (2 * f) != 0) continue;
       for (const int units : {1, 2, 3}) {
         const Schedule chimera =
-            schedule::chimera({.stages = d, .microbatches = units * d, .pairs = f});
+            schedule::chimera({.ranks = d, .microbatches = units * d, .pairs = f});
         for (const auto& [forward, backward] :
              {std::pair<Rational, Rational>{{2, 7}, {5, 3}}, {{5, 3}, {2, 7}}, {1, 1}}) {
           simulate(chimera, ExactCosts{.forward = forward, .backward = backward}, timeline);
@@ -91,7 +91,7 @@ TEST_CASE("doubled forwards have the bubble (D/2 - 1)(F + B) for F <= B <= 2F, e
     for (const int units : {1, 2, 3}) {
       const int n = units * 2 * d;
       const Schedule chimera =
-          schedule::chimera({.stages = d, .microbatches = n, .double_forwards = true});
+          schedule::chimera({.ranks = d, .microbatches = n, .double_forwards = true});
       for (const Rational backward : {Rational(1), Rational(7, 5), Rational(2)}) {
         simulate(chimera, ExactCosts{.forward = 1, .backward = backward}, timeline);
         if (!(timeline.makespan() == Rational(n + d / 2 - 1) * (Rational(1) + backward)))
@@ -105,10 +105,10 @@ TEST_CASE("Chimera keeps D/2 + 1 to D activations, and twice as many with double
   for (const int d : {2, 4, 8, 16, 32})
     for (const int in_slot : {1, 2})
       for (const int units : {1, 3}) {
-        const auto timeline = simulate(schedule::chimera({.stages = d,
-                                                          .microbatches = units * in_slot * d,
-                                                          .double_forwards = in_slot == 2}),
-                                       ExactCosts{.forward = 1, .backward = 2});
+        const auto timeline = simulate(
+            schedule::chimera(
+                {.ranks = d, .microbatches = units * in_slot * d, .double_forwards = in_slot == 2}),
+            ExactCosts{.forward = 1, .backward = 2});
         for (int r = 0; r < d; ++r) {
           const int from_end = std::min(r, d - 1 - r);
           CHECK(schedule::peak_parts(timeline, Rank{r}, role::saved) ==
@@ -180,13 +180,13 @@ TEST_CASE("Chimera passes the battery, whatever the number of microbatches") {
       for (const int f : {1, 2})
         if (d % (2 * f) == 0)
           for (const bool doubles : {false, true})
-            test::schedule_battery(schedule::chimera({.stages = d,
+            test::schedule_battery(schedule::chimera({.ranks = d,
                                                       .microbatches = n,
                                                       .pairs = f,
                                                       .double_forwards = doubles,
                                                       .sizes = sizes}));
   // Two copies of every stage, whose gradients are summed once.
-  const Schedule chimera = schedule::chimera({.stages = 4, .microbatches = 4});
+  const Schedule chimera = schedule::chimera({.ranks = 4, .microbatches = 4});
   int groups = 0;
   int updates = 0;
   for (const Action& action : chimera.actions()) {
@@ -200,7 +200,7 @@ TEST_CASE("Chimera passes the battery, whatever the number of microbatches") {
 TEST_CASE("of the sums of a rank's two stages an eager one hides behind the other's backwards") {
   for (const int d : {4, 8, 16})
     for (const int units : {1, 2}) {
-      const Schedule chimera = schedule::chimera({.stages = d, .microbatches = units * d});
+      const Schedule chimera = schedule::chimera({.ranks = d, .microbatches = units * d});
       const Rational alone = simulate(chimera, ExactCosts{.forward = 1, .backward = 2}).makespan();
       for (const int sum : {1, 2, 4}) {  // as long as the other stage still works: two backwards
         const ExactCosts costs{.forward = 1, .backward = 2, .group = sum};
@@ -212,7 +212,7 @@ TEST_CASE("of the sums of a rank's two stages an eager one hides behind the othe
 
 TEST_CASE("stages that the pipelines do not divide are infeasible, and the nearest are named") {
   CHECK_THAT(test::message_of<infeasible>(
-                 [] { (void)schedule::chimera({.stages = 5, .microbatches = 4}); }),
+                 [] { (void)schedule::chimera({.ranks = 5, .microbatches = 4}); }),
              ContainsSubstring("heddle::schedule::chimera") &&
                  ContainsSubstring("stages = 5, pipelines = 2") &&
                  ContainsSubstring("use 4 or 6 stages"));

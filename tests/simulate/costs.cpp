@@ -73,7 +73,7 @@ TEST_CASE("a table has a cost per kind and stage, and refuses stages that it lac
   table.at(Kind::backward, Stage{1}) = 20;
   table.at(Kind::update, Stage{1}) = 100;
   const Schedule pipeline =
-      schedule::gpipe({.stages = 2, .microbatches = 1, .sizes = {.activation = 8}});
+      schedule::gpipe({.ranks = 2, .microbatches = 1, .sizes = {.activation = 8}});
   // F 0-1, move 1-3, arrives 6, F 6-8, B 8-28, move 28-30, arrives 33, B 33-43, update 0;
   // rank 1's update 28-128.
   const Timeline t = simulate(pipeline, table);
@@ -93,7 +93,7 @@ TEST_CASE("a table has a cost per kind and stage, and refuses stages that it lac
              ContainsSubstring("heddle::TableCosts") && ContainsSubstring("stage 2 of 2"));
   table.set_machine(Machine::uniform(3, {}, {}));
   CHECK_THAT(test::message_of<contract_error>(
-                 [&] { (void)simulate(schedule::gpipe({.stages = 3, .microbatches = 1}), table); }),
+                 [&] { (void)simulate(schedule::gpipe({.ranks = 3, .microbatches = 1}), table); }),
              ContainsSubstring("no such stage") && ContainsSubstring("stage 2 of 2"));
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("a table prices a fused pair as one where it has a cost for it") {
 
 TEST_CASE("a machine with fewer ranks than the schedule is refused") {
   const TableCosts table(Machine::uniform(1, {}, {}), 3);
-  const Schedule pipeline = schedule::gpipe({.stages = 3, .microbatches = 1});
+  const Schedule pipeline = schedule::gpipe({.ranks = 3, .microbatches = 1});
   CHECK_THAT(test::message_of<contract_error>(
                  [&] { (void)simulate(pipeline, table, Machine::uniform(2, {}, {})); }),
              ContainsSubstring("the machine has too few ranks") &&
@@ -132,7 +132,7 @@ TEST_CASE("a machine with fewer ranks than the schedule is refused") {
 TEST_CASE("an unlimited link takes no time, whatever the size") {
   const TableCosts table(Machine::uniform(2, {}, {}), 2);
   const Schedule pipeline =
-      schedule::gpipe({.stages = 2, .microbatches = 3, .sizes = {.activation = Bytes{1} << 40}});
+      schedule::gpipe({.ranks = 2, .microbatches = 3, .sizes = {.activation = Bytes{1} << 40}});
   CHECK(simulate(pipeline, table).makespan() == 0);
 }
 

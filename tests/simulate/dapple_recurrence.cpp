@@ -99,7 +99,7 @@ TEST_CASE("DAPPLE's step is that of its recurrence, for unequal stages and any c
             const UnequalCosts costs{latency};
             const auto timeline = simulate(
                 schedule::dapple(
-                    {.stages = s, .microbatches = m, .warm_up = policy, .most_live = most_live}),
+                    {.ranks = s, .microbatches = m, .warm_up = policy, .most_live = most_live}),
                 costs);
             const Rational expected = recurrence(s, m, policy, most_live, costs);
             if (!(timeline.makespan() == expected))
@@ -117,8 +117,7 @@ TEST_CASE("with memory for it either policy has the bubble of 1F1B, exactly") {
   for (int p = 2; p <= 32; p = p < 9 ? p + 1 : p + 11)
     for (const int m : {1, 2, 3, 5, 8, 31, 33, 64})
       for (const WarmUp policy : {WarmUp::policy_a, WarmUp::policy_b}) {
-        const Schedule early =
-            schedule::dapple({.stages = p, .microbatches = m, .warm_up = policy});
+        const Schedule early = schedule::dapple({.ranks = p, .microbatches = m, .warm_up = policy});
         simulate(early, BasicStageCosts<Rational>{.forward = {2, 7}, .backward = {5, 3}}, timeline);
         if (!(timeline.makespan() == Rational(m + p - 1) * Rational(41, 21)))
           FAIL(early.name() << ": " << timeline.makespan());
@@ -130,7 +129,7 @@ TEST_CASE("with memory for it either policy has the bubble of 1F1B, exactly") {
 
 TEST_CASE("policy B hides transfers that take as long as a stage") {
   const auto step = [](WarmUp policy, double latency) {
-    return simulate(schedule::dapple({.stages = 4, .microbatches = 32, .warm_up = policy}),
+    return simulate(schedule::dapple({.ranks = 4, .microbatches = 32, .warm_up = policy}),
                     {.forward = 1, .backward = 2, .latency = latency})
         .makespan();
   };
@@ -144,9 +143,9 @@ TEST_CASE("policy B hides transfers that take as long as a stage") {
 TEST_CASE("at equal memory early backward beats GPipe, whose microbatches all live at once") {
   // Two activations per rank: GPipe stops at two microbatches a step, DAPPLE runs sixteen.
   const BasicStageCosts<Rational> costs{.forward = 1, .backward = 2};
-  const auto late = simulate(schedule::gpipe({.stages = 2, .microbatches = 2}), costs);
+  const auto late = simulate(schedule::gpipe({.ranks = 2, .microbatches = 2}), costs);
   const auto early =
-      simulate(schedule::dapple({.stages = 2, .microbatches = 16, .most_live = 2}), costs);
+      simulate(schedule::dapple({.ranks = 2, .microbatches = 16, .most_live = 2}), costs);
   const Rational gain = late.makespan() / 2 / (early.makespan() / 16);
   CHECK(gain == Rational(24, 17));
   const auto sum_of_peaks = [](const auto& timeline) {
@@ -163,14 +162,14 @@ TEST_CASE("DAPPLE passes the battery, and refuses a rank without memory") {
     for (const int m : {1, 2, 5})
       for (const int most_live : {1, 2, 9})
         test::pipeline_battery(
-            schedule::dapple({.stages = p,
+            schedule::dapple({.ranks = p,
                               .microbatches = m,
                               .warm_up = WarmUp::policy_b,
                               .most_live = most_live,
                               .sizes = sizes}),
             {schedule::dapple(p, m, WarmUp::policy_b, most_live), p, m, true, 24});
   CHECK_THAT(test::message_of<contract_error>(
-                 [] { (void)schedule::dapple({.stages = 2, .microbatches = 4, .most_live = 0}); }),
+                 [] { (void)schedule::dapple({.ranks = 2, .microbatches = 4, .most_live = 0}); }),
              ContainsSubstring("heddle::schedule::dapple") &&
                  ContainsSubstring("memory for at least one microbatch") &&
                  ContainsSubstring("most live = 0"));

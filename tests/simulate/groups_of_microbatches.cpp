@@ -33,7 +33,7 @@ namespace {
 
 /// The step of kFkB where every transfer takes `transfer`.
 double step(int p, int m, int k, double transfer) {
-  return simulate(schedule::kfkb({.stages = p, .microbatches = m, .group = k}),
+  return simulate(schedule::kfkb({.ranks = p, .microbatches = m, .group = k}),
                   {.forward = 1, .backward = 2, .latency = transfer})
       .makespan();
 }
@@ -46,7 +46,7 @@ TEST_CASE("kFkB with free transfers takes (M + P - 1)(F + B) and keeps k min(M/k
     for (const int k : {1, 2, 3, 4, 7}) {
       for (const int groups : {1, 2, 3, 5, 8, 33}) {
         const int m = groups * k;
-        const Schedule grouped = schedule::kfkb({.stages = p, .microbatches = m, .group = k});
+        const Schedule grouped = schedule::kfkb({.ranks = p, .microbatches = m, .group = k});
         for (const auto& [forward, backward] :
              {std::pair<Rational, Rational>{{2, 7}, {5, 3}}, {{5, 3}, {2, 7}}}) {
           simulate(grouped, BasicStageCosts<Rational>{.forward = forward, .backward = backward},
@@ -88,7 +88,7 @@ TEST_CASE("kFkB of groups of one is 1F1B, and passes the battery in groups") {
     for (const int k : {1, 2, 3})
       for (const int groups : {1, 2, 5})
         test::pipeline_battery(
-            schedule::kfkb({.stages = p, .microbatches = k * groups, .group = k, .sizes = sizes}),
+            schedule::kfkb({.ranks = p, .microbatches = k * groups, .group = k, .sizes = sizes}),
             {schedule::kfkb(p, k * groups, k), p, k * groups, true, 24});
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("microbatches that do not divide into groups are infeasible, and the n
     }
   }
   CHECK_THAT(test::message_of<infeasible>(
-                 [] { (void)schedule::kfkb({.stages = 4, .microbatches = 9, .group = 4}); }),
+                 [] { (void)schedule::kfkb({.ranks = 4, .microbatches = 9, .group = 4}); }),
              ContainsSubstring("heddle::schedule::kfkb") &&
                  ContainsSubstring("microbatches = 9, group = 4") &&
                  ContainsSubstring("nearest valid number is 8"));

@@ -83,7 +83,7 @@ TEST_CASE("in the order of time a schedule makes the same values in the same tim
 }
 
 TEST_CASE("fused pairs stay neighbours") {
-  const hd::Schedule schedule = hd::schedule::dualpipe({.stages = 4, .microbatches = 8});
+  const hd::Schedule schedule = hd::schedule::dualpipe({.ranks = 4, .microbatches = 8});
   const hd::Timeline timeline =
       hd::simulate(schedule, {.forward = 1, .backward = 2, .forward_backward = 2.5});
   const hd::Schedule sorted = hd::schedule::in_time_order(timeline);

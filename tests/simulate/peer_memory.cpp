@@ -173,7 +173,7 @@ TEST_CASE("what peer memory cannot do is refused, with a remedy") {
   CHECK_THAT(complaint(layers, 4, {.away = {1, 9}}),
              ContainsSubstring("it names 2, of which rank 0 has 1"));
   CHECK_THAT(complaint(layers, 4, {.away = {1}}), ContainsSubstring("name 2 different stages"));
-  const Schedule trains = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
+  const Schedule trains = schedule::one_f_one_b({.ranks = 2, .microbatches = 2});
   CHECK_THAT(complaint(trains, 0, {}),
              ContainsSubstring("must be constant") && ContainsSubstring("forwards only"));
   // Nothing goes away: nothing changes.

@@ -27,7 +27,7 @@ using Generator = Schedule (*)(const schedule::PipelineOptions&);
 /// Makespan (M + P - 1)(F + B) and bubble (P - 1) / (M + P - 1), the same for both orders.
 void check_exactly(Generator generate, int p, int m) {
   static BasicTimeline<Rational> timeline;
-  const Schedule pipeline = generate({.stages = p, .microbatches = m});
+  const Schedule pipeline = generate({.ranks = p, .microbatches = m});
   for (const auto& [forward, backward] :
        {std::pair<Rational, Rational>{{2, 7}, {5, 3}}, {{5, 3}, {2, 7}}, {1, 1}}) {
     simulate(pipeline, BasicStageCosts<Rational>{.forward = forward, .backward = backward},
@@ -58,7 +58,7 @@ TEST_CASE("the same holds to 1e-12 in double, and the theory's bubble with it") 
        std::initializer_list<Generator>{&schedule::gpipe, &schedule::one_f_one_b}) {
     for (int p = 2; p <= 32; ++p) {
       for (int m = 1; m <= 128; m = m < 33 ? m + 1 : m + 19) {
-        simulate(generate({.stages = p, .microbatches = m}),
+        simulate(generate({.ranks = p, .microbatches = m}),
                  StageCosts{.forward = 0.1, .backward = 0.7}, timeline);
         const double expected = (m + p - 1) * (0.1 + 0.7);
         const double bubble = (p - 1.0) / (m + p - 1.0);
@@ -79,7 +79,7 @@ TEST_CASE("live activations are min(M, P - r) under 1F1B and M under GPipe") {
     for (const int p : {2, 3, 4, 7, 8, 16, 31, 32}) {
       for (const int m : {1, 2, 3, 5, 8, 16, 31, 32, 33, 64, 127, 128}) {
         const auto peak = [&](Generator generate, int r) {
-          if (r == 0) simulate(generate({.stages = p, .microbatches = m}), costs, timeline);
+          if (r == 0) simulate(generate({.ranks = p, .microbatches = m}), costs, timeline);
           return schedule::peak_parts(timeline, Rank{r}, role::saved);
         };
         for (int r = 0; r < p; ++r)
@@ -96,14 +96,14 @@ TEST_CASE("live activations are min(M, P - r) under 1F1B and M under GPipe") {
 
 TEST_CASE("one stage has no bubble, and a stream takes M + P - 1 forwards") {
   for (const int m : {1, 2, 7, 128}) {
-    const schedule::PipelineOptions alone{.stages = 1, .microbatches = m};
+    const schedule::PipelineOptions alone{.ranks = 1, .microbatches = m};
     CHECK(simulate(schedule::one_f_one_b(alone), {.forward = 1, .backward = 2}).bubble_ratio() ==
           0);
     CHECK(simulate(schedule::gpipe(alone), {.forward = 1, .backward = 2}).makespan() == 3 * m);
     CHECK(schedule::bubble_ratio(1, m) == 0);
     for (const int p : {1, 2, 5, 32})
       CHECK(
-          simulate(schedule::stream({.stages = p, .microbatches = m}), {.forward = 3}).makespan() ==
+          simulate(schedule::stream({.ranks = p, .microbatches = m}), {.forward = 3}).makespan() ==
           3 * (m + p - 1));
   }
 }

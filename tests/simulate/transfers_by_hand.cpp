@@ -157,7 +157,7 @@ TEST_CASE("a sender may write its value again when the message has left, not whe
 TEST_CASE("a timeline used again holds the same as a new one, and nothing of before") {
   Timeline reused;
   for (const int m : {40, 3, 17, 1}) {
-    const Schedule pipeline = schedule::one_f_one_b({.stages = 3, .microbatches = m});
+    const Schedule pipeline = schedule::one_f_one_b({.ranks = 3, .microbatches = m});
     const StageCosts costs{.forward = 1, .backward = 2, .update = 5, .latency = 0.25};
     simulate(pipeline, costs, reused);
     const Timeline fresh = simulate(pipeline, costs);
@@ -177,7 +177,7 @@ TEST_CASE("an empty timeline has no length, no bubble and nobody busy") {
   CHECK(empty.makespan() == 0);
   CHECK(empty.bubble_ratio() == 0);
   CHECK(empty.busy().empty());
-  const Timeline instant = simulate(schedule::gpipe({.stages = 2, .microbatches = 2}), {});
+  const Timeline instant = simulate(schedule::gpipe({.ranks = 2, .microbatches = 2}), {});
   CHECK(instant.makespan() == 0);
   CHECK(instant.bubble_ratio() == 0);
   CHECK(instant.busy() == std::vector<double>{0, 0});

@@ -46,7 +46,7 @@ struct Prices {
 };
 
 Rational step(int p, int m, Rational f, Rational b, Rational s, Rational t) {
-  const Schedule schedule = schedule::vocabulary_parallel({.stages = p, .microbatches = m});
+  const Schedule schedule = schedule::vocabulary_parallel({.ranks = p, .microbatches = m});
   return simulate(schedule, Prices{static_cast<std::size_t>(p), f, b, s, t}).makespan();
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("an output layer on all ranks is faster than the same layer on the las
                                                                                      : time;
     }
   };
-  const Schedule plain = schedule::one_f_one_b({.stages = p, .microbatches = m});
+  const Schedule plain = schedule::one_f_one_b({.ranks = p, .microbatches = m});
   CHECK(simulate(plain, LastIsSlow{{p, 1, 2, 0, 0}}).makespan() == 11 * m + 3 * (p - 1));
 }
 

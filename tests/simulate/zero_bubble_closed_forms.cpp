@@ -119,7 +119,7 @@ TEST_CASE("ZB-H1: bubble (P-1) max(F, I, F+I-W), and the memory of 1F1B on every
   for (const int p : {1, 2, 3, 4, 5, 8, 13})
     for (const int m : {p + 1, 2 * p, 3 * p + 1, 31}) {
       if (m <= p) continue;
-      const Schedule schedule = schedule::zb_h1({.stages = p, .microbatches = m});
+      const Schedule schedule = schedule::zb_h1({.ranks = p, .microbatches = m});
       for (const auto& unit : units) {
         const Exact of = costs(unit);
         const auto timeline = simulate(schedule, of);
@@ -140,7 +140,7 @@ TEST_CASE(
     "ZB-H2: bubble (P-1) max(0, F+I-2W, I-F) within the first rank's span, 2P-1 activations") {
   for (const int p : {1, 2, 3, 4, 5, 8, 13})
     for (const int m : {2 * p - 1, 2 * p, 3 * p + 1, 37}) {
-      const Schedule schedule = schedule::zb_h2({.stages = p, .microbatches = m});
+      const Schedule schedule = schedule::zb_h2({.ranks = p, .microbatches = m});
       for (const auto& unit : units) {
         const Exact of = costs(unit);
         const auto timeline = simulate(schedule, of);
@@ -227,7 +227,7 @@ TEST_CASE("DualPipe and DualPipeV: bubble (PP/2-1)(FB+B-3W) and PP+1 activations
     }
   };
   for (const auto& [p, m] : {std::pair{2, 4}, {4, 8}, {6, 14}, {8, 16}, {8, 20}, {16, 40}})
-    check(schedule::dualpipe({.stages = p, .microbatches = m}), p);
+    check(schedule::dualpipe({.ranks = p, .microbatches = m}), p);
   for (const auto& [p, m] : {std::pair{1, 2}, {3, 7}, {4, 10}, {4, 20}, {8, 20}})
     check(schedule::dualpipe_v({.ranks = p, .microbatches = m}), 2 * p);
 }

@@ -68,7 +68,7 @@ class NoisyCosts {
 inline constexpr int ring_steps = 5;
 
 inline Schedule pipeline(int stages, int microbatches) {
-  return schedule::one_f_one_b({.stages = stages, .microbatches = microbatches});
+  return schedule::one_f_one_b({.ranks = stages, .microbatches = microbatches});
 }
 inline Schedule all_to_all(int ranks) {
   return schedule::collective(schedule::Collective::all_to_all, schedule::Algorithm::direct,

@@ -116,7 +116,7 @@ int looks_until_named(T& inner, std::optional<ExecutedFault> fault) {
   Runner<WaitingModel&, ShapedTransport<T>&> pipeline(
       model,
       schedule::one_f_one_b(
-          {.stages = ranks, .microbatches = 2, .sizes = {.activation = wait_bytes, .saved = 1}}),
+          {.ranks = ranks, .microbatches = 2, .sizes = {.activation = wait_bytes, .saved = 1}}),
       transport, options);
   Runner<WaitingModel&, ShapedTransport<T>&> exchange(
       model,

@@ -141,7 +141,7 @@ TEST_CASE("the guide's batch divides") {
 TEST_CASE("the guide's hang is named by the watchdog, and told to the log") {
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", 2}});
   const hd::Schedule schedule =
-      hd::schedule::one_f_one_b({.stages = 2, .microbatches = 2, .sizes = {.activation = 64}});
+      hd::schedule::one_f_one_b({.ranks = 2, .microbatches = 2, .sizes = {.activation = 64}});
   const auto model = [](const hd::Task&) {};
   std::ostringstream out;
   std::string reason;

@@ -40,7 +40,7 @@ Schedule two_directions() {
 }  // namespace
 
 TEST_CASE("the graph has a node for each action and an edge for each dependency") {
-  const Schedule schedule = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
+  const Schedule schedule = schedule::one_f_one_b({.ranks = 2, .microbatches = 2});
   const std::string dot = trace::to_dot(schedule);
   CHECK(dot.starts_with("digraph \"1F1B P=2 M=2\" {\n"));
   CHECK(dot.ends_with("}\n"));
@@ -78,7 +78,7 @@ TEST_CASE("further stages of a rank and the other direction are darker") {
   const auto shade = [](const Schedule& schedule, std::size_t i) {
     return trace::impl::Shades(schedule).of(ActionId{i});
   };
-  const Schedule one = schedule::one_f_one_b({.stages = 4, .microbatches = 2});
+  const Schedule one = schedule::one_f_one_b({.ranks = 4, .microbatches = 2});
   CHECK(trace::impl::Shades(one).size() == 1);
   CHECK(trace::to_svg(simulate(one, {.forward = 1})).find("darker") == std::string::npos);
   const Schedule chunks = weave(schedule::interleaved(2, 3, 4));
@@ -103,7 +103,7 @@ TEST_CASE("the legend says the one thing that a darker shade means in a picture"
   };
   CHECK(meaning(schedule::zb_v({.ranks = 4, .microbatches = 8})) == "a further stage of the rank");
   CHECK(meaning(two_directions()) == "a microbatch of the other direction");
-  CHECK(meaning(schedule::chimera({.stages = 4, .microbatches = 8, .pairs = 2})) ==
+  CHECK(meaning(schedule::chimera({.ranks = 4, .microbatches = 8, .pairs = 2})) ==
         "a microbatch that enters at a further rank");
 }
 

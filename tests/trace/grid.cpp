@@ -23,25 +23,25 @@ namespace test_grid {
 using namespace heddle;
 
 TEST_CASE("the slot grid of small schedules is exact") {
-  CHECK(to_grid(schedule::one_f_one_b({.stages = 2, .microbatches = 3})) ==
+  CHECK(to_grid(schedule::one_f_one_b({.ranks = 2, .microbatches = 3})) ==
         "1F1B P=2 M=3: 2 ranks, 20 actions\n"
         "rank 0  0F0 0F1 .   0B0 0F2 0B1 .   0B2\n"
         "rank 1  .   1F0 1B0 1F1 1B1 1F2 1B2 .\n"
         "8 slots, 4 of 16 cells idle\n");
-  CHECK(to_grid(schedule::gpipe({.stages = 3, .microbatches = 2})) ==
+  CHECK(to_grid(schedule::gpipe({.ranks = 3, .microbatches = 2})) ==
         "GPipe P=3 M=2: 3 ranks, 23 actions\n"
         "rank 0  0F0 0F1 .   .   .   .   0B0 0B1\n"
         "rank 1  .   1F0 1F1 .   .   1B0 1B1 .\n"
         "rank 2  .   .   2F0 2F1 2B0 2B1 .   .\n"
         "8 slots, 12 of 24 cells idle\n");
-  CHECK(to_grid(schedule::one_f_one_b({.stages = 1, .microbatches = 1})) ==
+  CHECK(to_grid(schedule::one_f_one_b({.ranks = 1, .microbatches = 1})) ==
         "1F1B P=1 M=1: 1 rank, 3 actions\n"
         "rank 0  0F0 0B0\n"
         "2 slots, 0 of 2 cells idle\n");
 }
 
 TEST_CASE("the cells of the slot grid are of equal width and the ranks right-aligned") {
-  const std::string grid = to_grid(schedule::one_f_one_b({.stages = 11, .microbatches = 12}));
+  const std::string grid = to_grid(schedule::one_f_one_b({.ranks = 11, .microbatches = 12}));
   CHECK(grid.find("\nrank  0  0F0   0F1   0F2 ") != std::string::npos);
   CHECK(grid.find("\nrank 10  .     .     .  ") != std::string::npos);
   CHECK(grid.find("10F11 10B11") != std::string::npos);
@@ -50,7 +50,7 @@ TEST_CASE("the cells of the slot grid are of equal width and the ranks right-ali
 }
 
 TEST_CASE("the slot grid of hundreds of slots has them all") {
-  const std::string grid = to_grid(schedule::stream({.stages = 1, .microbatches = 501}));
+  const std::string grid = to_grid(schedule::stream({.ranks = 1, .microbatches = 501}));
   CHECK(grid.find(" 0F500\n501 slots, 0 of 501 cells idle\n") != std::string::npos);
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("the slot grid of nothing, and of nothing computed, is empty") {
 }
 
 TEST_CASE("the slot grid is cut into bands where it is too wide") {
-  const auto schedule = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
+  const auto schedule = schedule::one_f_one_b({.ranks = 2, .microbatches = 2});
   CHECK(to_grid(schedule, 24) == to_grid(schedule));
   const std::string bands =
       "1F1B P=2 M=2: 2 ranks, 14 actions\n"
@@ -96,7 +96,7 @@ TEST_CASE("the slot grid is cut into bands where it is too wide") {
 }
 
 TEST_CASE("the time grid is to scale") {
-  const auto schedule = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
+  const auto schedule = schedule::one_f_one_b({.ranks = 2, .microbatches = 2});
   const Timeline timeline = simulate(schedule, {.forward = 1, .backward = 2});
   CHECK(to_grid(timeline, 18) ==
         "1F1B P=2 M=2: makespan 9 s, bubble ratio 33.3%\n"
@@ -184,7 +184,7 @@ TEST_CASE("a rank's several stages are named in the time grid, which has bands f
 }
 
 TEST_CASE("times of the time grid are in the unit that is given, or in none") {
-  const auto schedule = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
+  const auto schedule = schedule::one_f_one_b({.ranks = 2, .microbatches = 2});
   const Timeline timeline = simulate(schedule, {.forward = 1, .backward = 2});
   CHECK(to_grid(timeline, 18, "F") ==
         "1F1B P=2 M=2: makespan 9 F, bubble ratio 33.3%\n"
@@ -196,14 +196,14 @@ TEST_CASE("times of the time grid are in the unit that is given, or in none") {
 
 TEST_CASE("the time grid of nothing is idle") {
   CHECK(to_grid(Timeline{}, 10) == "timeline: makespan 0 s, bubble ratio 0%\n        0 s    0 s\n");
-  const auto schedule = schedule::one_f_one_b({.stages = 2, .microbatches = 1});
+  const auto schedule = schedule::one_f_one_b({.ranks = 2, .microbatches = 1});
   CHECK(to_grid(simulate(schedule, {}), 5) ==
         "1F1B P=2 M=1: makespan 0 s, bubble ratio 0%\n"
         "rank 0  .....\nrank 1  .....\n        0 s 0 s\n");
 }
 
 TEST_CASE("the time grid refuses what it cannot draw") {
-  const auto schedule = schedule::one_f_one_b({.stages = 1, .microbatches = 1});
+  const auto schedule = schedule::one_f_one_b({.ranks = 1, .microbatches = 1});
   Timeline timeline = simulate(schedule, {.forward = 1, .backward = 2});
   CHECK_THROWS_AS(to_grid(timeline, 0), contract_error);
   timeline.spans()[1].end = std::numeric_limits<double>::infinity();

@@ -31,7 +31,7 @@ TEST_CASE("numbers of bytes have units") {
 
 TEST_CASE("the memory report has what is held, predicted and measured, and what is allocated") {
   const Schedule schedule =
-      schedule::one_f_one_b({.stages = 2,
+      schedule::one_f_one_b({.ranks = 2,
                              .microbatches = 3,
                              .sizes = {.activation = 10, .saved = 1000, .parameters = 500}});
   const Timeline simulated = simulate(schedule, {.forward = 1, .backward = 2});
@@ -65,7 +65,7 @@ TEST_CASE("odd timelines have memory reports") {
   CHECK(trace::memory_peaks(Timeline{}).empty());
   CHECK(to_string(trace::MemoryReport{}) ==
         "most memory:\n                      activations         weights             all\n");
-  const Schedule one = schedule::one_f_one_b({.stages = 1, .microbatches = 1});
+  const Schedule one = schedule::one_f_one_b({.ranks = 1, .microbatches = 1});
   CHECK(trace::memory_peaks(simulate(one, {}))[0].activations == Footprint{1, 0});
   Timeline bad = simulate(one, {.forward = 1});
   bad.spans()[0].end = std::numeric_limits<double>::quiet_NaN();

@@ -162,7 +162,7 @@ TEST_CASE("the JSON reader of these tests is strict") {
 
 TEST_CASE("predicted and measured lie side by side, a process per rank and a track per queue") {
   const auto schedule = schedule::one_f_one_b(
-      {.stages = 3, .microbatches = 5, .sizes = {.activation = 64, .saved = 100}});
+      {.ranks = 3, .microbatches = 5, .sizes = {.activation = 64, .saved = 100}});
   const Timeline predicted =
       simulate(schedule, {.forward = 1e-3, .backward = 2e-3, .latency = 4e-3});
   Timeline measured = simulate(schedule, {.forward = 1.1e-3, .backward = 2.3e-3, .latency = 5e-3});
@@ -217,7 +217,7 @@ TEST_CASE("the counters of memory peak where memory_use says") {
     return most;
   };
   using Peaks = std::map<int, double>;
-  schedule::PipelineOptions options{.stages = 4, .microbatches = 8};
+  schedule::PipelineOptions options{.ranks = 4, .microbatches = 8};
   const Timeline unsized = simulate(schedule::one_f_one_b(options), {.forward = 1, .backward = 2});
   CHECK(peaks(unsized, "live activations", "parts") == Peaks{{1, 4}, {2, 3}, {3, 2}, {4, 1}});
   CHECK(peaks(unsized, "weights", "parts") == Peaks{{1, 1}, {2, 1}, {3, 1}, {4, 1}});
@@ -308,9 +308,9 @@ TEST_CASE("names are escaped") {
 TEST_CASE("odd timelines make valid traces") {
   CHECK(Trace(trace::to_perfetto({})).events.empty());
   CHECK(Trace(perfetto(Timeline{})).events.empty());
-  const auto one = schedule::one_f_one_b({.stages = 1, .microbatches = 1});
+  const auto one = schedule::one_f_one_b({.ranks = 1, .microbatches = 1});
   CHECK(Trace(perfetto(simulate(one, {.forward = 1, .backward = 1}))).processes.at(1) == "rank 0");
-  const auto two = schedule::one_f_one_b({.stages = 2, .microbatches = 3});
+  const auto two = schedule::one_f_one_b({.ranks = 2, .microbatches = 3});
   const Trace still(perfetto(simulate(two, {})));  // nothing takes time
   CHECK(still.count("X") == two.size() + 6);
   CHECK(still.flows == 6);
@@ -321,7 +321,7 @@ TEST_CASE("odd timelines make valid traces") {
 }
 
 TEST_CASE("a trace refuses times that are not finite or too long") {
-  const auto one = schedule::one_f_one_b({.stages = 1, .microbatches = 1});
+  const auto one = schedule::one_f_one_b({.ranks = 1, .microbatches = 1});
   CHECK_THROWS_AS(perfetto(simulate(one, {.forward = 1e10})), contract_error);
   CHECK_THROWS_AS(perfetto(simulate(one, {.forward = std::numeric_limits<double>::infinity()})),
                   contract_error);
@@ -335,7 +335,7 @@ TEST_CASE("write puts one timeline or two into a file") {
     std::ifstream file(folder / "t.json", std::ios::binary);
     return Trace(std::string((std::istreambuf_iterator<char>(file)), {}));
   };
-  const Timeline timeline = simulate(schedule::one_f_one_b({.stages = 2, .microbatches = 2}),
+  const Timeline timeline = simulate(schedule::one_f_one_b({.ranks = 2, .microbatches = 2}),
                                      {.forward = 1, .backward = 2});
   trace::write(folder / "t.json", timeline);
   CHECK(read_back().processes == std::map<int, std::string>{{1, "rank 0"}, {2, "rank 1"}});

@@ -32,7 +32,7 @@ namespace {
 /// Two stages, two microbatches, all forwards first: per stage two F of 1 s, two B of 2 s, an
 /// update of no time; messages of 0.5 s.
 Timeline predicted() {
-  return simulate(schedule::gpipe({.stages = 2, .microbatches = 2}),
+  return simulate(schedule::gpipe({.ranks = 2, .microbatches = 2}),
                   StageCosts{.forward = 1, .backward = 2, .latency = 0.5});
 }
 
@@ -145,12 +145,12 @@ TEST_CASE("the prediction of a plan is compared by the step and the bytes of the
 
 TEST_CASE("plan_error() rejects timelines of different schedules") {
   const Timeline plan = predicted();
-  const Timeline other = simulate(schedule::one_f_one_b({.stages = 2, .microbatches = 3}),
+  const Timeline other = simulate(schedule::one_f_one_b({.ranks = 2, .microbatches = 3}),
                                   StageCosts{.forward = 1, .backward = 2});
   CHECK_THAT(message_of<contract_error>([&] { (void)trace::plan_error(plan, other); }),
              ContainsSubstring("different schedules") && ContainsSubstring("measured"));
   // The same number of actions in another order.
-  const Timeline order = simulate(schedule::one_f_one_b({.stages = 2, .microbatches = 2}),
+  const Timeline order = simulate(schedule::one_f_one_b({.ranks = 2, .microbatches = 2}),
                                   StageCosts{.forward = 1, .backward = 2});
   REQUIRE(order.schedule().size() == plan.schedule().size());
   CHECK_THAT(message_of<contract_error>([&] { (void)trace::plan_error(plan, order); }),

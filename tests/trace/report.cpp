@@ -27,7 +27,7 @@ TEST_CASE("the closed form is what 1F1B, GPipe and interleaved 1F1B simulate to"
   for (const int ranks : {1, 2, 3, 4, 7}) {
     for (const int microbatches : {1, 2, 5, 8, 13}) {
       const double theory = schedule::bubble_ratio(ranks, microbatches);
-      const schedule::PipelineOptions options{.stages = ranks, .microbatches = microbatches};
+      const schedule::PipelineOptions options{.ranks = ranks, .microbatches = microbatches};
       for (const auto& schedule : {schedule::one_f_one_b(options), schedule::gpipe(options)})
         CHECK(simulate(schedule, {.forward = 1, .backward = 2}).bubble_ratio() ==
               Catch::Approx(theory).margin(1e-12));
@@ -48,7 +48,7 @@ TEST_CASE("the closed form is what 1F1B, GPipe and interleaved 1F1B simulate to"
 
 TEST_CASE("the time of 1F1B goes where the drawing says") {
   // P = 4, M = 8, F = 1, B = 2: rank r starts at r, ends at 33 - 2 r and works 24.
-  const Timeline timeline = simulate(schedule::one_f_one_b({.stages = 4, .microbatches = 8}),
+  const Timeline timeline = simulate(schedule::one_f_one_b({.ranks = 4, .microbatches = 8}),
                                      {.forward = 1, .backward = 2});
   const trace::TimeUse use = trace::time_use(timeline);
   CHECK(use.makespan == 33);
@@ -179,7 +179,7 @@ TEST_CASE("a fused pair waits for what either of the two waits for") {
 
 TEST_CASE("a pipeline without backwards does not drain") {
   const Timeline timeline =
-      simulate(schedule::stream({.stages = 3, .microbatches = 4}), {.forward = 1, .latency = 0.5});
+      simulate(schedule::stream({.ranks = 3, .microbatches = 4}), {.forward = 1, .latency = 0.5});
   const trace::TimeUse use = trace::time_use(timeline);
   for (std::size_t r = 0; r < 3; ++r) {
     const auto number = static_cast<double>(r);
@@ -199,7 +199,7 @@ TEST_CASE("work in two lanes at once is busy once") {
 }
 
 TEST_CASE("the report is a table with theory, simulation and measurement") {
-  const auto schedule = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
+  const auto schedule = schedule::one_f_one_b({.ranks = 2, .microbatches = 2});
   const Timeline simulated = simulate(schedule, {.forward = 1e-3, .backward = 2e-3});
   const Timeline measured =
       simulate(schedule, {.forward = 1e-3, .backward = 2e-3, .latency = 0.25e-3});
@@ -238,7 +238,7 @@ TEST_CASE("odd timelines have reports") {
   CHECK(to_string(trace::bubble_report(Timeline{})).starts_with("bubble ratio: simulated 0%\n"));
   CHECK(to_string(trace::BubbleReport{}).starts_with("bubble ratio:\n"));
 
-  const auto one = schedule::one_f_one_b({.stages = 1, .microbatches = 1});
+  const auto one = schedule::one_f_one_b({.ranks = 1, .microbatches = 1});
   CHECK(trace::time_use(simulate(one, {.forward = 1, .backward = 2})).ranks[0].busy == 3);
   const auto still = trace::time_use(simulate(one, {}));
   CHECK(still.ranks[0].whole() == 0);

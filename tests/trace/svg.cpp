@@ -110,7 +110,7 @@ double sum(const std::vector<double>& numbers) {
 }
 
 Timeline one_f_one_b_timeline() {
-  return simulate(schedule::one_f_one_b({.stages = 4, .microbatches = 8}),
+  return simulate(schedule::one_f_one_b({.ranks = 4, .microbatches = 8}),
                   {.forward = 1, .backward = 2});
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("the picture of 1F1B has a box to scale for every action that takes ti
 }
 
 TEST_CASE("timelines above each other have one scale and one legend") {
-  const auto schedule = schedule::one_f_one_b({.stages = 4, .microbatches = 8});
+  const auto schedule = schedule::one_f_one_b({.ranks = 4, .microbatches = 8});
   const Timeline predicted = simulate(schedule, {.forward = 1, .backward = 2});
   const Timeline measured = simulate(schedule, {.forward = 2, .backward = 4});
   const std::string svg = trace::to_svg(
@@ -199,7 +199,7 @@ TEST_CASE("text that does not fit its box is shortened or left out") {
   CHECK(narrow.find(">0F0<") == std::string::npos);
   CHECK(narrow.find(">0B0<") != std::string::npos);
   CHECK(narrow.find("text-anchor=\"start\">makespan") == std::string::npos);
-  const auto many = schedule::one_f_one_b({.stages = 2, .microbatches = 997});
+  const auto many = schedule::one_f_one_b({.ranks = 2, .microbatches = 997});
   const std::string dense =
       trace::to_svg(simulate(many, {.forward = 1, .backward = 2}), {.width = 240});
   CHECK(flaw(dense) == "");
@@ -217,7 +217,7 @@ TEST_CASE("every move between ranks has an arrow where arrows are wanted") {
   CHECK(arrows == 48 + 1);  // and the legend's
   CHECK(svg.find(">message, from its start to its arrival<") != std::string::npos);
   CHECK(trace::to_svg(one_f_one_b_timeline()).find("message") == std::string::npos);
-  const auto alone = schedule::one_f_one_b({.stages = 1, .microbatches = 2});
+  const auto alone = schedule::one_f_one_b({.ranks = 1, .microbatches = 2});
   CHECK(trace::to_svg(simulate(alone, {.forward = 1}), {.arrows = true}).find("message") ==
         std::string::npos);
 }
@@ -309,7 +309,7 @@ TEST_CASE("a group is drawn on every rank that it takes place on") {
 }
 
 TEST_CASE("odd timelines make well-formed pictures") {
-  const auto one = schedule::one_f_one_b({.stages = 1, .microbatches = 1});
+  const auto one = schedule::one_f_one_b({.ranks = 1, .microbatches = 1});
   CHECK(flaw(trace::to_svg(Timeline{})) == "");
   CHECK(flaw(trace::to_svg(simulate(one, {}))) == "");
   CHECK(flaw(trace::to_svg(simulate(one, {.forward = 1e-9, .backward = 3e-9}))) == "");
@@ -331,7 +331,7 @@ TEST_CASE("marks of the time axis are round numbers") {
 }
 
 TEST_CASE("what a row of memory says stands beside the row, within the picture") {
-  schedule::PipelineOptions options{.stages = 4, .microbatches = 8};
+  schedule::PipelineOptions options{.ranks = 4, .microbatches = 8};
   for (const int width : {240, 960}) {
     for (const Bytes bytes : {0u, 1u, 123'456'789u}) {
       options.sizes = {.saved = bytes, .parameters = bytes};
@@ -352,7 +352,7 @@ TEST_CASE("what a row of memory says stands beside the row, within the picture")
 }
 
 TEST_CASE("memory has a row of its own for every rank, all in one scale") {
-  schedule::PipelineOptions options{.stages = 2, .microbatches = 2};
+  schedule::PipelineOptions options{.ranks = 2, .microbatches = 2};
   const auto picture = [&] {
     return trace::to_svg(simulate(schedule::one_f_one_b(options), {.forward = 1, .backward = 2}),
                          {.memory = true});
@@ -391,7 +391,7 @@ TEST_CASE("memory has a row of its own for every rank, all in one scale") {
 
   // The first of two ranks keeps two versions of its weights, the other one: a line twice as high.
   const std::string versions = trace::to_svg(
-      simulate(schedule::pipedream({.stages = 2, .microbatches = 3, .sizes = options.sizes}),
+      simulate(schedule::pipedream({.ranks = 2, .microbatches = 3, .sizes = options.sizes}),
                {.forward = 1, .backward = 2}),
       {.memory = true});
   CHECK(flaw(versions) == "");

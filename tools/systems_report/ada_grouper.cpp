@@ -37,7 +37,7 @@ std::vector<hd::Schedule> groups(hd::StageSizes sizes = {}) {
   std::vector<hd::Schedule> result;
   for (const int k : {1, 2, 4})
     result.push_back(hd::schedule::kfkb(
-        {.stages = stages, .microbatches = microbatches, .group = k, .sizes = sizes}));
+        {.ranks = stages, .microbatches = microbatches, .group = k, .sizes = sizes}));
   return result;
 }
 

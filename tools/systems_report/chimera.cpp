@@ -173,9 +173,9 @@ Comparison chosen() {
             for (const bool may_halve : {false, true}) {
               const hd::StageCosts costs{.forward = 1, .backward = backward, .latency = latency};
               const double plain =
-                  hd::simulate(hd::schedule::one_f_one_b({.stages = d, .microbatches = n}), costs)
+                  hd::simulate(hd::schedule::one_f_one_b({.ranks = d, .microbatches = n}), costs)
                       .makespan();
-              const double ours = hd::systems::choose_chimera({.stages = d,
+              const double ours = hd::systems::choose_chimera({.ranks = d,
                                                                .microbatches = n,
                                                                .may_halve = may_halve,
                                                                .most_live = most_live},
@@ -193,7 +193,7 @@ Comparison chosen() {
 Comparison activations() {
   bool equal = true;
   for (const int d : {2, 4, 8, 16, 32}) {
-    const auto timeline = hd::simulate(hd::schedule::chimera({.stages = d, .microbatches = 2 * d}),
+    const auto timeline = hd::simulate(hd::schedule::chimera({.ranks = d, .microbatches = 2 * d}),
                                        Costs{.forward = 1, .backward = 2});
     for (int r = 0; r < d; ++r)
       equal = equal && hd::schedule::peak_parts(timeline, hd::Rank{r}, hd::role::saved) ==

@@ -23,9 +23,9 @@ std::vector<Comparison> dapple_runtime() {
   constexpr int stages = 2, memory = 2, microbatches = 16;
   const hd::StageCosts costs{.forward = 1, .backward = 2};
   const auto late =
-      hd::simulate(hd::schedule::gpipe({.stages = stages, .microbatches = memory}), costs);
+      hd::simulate(hd::schedule::gpipe({.ranks = stages, .microbatches = memory}), costs);
   const auto early = hd::simulate(
-      hd::schedule::dapple({.stages = stages, .microbatches = microbatches, .most_live = memory}),
+      hd::schedule::dapple({.ranks = stages, .microbatches = microbatches, .most_live = memory}),
       costs);
   const double gain = (late.makespan() / memory) / (early.makespan() / microbatches);
   const auto mean_peak = [](const hd::Timeline& timeline) {
@@ -35,7 +35,7 @@ std::vector<Comparison> dapple_runtime() {
     return sum / stages;
   };
   const auto step = [](hd::schedule::WarmUp warm_up, double latency) {
-    return hd::simulate(hd::schedule::dapple({.stages = 4, .microbatches = 32, .warm_up = warm_up}),
+    return hd::simulate(hd::schedule::dapple({.ranks = 4, .microbatches = 32, .warm_up = warm_up}),
                         {.forward = 1, .backward = 2, .latency = latency})
         .makespan();
   };

@@ -33,7 +33,7 @@ double gain(double transfer) {
     constexpr hd::Bytes bytes = 1024;
     return hd::simulate(
                hd::systems::energon(
-                   {.stages = 4, .requests = 64, .depth = depth, .sizes = {.activation = bytes}}),
+                   {.ranks = 4, .requests = 64, .depth = depth, .sizes = {.activation = bytes}}),
                {.forward = 1, .per_byte = transfer / static_cast<double>(bytes)})
         .makespan();
   };

@@ -69,7 +69,7 @@ std::vector<Comparison> mpirigen() {
   bool matched = true;
   for (int p = 2; p <= 6; ++p) {
     for (int m = 1; m <= 5; ++m)
-      matched = matched && has_posts(hd::schedule::one_f_one_b({.stages = p, .microbatches = m}),
+      matched = matched && has_posts(hd::schedule::one_f_one_b({.ranks = p, .microbatches = m}),
                                      2 * m * (p - 1));
     matched = matched && has_posts(hd::schedule::collective(hd::schedule::Collective::all_reduce,
                                                             hd::schedule::Algorithm::ring,

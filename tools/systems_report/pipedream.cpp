@@ -115,7 +115,7 @@ struct Executed {
 
 Executed execute(int stages, int microbatches) {
   const hd::Schedule schedule = hd::schedule::pipedream(
-      {.stages = stages,
+      {.ranks = stages,
        .microbatches = microbatches,
        .sizes = {.activation = 8, .saved = 16, .parameters = 8, .type = hd::Scalar::f64}});
   Executed result{std::vector<double>(static_cast<std::size_t>(stages)),
@@ -157,8 +157,8 @@ std::vector<Comparison> pipedream_runtime() {
     return static_cast<double>(hd::simulate(schedule, costs).makespan());
   };
   constexpr int steps = 250;
-  const double gain = steps * step(hd::schedule::one_f_one_b({.stages = p, .microbatches = p})) /
-                      step(hd::schedule::pipedream({.stages = p, .microbatches = steps * p}));
+  const double gain = steps * step(hd::schedule::one_f_one_b({.ranks = p, .microbatches = p})) /
+                      step(hd::schedule::pipedream({.ranks = p, .microbatches = steps * p}));
   const double bound = (2.0 * p - 1) / p;
   return {
       {"weights of 1-4 stages after 64 updates, executed on threads, in double, bit for bit",

@@ -67,7 +67,7 @@ double gpipe_speed_up(int devices, int microbatches) {
   const auto step = [](int k, int m) {
     constexpr Time work = 256;
     const Time each = work / k / m;
-    return hd::simulate(hd::schedule::gpipe({.stages = k, .microbatches = m}),
+    return hd::simulate(hd::schedule::gpipe({.ranks = k, .microbatches = m}),
                         Costs{.forward = each, .backward = 2 * each})
         .makespan();
   };
@@ -81,7 +81,7 @@ std::vector<Comparison> gpipe() {
   Count count;
   for_each_pair([&](int stages, int microbatches) {
     const auto timeline =
-        hd::simulate(hd::schedule::gpipe({.stages = stages, .microbatches = microbatches}), costs);
+        hd::simulate(hd::schedule::gpipe({.ranks = stages, .microbatches = microbatches}), costs);
     count.add(stages, microbatches, timeline.makespan(), closed_form(stages, microbatches, costs));
   });
   const double speed_up = gpipe_speed_up(8, 32);
@@ -109,7 +109,7 @@ std::vector<Comparison> one_f_one_b() {
   Count peaks;
   for_each_pair([&](int stages, int microbatches) {
     const auto timeline = hd::simulate(
-        hd::schedule::one_f_one_b({.stages = stages, .microbatches = microbatches}), costs);
+        hd::schedule::one_f_one_b({.ranks = stages, .microbatches = microbatches}), costs);
     makespans.add(stages, microbatches, timeline.makespan(),
                   closed_form(stages, microbatches, costs));
     for (int rank = 0; rank < stages; ++rank) {
@@ -141,7 +141,7 @@ Time interleaved_step(int ranks, int stages_per_rank, int microbatches, const Co
   // One stage a rank is plain 1F1B; interleaving warms up earlier.
   const hd::Schedule schedule =
       stages_per_rank == 1
-          ? hd::schedule::one_f_one_b({.stages = ranks, .microbatches = microbatches})
+          ? hd::schedule::one_f_one_b({.ranks = ranks, .microbatches = microbatches})
           : hd::schedule::interleaved(
                 {.ranks = ranks, .stages_per_rank = stages_per_rank, .microbatches = microbatches});
   return hd::simulate(schedule, costs).makespan();

@@ -153,7 +153,7 @@ Comparison interleaving() {
   constexpr int ranks = 4, microbatches = 8;
   const hd::StageCosts whole{.forward = 4e-3, .backward = 8e-3};
   const hd::StageCosts half{.forward = 2e-3, .backward = 4e-3};
-  const auto before = hd::schedule::one_f_one_b({.stages = ranks, .microbatches = microbatches});
+  const auto before = hd::schedule::one_f_one_b({.ranks = ranks, .microbatches = microbatches});
   const auto after = hd::schedule::interleaved(
       {.ranks = ranks, .stages_per_rank = 2, .microbatches = microbatches});
   return rewrite("orders: interleaved 1F1B for 1F1B",
@@ -308,7 +308,7 @@ Comparison overhead() {
   constexpr std::size_t wanted = 15;
   constexpr hd::Seconds most_time = 15;
   const auto schedule =
-      hd::schedule::stream({.stages = 2, .microbatches = 8, .sizes = {.activation = 4096}});
+      hd::schedule::stream({.ranks = 2, .microbatches = 8, .sizes = {.activation = 4096}});
   const double alone = hd::simulate(schedule, hd::StageCosts{.forward = task_time}).makespan();
   std::vector<double> added;
   if (std::thread::hardware_concurrency() >= 2) {

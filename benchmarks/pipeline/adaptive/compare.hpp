@@ -65,7 +65,7 @@ void compare(const char* name, Place& place, hd::Seconds forward, hd::Bytes mess
   std::vector<hd::Schedule> candidates;
   for (const int k : {1, 2, 4})
     candidates.push_back(hd::schedule::kfkb(
-        {.stages = ranks, .microbatches = microbatches, .group = k, .sizes = sizes}));
+        {.ranks = ranks, .microbatches = microbatches, .group = k, .sizes = sizes}));
   Waits ours{forward};
   Waits theirs{forward};
   const hd::RunOptions options{.execute = {.idle = hd::Idle::nap}};

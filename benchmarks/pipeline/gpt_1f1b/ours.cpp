@@ -24,7 +24,7 @@ class Ours final : public Competitor {
         m_model(examples::make_gpt<Real>(training)),
         m_run(
             m_model,
-            heddle::schedule::one_f_one_b({.stages = ranks, .microbatches = training.microbatches}),
+            heddle::schedule::one_f_one_b({.ranks = ranks, .microbatches = training.microbatches}),
             m_mesh) {}
 
   double step(std::span<const std::uint8_t> tokens, double weight) override {

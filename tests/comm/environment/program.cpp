@@ -110,7 +110,7 @@ template <class T>
 void step(T& transport, const heddle::Handler& handler) {
   std::vector<std::byte> memory(1 << 20);
   const heddle::Schedule schedule = heddle::schedule::one_f_one_b(
-      {.stages = transport.size(), .microbatches = 2, .sizes = {.activation = 8, .saved = 8}});
+      {.ranks = transport.size(), .microbatches = 2, .sizes = {.activation = 8, .saved = 8}});
   heddle::execute(
       heddle::slice(schedule, transport.rank(),
                     [&](heddle::BufferId, const heddle::Buffer&) { return memory.data(); }),

@@ -36,7 +36,7 @@ hd::Schedule schedule_of(std::uint64_t kind, int ranks) {
   const hd::Bytes bytes = kind % 2 == 0 ? 512 : 400'000;
   if (kind / 2 == 0)
     return hd::schedule::one_f_one_b(
-        {.stages = ranks, .microbatches = 6, .sizes = {.activation = bytes, .saved = bytes}});
+        {.ranks = ranks, .microbatches = 6, .sizes = {.activation = bytes, .saved = bytes}});
   return hd::schedule::collective(hd::schedule::Collective::all_reduce,
                                   hd::schedule::Algorithm::ring,
                                   {.ranks = ranks, .bytes = bytes * 8, .chunks = 2});

@@ -8,6 +8,6 @@
 #include <heddle/schedule/generator/pipeline.hpp>
 
 int main() {
-  const heddle::Schedule schedule = heddle::schedule::one_f_one_b({.stages = 3, .microbatches = 4});
+  const heddle::Schedule schedule = heddle::schedule::one_f_one_b({.ranks = 3, .microbatches = 4});
   std::cout << schedule.name() << ": " << schedule.size() << " actions\n";
 }

@@ -28,7 +28,7 @@ namespace {
 using ExactCosts = BasicStageCosts<Rational>;
 
 Rational plain(int stages, int microbatches, const ExactCosts& costs) {
-  return simulate(schedule::one_f_one_b({.stages = stages, .microbatches = microbatches}), costs)
+  return simulate(schedule::one_f_one_b({.ranks = stages, .microbatches = microbatches}), costs)
       .makespan();
 }
 
@@ -42,14 +42,14 @@ TEST_CASE("what is chosen is never slower than 1F1B, nor than any variant that f
           for (const bool may_halve : {false, true}) {
             const ExactCosts costs{.forward = 1, .backward = backward, .latency = latency};
             const auto chosen =
-                choose_chimera({.stages = d, .microbatches = n, .may_halve = may_halve}, costs);
+                choose_chimera({.ranks = d, .microbatches = n, .may_halve = may_halve}, costs);
             const Rational one = plain(d, n, costs);
             if (one < chosen.makespan)
               FAIL("D=" << d << " N=" << n << " B=" << backward << " c=" << latency << ": "
                         << chosen.orders.name << " takes " << chosen.makespan << ", 1F1B " << one);
             for (const bool doubles : {false, true})
               REQUIRE(!(simulate(schedule::chimera(
-                                     {.stages = d, .microbatches = n, .double_forwards = doubles}),
+                                     {.ranks = d, .microbatches = n, .double_forwards = doubles}),
                                  costs)
                             .makespan() < chosen.makespan));
             REQUIRE((may_halve || !chosen.halved));
@@ -61,30 +61,30 @@ TEST_CASE("what is chosen is never slower than 1F1B, nor than any variant that f
 TEST_CASE("every variant has its case") {
   const ExactCosts twice{.forward = 1, .backward = 2};
   // Halves fill the bubble best where they may be made: 28.5 where direct concatenation takes 36.
-  const auto halved = choose_chimera({.stages = 8, .microbatches = 8}, twice);
+  const auto halved = choose_chimera({.ranks = 8, .microbatches = 8}, twice);
   CHECK(halved.halved);
   CHECK(halved.makespan == Rational(57, 2));
   CHECK(halved.orders.ranks == schedule::chimera(8, 16, 1, true).ranks);
   // In the memory that direct concatenation takes.
-  CHECK(choose_chimera({.stages = 8, .microbatches = 8, .most_live = 8}, twice).halved);
+  CHECK(choose_chimera({.ranks = 8, .microbatches = 8, .most_live = 8}, twice).halved);
 
-  const auto direct = choose_chimera({.stages = 8, .microbatches = 8, .may_halve = false}, twice);
+  const auto direct = choose_chimera({.ranks = 8, .microbatches = 8, .may_halve = false}, twice);
   CHECK(direct.makespan == 36);
   CHECK(direct.orders == schedule::chimera(8, 8));
 
-  const auto doubled = choose_chimera({.stages = 8, .microbatches = 32, .may_halve = false}, twice);
+  const auto doubled = choose_chimera({.ranks = 8, .microbatches = 32, .may_halve = false}, twice);
   CHECK(doubled.makespan == 105);
   CHECK(doubled.orders == schedule::chimera(8, 32, 1, true));
 
   // Without memory for doubled forwards only direct concatenation is left, and loses: 126.
   const auto narrow =
-      choose_chimera({.stages = 8, .microbatches = 32, .may_halve = false, .most_live = 8}, twice);
+      choose_chimera({.ranks = 8, .microbatches = 32, .may_halve = false, .most_live = 8}, twice);
   CHECK(narrow.makespan == 117);
   CHECK(narrow.orders == schedule::one_f_one_b(8, 32));
 
   // The sum over the copies can cost more than the bubble does.
   const ExactCosts dear{.forward = 1, .backward = 2, .group = 100};
-  CHECK(choose_chimera({.stages = 8, .microbatches = 8}, dear).makespan == 45);
+  CHECK(choose_chimera({.ranks = 8, .microbatches = 8}, dear).makespan == 45);
 }
 
 TEST_CASE(
@@ -99,7 +99,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a half microbatch has half the work and the bytes, but all of the latency") {
-  const systems::ChimeraCase two{.stages = 2, .microbatches = 1, .sizes = {.activation = 10}};
+  const systems::ChimeraCase two{.ranks = 2, .microbatches = 1, .sizes = {.activation = 10}};
   // Down and up at once: F and B of half, a message of half, and the latency each way.
   const ExactCosts costs{.forward = 8, .backward = 16, .latency = 1, .per_byte = Rational(1, 10)};
   const auto chosen = choose_chimera(two, costs);
@@ -116,16 +116,16 @@ TEST_CASE("a half microbatch has half the work and the bytes, but all of the lat
 TEST_CASE("no memory for any candidate, and an odd number of stages, are infeasible") {
   const StageCosts costs{.forward = 1, .backward = 2};
   CHECK_THAT(test::message_of<infeasible>([&] {
-               (void)choose_chimera({.stages = 4, .microbatches = 3, .most_live = 2}, costs);
+               (void)choose_chimera({.ranks = 4, .microbatches = 3, .most_live = 2}, costs);
              }),
              ContainsSubstring("heddle::systems::choose_chimera") &&
                  ContainsSubstring("no candidate fits in memory") &&
                  ContainsSubstring("most live = 2") && ContainsSubstring("1F1B needs 3"));
   CHECK_THAT(test::message_of<infeasible>(
-                 [&] { (void)choose_chimera({.stages = 3, .microbatches = 3}, costs); }),
+                 [&] { (void)choose_chimera({.ranks = 3, .microbatches = 3}, costs); }),
              ContainsSubstring("use 2 or 4 stages"));
   CHECK_THAT(test::message_of<contract_error>([&] {
-               (void)choose_chimera({.stages = 4, .microbatches = 3, .most_live = -1}, costs);
+               (void)choose_chimera({.ranks = 4, .microbatches = 3, .most_live = -1}, costs);
              }),
              ContainsSubstring("most_live must be at least 1 microbatch") &&
                  ContainsSubstring("most live = -1"));

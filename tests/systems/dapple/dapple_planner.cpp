@@ -166,7 +166,7 @@ TEST_CASE("the pivot formula is exact if the last stage is the pivot and nothing
     for (const int microbatches : {1, 2, 7, 30}) {
       const std::vector<systems::LatencyStage> equal(static_cast<std::size_t>(stages), {1, 2, 0});
       const auto simulated =
-          simulate(schedule::one_f_one_b({.stages = stages, .microbatches = microbatches}),
+          simulate(schedule::one_f_one_b({.ranks = stages, .microbatches = microbatches}),
                    {.forward = 1, .backward = 2})
               .makespan();
       CHECK(systems::pivot_latency(equal, microbatches) == Approx(simulated));

@@ -30,7 +30,7 @@ constexpr Bytes message = 1000;
 /// All requests through the pipeline; a stage takes one unit of time, a transfer `transfer`.
 Rational makespan(int stages, int requests, int depth, const Rational& transfer) {
   const Schedule schedule = systems::energon(
-      {.stages = stages, .requests = requests, .depth = depth, .sizes = {.activation = message}});
+      {.ranks = stages, .requests = requests, .depth = depth, .sizes = {.activation = message}});
   return simulate(schedule, BasicStageCosts<Rational>{.forward = 1, .per_byte = transfer / message})
       .makespan();
 }
@@ -62,25 +62,25 @@ TEST_CASE("what it brings to go on: 1.23 of the bound 1.25 at c = t/4, 1.09 of 1
 
 TEST_CASE("a blocking stage has one place for results, and the pipeline passes the battery") {
   for (const int depth : {0, 1, 3}) {
-    const Schedule pipeline = systems::energon({.stages = 3, .requests = 8, .depth = depth});
+    const Schedule pipeline = systems::energon({.ranks = 3, .requests = 8, .depth = depth});
     for (const Buffer& buffer : pipeline.buffers())
       if (pipeline[buffer.label] == role::output)
         CHECK(buffer.parts == static_cast<std::uint32_t>(depth + 1));
     for (const int stages : {1, 2, 4})
       for (const int requests : {1, 2, 5})
         test::schedule_battery(
-            systems::energon({.stages = stages, .requests = requests, .depth = depth}));
+            systems::energon({.ranks = stages, .requests = requests, .depth = depth}));
   }
 }
 
 TEST_CASE("a depth below zero and counts below one are refused") {
   CHECK_THAT(test::message_of<contract_error>(
-                 [] { (void)systems::energon({.stages = 2, .requests = 2, .depth = -1}); }),
+                 [] { (void)systems::energon({.ranks = 2, .requests = 2, .depth = -1}); }),
              ContainsSubstring("heddle::systems::energon") && ContainsSubstring("depth = -1") &&
                  ContainsSubstring("0 is a blocking send"));
-  CHECK_THAT(test::message_of<contract_error>(
-                 [] { (void)systems::energon({.stages = 2, .requests = 0}); }),
-             ContainsSubstring("microbatches = 0"));
+  CHECK_THAT(
+      test::message_of<contract_error>([] { (void)systems::energon({.ranks = 2, .requests = 0}); }),
+      ContainsSubstring("microbatches = 0"));
 }
 
 }  // namespace test_energon_closed_forms

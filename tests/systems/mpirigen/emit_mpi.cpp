@@ -197,7 +197,7 @@ TEST_CASE("what plain MPI calls do not express is refused by name") {
             .find("a combine action reads a message in the form of a Codec "
                   "(action 0 of 'single': 0COMBINE0)") != std::string::npos);
 
-  const Schedule pipeline = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
+  const Schedule pipeline = schedule::one_f_one_b({.ranks = 2, .microbatches = 2});
   CHECK(refusal(schedule::share_memory(pipeline, {0, 0}))
             .find("has domains of memory); emit the schedule "
                   "without share_memory()") != std::string::npos);

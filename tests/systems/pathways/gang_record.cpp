@@ -324,7 +324,7 @@ TEST_CASE("a pipeline of futures takes about as long as the Runner's, and posts 
   if (world_rank() == 0) CHECK(slowest >= 5.0 * world_size() * microbatches);
 
   const auto schedule =
-      hd::systems::energon({.stages = world_size(),
+      hd::systems::energon({.ranks = world_size(),
                             .requests = microbatches,
                             .sizes = {.activation = length * sizeof(std::int64_t)}});
   const auto handler = [](const hd::Task&) { std::this_thread::sleep_for(work); };

@@ -15,7 +15,7 @@ namespace heddle::inline v0::schedule {
 
 /// Options of chimera().
 struct ChimeraOptions {
-  int stages = 2;                ///< D: the number of stages and of ranks, which must be even
+  int ranks = 2;                 ///< D: the number of ranks, and of stages, which must be even
   int microbatches = 1;          ///< in a step, over all pipelines
   int pairs = 1;                 ///< f: pipelines in each direction; the model has 2f copies
   bool double_forwards = false;  ///< compute the forwards of two microbatches in a row
@@ -41,7 +41,7 @@ struct ChimeraOptions {
 ///
 /// @throws infeasible if the number of stages is odd or not a multiple of 2 `pairs`.
 /// @throws contract_error if there is no stage, no microbatch or no pair.
-[[nodiscard]] Orders chimera(int stages, int microbatches, int pairs = 1,
+[[nodiscard]] Orders chimera(int ranks, int microbatches, int pairs = 1,
                              bool double_forwards = false);
 
 /// Returns the Schedule that weave() makes of the Orders of chimera().

@@ -24,7 +24,7 @@ enum class WarmUp : std::uint8_t {
 
 /// Options of dapple().
 struct DappleOptions {
-  int stages = 1;                                   ///< number of stages, and of ranks
+  int ranks = 1;                                    ///< number of ranks, each with one stage
   int microbatches = 1;                             ///< in a step
   WarmUp warm_up = WarmUp::policy_a;                ///< number of forwards in the warm-up
   int most_live = std::numeric_limits<int>::max();  ///< microbatches that a rank has memory for
@@ -40,7 +40,7 @@ struct DappleOptions {
 /// With equal stages, free transfers and memory for the whole warm-up, the bubble is
 /// (S - 1)(F + B) for either policy.
 /// @throws contract_error if there is no stage or no microbatch, or if `most_live` is below 1.
-[[nodiscard]] Orders dapple(int stages, int microbatches, WarmUp warm_up = WarmUp::policy_a,
+[[nodiscard]] Orders dapple(int ranks, int microbatches, WarmUp warm_up = WarmUp::policy_a,
                             int most_live = std::numeric_limits<int>::max());
 
 /// Returns the Schedule that weave() makes of the Orders of dapple().

@@ -18,19 +18,19 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE Orders dapple(int stages, int microbatches, WarmUp warm_up, int most_live) {
+HEDDLE_INLINE Orders dapple(int ranks, int microbatches, WarmUp warm_up, int most_live) {
   constexpr const char* where = "heddle::schedule::dapple";
-  impl::check(where, stages, 1, microbatches);
+  impl::check(where, ranks, 1, microbatches);
   expects(most_live >= 1, [&] {
     return ErrorInfo{where, "a rank needs memory for at least one microbatch",
                      text("most live = ", most_live)};
   });
-  Orders orders{text("DAPPLE P=", stages, " M=", microbatches), {}, StageGraph::chain(stages)};
-  for (int rank = 0; rank < stages; ++rank) {
+  Orders orders{text("DAPPLE P=", ranks, " M=", microbatches), {}, StageGraph::chain(ranks)};
+  for (int rank = 0; rank < ranks; ++rank) {
     auto& list = orders.ranks.emplace_back();
     list.reserve(2 * static_cast<std::size_t>(microbatches));
     const auto add = [&](Kind kind, int m) { list.push_back({kind, Stage{rank}, Item{m}}); };
-    const int wanted = warm_up == WarmUp::policy_a ? stages - rank : 2 * (stages - rank) - 1;
+    const int wanted = warm_up == WarmUp::policy_a ? ranks - rank : 2 * (ranks - rank) - 1;
     const int ahead = std::min({wanted, most_live, microbatches});
     for (int m = 0; m < ahead; ++m) add(Kind::forward, m);
     for (int m = 0; m < microbatches; ++m) {
@@ -42,7 +42,7 @@ HEDDLE_INLINE Orders dapple(int stages, int microbatches, WarmUp warm_up, int mo
 }
 
 HEDDLE_INLINE Schedule dapple(const DappleOptions& options) {
-  return weave(dapple(options.stages, options.microbatches, options.warm_up, options.most_live),
+  return weave(dapple(options.ranks, options.microbatches, options.warm_up, options.most_live),
                options.sizes);
 }
 

@@ -27,7 +27,7 @@ namespace heddle::inline v0::schedule {
 /// @throws infeasible if the number of stages is odd, or if the number of microbatches is odd or
 ///         below 2P; the error names the nearest valid number.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders dualpipe(int stages, int microbatches);
+[[nodiscard]] Orders dualpipe(int ranks, int microbatches);
 
 /// Returns the orders of DualPipeV (the same source, "cut in half"): DualPipe's order on a pipeline
 /// folded to a V, where rank r holds the stages r and 2P - 1 - r and no stage has a copy. Every
@@ -41,7 +41,7 @@ namespace heddle::inline v0::schedule {
 /// Returns the Schedule that weave() makes of the Orders of dualpipe().
 [[nodiscard]] Schedule dualpipe(const PipelineOptions& options);
 /// Returns the Schedule that weave() makes of the Orders of dualpipe_v().
-[[nodiscard]] Schedule dualpipe_v(const FoldedOptions& options);
+[[nodiscard]] Schedule dualpipe_v(const PipelineOptions& options);
 
 }  // namespace heddle::inline v0::schedule
 

@@ -104,27 +104,27 @@ class DualPipeRank {
 
 }  // namespace impl
 
-HEDDLE_INLINE Orders dualpipe(int stages, int microbatches) {
+HEDDLE_INLINE Orders dualpipe(int ranks, int microbatches) {
   constexpr const char* where = "heddle::schedule::dualpipe";
-  impl::check(where, stages, 1, microbatches);
-  if (stages % 2 != 0)
-    throw infeasible({where, "DualPipe needs an even number of stages", text("stages = ", stages),
-                      text("the nearest valid number is ", stages + 1)});
-  if (microbatches < 2 * stages || microbatches % 2 != 0)
+  impl::check(where, ranks, 1, microbatches);
+  if (ranks % 2 != 0)
+    throw infeasible({where, "DualPipe needs an even number of stages", text("stages = ", ranks),
+                      text("the nearest valid number is ", ranks + 1)});
+  if (microbatches < 2 * ranks || microbatches % 2 != 0)
     throw infeasible({where,
                       "DualPipe needs an even number of microbatches, at least two per stage",
-                      text("microbatches = ", microbatches, ", stages = ", stages),
+                      text("microbatches = ", microbatches, ", stages = ", ranks),
                       text("the nearest valid number is ",
-                           std::max(microbatches + microbatches % 2, 2 * stages))});
-  const int half = stages / 2;
+                           std::max(microbatches + microbatches % 2, 2 * ranks))});
+  const int half = ranks / 2;
   const int each = microbatches / 2;
   Orders orders{
-      text("DualPipe P=", stages, " M=", microbatches), {}, StageGraph::replicated_chain(stages)};
-  for (int rank = 0; rank < stages; ++rank) {
-    const int place = std::min(rank, stages - 1 - rank);
+      text("DualPipe P=", ranks, " M=", microbatches), {}, StageGraph::replicated_chain(ranks)};
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int place = std::min(rank, ranks - 1 - rank);
     const int first = rank < half ? 0 : each;
     orders.ranks.push_back(
-        impl::DualPipeRank({Stage{place}, first}, {Stage{stages - 1 - place}, each - first}, each)
+        impl::DualPipeRank({Stage{place}, first}, {Stage{ranks - 1 - place}, each - first}, each)
             .run(place, half, each));
   }
   return orders;
@@ -146,10 +146,10 @@ HEDDLE_INLINE Orders dualpipe_v(int ranks, int microbatches) {
 }
 
 HEDDLE_INLINE Schedule dualpipe(const PipelineOptions& options) {
-  return weave(dualpipe(options.stages, options.microbatches), options.sizes);
+  return weave(dualpipe(options.ranks, options.microbatches), options.sizes);
 }
 
-HEDDLE_INLINE Schedule dualpipe_v(const FoldedOptions& options) {
+HEDDLE_INLINE Schedule dualpipe_v(const PipelineOptions& options) {
   return weave(dualpipe_v(options.ranks, options.microbatches), options.sizes);
 }
 

@@ -15,7 +15,7 @@ namespace heddle::inline v0::schedule {
 
 /// Options of a pipeline with one stage per rank that computes its microbatches in groups.
 struct KfkbOptions {
-  int stages = 1;         ///< number of stages, and of ranks
+  int ranks = 1;          ///< number of ranks, each with one stage
   int microbatches = 1;   ///< in a step, a multiple of `group`
   int group = 2;          ///< k: the microbatches of a group; 1 is 1F1B
   StageSizes sizes = {};  ///< sizes of what a stage keeps and sends
@@ -28,7 +28,7 @@ struct KfkbOptions {
 ///
 /// @throws infeasible if M is not a multiple of k; the error names the nearest valid M.
 /// @throws contract_error if there is no stage or no microbatch, or if `group` is below 1.
-[[nodiscard]] Orders kfkb(int stages, int microbatches, int group);
+[[nodiscard]] Orders kfkb(int ranks, int microbatches, int group);
 
 /// Returns the Schedule that weave() makes of the Orders of kfkb().
 [[nodiscard]] Schedule kfkb(const KfkbOptions& options);

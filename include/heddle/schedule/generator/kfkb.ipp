@@ -15,17 +15,17 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE Orders kfkb(int stages, int microbatches, int group) {
+HEDDLE_INLINE Orders kfkb(int ranks, int microbatches, int group) {
   constexpr const char* where = "heddle::schedule::kfkb";
-  impl::check(where, stages, 1, microbatches);
+  impl::check(where, ranks, 1, microbatches);
   impl::check_groups(where, microbatches, group, "group");
-  Orders orders = schedule::group(one_f_one_b(stages, microbatches / group), group);
-  orders.name = text("kFkB P=", stages, " M=", microbatches, " k=", group);
+  Orders orders = schedule::group(one_f_one_b(ranks, microbatches / group), group);
+  orders.name = text("kFkB P=", ranks, " M=", microbatches, " k=", group);
   return orders;
 }
 
 HEDDLE_INLINE Schedule kfkb(const KfkbOptions& options) {
-  return weave(kfkb(options.stages, options.microbatches, options.group), options.sizes);
+  return weave(kfkb(options.ranks, options.microbatches, options.group), options.sizes);
 }
 
 }  // namespace heddle::inline v0::schedule

@@ -25,7 +25,7 @@ namespace heddle::inline v0::schedule {
 [[nodiscard]] Orders one_f_one_b_v(int ranks, int microbatches);
 
 /// Returns the Schedule that weave() makes of the Orders of one_f_one_b_v().
-[[nodiscard]] Schedule one_f_one_b_v(const FoldedOptions& options);
+[[nodiscard]] Schedule one_f_one_b_v(const PipelineOptions& options);
 
 }  // namespace heddle::inline v0::schedule
 

@@ -140,7 +140,7 @@ HEDDLE_INLINE Orders one_f_one_b_v(int ranks, int microbatches) {
           StageGraph::chain(2 * ranks)};
 }
 
-HEDDLE_INLINE Schedule one_f_one_b_v(const FoldedOptions& options) {
+HEDDLE_INLINE Schedule one_f_one_b_v(const PipelineOptions& options) {
   return weave(one_f_one_b_v(options.ranks, options.microbatches), options.sizes);
 }
 

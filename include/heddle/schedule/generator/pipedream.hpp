@@ -17,7 +17,7 @@ namespace heddle::inline v0::schedule {
 
 /// Options of a pipeline with one stage per rank that updates its weights within a step.
 struct PipeDreamOptions {
-  int stages = 1;              ///< number of stages, and of ranks
+  int ranks = 1;               ///< number of ranks, each with one stage
   int microbatches = 1;        ///< in a step; use many, because a step ends with an empty pipeline
   bool vertical_sync = false;  ///< all stages use the version that the first stage used
   StageSizes sizes = {};       ///< sizes of what a stage keeps and sends
@@ -33,7 +33,7 @@ struct PipeDreamOptions {
 ///
 /// With vertical sync every stage uses the first stage's version, t - P + 1.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders pipedream(int stages, int microbatches, bool vertical_sync = false);
+[[nodiscard]] Orders pipedream(int ranks, int microbatches, bool vertical_sync = false);
 
 /// Returns the version of the weights with which `stage` of `stages` computes `microbatch`. The
 /// version is the number of updates that these weights have had.

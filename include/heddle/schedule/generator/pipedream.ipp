@@ -16,10 +16,10 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE Orders pipedream(int stages, int microbatches, bool vertical_sync) {
-  Orders orders = one_f_one_b(stages, microbatches);
+HEDDLE_INLINE Orders pipedream(int ranks, int microbatches, bool vertical_sync) {
+  Orders orders = one_f_one_b(ranks, microbatches);
   orders.name =
-      text("PipeDream P=", stages, " M=", microbatches, vertical_sync ? ", vertical sync" : "");
+      text("PipeDream P=", ranks, " M=", microbatches, vertical_sync ? ", vertical sync" : "");
   orders.vertical_sync = vertical_sync;
   for (auto& list : orders.ranks) {
     std::vector<Order> updated;
@@ -34,7 +34,7 @@ HEDDLE_INLINE Orders pipedream(int stages, int microbatches, bool vertical_sync)
 }
 
 HEDDLE_INLINE Schedule pipedream(const PipeDreamOptions& options) {
-  return weave(pipedream(options.stages, options.microbatches, options.vertical_sync),
+  return weave(pipedream(options.ranks, options.microbatches, options.vertical_sync),
                options.sizes);
 }
 

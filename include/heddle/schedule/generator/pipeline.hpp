@@ -4,7 +4,7 @@
 
 /// @file
 /// GPipe, 1F1B and interleaved 1F1B. A generator returns Orders for numbers, `gpipe(4, 8)`, and a
-/// Schedule for options, `gpipe({.stages = 4, .microbatches = 8})`.
+/// Schedule for options, `gpipe({.ranks = 4, .microbatches = 8})`.
 /// The file also has the naive order, which is their baseline, and forward-only streams.
 
 #include <heddle/core/linkage.hpp>
@@ -14,16 +14,10 @@
 
 namespace heddle::inline v0::schedule {
 
-/// Options of a pipeline with one stage per rank.
+/// Options of a pipeline. A rank holds one stage, or two where the generator folds the pipeline to a
+/// V: then rank r has the stages r and 2 ranks - 1 - r.
 struct PipelineOptions {
-  int stages = 1;         ///< number of stages, and of ranks
-  int microbatches = 1;   ///< in a step
-  StageSizes sizes = {};  ///< sizes of what a stage keeps and sends
-};
-
-/// Options of a pipeline folded to a V: rank r holds the stages r and 2 ranks - 1 - r.
-struct FoldedOptions {
-  int ranks = 1;          ///< number of ranks, each with two stages
+  int ranks = 1;          ///< number of ranks
   int microbatches = 1;   ///< in a step
   StageSizes sizes = {};  ///< sizes of what a stage keeps and sends
 };
@@ -40,20 +34,20 @@ struct InterleavedOptions {
 /// back. They are the baseline of the other schedules. A step takes M P (F + B), and every rank has
 /// 1 live activation.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders naive(int stages, int microbatches);
+[[nodiscard]] Orders naive(int ranks, int microbatches);
 
 /// Returns the orders of GPipe: all forwards, then all backwards in the same order of microbatches
 /// (Huang et al., "GPipe", 2019). The bubble is (P - 1)(F + B), and every rank has M live
 /// activations.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders gpipe(int stages, int microbatches);
+[[nodiscard]] Orders gpipe(int ranks, int microbatches);
 
 /// Returns the orders of 1F1B: forwards fill the pipeline, then one forward and one backward
 /// alternate, then the remaining backwards follow (Narayanan et al., "PipeDream", SOSP'19; Fan et
 /// al., "DAPPLE", PPoPP'21). The bubble is (P - 1)(F + B), and rank r has min(M, P - r) live
 /// activations.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders one_f_one_b(int stages, int microbatches);
+[[nodiscard]] Orders one_f_one_b(int ranks, int microbatches);
 
 /// Returns the orders of interleaved 1F1B (Narayanan et al., "Efficient large-scale language model
 /// training on GPU clusters", SC'21, in the generalisation of torch.distributed.pipelining). The
@@ -77,7 +71,7 @@ struct InterleavedOptions {
 /// Returns orders with forward actions only: a stream of items goes through a chain of stages, one
 /// stage per rank. It serves inference.
 /// @throws contract_error if there is no stage or no item.
-[[nodiscard]] Orders stream(int stages, int items);
+[[nodiscard]] Orders stream(int ranks, int items);
 /// Returns the Schedule that weave() makes of the Orders of stream(). The items are
 /// `options.microbatches`.
 [[nodiscard]] Schedule stream(const PipelineOptions& options);

@@ -19,10 +19,10 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE Orders naive(int stages, int microbatches) {
-  impl::check("heddle::schedule::naive", stages, 1, microbatches);
-  Orders orders{text("naive P=", stages, " M=", microbatches), {}, StageGraph::chain(stages)};
-  for (int rank = 0; rank < stages; ++rank) {
+HEDDLE_INLINE Orders naive(int ranks, int microbatches) {
+  impl::check("heddle::schedule::naive", ranks, 1, microbatches);
+  Orders orders{text("naive P=", ranks, " M=", microbatches), {}, StageGraph::chain(ranks)};
+  for (int rank = 0; rank < ranks; ++rank) {
     auto& list = orders.ranks.emplace_back();
     list.reserve(2 * static_cast<std::size_t>(microbatches));
     for (int m = 0; m < microbatches; ++m)
@@ -32,10 +32,10 @@ HEDDLE_INLINE Orders naive(int stages, int microbatches) {
   return orders;
 }
 
-HEDDLE_INLINE Orders gpipe(int stages, int microbatches) {
-  impl::check("heddle::schedule::gpipe", stages, 1, microbatches);
-  Orders orders{text("GPipe P=", stages, " M=", microbatches), {}, StageGraph::chain(stages)};
-  for (int rank = 0; rank < stages; ++rank) {
+HEDDLE_INLINE Orders gpipe(int ranks, int microbatches) {
+  impl::check("heddle::schedule::gpipe", ranks, 1, microbatches);
+  Orders orders{text("GPipe P=", ranks, " M=", microbatches), {}, StageGraph::chain(ranks)};
+  for (int rank = 0; rank < ranks; ++rank) {
     auto& list = orders.ranks.emplace_back();
     list.reserve(2 * static_cast<std::size_t>(microbatches));
     for (const Kind kind : {Kind::forward, Kind::backward})
@@ -44,13 +44,13 @@ HEDDLE_INLINE Orders gpipe(int stages, int microbatches) {
   return orders;
 }
 
-HEDDLE_INLINE Orders one_f_one_b(int stages, int microbatches) {
-  impl::check("heddle::schedule::one_f_one_b", stages, 1, microbatches);
-  Orders orders{text("1F1B P=", stages, " M=", microbatches), {}, StageGraph::chain(stages)};
-  for (int rank = 0; rank < stages; ++rank) {
+HEDDLE_INLINE Orders one_f_one_b(int ranks, int microbatches) {
+  impl::check("heddle::schedule::one_f_one_b", ranks, 1, microbatches);
+  Orders orders{text("1F1B P=", ranks, " M=", microbatches), {}, StageGraph::chain(ranks)};
+  for (int rank = 0; rank < ranks; ++rank) {
     auto& list = orders.ranks.emplace_back();
     list.reserve(2 * static_cast<std::size_t>(microbatches));
-    const int ahead = std::min(microbatches, stages - 1 - rank);
+    const int ahead = std::min(microbatches, ranks - 1 - rank);
     int forward = 0;
     int backward = 0;
     const auto add = [&](Kind kind, int m) { list.push_back({kind, Stage{rank}, Item{m}}); };
@@ -95,11 +95,11 @@ HEDDLE_INLINE Orders interleaved(int ranks, int stages_per_rank, int microbatche
 }
 
 HEDDLE_INLINE Schedule gpipe(const PipelineOptions& options) {
-  return weave(gpipe(options.stages, options.microbatches), options.sizes);
+  return weave(gpipe(options.ranks, options.microbatches), options.sizes);
 }
 
 HEDDLE_INLINE Schedule one_f_one_b(const PipelineOptions& options) {
-  return weave(one_f_one_b(options.stages, options.microbatches), options.sizes);
+  return weave(one_f_one_b(options.ranks, options.microbatches), options.sizes);
 }
 
 HEDDLE_INLINE Schedule interleaved(const InterleavedOptions& options) {
@@ -107,10 +107,10 @@ HEDDLE_INLINE Schedule interleaved(const InterleavedOptions& options) {
                options.sizes);
 }
 
-HEDDLE_INLINE Orders stream(int stages, int items) {
-  impl::check("heddle::schedule::stream", stages, 1, items);
-  Orders orders{text("stream P=", stages, " M=", items), {}, StageGraph::chain(stages)};
-  for (int s = 0; s < stages; ++s) {
+HEDDLE_INLINE Orders stream(int ranks, int items) {
+  impl::check("heddle::schedule::stream", ranks, 1, items);
+  Orders orders{text("stream P=", ranks, " M=", items), {}, StageGraph::chain(ranks)};
+  for (int s = 0; s < ranks; ++s) {
     auto& list = orders.ranks.emplace_back();
     list.reserve(static_cast<std::size_t>(items));
     for (int m = 0; m < items; ++m) list.push_back({Kind::forward, Stage{s}, Item{m}});
@@ -119,7 +119,7 @@ HEDDLE_INLINE Orders stream(int stages, int items) {
 }
 
 HEDDLE_INLINE Schedule stream(const PipelineOptions& options) {
-  return weave(stream(options.stages, options.microbatches), options.sizes);
+  return weave(stream(options.ranks, options.microbatches), options.sizes);
 }
 
 }  // namespace heddle::inline v0::schedule

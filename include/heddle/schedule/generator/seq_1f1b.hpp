@@ -15,7 +15,7 @@ namespace heddle::inline v0::schedule {
 
 /// Options of a pipeline with one stage per rank whose microbatches are slices of sequences.
 struct Seq1f1bOptions {
-  int stages = 1;         ///< number of stages, and of ranks
+  int ranks = 1;          ///< number of ranks, each with one stage
   int microbatches = 1;   ///< the slices of all sequences of a step, a multiple of `slices`
   int slices = 2;         ///< slices of a sequence; 1 is 1F1B
   StageSizes sizes = {};  ///< sizes of what a stage keeps and sends, for a slice
@@ -36,7 +36,7 @@ struct Seq1f1bOptions {
 ///
 /// @throws infeasible if M is not a multiple of `slices`; the error names the nearest valid M.
 /// @throws contract_error if there is no stage or no microbatch, or if `slices` is below 1.
-[[nodiscard]] Orders seq_1f1b(int stages, int microbatches, int slices);
+[[nodiscard]] Orders seq_1f1b(int ranks, int microbatches, int slices);
 
 /// Returns the Schedule that weave() makes of the Orders of seq_1f1b().
 [[nodiscard]] Schedule seq_1f1b(const Seq1f1bOptions& options);

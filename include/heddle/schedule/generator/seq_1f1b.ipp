@@ -17,14 +17,14 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE Orders seq_1f1b(int stages, int microbatches, int slices) {
+HEDDLE_INLINE Orders seq_1f1b(int ranks, int microbatches, int slices) {
   constexpr const char* where = "heddle::schedule::seq_1f1b";
-  impl::check(where, stages, 1, microbatches);
+  impl::check(where, ranks, 1, microbatches);
   impl::check_groups(where, microbatches, slices, "slices");
-  Orders orders{text("Seq1F1B P=", stages, " M=", microbatches, " slices=", slices),
+  Orders orders{text("Seq1F1B P=", ranks, " M=", microbatches, " slices=", slices),
                 {},
-                StageGraph::chain(stages)};
-  for (int rank = 0; rank < stages; ++rank) {
+                StageGraph::chain(ranks)};
+  for (int rank = 0; rank < ranks; ++rank) {
     auto& list = orders.ranks.emplace_back();
     list.reserve(2 * static_cast<std::size_t>(microbatches));
     const auto forward = [&](int k) { list.push_back({Kind::forward, Stage{rank}, Item{k}}); };
@@ -33,7 +33,7 @@ HEDDLE_INLINE Orders seq_1f1b(int stages, int microbatches, int slices) {
       list.push_back({Kind::backward, Stage{rank}, Item{last - k % slices}});
     };
     // The backwards of the last rank begin when it has all slices of the first sequence.
-    const int ahead = std::min(microbatches, stages - 2 - rank + slices);
+    const int ahead = std::min(microbatches, ranks - 2 - rank + slices);
     for (int k = 0; k < ahead; ++k) forward(k);
     for (int k = 0; k < microbatches; ++k) {
       if (k + ahead < microbatches) forward(k + ahead);
@@ -44,7 +44,7 @@ HEDDLE_INLINE Orders seq_1f1b(int stages, int microbatches, int slices) {
 }
 
 HEDDLE_INLINE Schedule seq_1f1b(const Seq1f1bOptions& options) {
-  return weave(seq_1f1b(options.stages, options.microbatches, options.slices), options.sizes);
+  return weave(seq_1f1b(options.ranks, options.microbatches, options.slices), options.sizes);
 }
 
 }  // namespace heddle::inline v0::schedule

@@ -50,11 +50,11 @@ namespace heddle::inline v0::schedule {
 [[nodiscard]] Orders v_min(int ranks, int microbatches);
 
 /// Returns the Schedule that weave() makes of the Orders of zb_v().
-[[nodiscard]] Schedule zb_v(const FoldedOptions& options);
+[[nodiscard]] Schedule zb_v(const PipelineOptions& options);
 /// Returns the Schedule that weave() makes of the Orders of v_half().
-[[nodiscard]] Schedule v_half(const FoldedOptions& options);
+[[nodiscard]] Schedule v_half(const PipelineOptions& options);
 /// Returns the Schedule that weave() makes of the Orders of v_min().
-[[nodiscard]] Schedule v_min(const FoldedOptions& options);
+[[nodiscard]] Schedule v_min(const PipelineOptions& options);
 
 }  // namespace heddle::inline v0::schedule
 

@@ -133,15 +133,15 @@ HEDDLE_INLINE Orders v_min(int ranks, int microbatches) {
   return half;
 }
 
-HEDDLE_INLINE Schedule zb_v(const FoldedOptions& options) {
+HEDDLE_INLINE Schedule zb_v(const PipelineOptions& options) {
   return weave(zb_v(options.ranks, options.microbatches), options.sizes);
 }
 
-HEDDLE_INLINE Schedule v_half(const FoldedOptions& options) {
+HEDDLE_INLINE Schedule v_half(const PipelineOptions& options) {
   return weave(v_half(options.ranks, options.microbatches), options.sizes);
 }
 
-HEDDLE_INLINE Schedule v_min(const FoldedOptions& options) {
+HEDDLE_INLINE Schedule v_min(const PipelineOptions& options) {
   return weave(v_min(options.ranks, options.microbatches), options.sizes);
 }
 

@@ -30,7 +30,7 @@ namespace heddle::inline v0::schedule {
 /// chain, 2 more than in 1F1B. If B = 2F, no rank is idle between the ends of the pipeline: for
 /// F = S = T = 1, a step of M >= 2P microbatches on P >= 3 ranks takes 5 M + 3 P.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders vocabulary_parallel(int stages, int microbatches);
+[[nodiscard]] Orders vocabulary_parallel(int ranks, int microbatches);
 
 /// Returns the Schedule that weave() makes of the Orders of vocabulary_parallel(). The sizes are
 /// those of all stages; Schedule::with_sizes() sets other ones for the shares of the output layer.

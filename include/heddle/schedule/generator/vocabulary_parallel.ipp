@@ -17,20 +17,20 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE Orders vocabulary_parallel(int stages, int microbatches) {
-  impl::check("heddle::schedule::vocabulary_parallel", stages, 2, microbatches);
-  StageGraph graph = StageGraph::chain(stages);
-  graph.stages = 2 * stages;
-  for (int share = 0; share < stages; ++share) {
-    graph.edges.push_back({Stage{stages - 1}, Stage{stages + share}});
-    for (int other = 0; other < stages; ++other)
+HEDDLE_INLINE Orders vocabulary_parallel(int ranks, int microbatches) {
+  impl::check("heddle::schedule::vocabulary_parallel", ranks, 2, microbatches);
+  StageGraph graph = StageGraph::chain(ranks);
+  graph.stages = 2 * ranks;
+  for (int share = 0; share < ranks; ++share) {
+    graph.edges.push_back({Stage{ranks - 1}, Stage{ranks + share}});
+    for (int other = 0; other < ranks; ++other)
       if (other != share)
-        graph.edges.push_back({Stage{stages + share}, Stage{stages + other}, Kind::backward});
+        graph.edges.push_back({Stage{ranks + share}, Stage{ranks + other}, Kind::backward});
   }
-  Orders orders{text("1F1B with vocabulary parallelism P=", stages, " M=", microbatches),
+  Orders orders{text("1F1B with vocabulary parallelism P=", ranks, " M=", microbatches),
                 {},
                 std::move(graph)};
-  for (int rank = 0; rank < stages; ++rank) {
+  for (int rank = 0; rank < ranks; ++rank) {
     auto& list = orders.ranks.emplace_back();
     list.reserve(4 * static_cast<std::size_t>(microbatches));
     const auto add = [&](Kind kind, int stage, int item) {
@@ -39,11 +39,11 @@ HEDDLE_INLINE Orders vocabulary_parallel(int stages, int microbatches) {
     // In slots of F, with B = 2F: F of microbatch m begins at 3m + rank. Its S is at the first F of
     // this rank from 3m + P on, its T one F later, and its B on the last rank follows at 3m + P +
     // 6, when all ranks have done their T.
-    const int late = (stages - rank + 2) / 3;
-    const int ahead = stages + 1 - rank;
+    const int late = (ranks - rank + 2) / 3;
+    const int ahead = ranks + 1 - rank;
     for (int k = 0; k < microbatches + ahead; ++k) {
-      add(Kind::backward, stages + rank, k - 1 - late);
-      add(Kind::forward, stages + rank, k - late);
+      add(Kind::backward, ranks + rank, k - 1 - late);
+      add(Kind::forward, ranks + rank, k - late);
       add(Kind::forward, rank, k);
       add(Kind::backward, rank, k - ahead);
     }
@@ -52,7 +52,7 @@ HEDDLE_INLINE Orders vocabulary_parallel(int stages, int microbatches) {
 }
 
 HEDDLE_INLINE Schedule vocabulary_parallel(const PipelineOptions& options) {
-  return weave(vocabulary_parallel(options.stages, options.microbatches), options.sizes);
+  return weave(vocabulary_parallel(options.ranks, options.microbatches), options.sizes);
 }
 
 }  // namespace heddle::inline v0::schedule

@@ -22,7 +22,7 @@ namespace heddle::inline v0::schedule {
 /// If M <= P, memory sets no limit, and the orders are those of zb_h2(), which are no longer
 /// than torch's. Those of torch are interleaved_zb1p() with one stage per rank.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders zb_h1(int stages, int microbatches);
+[[nodiscard]] Orders zb_h1(int ranks, int microbatches);
 
 /// Returns the orders of ZB-H2 (the same source), which computes twice as many forwards ahead as
 /// ZB-H1. Every rank has min(M, 2P - 1) live activations, for a smaller bubble. If
@@ -31,7 +31,7 @@ namespace heddle::inline v0::schedule {
 /// if a rank would otherwise be idle. If F = I = W, that step takes the time of 3 M + P - 1 actions
 /// if M >= P.
 /// @throws contract_error if there is no stage or no microbatch.
-[[nodiscard]] Orders zb_h2(int stages, int microbatches);
+[[nodiscard]] Orders zb_h2(int ranks, int microbatches);
 
 /// Returns the orders of interleaved ZB1P, the InterleavedZeroBubble of
 /// torch.distributed.pipelining: ZB-H1 with several stages on every rank, in the rounds of R

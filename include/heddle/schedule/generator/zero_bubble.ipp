@@ -54,22 +54,22 @@ inline Orders zero_bubble(std::string name, int ranks, int stages_per_rank, int 
 
 }  // namespace impl
 
-HEDDLE_INLINE Orders zb_h1(int stages, int microbatches) {
-  impl::check("heddle::schedule::zb_h1", stages, 1, microbatches);
-  std::string name = text("ZB-H1 P=", stages, " M=", microbatches);
-  if (microbatches <= stages)
-    return {std::move(name), impl::deepest_first(stages, false, microbatches),
-            StageGraph::chain(stages)};
-  return impl::zero_bubble(std::move(name), stages, 1, microbatches, microbatches, 1);
+HEDDLE_INLINE Orders zb_h1(int ranks, int microbatches) {
+  impl::check("heddle::schedule::zb_h1", ranks, 1, microbatches);
+  std::string name = text("ZB-H1 P=", ranks, " M=", microbatches);
+  if (microbatches <= ranks)
+    return {std::move(name), impl::deepest_first(ranks, false, microbatches),
+            StageGraph::chain(ranks)};
+  return impl::zero_bubble(std::move(name), ranks, 1, microbatches, microbatches, 1);
 }
 
-HEDDLE_INLINE Orders zb_h2(int stages, int microbatches) {
-  impl::check("heddle::schedule::zb_h2", stages, 1, microbatches);
-  std::string name = text("ZB-H2 P=", stages, " M=", microbatches);
-  if (microbatches < 2 * stages - 1)
-    return {std::move(name), impl::deepest_first(stages, false, microbatches),
-            StageGraph::chain(stages)};
-  return impl::zero_bubble(std::move(name), stages, 1, microbatches, microbatches, 2);
+HEDDLE_INLINE Orders zb_h2(int ranks, int microbatches) {
+  impl::check("heddle::schedule::zb_h2", ranks, 1, microbatches);
+  std::string name = text("ZB-H2 P=", ranks, " M=", microbatches);
+  if (microbatches < 2 * ranks - 1)
+    return {std::move(name), impl::deepest_first(ranks, false, microbatches),
+            StageGraph::chain(ranks)};
+  return impl::zero_bubble(std::move(name), ranks, 1, microbatches, microbatches, 2);
 }
 
 HEDDLE_INLINE Orders interleaved_zb1p(int ranks, int stages_per_rank, int microbatches) {
@@ -81,11 +81,11 @@ HEDDLE_INLINE Orders interleaved_zb1p(int ranks, int stages_per_rank, int microb
 }
 
 HEDDLE_INLINE Schedule zb_h1(const PipelineOptions& options) {
-  return weave(zb_h1(options.stages, options.microbatches), options.sizes);
+  return weave(zb_h1(options.ranks, options.microbatches), options.sizes);
 }
 
 HEDDLE_INLINE Schedule zb_h2(const PipelineOptions& options) {
-  return weave(zb_h2(options.stages, options.microbatches), options.sizes);
+  return weave(zb_h2(options.ranks, options.microbatches), options.sizes);
 }
 
 HEDDLE_INLINE Schedule interleaved_zb1p(const InterleavedOptions& options) {

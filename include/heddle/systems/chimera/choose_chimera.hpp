@@ -23,7 +23,7 @@ namespace heddle::inline v0::systems {
 
 /// The input of choose_chimera().
 struct ChimeraCase {
-  int stages = 2;         ///< number of stages and of ranks, an even number
+  int ranks = 2;          ///< number of ranks, and of stages, an even number
   int microbatches = 1;   ///< microbatches of a step
   bool may_halve = true;  ///< true if a microbatch can be run as two halves
   int most_live = std::numeric_limits<int>::max();  ///< the most microbatches that a rank can keep
@@ -90,17 +90,17 @@ template <Costs C>
     if (best.orders.ranks.empty() || makespan < best.makespan)
       best = {std::move(orders), halved, makespan};
   };
-  consider(schedule::one_f_one_b(wanted.stages, wanted.microbatches), false);
-  consider(schedule::chimera(wanted.stages, wanted.microbatches), false);
-  consider(schedule::chimera(wanted.stages, wanted.microbatches, 1, true), false);
+  consider(schedule::one_f_one_b(wanted.ranks, wanted.microbatches), false);
+  consider(schedule::chimera(wanted.ranks, wanted.microbatches), false);
+  consider(schedule::chimera(wanted.ranks, wanted.microbatches, 1, true), false);
   if (wanted.may_halve)
-    consider(schedule::chimera(wanted.stages, 2 * wanted.microbatches, 1, true), true);
+    consider(schedule::chimera(wanted.ranks, 2 * wanted.microbatches, 1, true), true);
   if (best.orders.ranks.empty())
     throw infeasible(
         {"heddle::systems::choose_chimera", "no candidate fits in memory",
-         text("stages = ", wanted.stages, ", microbatches = ", wanted.microbatches,
+         text("stages = ", wanted.ranks, ", microbatches = ", wanted.microbatches,
               ", most live = ", wanted.most_live),
-         text("1F1B needs ", std::min(wanted.stages, wanted.microbatches), " live activations")});
+         text("1F1B needs ", std::min(wanted.ranks, wanted.microbatches), " live activations")});
   return best;
 }
 

@@ -14,7 +14,7 @@ namespace heddle::inline v0::systems {
 
 /// Options of energon().
 struct EnergonOptions {
-  int stages = 1;         ///< number of stages, and of ranks
+  int ranks = 1;          ///< number of ranks, each with one stage
   int requests = 1;       ///< batches to infer, in the order of their arrival
   int depth = 1;          ///< results in flight while their stage continues; 0: blocking sends
   StageSizes sizes = {};  ///< sizes of what a stage sends

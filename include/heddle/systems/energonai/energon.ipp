@@ -23,9 +23,9 @@ HEDDLE_INLINE Schedule energon(const EnergonOptions& options) {
     return ErrorInfo{"heddle::systems::energon", "the depth must be at least 0",
                      text("depth = ", options.depth), "0 is a blocking send"};
   });
-  Orders orders = schedule::stream(options.stages, options.requests);
+  Orders orders = schedule::stream(options.ranks, options.requests);
   orders.name =
-      text("EnergonAI P=", options.stages, " M=", options.requests, " depth=", options.depth);
+      text("EnergonAI P=", options.ranks, " M=", options.requests, " depth=", options.depth);
   return schedule::fold(weave(orders, options.sizes), static_cast<std::uint32_t>(options.depth));
 }
 
