@@ -381,7 +381,12 @@ std::string Explorer::answer(std::string_view text_of_request, std::string_view 
   if (asked == "svg")
     return trace::to_svg(priced().timeline, {.unit = "", .memory = request.text("memory") == "1"});
   if (asked == "perfetto") {
-    const std::array named = {trace::NamedTimeline{"", priced().timeline}};
+    double second = 1;
+    request.read("second", second);
+    Timeline timeline = priced().timeline;
+    for (Span& span : timeline.spans())
+      span = {span.start * second, span.end * second, span.arrival * second};
+    const std::array named = {trace::NamedTimeline{"", timeline}};
     return trace::to_perfetto(named);
   }
   if (asked == "trace") return trace(file);

@@ -277,7 +277,7 @@ async function test() {
     window.dispatchEvent(new DragEvent('drop', { dataTransfer: data }));
     ${frames} for (let n = 0; n < 50 && document.querySelector('.card h2').textContent.indexOf('dropped.csv'); ++n) await frame();`);
   check((await run('return document.querySelector(".card h2").textContent')).startsWith('dropped.csv: 4 ranks'), 'a dropped file is not drawn');
-  // Downloads are the files that the program writes, byte for byte.
+  // Downloads are the files that the program writes, byte for byte but for the mark of a trace whose times are numbers.
   const downloads = join(folder, 'downloads');
   mkdirSync(downloads);
   await send('Page.setDownloadBehavior', { behavior: 'allow', downloadPath: downloads });
@@ -288,7 +288,22 @@ async function test() {
     const name = join(downloads, `${(await run('return explorer.reports()[0].name')).replace(/[^A-Za-z0-9=.-]+/g, '-')}.${ending}`);
     for (let wait = 0; wait < 100 && !existsSync(name); ++wait) await new Promise((done) => setTimeout(done, 50));
     execFileSync(schedule, ['show', 'zb-v', '--latency', '0.2', option, `${folder}/wanted`]);
-    check(existsSync(name) && readFileSync(name).equals(readFileSync(`${folder}/wanted`)), `${name} is not what schedule show ${option} writes`);
+    const saved = existsSync(name) ? readFileSync(name, 'utf8').replace('"unit":"",', '') : '';
+    check(saved === readFileSync(`${folder}/wanted`, 'utf8'), `${name} is not what schedule show ${option} writes`);
+  }
+  // A trace of the page comes back in the unit of its costs, or as numbers.
+  for (const unit of ['', 'ms']) {
+    await go(`schedules=1f1b&unit=${unit}`);
+    const { name, makespan } = await run('return explorer.reports()[0]');
+    const path = join(downloads, `${name.replace(/[^A-Za-z0-9=.-]+/g, '-')}.json`);
+    rmSync(path, { force: true });
+    await run(`document.querySelectorAll('.files button')[2].click();`);
+    for (let wait = 0; wait < 100 && !existsSync(path); ++wait) await new Promise((done) => setTimeout(done, 50));
+    await run(`explorer.open('saved.json', ${JSON.stringify(readFileSync(path, 'utf8'))});`);
+    const text = await run('return document.querySelector(".card .stats").textContent');
+    check(text.includes(`makespan ${unit ? `${makespan} ${unit}` : makespan}`) && text.includes('ms') === (unit === 'ms'),
+      `a saved trace comes back as ${text}`);
+    await run('document.getElementById("forget").click();');
   }
   await go('schedules=1f1b');
   // The mouse: an action, and zooming at it.

@@ -35,10 +35,13 @@ const frame = {
   },
   timeText(time, tick) {
     if (!this.timeUnit) return timeText(String(Number(time.toPrecision(6))));
-    return `${Number((time * this.timeUnit[0]).toPrecision(4))} ${this.timeUnit[1]}`;
+    return measuredText(time, this.timeUnit, 4);
   },
 };
-const unitOf = (seconds) => seconds >= 1 ? [1, 's'] : seconds >= 1e-3 ? [1e3, 'ms'] : [1e6, 'us'];
+const secondsOf = { s: 1, ms: 1e-3, us: 1e-6 };
+// The factor and the name of the unit in which a time of the dropped trace is written.
+const unitOf = (seconds) => file.trace.numbers ? [1, ''] : seconds >= 1 ? [1, 's'] : seconds >= 1e-3 ? [1e3, 'ms'] : [1e6, 'us'];
+const measuredText = (time, [factor, unit], digits) => `${Number((time * factor).toPrecision(digits))} ${unit}`.trimEnd();
 
 let painting = false;
 function repaint() {
@@ -213,7 +216,11 @@ function makeCard() {
 }
 function download(card, what, type) {
   try {
-    const text = card.explorer.ask({ do: what, memory: state.saved + state.parameters > 0 ? 1 : 0 });
+    const trace = card.explorer === fileExplorer && file ? file.trace : null;
+    const numbers = trace ? trace.numbers : !state.unit;  // a file of numbers, not of seconds
+    let text = card.explorer.ask({ do: what, memory: state.saved + state.parameters > 0 ? 1 : 0,
+                                   second: trace || numbers ? 1 : secondsOf[state.unit] });
+    if (what === 'perfetto' && numbers) text = text.replace('{"heddle":{', '{"heddle":{"unit":"",');
     save(new Blob([text], { type }), fileName(card, { csv: 'csv', svg: 'svg', perfetto: 'json' }[what]));
     card.picture.refresh(card.explorer.arrays(card.report.actions));
   } catch (error) {
@@ -340,7 +347,7 @@ function drawTrace(card) {
     const made = report.timelines;
     card.report = { ...report, name: file.name, makespan: Math.max(...made.map((line) => line.makespan)) };
     showStats(card, [...made.flatMap((line, n) => [
-      [`${names[n] || 'trace'}: makespan`, `${Number((line.makespan * unitOf(line.makespan)[0]).toPrecision(5))} ${unitOf(line.makespan)[1]}`],
+      [`${names[n] || 'trace'}: makespan`, measuredText(line.makespan, unitOf(line.makespan), 5)],
       ['bubble', percentOf(line.bubble)]]), analysis.step !== undefined && ['error of the prediction', percentOf(analysis.step)]]);
     card.grid.hidden = false;
     card.grid.textContent = `${analysis.report}${analysis.error ? `\n${analysis.error}` : ''}`;

@@ -56,5 +56,6 @@ function readTrace(text) {
   for (const s of slices.values())
     lines.push([String(s.kind).replace(/[,\n]/g, ' '), s.timeline, s.action, s.from, s.to, s.stage, s.item, s.start, s.end,
                 s.arrival].join(','));
-  return { names, lines: lines.join('\n') + '\n' };
+  const numbers = root.heddle !== undefined && root.heddle.unit === '';  // written by this page for costs without a unit
+  return { names, lines: lines.join('\n') + '\n', numbers };
 }
