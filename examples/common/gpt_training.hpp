@@ -23,6 +23,7 @@
 #include <heddle/comm/planned_mesh.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/heddle.hpp>
+#include <heddle/kernel/residual.hpp>
 #include <heddle/schedule/pass/group.hpp>
 
 #include "gpt.hpp"
@@ -168,14 +169,6 @@ template <class Real>
   return training;
 }
 
-/// The sum of the two gradients of a tied parameter.
-struct GptSum {
-  template <class Real>
-  KOKKOS_FUNCTION Real operator()(Real a, Real b) const {
-    return a + b;
-  }
-};
-
 /// The whole model on one rank, trained microbatch after microbatch: the reference. If
 /// microbatches have unequal sizes, or sequences unequal lengths, it trains one sequence after
 /// another.
@@ -205,11 +198,11 @@ class SerialGpt {
     if (const auto tied = m_stage.tied_parameters(); !tied.empty()) {
       using Exec = typename GptStage<Real>::execution_space;
       const auto copy = [&](std::size_t i) {
-        return heddle::kernel::Vector<Real, Exec>(m_stage.gradients() + tied[i].first,
+        return heddle::kernel::Matrix<Real, Exec>(m_stage.gradients() + tied[i].first, 1,
                                                   tied[i].count);
       };
       const Exec exec;
-      heddle::kernel::map(exec, GptSum{}, copy(0), copy(0), copy(1));
+      heddle::kernel::residual_add(exec, copy(1), copy(0));
       Kokkos::deep_copy(exec, copy(1), copy(0));
       exec.fence("examples::tied");
     }
