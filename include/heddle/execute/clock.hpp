@@ -16,10 +16,6 @@ namespace heddle::inline v0 {
 /// std::chrono::steady_clock.
 using Ticks = std::uint64_t;
 
-/// Returns the seconds of std::chrono::steady_clock. Its zero is arbitrary, but all processes of a
-/// host have the same one.
-[[nodiscard]] Seconds steady_seconds() noexcept;
-
 namespace impl {
 
 /// Returns the count of std::chrono::steady_clock: the stamps where no cheaper counter is known.

@@ -12,11 +12,6 @@
 
 namespace heddle::inline v0 {
 
-HEDDLE_INLINE Seconds steady_seconds() noexcept {
-  return std::chrono::duration<Seconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 HEDDLE_INLINE Ticks impl::steady_ticks() noexcept {
   return static_cast<Ticks>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
