@@ -133,7 +133,7 @@ requires Model<M>
   else
     static_assert(
         !requires { &M::prepare; },
-        "heddle::Runner: the model's prepare takes (schedule, place, options)");
+        "heddle::prepare: the model's prepare takes (schedule, place, options)");
   return impl::fitted(std::move(schedule), transport, options);
 }
 
@@ -153,7 +153,7 @@ requires Model<M>
   else
     static_assert(
         !requires { requires std::is_member_function_pointer_v<decltype(&M::memory)>; },
-        "heddle::Runner: the model's memory takes (schedule, buffer) and returns a std::byte*");
+        "heddle::prepare: the model's memory takes (schedule, buffer) and returns a std::byte*");
   return run;
 }
 

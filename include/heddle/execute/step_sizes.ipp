@@ -23,7 +23,7 @@ namespace heddle::inline v0::impl {
 inline void expect_size(bool good, const Schedule& schedule, ActionId id, const Use& use,
                         const char* what, Bytes used, Bytes capacity, const char* remedy) {
   expects(good, [&] {
-    return ErrorInfo{text("heddle::use_bytes, ", schedule::action_text(schedule, id)), what,
+    return ErrorInfo{text("heddle::Executor::sizes, ", schedule::action_text(schedule, id)), what,
                      text("'", schedule[schedule[use.buffer].label], "' of stage ",
                           schedule[use.buffer].stage, ": ", used, " of ", capacity, " bytes"),
                      remedy};

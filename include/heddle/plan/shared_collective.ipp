@@ -49,7 +49,7 @@ HEDDLE_INLINE schedule::Algorithm shared_algorithm(schedule::Collective collecti
                                                    const std::vector<std::uint32_t>& domains) {
   using enum schedule::Algorithm;
   expects(domains.size() == static_cast<std::size_t>(options.ranks), [&] {
-    return ErrorInfo{"heddle::shared_algorithm", "every rank needs one memory domain",
+    return ErrorInfo{"heddle::plan::CollectiveChoice", "every rank needs one memory domain",
                      text(domains.size(), " domains, ", options.ranks, " ranks")};
   });
   options.levels = schedule::levels_of(domains, outer);
