@@ -168,7 +168,7 @@ TEST_CASE("agreements and environments reject levels and times that are none") {
       heddle::impl::check_agreement(
           world,
           [] {
-            return CollectiveCall{"heddle::test", {}};
+            return heddle::impl::CollectiveCall{"heddle::test", {}};
           },
           ContractLevel::communication, watchdog);
     };

@@ -134,7 +134,7 @@ TEST_CASE("what cannot be done with an empty communicator is a contract_error") 
   heddle::Communicator moved(MPI_COMM_WORLD);
   const heddle::Communicator to(std::move(moved));
   const heddle::Communicator& empty = moved;  // NOLINT(bugprone-use-after-move)
-  const auto call = [] { return heddle::CollectiveCall{"heddle::here", {}}; };
+  const auto call = [] { return heddle::impl::CollectiveCall{"heddle::here", {}}; };
   using Exchange = heddle::StridedExchange<Kokkos::DefaultHostExecutionSpace>;
   const std::pair<const char*, std::function<void()>> doors[] = {
       {"split", [&] { static_cast<void>(empty.split(0, 0)); }},
@@ -171,7 +171,7 @@ TEST_CASE("an error that is no contract_error reaches the other ranks as a commu
     heddle::impl::check_together(
         comm, "heddle::here", check,
         [] {
-          return heddle::CollectiveCall{"heddle::here", {}};
+          return heddle::impl::CollectiveCall{"heddle::here", {}};
         },
         heddle::ContractLevel::communication);
   };

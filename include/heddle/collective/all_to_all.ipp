@@ -59,7 +59,8 @@ HEDDLE_FULL_INLINE void AllToAllCall::exchange() {
       comm(), where(), options().execute.watchdog,
       [&] { m_blocks = BlockCounts(where(), input().size(), ranks(), options().counts); },
       [&] {
-        return CollectiveCall{where(), {{"counts", options().counts.empty() ? "none" : "given"}}};
+        return impl::CollectiveCall{where(),
+                                    {{"counts", options().counts.empty() ? "none" : "given"}}};
       },
       level());
   if (!options().counts.empty()) exchange_counts();

@@ -77,10 +77,10 @@ HEDDLE_FULL_INLINE PathTable measured_paths(const Communicator& comm, const Path
   check_together(
       comm, where, [&] { check_path_options(where, comm, options); },
       [&] {
-        return CollectiveCall{where,
-                              {{"rounds", text(options.rounds)},
-                               {"sizes", listed(options.sizes)},
-                               {"runs", listed(options.runs)}}};
+        return impl::CollectiveCall{where,
+                                    {{"rounds", text(options.rounds)},
+                                     {"sizes", listed(options.sizes)},
+                                     {"runs", listed(options.runs)}}};
       },
       ContractLevel::communication, options.execute.watchdog);
   const std::vector<StridedPath> paths = paths_from(memory);

@@ -129,7 +129,7 @@ HEDDLE_FULL_INLINE Communicator SharedTransport::host_of(const Communicator& all
         expect_valid(ExecuteOptions{.watchdog = options.watchdog}, where);
       },
       [] {
-        return CollectiveCall{where, {}};
+        return impl::CollectiveCall{where, {}};
       },
       ContractLevel::communication, options.watchdog);
   const auto self = static_cast<int>(all.rank().value);

@@ -66,7 +66,7 @@ HEDDLE_FULL_INLINE void SequenceAxes::tell_failure(const char* doing, const char
 
 HEDDLE_FULL_INLINE void SequenceAxes::check_call(const char* call,
                                                  const SequenceShape& shape) const {
-  const auto described = [&] { return CollectiveCall{call, {{"shape", text(shape)}}}; };
+  const auto described = [&] { return impl::CollectiveCall{call, {{"shape", text(shape)}}}; };
   if (m_heads != nullptr) impl::check_agreement(*m_heads, described);
   if (m_ring != nullptr) impl::check_agreement(*m_ring, described);
 }
@@ -163,11 +163,11 @@ HEDDLE_FULL_INLINE std::size_t SequenceAxes::rank_of(const Communicator* axis) {
 HEDDLE_FULL_INLINE void SequenceAxes::expect_agreement() const {
   const auto described = [&](std::string heads) {
     expect_options();
-    CollectiveCall call{where,
-                        {{"method", text(method())},
-                         {"order", text(order())},
-                         {"ways", text(m_options.ways)},
-                         {"heads axis", std::move(heads)}}};
+    impl::CollectiveCall call{where,
+                              {{"method", text(method())},
+                               {"order", text(order())},
+                               {"ways", text(m_options.ways)},
+                               {"heads axis", std::move(heads)}}};
     if (method() == SequenceMethod::automatic) {
       const auto& machine = m_options.machine;
       call.terms.push_back(

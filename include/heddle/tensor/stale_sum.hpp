@@ -76,10 +76,11 @@ class StaleSum {
           impl::expect_enumerator(where, "correction", correction, Correction::own);
         },
         [&] {
-          return CollectiveCall{where,
-                                {{"values", text(size)},
-                                 {"staleness", text(staleness)},
-                                 {"correction", correction == Correction::own ? "own" : "none"}}};
+          return impl::CollectiveCall{
+              where,
+              {{"values", text(size)},
+               {"staleness", text(staleness)},
+               {"correction", correction == Correction::own ? "own" : "none"}}};
         });
     for (int slot = 0; slot <= staleness.age; ++slot)
       m_slots.push_back({View("heddle::tensor::stale_own", size),
@@ -100,7 +101,7 @@ class StaleSum {
       });
     };
     impl::agree(*m_comm, where, options.execute.watchdog, check, [&] {
-      return CollectiveCall{where, {}};
+      return impl::CollectiveCall{where, {}};
     });
     const std::int64_t call = ++m_calls;
     Slot& now = slot_of(call);

@@ -168,7 +168,7 @@ const std::map<std::string_view, std::function<void(heddle::MpiTransport&, heddl
            heddle::impl::check_agreement(
                comm,
                [] {
-                 return heddle::CollectiveCall{"call", {}};
+                 return heddle::impl::CollectiveCall{"call", {}};
                },
                heddle::ContractLevel::communication, watchdog);
          }},

@@ -134,7 +134,7 @@ class GangIsland::State {
       });
       expect_valid(options.wait, where);
     };
-    const auto describe = [&] { return CollectiveCall{where, {}}; };
+    const auto describe = [&] { return heddle::impl::CollectiveCall{where, {}}; };
     heddle::impl::check_together(comm, where, check, describe, ContractLevel::communication,
                                  options.wait.watchdog);
     return comm;
