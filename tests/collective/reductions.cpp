@@ -182,7 +182,7 @@ TEST_CASE("the normaliser of a softmax") {
 }
 
 TEST_CASE("means with weights") {
-  using Partial = hd::MeanPartial<double>;
+  using Partial = hd::WeightedMean::Partial<double>;
   const auto same = [](const Partial& a, const Partial& b) {
     return a.weight == b.weight && close(a.mean, b.mean, 100);
   };
@@ -196,7 +196,7 @@ TEST_CASE("means with weights") {
 }
 
 TEST_CASE("moments, far from zero, without cancellation") {
-  using Partial = hd::MomentsPartial<double>;
+  using Partial = hd::Moments::Partial<double>;
   const auto same = [](const Partial& a, const Partial& b) {
     return a.count == b.count && close(a.mean, b.mean, 100) && close(a.squares, b.squares, 1e5);
   };

@@ -143,7 +143,7 @@ TEST_CASE("large calls of equal and unequal blocks equal the library's") {
 
 TEST_CASE("a reduction that MPI does not know, in segments of a large View") {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  using Partial = hd::MeanPartial<double>;
+  using Partial = hd::WeightedMean::Partial<double>;
   const Kokkos::View<Partial*, Kokkos::HostSpace> view("view", 50021);
   for (int round = 0; round < 2; ++round) {
     for (std::size_t i = 0; i < view.size(); ++i)

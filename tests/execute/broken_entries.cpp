@@ -165,7 +165,7 @@ TEST_CASE("an Executor rejects a program that names what does not exist") {
 }
 
 TEST_CASE("a trail makes no timeline of workers and items that it cannot name") {
-  const auto timeline = [](TrailEvent event) {
+  const auto timeline = [](Trail::Event event) {
     return [=] {
       Trail trail;
       trail.add(event);

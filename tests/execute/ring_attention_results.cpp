@@ -64,7 +64,7 @@ struct Handle {
       return combine_records<Number>(task, [&](const Number* from, Number* into, std::size_t n) {
         for (std::size_t i = 0; i < n; ++i) into[i] = ring.plus(into[i], from[i]);
       });
-    const schedule::AttentionBlock block = pieces.block(task.schedule(), task.id());
+    const schedule::AttentionPieces::Block block = pieces.block(task.schedule(), task.id());
     const auto uses = task.uses();
     const auto room = static_cast<std::size_t>(pieces.capacity());
     const auto at = [&](std::size_t use, std::uint32_t piece, std::size_t each) {

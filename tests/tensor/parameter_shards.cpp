@@ -62,10 +62,10 @@ void for_each_group(Visit&& visit) {
 }
 
 /// What this rank has sent, by the links that it took: those to its pair, its node, and others.
-hd::ShardTraffic sent(const hd::ShardGroup& group) {
+hd::ShardPlace::Traffic sent(const hd::ShardGroup& group) {
   const auto pair = static_cast<int>(group.ranks(ShardLevel::pair)),
              node = static_cast<int>(group.ranks(ShardLevel::node)), me = world_rank();
-  hd::ShardTraffic traffic;
+  hd::ShardPlace::Traffic traffic;
   for (const auto& [to, bytes] : hd::test::sent_to)
     (to / pair == me / pair   ? traffic.pair
      : to / node == me / node ? traffic.node
@@ -290,7 +290,7 @@ TEST_CASE("every sharding trains as one rank does, in the memory and bytes of it
 TEST_CASE("on two nodes of two pairs a step of 64 numbers sends these bytes") {
   // Blocks of 32, 16 and 8 numbers of 8 bytes, or of one and a scale: the half that a rank of a
   // pair lacks, a pair of a node, a node.
-  using Traffic = hd::ShardTraffic;
+  using Traffic = hd::ShardPlace::Traffic;
   const auto of = [](const hd::ParameterSharding& sharding) {
     Traffic first;
     for (int rank = 0; rank < 8; ++rank) {

@@ -39,7 +39,7 @@ struct Volumes {
   double pair, node, world;
 };
 Volumes volumes(const hd::ParameterSharding& how, int nodes, std::size_t passes) {
-  const hd::ShardTraffic sent =
+  const hd::ShardPlace::Traffic sent =
       hd::step_traffic(how, place(nodes), parameters(nodes), half, passes);
   const double all = static_cast<double>(parameters(nodes)) * half;
   return {static_cast<double>(sent.pair) / all, static_cast<double>(sent.node) / all,

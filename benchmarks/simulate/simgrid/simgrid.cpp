@@ -101,7 +101,7 @@ struct Case {
 void carry(const Case& one, ActionId id, const sg::SemaphorePtr& turn, sg::Mailbox* box,
            void* payload) {
   const Queue& queue = one.list[one.list[id].queue];
-  const Route route = one.costs.on.route(queue.from, queue.to, queue.lane);
+  const Machine::Route route = one.costs.on.route(queue.from, queue.to, queue.lane);
   const Transfer<Seconds> transfer = one.costs.transfer(one.list, id);
   const auto release_at = [](Seconds end, const sg::SemaphorePtr& what) {
     sg::Actor::create("holder", sg::this_actor::get_host(), [=] {
@@ -225,7 +225,7 @@ void place(Case& one, sg::NetZone& zone, double latency, double bandwidth) {
     if (queue.local() || !joined.emplace(queue.from, queue.to).second) continue;
     std::vector<sg::LinkInRoute> links;
     if (one.fluid) {
-      const Route route = one.costs.on.route(queue.from, queue.to, queue.lane);
+      const Machine::Route route = one.costs.on.route(queue.from, queue.to, queue.lane);
       for (const SharedId shared : route.out) links.emplace_back(fluid_links[+shared]);
       for (const SharedId shared : route.in) links.emplace_back(fluid_links[+shared]);
     }

@@ -41,8 +41,8 @@ void expect_valid(const ExecuteOptions& options, const char* where);
 /// a Mover is the time at which its completion was seen, at the latest before the first action that
 /// needed it.
 struct Stamp {
-  Ticks start = 0;  ///< before the action
-  Ticks end = 0;    ///< after it
+  Clock::Ticks start = 0;  ///< before the action
+  Clock::Ticks end = 0;    ///< after it
 };
 
 }  // namespace heddle::inline v0

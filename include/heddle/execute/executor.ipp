@@ -190,7 +190,7 @@ template <bool record, bool waits>
 bool AnyExecutor::walk(const Handler& handler) {
   impl::Flight& flight = *m_flight;
   const std::size_t length = m_program.size();
-  Ticks last = record ? Clock::now() : 0;
+  Clock::Ticks last = record ? Clock::now() : 0;
   for (std::size_t i = m_at; i < length; ++i) {
     m_at = i;
     const Step& step = m_program.steps[i];
@@ -211,7 +211,7 @@ bool AnyExecutor::walk(const Handler& handler) {
       flight.start<record>(i);
     }
     if constexpr (record) {
-      const Ticks now = Clock::now();
+      const Clock::Ticks now = Clock::now();
       Stamp& stamp = flight.stamps()[i];
       stamp.start = last;
       if (!step.posts()) stamp.end = now;

@@ -112,7 +112,7 @@ HEDDLE_INLINE void impl::CostSamples::add(const Program& program, std::span<cons
     if (program.steps[i].does != Step::Does::run) continue;
     const Key key(program.schedule, program.steps[i].action);
     auto& [samples, added] = m_samples[key];
-    Ticks ticks = stamps[i].end - stamps[i].start;
+    Clock::Ticks ticks = stamps[i].end - stamps[i].start;
     if (key.fused) {
       ++i;  // its partner
       ticks += stamps[i].end - stamps[i].start;
@@ -136,7 +136,7 @@ HEDDLE_INLINE std::vector<impl::CostSamples::Entry> impl::CostSamples::medians(
     const Clock& clock) const {
   std::vector<Entry> mine;
   for (const auto& [key, seen] : m_samples) {
-    std::vector<Ticks> ticks = seen.ticks;
+    std::vector<Clock::Ticks> ticks = seen.ticks;
     mine.push_back({key, clock.seconds(impl::median(ticks)) - clock.seconds(0)});
   }
   return mine;

@@ -140,7 +140,7 @@ class ParameterShards {
                            (alone(sharding.weights) ? 0 : m_weights.size()));
   }
   /// Returns the traffic that one replica sends in a step of `passes` forward and backward passes.
-  [[nodiscard]] ShardTraffic step_traffic(std::size_t passes) const {
+  [[nodiscard]] ShardPlace::Traffic step_traffic(std::size_t passes) const {
     return heddle::step_traffic(m_room->sharding, *m_room->group, m_count, sizeof(Real), passes);
   }
 

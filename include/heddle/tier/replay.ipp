@@ -144,7 +144,7 @@ HEDDLE_INLINE std::vector<ObjectId> requests_of(std::span<const CacheEvent> even
 }
 
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const CacheReport& report) {
-  const CacheCounters& counters = report.counters;
+  const Cache::Counters& counters = report.counters;
   return out << text(counters.hits, " of ", counters.requests,
                      " requests hit, any policy: ", report.bound.exact ? "at most " : "not above ",
                      report.bound.hits, '\n', counters);
@@ -152,7 +152,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const CacheReport& rep
 
 HEDDLE_INLINE CacheReport report(const Cache& cache) {
   const std::vector<CacheEvent> events = cache.events();
-  const CacheCounters counters = cache.counters();
+  const Cache::Counters counters = cache.counters();
   const std::vector<ObjectId> requests = requests_of(events);
   expects(requests.size() == counters.requests, [&] {
     return ErrorInfo{"heddle::tier::report", "the cache did not record its requests",

@@ -255,7 +255,7 @@ HEDDLE_INLINE void Store::write(ObjectId id, std::span<const std::byte> from) {
   wait(until);
 }
 
-HEDDLE_INLINE StoreCounters Store::counters() const {
+HEDDLE_INLINE Store::Counters Store::counters() const {
   return {m_reads, m_writes, m_bytes_read, m_bytes_written};
 }
 

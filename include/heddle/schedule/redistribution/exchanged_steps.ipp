@@ -33,8 +33,8 @@ HEDDLE_INLINE Schedule exchanged_steps(const BlockExchange& exchange, int steps,
   expects(exchange.steps.size() <= 1, [&] {
     return ErrorInfo{where, "the exchange must have one step", text("got ", exchange.steps.size())};
   });
-  for (const ExchangeStep& only : exchange.steps)
-    for (const Delivery& delivery : only.deliveries)
+  for (const BlockExchange::Step& only : exchange.steps)
+    for (const BlockExchange::Delivery& delivery : only.deliveries)
       expects(delivery.parts == 1, [&] {
         return ErrorInfo{where, "the exchange must not merge data of several ranks",
                          text("a delivery merges ", delivery.parts, " parts, expected 1")};
