@@ -44,10 +44,13 @@ constexpr int gpt_steps = 41;
 constexpr int waits_steps = 15;
 
 /// Where a rank's time goes but to work, as the bubble report tells it.
-constexpr std::pair<const char*, hd::Seconds hd::trace::RankTime::*> states[] = {
-    {"warm-up", &hd::trace::RankTime::warm_up}, {"receive", &hd::trace::RankTime::receive},
-    {"send", &hd::trace::RankTime::send},       {"other", &hd::trace::RankTime::other},
-    {"drain", &hd::trace::RankTime::drain},     {"tail", &hd::trace::RankTime::tail}};
+constexpr std::pair<const char*, hd::Seconds hd::trace::TimeUse::RankTime::*> states[] = {
+    {"warm-up", &hd::trace::TimeUse::RankTime::warm_up},
+    {"receive", &hd::trace::TimeUse::RankTime::receive},
+    {"send", &hd::trace::TimeUse::RankTime::send},
+    {"other", &hd::trace::TimeUse::RankTime::other},
+    {"drain", &hd::trace::TimeUse::RankTime::drain},
+    {"tail", &hd::trace::TimeUse::RankTime::tail}};
 
 /// A warm-up, and as many profiled steps as compared ones.
 constexpr int all_steps(int compared) { return 1 + 2 * compared; }
@@ -55,11 +58,11 @@ constexpr int all_steps(int compared) { return 1 + 2 * compared; }
 /// What is compared: the timeline that simulate() promised with the recorded ones, and with the
 /// wall time of the steps, in which the executor's own work and the sum of the losses lie too.
 struct Outcome {
-  double predicted = 0;                   ///< seconds
-  hd::trace::RankTime use;                ///< of all its ranks
-  std::vector<double> recorded;           ///< makespans
-  std::vector<hd::trace::RankTime> uses;  ///< of all their ranks
-  std::vector<double> wall;               ///< between barriers, of the slowest rank
+  double predicted = 0;                            ///< seconds
+  hd::trace::TimeUse::RankTime use;                ///< of all its ranks
+  std::vector<double> recorded;                    ///< makespans
+  std::vector<hd::trace::TimeUse::RankTime> uses;  ///< of all their ranks
+  std::vector<double> wall;                        ///< between barriers, of the slowest rank
 
   /// `percent(use)` of each measured step.
   template <class Percent>
@@ -71,7 +74,9 @@ struct Outcome {
 };
 
 /// The idle share, in percent.
-[[nodiscard]] double bubble(const hd::trace::RankTime& use) { return 100 * use.bubble_ratio(); }
+[[nodiscard]] double bubble(const hd::trace::TimeUse::RankTime& use) {
+  return 100 * use.bubble_ratio();
+}
 
 /// Runs all_steps(compared) steps: `step(run, number)`. The first is not counted at all: it warms
 /// up caches and connections. The others take turns in being profiled and in being compared with
@@ -135,7 +140,7 @@ bool keep_worse(bench::Summary& kept, const bench::Summary& next) {
 [[nodiscard]] std::pair<const char*, bench::Summary> state_error(const Outcome& outcome) {
   std::pair<const char*, bench::Summary> worst{};
   for (const auto& [name, state] : states) {
-    const auto percent = [part = state](const hd::trace::RankTime& use) {
+    const auto percent = [part = state](const hd::trace::TimeUse::RankTime& use) {
       return 100 * use.*part / use.whole();
     };
     if (keep_worse(worst.second, share_error(outcome, percent))) worst.first = name;

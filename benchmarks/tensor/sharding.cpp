@@ -39,8 +39,8 @@ constexpr int replicas = 4, node = 2;
 constexpr const char* shardings[] = {"zero3", "zeropp", "three-level"};
 
 hd::ParameterSharding sharding_of(const char* sharding) {
-  hd::ParameterSharding found = hd::find_sharding(sharding);
-  if (found == hd::zero_sharding(3))
+  hd::ParameterSharding found = hd::ParameterSharding::find(sharding);
+  if (found == hd::ParameterSharding::zero(3))
     found.weight_codec = found.gradient_codec = hd::Codec{.type = hd::Scalar::bf16};
   return found;
 }
@@ -52,8 +52,9 @@ class Training {
  public:
   explicit Training(const char* sharding)
       : m_mesh(MPI_COMM_WORLD, {{"pipe", 1}, {"data", replicas}, {"tensor", 1}}),
-        m_model(examples::make_gpt<float>(settings(), {}, Stage::Line(m_mesh["tensor"]),
-                                          room(sharding, m_mesh))),
+        m_model(examples::make_gpt<float>(settings(),
+                                          {.shard_axes = examples::shard_axes(m_mesh.shape())},
+                                          Stage::Line(m_mesh["tensor"]), room(sharding, m_mesh))),
         m_run(m_model,
               hd::schedule::one_f_one_b({.ranks = 1, .microbatches = settings().microbatches}),
               m_mesh) {}

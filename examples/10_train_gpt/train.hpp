@@ -96,7 +96,7 @@ void train(const Settings& s, MPI_Comm comm) {
   std::shared_ptr<typename GptStage<Real>::Room> room;
   if (!s.shard.empty()) {
     room = std::make_shared<typename GptStage<Real>::Room>();
-    room->sharding = heddle::find_sharding(s.shard);
+    room->sharding = heddle::ParameterSharding::find(s.shard);
     room->group = std::make_shared<heddle::ShardGroup>(mesh[replica_axes], s.node, s.pair);
     if (speaks)
       std::cout << "sharding: " << s.shard << ", nodes of " << s.node << ", pairs of " << s.pair
@@ -104,8 +104,11 @@ void train(const Settings& s, MPI_Comm comm) {
   }
   Memory memory(s.memory);
   Gpt<Real> model = make_gpt<Real>(
-      training, {.gradient_sum = make_gradient_sum(s), .allocate = memory.allocator()}, line, room,
-      sequence, flexible ? flexible->shapes() : std::vector<GptBlockShape>());
+      training,
+      {.gradient_sum = make_gradient_sum(s),
+       .shard_axes = room ? shard_axes(mesh.shape()) : std::vector<std::string>(),
+       .allocate = memory.allocator()},
+      line, room, sequence, flexible ? flexible->shapes() : std::vector<GptBlockShape>());
   heddle::SpaceMover<typename Space::execution_space> mover;
   heddle::ExecuteOptions execute{.record = true, .watchdog = s.watchdog};
   if (const int percent = offload_percent(s); percent > 0) {

@@ -81,7 +81,7 @@ void run(hd::Environment& env) {
   const Vector<double> mine("mine", me + 1), all("all", ranks * (ranks + 1) / 2);
   Kokkos::deep_copy(mine, static_cast<double>(me));
   hd::all_gather(Exec{}, mine, all, comm, {.counts = counts});
-  const Vector<hd::MomentsPartial<double>> moments("moments", 1);
+  const Vector<hd::Moments::Partial<double>> moments("moments", 1);
   moments(0) = {static_cast<double>(me + 1), static_cast<double>(me), 0};
   hd::all_reduce(Exec{}, moments, hd::Moments{}, comm);
   double mean = 0;
@@ -152,7 +152,7 @@ int main(int argc, char** argv) {
   try {
     // The progress thread needs `multiple`, if MPI provides it. Everything else needs only
     // `funneled`.
-    hd::Environment env(argc, argv, {.thread_level = hd::ThreadLevel::multiple});
+    hd::Environment env(argc, argv, hd::ThreadLevel::multiple);
     run(env);
     return 0;
   } catch (const std::exception& error) {

@@ -23,6 +23,7 @@
 #include <heddle/comm/planned_mesh.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/heddle.hpp>
+#include <heddle/kernel/residual.hpp>
 #include <heddle/schedule/pass/group.hpp>
 
 #include "gpt.hpp"
@@ -67,11 +68,20 @@ using Gpt = heddle::Stages<GptStage<Real>>;
 /// The axes of a mesh along which ranks hold the same parameters, as far as the mesh has them.
 inline constexpr std::array<std::string_view, 3> replica_axes = {"data", "ring", "heads"};
 
+/// Returns the StagesOptions::shard_axes of a model with a `room`: those of replica_axes that
+/// `mesh` has.
+[[nodiscard]] inline std::vector<std::string> shard_axes(const heddle::MeshShape& mesh) {
+  std::vector<std::string> axes;
+  for (const heddle::MeshShape::Axis& axis : mesh.axes())
+    if (std::ranges::find(replica_axes, axis.name) != replica_axes.end()) axes.push_back(axis.name);
+  return axes;
+}
+
 /// The model for a Runner on a mesh. Where the mesh has an axis "tensor", the ranks along it divide
 /// every stage: `line` is theirs. Where it has axes "ring" and "heads", the ranks along them divide
-/// the sequences: `sequence` is theirs. Where there is a `room`, the ranks along replica_axes
-/// divide the parameters as it says, and sum gradients themselves. With shapes `packed` a step
-/// takes packed sequences.
+/// the sequences: `sequence` is theirs. Where there is a `room`, the ranks along shard_axes() of
+/// the mesh, which `options` name, divide the parameters as it says, and sum gradients themselves.
+/// With shapes `packed` a step takes packed sequences.
 template <class Real>
 [[nodiscard]] Gpt<Real> make_gpt(const GptTraining& training, heddle::StagesOptions options = {},
                                  const typename GptStage<Real>::Line& line = {},
@@ -79,10 +89,6 @@ template <class Real>
                                  const typename GptStage<Real>::Sequence& sequence = {},
                                  const std::vector<GptBlockShape>& packed = {}) {
   if (line.size() > 1) options.shard_axes.emplace_back("tensor");
-  const bool divided = sequence.size() > 1 || !packed.empty();
-  if (room)
-    for (const std::string_view axis : replica_axes)
-      if (axis == "data" || divided) options.shard_axes.emplace_back(axis);
   return Gpt<Real>(
       training.model.layers,
       [training, line, room, sequence, packed](int first, int last) {
@@ -132,7 +138,7 @@ template <class Real>
     std::shared_ptr<typename GptStage<Real>::Room> room;
     if (const heddle::Plan& plan = mesh.plan(); !plan.sharding.empty()) {
       room = std::make_shared<typename GptStage<Real>::Room>();
-      room->sharding = heddle::find_sharding(plan.sharding);
+      room->sharding = heddle::ParameterSharding::find(plan.sharding);
       room->group = std::make_shared<heddle::ShardGroup>(
           mesh.data(), plan.shard_node == 0 ? mesh.data().size() : plan.shard_node,
           std::max(plan.shard_pair, 1));
@@ -168,14 +174,6 @@ template <class Real>
   return training;
 }
 
-/// The sum of the two gradients of a tied parameter.
-struct GptSum {
-  template <class Real>
-  KOKKOS_FUNCTION Real operator()(Real a, Real b) const {
-    return a + b;
-  }
-};
-
 /// The whole model on one rank, trained microbatch after microbatch: the reference. If
 /// microbatches have unequal sizes, or sequences unequal lengths, it trains one sequence after
 /// another.
@@ -205,11 +203,11 @@ class SerialGpt {
     if (const auto tied = m_stage.tied_parameters(); !tied.empty()) {
       using Exec = typename GptStage<Real>::execution_space;
       const auto copy = [&](std::size_t i) {
-        return heddle::kernel::Vector<Real, Exec>(m_stage.gradients() + tied[i].first,
+        return heddle::kernel::Matrix<Real, Exec>(m_stage.gradients() + tied[i].first, 1,
                                                   tied[i].count);
       };
       const Exec exec;
-      heddle::kernel::map(exec, GptSum{}, copy(0), copy(0), copy(1));
+      heddle::kernel::residual_add(exec, copy(1), copy(0));
       Kokkos::deep_copy(exec, copy(1), copy(0));
       exec.fence("examples::tied");
     }

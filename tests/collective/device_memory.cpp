@@ -134,7 +134,7 @@ TEST_CASE("messages between the kernels' memories, by every path") {
   using Transport = hd::DeviceTransport<hd::MpiTransport, Memory>;
   using enum hd::DevicePath;
   std::vector<hd::DevicePath> paths{automatic, staged, owned};
-  if (hd::gpu_aware<Memory>()) paths.push_back(direct);
+  if (hd::impl::gpu_aware<Memory>()) paths.push_back(direct);
   hd::MpiTransport inner(MPI_COMM_WORLD);
   const int here = hd::test::world_rank(), ranks = hd::test::world_size();
   const hd::Rank next{(here + 1) % ranks}, before{(here + ranks - 1) % ranks};
@@ -224,9 +224,9 @@ hd::Encoded message_at(std::byte* data, Codes code, std::size_t count) {
 template <class Wide, class Run>
 void encode_and_decode(const Run& run, hd::Encoded message, const Wide* from, Wide* lost,
                        Wide* kept, Wide* decoded, Wide* merged) {
-  run(hd::Encode<Wide>{message, from, lost, kept});
-  run(hd::Decode<Wide>{message, decoded});
-  run(hd::CombineDecoded<Wide, hd::AddNumber>{message, merged, {}});
+  run(hd::impl::Encode<Wide>{message, from, lost, kept});
+  run(hd::impl::Decode<Wide>{message, decoded});
+  run(hd::impl::CombineDecoded<Wide, hd::impl::AddNumber>{message, merged, {}});
 }
 
 template <class Wide>
@@ -324,7 +324,7 @@ void expect_decoded(hd::Scalar type) {
   const View<std::byte> message = on_device(bytes);
   const View<Wide> decoded("heddle::test::decoded", count);
   const hd::RunAsKernel<Exec> run;
-  run(hd::Decode<Wide>{message_at(message.data(), {type, 0}, count), decoded.data()});
+  run(hd::impl::Decode<Wide>{message_at(message.data(), {type, 0}, count), decoded.data()});
   run.exec.fence("heddle::test::decoded");
   CHECK(same(examples::copy_to_host<Exec>(decoded.data(), count), expected));
 }

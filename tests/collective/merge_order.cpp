@@ -258,7 +258,7 @@ TEST_CASE(
 
 TEST_CASE("what merges in any order has the same bits on all ranks") {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  using Partials = Kokkos::View<hd::MeanPartial<double>*, Kokkos::HostSpace>;
+  using Partials = Kokkos::View<hd::WeightedMean::Partial<double>*, Kokkos::HostSpace>;
   const auto same = [&](const auto& view) {  // as rank 0's
     const auto bytes = std::as_bytes(std::span(view.data(), view.size()));
     std::vector<std::byte> first(bytes.begin(), bytes.end());

@@ -59,7 +59,7 @@ void check(
   const hd::Communicator comm(MPI_COMM_WORLD);
   for (std::size_t a = 0; a < hd::schedule::algorithm_count; ++a) {
     const auto algorithm = static_cast<Algorithm>(a);
-    if (!hd::schedule::applicable(collective, algorithm, {.ranks = comm.size()})) continue;
+    if (!hd::schedule::why_not(collective, algorithm, {.ranks = comm.size()}).empty()) continue;
     for (int round = 0; round < 2; ++round) {
       const Memory library(comm, input, output, round);
       call(library, comm, {.counts = counts});
@@ -143,7 +143,7 @@ TEST_CASE("large calls of equal and unequal blocks equal the library's") {
 
 TEST_CASE("a reduction that MPI does not know, in segments of a large View") {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  using Partial = hd::MeanPartial<double>;
+  using Partial = hd::WeightedMean::Partial<double>;
   const Kokkos::View<Partial*, Kokkos::HostSpace> view("view", 50021);
   for (int round = 0; round < 2; ++round) {
     for (std::size_t i = 0; i < view.size(); ++i)

@@ -46,7 +46,7 @@ std::shared_ptr<const hd::plan::CostTable> leading_to(const CollectiveChoice& ch
   for (const Collective collective :
        {Collective::all_reduce, Collective::reduce_scatter, Collective::broadcast}) {
     CollectiveChoice mine = choice;
-    if (!hd::schedule::applicable(collective, mine.algorithm, {.ranks = ranks}))
+    if (!hd::schedule::why_not(collective, mine.algorithm, {.ranks = ranks}).empty())
       mine.algorithm = Algorithm::ring;
     table.set(collective, 1 << 16, mine, 1e-6);
     table.set(collective, 1 << 16, {.algorithm = Algorithm::ring}, 1e-3);
@@ -142,7 +142,7 @@ TEST_CASE("over several hosts, hosts are one level of the algorithm") {
 TEST_CASE("without a table, a reduction that MPI does not know goes over hosts in levels, too") {
   const hd::Communicator comm(MPI_COMM_WORLD);
   static_cast<void>(line_of(comm, 2));
-  using Partial = hd::MeanPartial<double>;
+  using Partial = hd::WeightedMean::Partial<double>;
   const Kokkos::View<Partial*, Kokkos::HostSpace> view("view", 50021);
   for (std::size_t i = 0; i < view.size(); ++i) view(i) = {1, static_cast<double>(+comm.rank())};
   auto call = hd::prepare_all_reduce(Exec{}, view, hd::WeightedMean{}, comm);

@@ -45,8 +45,8 @@ namespace {
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::Equals;
-using hd::CollectiveCall;
 using hd::ContractLevel;
+using hd::impl::CollectiveCall;
 using hd::test::message_of;
 using hd::test::world_rank;
 using hd::test::world_size;

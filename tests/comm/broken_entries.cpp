@@ -97,9 +97,9 @@ TEST_CASE("measurements reject times, sizes and rounds that are none, on every r
     add("size of all", {.sizes = {large}}, "9223372036854775808");
     add("no runs", {.runs = {}}, "runs has 0 numbers");
     add("run", {.runs = {0}}, "runs[0] = 0");
-    add("watchdog", {.execute = {.watchdog = -1}}, "watchdog = -1");
-    add("watchdog is no number", {.execute = {.watchdog = nan}}, "watchdog = nan");
-    add("grace", {.execute = {.grace = nan}}, "grace = nan");
+    add("watchdog", {.wait = {.watchdog = -1}}, "watchdog = -1");
+    add("watchdog is no number", {.wait = {.watchdog = nan}}, "watchdog = nan");
+    add("grace", {.wait = {.grace = nan}}, "grace = nan");
   }
   check_broken(table);
 }
@@ -148,7 +148,7 @@ TEST_CASE("exchanges of boxes reject ranks and times that are none") {
   const auto exchange = [&](std::vector<StridedMove> sends, std::vector<StridedMove> receives,
                             ExecuteOptions execute = {}) {
     return [=, &world] {
-      StridedExchange<Exec>(world, sends, receives, {.paths = {}, .execute = execute});
+      StridedExchange<Exec>(world, sends, receives, {.paths = {}, .wait = execute});
     };
   };
   const std::string rank = text("rank ", world_size(), " of ", world_size());
@@ -168,7 +168,7 @@ TEST_CASE("agreements and environments reject levels and times that are none") {
       heddle::impl::check_agreement(
           world,
           [] {
-            return CollectiveCall{"heddle::test", {}};
+            return heddle::impl::CollectiveCall{"heddle::test", {}};
           },
           ContractLevel::communication, watchdog);
     };
@@ -182,7 +182,7 @@ TEST_CASE("agreements and environments reject levels and times that are none") {
   }
   int argc = 0;
   check_broken({{"thread_level",
-                 [&] { Environment(argc, nullptr, {.thread_level = static_cast<ThreadLevel>(9)}); },
+                 [&] { Environment(argc, nullptr, static_cast<ThreadLevel>(9)); },
                  {"thread_level = 9"}}});
 }
 

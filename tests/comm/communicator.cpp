@@ -134,7 +134,7 @@ TEST_CASE("what cannot be done with an empty communicator is a contract_error") 
   heddle::Communicator moved(MPI_COMM_WORLD);
   const heddle::Communicator to(std::move(moved));
   const heddle::Communicator& empty = moved;  // NOLINT(bugprone-use-after-move)
-  const auto call = [] { return heddle::CollectiveCall{"heddle::here", {}}; };
+  const auto call = [] { return heddle::impl::CollectiveCall{"heddle::here", {}}; };
   using Exchange = heddle::StridedExchange<Kokkos::DefaultHostExecutionSpace>;
   const std::pair<const char*, std::function<void()>> doors[] = {
       {"split", [&] { static_cast<void>(empty.split(0, 0)); }},
@@ -171,7 +171,7 @@ TEST_CASE("an error that is no contract_error reaches the other ranks as a commu
     heddle::impl::check_together(
         comm, "heddle::here", check,
         [] {
-          return heddle::CollectiveCall{"heddle::here", {}};
+          return heddle::impl::CollectiveCall{"heddle::here", {}};
         },
         heddle::ContractLevel::communication);
   };
@@ -228,11 +228,10 @@ TEST_CASE("an environment refuses an MPI that is up with too low a thread level"
   MPI_Query_thread(&provided);
   if (provided >= MPI_THREAD_MULTIPLE) SKIP("this MPI was started with MULTIPLE");
   int argc = 0;
-  CHECK_THROWS_MATCHES(
-      heddle::Environment(argc, nullptr, {.thread_level = heddle::ThreadLevel::multiple}),
-      heddle::contract_error,
-      MessageMatches(ContainsSubstring("thread level multiple was asked for") &&
-                     ContainsSubstring("MPI is up with only")));
+  CHECK_THROWS_MATCHES(heddle::Environment(argc, nullptr, heddle::ThreadLevel::multiple),
+                       heddle::contract_error,
+                       MessageMatches(ContainsSubstring("thread level multiple was asked for") &&
+                                      ContainsSubstring("MPI is up with only")));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
-// expect: heddle::Runner: the model's memory takes (schedule, buffer) and returns a std::byte*
+// expect: heddle::prepare: the model's memory takes (schedule, buffer) and returns a std::byte*
 
 /// @file
 /// A model whose memory returns something else is told: the Runner would compute in memory of its

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
-// expect: heddle::Runner: the model's prepare takes (schedule, place, options)
+// expect: heddle::prepare: the model's prepare takes (schedule, place, options)
 
 /// @file
 /// A model whose prepare takes other arguments is told: the Runner would not call it.

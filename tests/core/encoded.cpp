@@ -52,12 +52,12 @@ struct Message {
         encoded{memory.data(), codec.type, codec.block, count, together} {}
 
   void encode(const std::vector<Wide>& from, Wide* lost = nullptr, Wide* kept = nullptr) {
-    const Encode<Wide> body{encoded, from.data(), lost, kept};
+    const heddle::impl::Encode<Wide> body{encoded, from.data(), lost, kept};
     for (std::size_t call = 0; call < encoded.calls(); ++call) body(call);
   }
   std::vector<Wide> decode() {
     std::vector<Wide> into(encoded.count, Wide(-1));
-    const Decode<Wide> body{encoded, into.data()};
+    const heddle::impl::Decode<Wide> body{encoded, into.data()};
     for (std::size_t call = 0; call < encoded.calls(); ++call) body(call);
     return into;
   }
@@ -243,7 +243,8 @@ TEST_CASE("what the sender keeps is what arrives, and messages are merged as the
     CHECK(from == message.decode());
     CHECK(from != before);
     std::vector<float> sums(from.size(), 2);
-    const CombineDecoded<float, AddNumber> body{message.encoded, sums.data(), {}};
+    const heddle::impl::CombineDecoded<float, heddle::impl::AddNumber> body{
+        message.encoded, sums.data(), {}};
     for (std::size_t call = 0; call < message.encoded.calls(); ++call) body(call);
     for (std::size_t i = 0; i < sums.size(); ++i) CHECK(sums[i] == 2 + from[i]);
   }

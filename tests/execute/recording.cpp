@@ -234,11 +234,11 @@ TableCosts told(const Schedule& schedule, bool at_once, TicksOf&& ticks) {
     const Program program =
         slice(schedule, transport.rank(), [](BufferId, const Buffer&) { return nullptr; });
     std::vector<Stamp> stamps(program.size());
-    Ticks kept = 0;
+    Clock::Ticks kept = 0;
     for (std::size_t i = 0; i < stamps.size(); ++i) {
-      if (program.steps[i].does != Step::Does::run) continue;
+      if (program.steps[i].does != Program::Step::Does::run) continue;
       const Action& action = schedule[program.steps[i].action];
-      Ticks own = std::exchange(kept, 0);
+      Clock::Ticks own = std::exchange(kept, 0);
       if constexpr (std::invocable<TicksOf&, Rank, Kind, Stage>)
         own += ticks(transport.rank(), action.kind, action.stage);
       else
@@ -275,7 +275,7 @@ TEST_CASE("the first recorded step counts only while it is the only one") {
   run_threads(1, [&](ThreadTransport& transport) {
     const Program program =
         slice(schedule, Rank{0}, [](BufferId, const Buffer&) { return nullptr; });
-    const auto step = [&](Ticks each) {
+    const auto step = [&](Clock::Ticks each) {
       std::vector<Stamp> stamps(program.size());
       for (Stamp& stamp : stamps) stamp.end = each;
       return stamps;
@@ -285,7 +285,9 @@ TEST_CASE("the first recorded step counts only while it is the only one") {
       TableCosts costs = samples.costs(transport, schedule, clock);
       return costs.at(Kind::forward, Stage{0});
     };
-    const auto seconds = [&](Ticks ticks) { return clock.seconds(ticks) - clock.seconds(0); };
+    const auto seconds = [&](Clock::Ticks ticks) {
+      return clock.seconds(ticks) - clock.seconds(0);
+    };
     samples.add(program, step(9'000'000));
     const Seconds cold = forward();
     samples.add(program, step(1'000'000));
@@ -301,8 +303,8 @@ TEST_CASE("the first recorded step counts only while it is the only one") {
 
 TEST_CASE("a table of pairs prices the schedule without them") {
   using namespace schedule;
-  const auto ticks = [](Kind kind, Stage stage) -> Ticks {
-    const Ticks each = 1'000'000 + 10'000 * static_cast<Ticks>(+stage);
+  const auto ticks = [](Kind kind, Stage stage) -> Clock::Ticks {
+    const Clock::Ticks each = 1'000'000 + 10'000 * static_cast<Clock::Ticks>(+stage);
     return kind == Kind::update ? 0 : kind == Kind::backward ? 2 * each : each;
   };
   std::size_t hidden = 0;
@@ -341,7 +343,7 @@ TEST_CASE("ranks of one stage with unequal samples have costs of their own") {
     builder.add({.queue = queue, .stage = Stage{1}}, {});
   }
   const Schedule schedule = std::move(builder).build();
-  TableCosts costs = told(schedule, false, [](Rank rank, Kind, Stage) -> Ticks {
+  TableCosts costs = told(schedule, false, [](Rank rank, Kind, Stage) -> Clock::Ticks {
     return rank == Rank{0} ? 3'000'000 : 1'000'000;
   });
   const Seconds one = costs.at(Rank{1}, Kind::user, Stage{0});
@@ -368,7 +370,7 @@ TEST_CASE("halves of kinds that are nowhere alone share their pair's time") {
   builder.add({.queue = queue, .stage = Stage{0}, .flags = flag::with_next}, {});
   builder.add({.queue = queue, .stage = Stage{1}}, {});
   TableCosts costs =
-      told(std::move(builder).build(), true, [](Kind, Stage) -> Ticks { return 1'000'000; });
+      told(std::move(builder).build(), true, [](Kind, Stage) -> Clock::Ticks { return 1'000'000; });
   const Seconds half = costs.at(Kind::user, Stage{0});
   CHECK(half > 0);
   CHECK(costs.at(Kind::user, Stage{1}) == half);
@@ -398,7 +400,7 @@ TEST_CASE("stamps of an executor are in list order; without recording there are 
       for (std::size_t i = 0; i < stamps.size(); ++i) {
         errors += stamps[i].end < stamps[i].start;
         if (i > 0) errors += stamps[i].start < stamps[i - 1].start;
-        if (i > 0 && executor.program().steps[i - 1].does == Step::Does::run)
+        if (i > 0 && executor.program().steps[i - 1].does == Program::Step::Does::run)
           errors += stamps[i].start < stamps[i - 1].end;
       }
     }
@@ -435,7 +437,7 @@ TEST_CASE("a clock tells the seconds of the steady clock") {
     Clock clock;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     const Seconds before = steady_seconds();
-    const Ticks ticks = Clock::now();
+    const Clock::Ticks ticks = Clock::now();
     const Seconds after = steady_seconds();
     clock.settle();
     CHECK(clock.seconds(ticks) >= before - resolution);

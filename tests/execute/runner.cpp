@@ -224,8 +224,9 @@ TEST_CASE("a schedule with another number of ranks is refused with both numbers"
       });
     });
   };
-  CHECK_THAT(refusal(3, 2), ContainsSubstring("heddle::Runner: the schedule does not fit the ranks "
-                                              "('1F1B P=3 M=2' has 3 ranks, there are 2)"));
+  CHECK_THAT(refusal(3, 2),
+             ContainsSubstring("heddle::prepare: the schedule does not fit the ranks "
+                               "('1F1B P=3 M=2' has 3 ranks, there are 2)"));
   CHECK_THAT(refusal(1, 4), ContainsSubstring("has 1 ranks, there are 4"));
 }
 

@@ -284,7 +284,7 @@ TEST_CASE("sizes that cannot be are refused, and the program stays as it was") {
     return error;
   };
   CHECK_THAT(refused({33, 32, 33, 0, 33}),
-             ContainsSubstring("heddle::use_bytes, ") &&
+             ContainsSubstring("heddle::Executor::sizes, ") &&
                  ContainsSubstring("a step uses more than a part has ('a' of stage 0: 33 of 32 "
                                    "bytes); make the buffers for the largest step"));
   CHECK_THAT(refused({12, 32, 12, 0, 12}), ContainsSubstring("a fraction of a value ('a'"));

@@ -45,8 +45,9 @@ void gate_collective(const heddle::Communicator& comm) {
   all_reduce(exec, whole, heddle::LogicalAnd{}, comm, ours);
   all_reduce(exec, whole, heddle::LogicalOr{}, comm, ours);
   all_reduce(exec, gate::vector<heddle::SoftmaxPartial<float>>(), heddle::OnlineSoftmax{}, comm);
-  all_reduce(exec, gate::vector<heddle::MeanPartial<double>>(), heddle::WeightedMean{}, comm);
-  all_reduce(exec, gate::vector<heddle::MomentsPartial<double>>(), heddle::Moments{}, comm);
+  all_reduce(exec, gate::vector<heddle::WeightedMean::Partial<double>>(), heddle::WeightedMean{},
+             comm);
+  all_reduce(exec, gate::vector<heddle::Moments::Partial<double>>(), heddle::Moments{}, comm);
   all_reduce(exec, values, InOrder{}, comm);
   inclusive_scan(exec, values, heddle::Sum{}, comm);
   exclusive_scan(exec, values, InOrder{}, comm);

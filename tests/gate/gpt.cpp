@@ -36,5 +36,4 @@ double gate_gpt(heddle::DeviceMesh& mesh, std::span<const std::uint8_t> tokens) 
 void gate_layer_stage(const gate::Exec& exec) {
   const auto sum = gate::vector<float>(), part = gate::vector<float>();
   heddle::kernel::map(exec, heddle::kernel::impl::Plus{}, sum, sum, part);
-  heddle::kernel::map(exec, examples::GptSum{}, sum, sum, part);
 }

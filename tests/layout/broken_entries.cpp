@@ -89,7 +89,7 @@ TEST_CASE("orders of grids, sets of indices and regions reject entries outside o
   const auto pairs = [](systems::GridOrder order) {
     return [order = std::move(order)] { (void)systems::adjacent_pairs(order); };
   };
-  const auto blocks = [](heddle::impl::SharedRun run, ArrayShape array) {
+  const auto blocks = [](heddle::impl::SharedRun run, SharedRegion::Array array) {
     return [=] { (void)SharedRegion({{run}}).blocks(SharedRegion::Side::a, array, 8); };
   };
   const auto share = [](std::vector<std::int64_t> sums, std::int64_t worker) {
@@ -142,7 +142,7 @@ TEST_CASE("orders of grids, sets of indices and regions reject entries outside o
        {"1 and 0 sets"}},
       {"array too large",
        [] {
-         (void)ArrayShape{{most, most}, {0, 0}}.bytes(8);
+         (void)SharedRegion::Array{{most, most}, {0, 0}}.bytes(8);
        },
        {"9223372036854775807 x 9223372036854775807"}},
       {"first sum", share({5, 7}, 0), {"the first one is 5"}},

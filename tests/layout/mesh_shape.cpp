@@ -29,7 +29,7 @@ TEST_CASE("ranks and coordinates are in bijection, the last axis fastest") {
         MeshShape{{"a", 2}, {"b", 2}, {"c", 2}, {"d", 2}}}) {
     std::set<std::vector<int>> seen;
     int product = 1;
-    for (const MeshAxis& axis : mesh.axes()) product *= axis.size;
+    for (const MeshShape::Axis& axis : mesh.axes()) product *= axis.size;
     REQUIRE(mesh.size() == product);
     std::vector<int> before;
     for (int r = 0; r < mesh.size(); ++r) {
@@ -159,7 +159,7 @@ TEST_CASE("axes are found by name") {
 
 TEST_CASE("shapes and coordinates that make no sense are refused by name") {
   const auto message = [](auto call) { return test::message_of<contract_error>(call); };
-  CHECK_THAT(message([] { MeshShape(std::vector<MeshAxis>{}); }),
+  CHECK_THAT(message([] { MeshShape(std::vector<MeshShape::Axis>{}); }),
              ContainsSubstring("a mesh needs at least one axis"));
   CHECK_THAT(message([] {
                MeshShape{{"a", 2}, {"b", 0}};

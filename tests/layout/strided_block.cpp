@@ -50,7 +50,7 @@ struct Both {
   }
   /// Every rule that applies takes just one of the loops away: the one that this writes.
   void repeat(std::uint64_t count, std::int64_t stride) {
-    const std::span<const StridedLoop> loops = block.loops();
+    const std::span<const StridedBlock::Loop> loops = block.loops();
     const std::int64_t goes_on_at =
         loops.empty() ? static_cast<std::int64_t>(block.run())
                       : loops[0].stride * static_cast<std::int64_t>(loops[0].count);

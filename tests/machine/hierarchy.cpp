@@ -38,7 +38,7 @@ Machine two_levels(int ranks) {
 
 /// The names of what a message passes, "out | in".
 std::string route(const Machine& machine, int from, int to, int lane = 0) {
-  const Route route = machine.route(Rank{from}, Rank{to}, Lane{lane});
+  const Machine::Route route = machine.route(Rank{from}, Rank{to}, Lane{lane});
   std::string names;
   for (const SharedId id : route.out) names += machine.shared()[+id].name + ", ";
   names += "| ";

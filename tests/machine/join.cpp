@@ -42,7 +42,7 @@ hd::Machine site(const char* device, int size, int count) {
 
 /// The names of the resources that a message passes.
 std::vector<std::string> names(const hd::Machine& machine, int from, int to) {
-  const hd::Route route = machine.route(hd::Rank{from}, hd::Rank{to}, hd::Lane{0});
+  const hd::Machine::Route route = machine.route(hd::Rank{from}, hd::Rank{to}, hd::Lane{0});
   std::vector<std::string> all;
   for (const auto* way : {&route.out, &route.in})
     for (const hd::SharedId id : *way) all.push_back(machine.shared()[+id].name);

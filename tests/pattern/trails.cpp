@@ -71,7 +71,7 @@ void check(const Trail& trail, int workers) {
   CHECK(std::abs(again.makespan() - timeline.makespan()) <= 0.01 * timeline.makespan());
   // The bubble by hand.
   Seconds busy = 0;
-  for (const TrailEvent& event : trail.events()) busy += event.end - event.start;
+  for (const Trail::Event& event : trail.events()) busy += event.end - event.start;
   const double bubble = 1 - busy / (timeline.makespan() * workers);
   CHECK(std::abs(trace::time_use(timeline).bubble_ratio() - bubble) < 1e-9);
   CHECK_THAT(trace::to_string(trace::bubble_report(again, timeline)), ContainsSubstring("a trail"));
@@ -99,7 +99,7 @@ TEST_CASE("the trail of a race has its walkers, of which the winner ends first")
   CHECK(pattern::race({.walkers = 3, .trail = &threads}, search).value == 7);
   REQUIRE(threads.events().size() >= 1);
   check(threads, 3);
-  for (const TrailEvent& event : threads.events())
+  for (const Trail::Event& event : threads.events())
     if (event.item == 2) CHECK(event.end - event.start >= 2e-3);
 
   std::vector<Trail> ranks(3);
@@ -154,7 +154,7 @@ TEST_CASE("the trail of a fork-join has a piece for each path, and one more for 
     CHECK(trail.events().size() == 1 + 5 + 2);
     Seconds busy = 0;
     std::set<std::int64_t> items;
-    for (const TrailEvent& event : trail.events()) {
+    for (const Trail::Event& event : trail.events()) {
       busy += event.end - event.start;
       items.insert(event.item);
     }
@@ -174,7 +174,7 @@ TEST_CASE("the trail of fixed_point() has each sweep, and no sweep begins before
     std::vector<Seconds> first(static_cast<std::size_t>(sweeps), 1e300);
     std::vector<Seconds> last(static_cast<std::size_t>(sweeps), 0);
     Seconds busy = 0;
-    for (const TrailEvent& event : trail.events()) {
+    for (const Trail::Event& event : trail.events()) {
       const auto sweep = static_cast<std::size_t>(event.item);
       REQUIRE(sweep < first.size());
       first[sweep] = std::min(first[sweep], event.start);
@@ -196,7 +196,7 @@ TEST_CASE("the trail of fixed_point() has each sweep, and no sweep begins before
     Seconds longest = 0;
     for (int s = 0; s < sweeps; ++s) {
       Seconds most = 0, sum = 0, first_end = 1e300, last_start = 0;
-      for (const TrailEvent& event : trail.events())
+      for (const Trail::Event& event : trail.events())
         if (event.item == s) {
           most = std::max(most, event.end - event.start);
           sum += event.end - event.start;
@@ -259,7 +259,7 @@ TEST_CASE("the trail of a stream has every stage of every batch once") {
     std::set<std::pair<std::int64_t, std::uint32_t>> seen;  // batches that all threads took
     bool once = true;
     Seconds busy = 0;
-    for (const TrailEvent& event : trail.events()) {
+    for (const Trail::Event& event : trail.events()) {
       if (event.worker != Worker{0} || event.stage != Stage{0})
         once = seen.insert({event.item, event.stage.value}).second && once;
       busy += event.end - event.start;

@@ -97,8 +97,11 @@ class Training {
                       {"heads", division.heads},
                       {"tensor", division.tensor}}),
         m_model(make_gpt<double>(
-            m_training, {.gradient_sum = division.sum}, GptStage<double>::Line(m_mesh["tensor"]),
-            room(division),
+            m_training,
+            {.gradient_sum = division.sum,
+             .shard_axes = division.sharding.empty() ? std::vector<std::string>()
+                                                     : shard_axes(m_mesh.shape())},
+            GptStage<double>::Line(m_mesh["tensor"]), room(division),
             GptStage<double>::Sequence(
                 m_mesh["heads"], m_mesh["ring"],
                 {.method = division.method(), .order = division.order, .ways = division.ways}))),
@@ -128,7 +131,7 @@ class Training {
   std::shared_ptr<GptStage<double>::Room> room(const Division& division) {
     if (division.sharding.empty()) return nullptr;
     auto made = std::make_shared<GptStage<double>::Room>();
-    made->sharding = hd::find_sharding(division.sharding);
+    made->sharding = hd::ParameterSharding::find(division.sharding);
     const hd::Communicator& replicas = m_mesh[replica_axes];
     made->group = std::make_shared<hd::ShardGroup>(replicas, replicas.size(), 1);
     return made;

@@ -74,9 +74,10 @@ bool step_is_near(const WaitingPlan& each) {
 
 /// Returns whether each of its stages does so, too.
 bool stages_are_near(const WaitingPlan& each) {
-  return std::ranges::all_of(
-      trace::plan_error(each.timeline, each.measured()).stages,
-      [](const trace::StageError& stage) { return std::abs(stage.errors.median) <= 0.05; });
+  return std::ranges::all_of(trace::plan_error(each.timeline, each.measured()).stages,
+                             [](const trace::PlanError::StageError& stage) {
+                               return std::abs(stage.errors.median) <= 0.05;
+                             });
 }
 
 }  // namespace

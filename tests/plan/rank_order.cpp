@@ -300,7 +300,7 @@ TEST_CASE("a renumbered machine has the links, ports and shared lines of its ran
     // The names of ports have the numbers of their groups. So only bandwidths are compared.
     const auto bandwidths = [](const Machine& of, Rank from, Rank to) {
       std::vector<double> all;
-      const Route route = of.route(from, to, Lane{0});
+      const Machine::Route route = of.route(from, to, Lane{0});
       for (const auto* way : {&route.out, &route.in})
         for (const SharedId id : *way) all.push_back(of.shared()[+id].bandwidth);
       return all;

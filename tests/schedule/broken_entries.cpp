@@ -281,7 +281,7 @@ TEST_CASE("forms of attention and exchanges of heads reject numbers that do not 
        {.ranks = 2, .tokens = std::int64_t{1} << 40, .heads = most, .head_width = most});
   form("type", "unknown type 99", {.ranks = 2, .type = no_scalar});
   const AttentionPieces pieces(AttentionForm{.ranks = 2});
-  const auto block = [&](AttentionBlock given) {
+  const auto block = [&](AttentionPieces::Block given) {
     return [=, &pieces] { (void)pieces.pairs(given); };
   };
   table.push_back({"queries", block({.queries = 9}), {"block 9 of 2"}});

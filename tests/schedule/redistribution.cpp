@@ -241,10 +241,11 @@ TEST_CASE("a plan refuses what is no redistribution") {
              ContainsSubstring("heddle::schedule::redistribution: the two layouts have different "
                                "tensor sizes (4 x 4 on"));
   const Layout huge(mesh, {std::int64_t{1} << 61, 1}, {Shard{0}, Replicate{}});
-  CHECK_THAT(test::message_of<contract_error>([&] { (void)redistribution(huge, huge, 4, 8); }),
-             ContainsSubstring(
-                 "heddle::ArrayShape::bytes: the size of an array does not fit in 63 bits (") &&
-                 ContainsSubstring(" elements of 8 bytes"));
+  CHECK_THAT(
+      test::message_of<contract_error>([&] { (void)redistribution(huge, huge, 4, 8); }),
+      ContainsSubstring(
+          "heddle::SharedRegion::Array::bytes: the size of an array does not fit in 63 bits (") &&
+          ContainsSubstring(" elements of 8 bytes"));
   CHECK_THAT(refusal(source.with({Replicate{}, Shard{0}}), 3),
              ContainsSubstring("a layout has a rank outside of the communicator (rank 3 of 3)"));
   CHECK_THAT(refusal(source.with({Partial{Merge::max}, Shard{0}})),

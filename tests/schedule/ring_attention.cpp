@@ -269,7 +269,7 @@ TEST_CASE("with a rank's own block as a slot, a ring has two blocks of K and V i
 }
 
 TEST_CASE("the mask decides the shape of a pair of blocks") {
-  using schedule::PairShape;
+  using PairShape = schedule::AttentionPieces::PairShape;
   const auto shapes = [](ShardOrder order, std::uint32_t q, std::uint32_t k) {
     const schedule::AttentionPieces pieces(even_form(4, std::move(order), 1, true));
     return pieces.shape(pieces.visible(q, k, 0, pieces.pieces()));

@@ -168,7 +168,7 @@ class AttentionMeaning {
 
   void one_pass(ActionId id) {
     const auto uses = m_schedule.uses(id);
-    const schedule::AttentionBlock block = m_pieces.block(m_schedule, id);
+    const schedule::AttentionPieces::Block block = m_pieces.block(m_schedule, id);
     const bool backward = m_schedule[id].kind == Kind::backward;
     const Use& result = uses[backward ? 4 : 2];
     for (std::uint32_t i = 0; i < block.query_count; ++i)

@@ -71,13 +71,13 @@ class LayoutDraw {
   /// A mesh of exactly so many ranks: its prime factors dealt out to `dims` axes, to the smallest
   /// if `evenly`.
   MeshShape mesh(std::int64_t ranks, std::size_t dims, bool evenly) {
-    std::vector<MeshAxis> axes(dims);
+    std::vector<MeshShape::Axis> axes(dims);
     for (std::size_t axis = 0; axis < axes.size(); ++axis)
       axes[axis].name = std::string(1, names[axis]);
     for (int factor = 2; ranks > 1; ++factor)
       for (; ranks % factor == 0; ranks /= factor) {
-        MeshAxis& axis =
-            evenly ? *std::ranges::min_element(axes, {}, &MeshAxis::size)
+        MeshShape::Axis& axis =
+            evenly ? *std::ranges::min_element(axes, {}, &MeshShape::Axis::size)
                    : axes[static_cast<std::size_t>(below(static_cast<std::int64_t>(axes.size())))];
         axis.size *= factor;
       }
@@ -118,7 +118,7 @@ class LayoutDraw {
     std::vector<Placement> placements;
     const std::int64_t way = below(4);  // all partial, if any may be; each another dimension; any
     const std::int64_t turn = below(dims);
-    for (const MeshAxis& axis : mesh.axes()) {
+    for (const MeshShape::Axis& axis : mesh.axes()) {
       const std::int64_t kind = way == 0 && partial ? 4 : way == 1 ? 1 : below(partial ? 5 : 4);
       if (kind == 0) {
         placements.emplace_back(Replicate{});

@@ -76,8 +76,8 @@ bool as_planned(const hd::schedule::BlockExchange& plan, std::uint64_t times) {
 /// Messages of this rank that MPI gathers by a table that has datatypes for longer runs only.
 std::uint64_t gathered(const hd::schedule::BlockExchange& plan) {
   std::uint64_t count = 0;
-  for (const hd::schedule::ExchangeStep& step : plan.steps)
-    for (const hd::schedule::Delivery& delivery : step.deliveries)
+  for (const hd::schedule::BlockExchange::Step& step : plan.steps)
+    for (const hd::schedule::BlockExchange::Delivery& delivery : step.deliveries)
       for (const hd::schedule::Piece& source : plan.sources(delivery)) {
         if (static_cast<int>(+source.rank) != world_rank() ||
             source.rank == plan.target(delivery).rank || source.contiguous())

@@ -98,7 +98,7 @@ TEST_CASE("the least recently used expert leaves, a pinned one stays") {
   CHECK_FALSE(experts.holds("expert 7"));
   CHECK(experts.used() == 3_KiB);
   CHECK(experts.peak() == 3_KiB);
-  const tier::CacheCounters counters = experts.counters();
+  const tier::Cache::Counters counters = experts.counters();
   CHECK(hd::text(counters) ==
         "6 requests, 1 hits, 5 misses, 5120 B read, 2 evictions, 0 write-backs of 0 B");
   CHECK(store.counters().bytes_read == counters.bytes_read);
@@ -303,7 +303,7 @@ TEST_CASE("threads share objects: each load is one, and every sum is right") {
     CHECK(wrong == 0);
     for (std::size_t t = 0; t < threads; ++t)
       for (std::size_t e = 0; e < experts; ++e) added[e] += of[t][e];
-    const tier::CacheCounters counters = cache.counters();
+    const tier::Cache::Counters counters = cache.counters();
     CHECK(counters.requests == threads * rounds);
     CHECK(counters.hits + counters.misses == counters.requests);
     CHECK(counters.bytes_read == counters.misses * 256);

@@ -115,7 +115,7 @@ TEST_CASE("objects come back as they were written, from each medium") {
     CHECK_FALSE(store.has("expert 3"));
     for (const std::size_t e : {2u, 0u, 1u})
       CHECK(read_expert(store, e) == hd::test::expert_weights(e, store.objects()[e].bytes / 4));
-    const tier::StoreCounters counters = store.counters();
+    const tier::Store::Counters counters = store.counters();
     CHECK(counters.reads == 3);
     CHECK(counters.bytes_read == 428);
     CHECK(counters.writes == 0);

@@ -62,14 +62,15 @@ TEST_CASE("the memory report has what is held, predicted and measured, and what 
 }
 
 TEST_CASE("odd timelines have memory reports") {
-  CHECK(trace::memory_peaks(Timeline{}).empty());
+  CHECK(trace::memory_report(Timeline{}).simulated->empty());
   CHECK(to_string(trace::MemoryReport{}) ==
         "most memory:\n                      activations         weights             all\n");
   const Schedule one = schedule::one_f_one_b({.ranks = 1, .microbatches = 1});
-  CHECK(trace::memory_peaks(simulate(one, {}))[0].activations == Footprint{1, 0});
+  CHECK(schedule::peak(trace::memory_report(simulate(one, {})).simulated->at(0).activations) ==
+        Footprint{1, 0});
   Timeline bad = simulate(one, {.forward = 1});
   bad.spans()[0].end = std::numeric_limits<double>::quiet_NaN();
-  CHECK_THROWS_AS(trace::memory_peaks(bad), contract_error);
+  CHECK_THROWS_AS(trace::memory_report(bad), contract_error);
 }
 
 }  // namespace test_memory_report

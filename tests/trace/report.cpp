@@ -54,7 +54,7 @@ TEST_CASE("the time of 1F1B goes where the drawing says") {
   CHECK(use.makespan == 33);
   REQUIRE(use.ranks.size() == 4);
   for (std::size_t r = 0; r < 4; ++r) {
-    const trace::RankTime& rank = use.ranks[r];
+    const trace::TimeUse::RankTime& rank = use.ranks[r];
     const auto number = static_cast<double>(r);
     CHECK(rank.busy == 24);
     CHECK(rank.warm_up == number);
@@ -102,13 +102,13 @@ TEST_CASE("a gap belongs to what came last") {
                                                        {4, 12, 12},
                                                        {12, 13, 13}});
   const trace::TimeUse use = trace::time_use(timeline);
-  const trace::RankTime& sender = use.ranks[0];
+  const trace::TimeUse::RankTime& sender = use.ranks[0];
   CHECK(sender.busy == 3);
   CHECK(sender.send == 3);
   CHECK(sender.receive + sender.other + sender.warm_up == 0);
   CHECK(sender.drain == 0);
   CHECK(sender.tail == 7);
-  const trace::RankTime& receiver = use.ranks[1];
+  const trace::TimeUse::RankTime& receiver = use.ranks[1];
   CHECK(receiver.warm_up == 1);
   CHECK(receiver.busy == 6.5);
   CHECK(receiver.other == 2);      // from 3 to 4 and from 11 to 12, the casts
@@ -152,7 +152,7 @@ TEST_CASE("the pipeline drains until the last backward, and the tail is for sums
   CHECK(use.ranks[1].busy == 8.5);
   CHECK(use.ranks[1].drain == 0);
   CHECK(use.ranks[1].tail == 2.5);
-  for (const trace::RankTime& rank : use.ranks) CHECK(rank.whole() == 12);
+  for (const trace::TimeUse::RankTime& rank : use.ranks) CHECK(rank.whole() == 12);
 }
 
 TEST_CASE("a fused pair waits for what either of the two waits for") {
@@ -171,7 +171,7 @@ TEST_CASE("a fused pair waits for what either of the two waits for") {
   builder.add({.kind = Kind::forward, .queue = queue}, {});
   const Timeline timeline(std::move(builder).build(),
                           {{0, 1, 1}, {1, 2, 4}, {0, 1, 1}, {4, 6, 7}, {4, 7, 7}, {7, 8, 8}});
-  const trace::RankTime rank = trace::time_use(timeline).ranks[1];
+  const trace::TimeUse::RankTime rank = trace::time_use(timeline).ranks[1];
   CHECK(rank.busy == 5);
   CHECK(rank.receive == 3);
   CHECK(rank.whole() == 8);

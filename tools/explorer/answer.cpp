@@ -216,12 +216,12 @@ void scale_stages(Prices& prices, const Request& request, const Orders& orders) 
 /// The idle times of the ranks by their reason.
 Json idle_json(const trace::TimeUse& use) {
   Json idle('{');
-  for (const auto& [name, member] : {std::pair{"warm-up", &trace::RankTime::warm_up},
-                                     {"receive", &trace::RankTime::receive},
-                                     {"send", &trace::RankTime::send},
-                                     {"other", &trace::RankTime::other},
-                                     {"drain", &trace::RankTime::drain},
-                                     {"tail", &trace::RankTime::tail}}) {
+  for (const auto& [name, member] : {std::pair{"warm-up", &trace::TimeUse::RankTime::warm_up},
+                                     {"receive", &trace::TimeUse::RankTime::receive},
+                                     {"send", &trace::TimeUse::RankTime::send},
+                                     {"other", &trace::TimeUse::RankTime::other},
+                                     {"drain", &trace::TimeUse::RankTime::drain},
+                                     {"tail", &trace::TimeUse::RankTime::tail}}) {
     std::vector<double> times;
     for (const auto& rank : use.ranks) times.push_back(rank.*member);
     idle.add(name, times);

@@ -128,7 +128,8 @@ bool compare(const schedule::NamedSchedule& entry, int ranks, int microbatches, 
                    static_cast<double>(schedule::peak_parts(timeline, Rank{rank}, role::saved)));
   expected["activations"] = live;
   if (s.activation > 0) {
-    for (const auto& peaks : trace::memory_peaks(timeline)) most = std::max(most, peaks.all.bytes);
+    for (const MemoryUse& use : schedule::memory_use(timeline))
+      most = std::max(most, schedule::peak(use.all).bytes);
     expected["most"] = one(most);
   }
   std::vector<double> warm_up;

@@ -188,7 +188,7 @@ class KnownTypes {
     }
     if (!block || block->run() == 0) return nullptr;
     const std::int64_t extent = hd::extent_of(type);
-    const auto upwards = [](const hd::StridedLoop& loop) { return loop.stride > 0; };
+    const auto upwards = [](const hd::StridedBlock::Loop& loop) { return loop.stride > 0; };
     if (extent <= 0 || !std::ranges::all_of(block->loops(), upwards)) return nullptr;
     if (block->contiguous() && block->run() == static_cast<hd::Bytes>(extent)) return nullptr;
     try {

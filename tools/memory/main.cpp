@@ -78,9 +78,9 @@ void show(const memory::Trace& trace) {
     std::uint64_t blocks = 0, bytes = 0;
   };
   std::vector<Of> labels(trace.labels().size());
-  std::vector<const hd::memory::TraceEvent*> taken(trace.blocks());
+  std::vector<const hd::memory::Trace::Event*> taken(trace.blocks());
   for (std::ptrdiff_t e = 0; e <= at && !live.empty(); ++e) {
-    const memory::TraceEvent& event = trace.events()[static_cast<std::size_t>(e)];
+    const memory::Trace::Event& event = trace.events()[static_cast<std::size_t>(e)];
     if (event.taken) taken[event.block] = &event;
     Of& of = labels[taken[event.block]->label];
     const std::uint64_t bytes = taken[event.block]->bytes;

@@ -59,7 +59,7 @@ namespace impl {
   std::uint64_t all = 0, peak = 0;
   std::vector<std::uint64_t> total(columns);
   std::size_t column = 0;
-  for (const heddle::memory::TraceEvent& event : events) {
+  for (const heddle::memory::Trace::Event& event : events) {
     for (const std::size_t to = column_of(event.time); column < to;) {
       ++column;
       total[column] = all;

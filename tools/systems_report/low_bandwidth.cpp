@@ -39,7 +39,7 @@ struct Volumes {
   double pair, node, world;
 };
 Volumes volumes(const hd::ParameterSharding& how, int nodes, std::size_t passes) {
-  const hd::ShardTraffic sent =
+  const hd::ShardPlace::Traffic sent =
       hd::step_traffic(how, place(nodes), parameters(nodes), half, passes);
   const double all = static_cast<double>(parameters(nodes)) * half;
   return {static_cast<double>(sent.pair) / all, static_cast<double>(sent.node) / all,
@@ -72,8 +72,8 @@ bool equal(const Volumes& a, const Volumes& b) {
 }  // namespace
 
 std::vector<Comparison> low_bandwidth() {
-  const auto zero3 = hd::zero_sharding(3), zeropp = hd::zeropp_sharding(),
-             three_level = hd::three_level_sharding();
+  const auto zero3 = hd::ParameterSharding::zero(3), zeropp = hd::ParameterSharding::zeropp(),
+             three_level = hd::ParameterSharding::three_level();
   bool closed = true, order = true;
   for (int nodes = 2; nodes <= 48; ++nodes) {
     // Lines of 2, 4 and n ranks divide W, W/2 and W/8, of which a rank sends all but a 2nd, 4th and

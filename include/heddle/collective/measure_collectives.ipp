@@ -53,7 +53,8 @@ HEDDLE_FULL_INLINE std::vector<plan::CollectiveChoice> shortlist(
 }
 
 // Returns what of `options` must be equal on all ranks.
-inline CollectiveCall call_to_measure(const char* where, const CollectiveMeasureOptions& options) {
+inline impl::CollectiveCall call_to_measure(const char* where,
+                                            const CollectiveMeasureOptions& options) {
   const LinkOptions& links = options.links;
   std::string names = printable(links.name);
   for (const std::string& name : links.names) names += ", " + printable(name);

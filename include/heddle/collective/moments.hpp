@@ -14,18 +14,18 @@
 
 namespace heddle::inline v0 {
 
-/// The mean of a sample with weights.
-template <std::floating_point Real>
-struct MeanPartial {
-  Real weight;  ///< the sum of the weights, 0 without values
-  Real mean;    ///< sum w x / sum w
-};
-
 /// The reduction that merges the weighted means of two samples into the mean of both.
 struct WeightedMean {
+  /// The mean of a sample with weights.
+  template <std::floating_point Real>
+  struct Partial {
+    Real weight;  ///< the sum of the weights, 0 without values
+    Real mean;    ///< sum w x / sum w
+  };
+
   /// Sets the mean of `into` to mean + (other mean - mean) w' / (w + w').
   template <class Real>
-  KOKKOS_FUNCTION void join(MeanPartial<Real>& into, const MeanPartial<Real>& from) const {
+  KOKKOS_FUNCTION void join(Partial<Real>& into, const Partial<Real>& from) const {
     const Real weight = into.weight + from.weight;
     const Real share = weight == Real(0) ? Real(0) : from.weight / weight;
     into.mean += (from.mean - into.mean) * share;
@@ -33,27 +33,27 @@ struct WeightedMean {
   }
   /// Sets `value` to the mean of an empty sample.
   template <class Real>
-  KOKKOS_FUNCTION void init(MeanPartial<Real>& value) const {
+  KOKKOS_FUNCTION void init(Partial<Real>& value) const {
     value = {Real(0), Real(0)};
   }
 };
-static_assert(Reduction<WeightedMean, MeanPartial<double>>);
-
-/// The first two moments of a sample; its variance is squares / count.
-template <std::floating_point Real>
-struct MomentsPartial {
-  Real count;    ///< number of values
-  Real mean;     ///< their mean
-  Real squares;  ///< sum (x - mean)^2
-};
+static_assert(Reduction<WeightedMean, WeightedMean::Partial<double>>);
 
 /// The reduction that merges the moments of two samples into the moments of both. Source: T. F.
 /// Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing
 /// sample variances", 1979, eq. (2.1).
 struct Moments {
+  /// The first two moments of a sample; its variance is squares / count.
+  template <std::floating_point Real>
+  struct Partial {
+    Real count;    ///< number of values
+    Real mean;     ///< their mean
+    Real squares;  ///< sum (x - mean)^2
+  };
+
   /// Sets the squares of `into` to squares + other squares + (other mean - mean)^2 n n' / (n + n').
   template <class Real>
-  KOKKOS_FUNCTION void join(MomentsPartial<Real>& into, const MomentsPartial<Real>& from) const {
+  KOKKOS_FUNCTION void join(Partial<Real>& into, const Partial<Real>& from) const {
     const Real count = into.count + from.count;
     const Real share = count == Real(0) ? Real(0) : from.count / count;
     const Real apart = from.mean - into.mean;
@@ -63,10 +63,10 @@ struct Moments {
   }
   /// Sets `value` to the moments of an empty sample.
   template <class Real>
-  KOKKOS_FUNCTION void init(MomentsPartial<Real>& value) const {
+  KOKKOS_FUNCTION void init(Partial<Real>& value) const {
     value = {Real(0), Real(0), Real(0)};
   }
 };
-static_assert(Reduction<Moments, MomentsPartial<double>>);
+static_assert(Reduction<Moments, Moments::Partial<double>>);
 
 }  // namespace heddle::inline v0

@@ -24,7 +24,7 @@ HEDDLE_FULL_INLINE SharedBlocks share_blocks(const Communicator& comm, Bytes byt
   check_together(
       comm, where, [] {},
       [&] {
-        return CollectiveCall{where, {{"bytes", text(bytes)}}};
+        return impl::CollectiveCall{where, {{"bytes", text(bytes)}}};
       },
       level, SharedOptions{}.watchdog);
   return comm.attached<SharedPlace>().line([] {}).share(bytes);

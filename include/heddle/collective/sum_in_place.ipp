@@ -51,7 +51,7 @@ inline MPI_Datatype checked_sum(std::size_t count, Scalar type, const Communicat
   check_together(
       comm, where, [&] { found = summable(type); },
       [&] {
-        return CollectiveCall{where, {{"count", text(count)}, {"type", text(type)}}};
+        return impl::CollectiveCall{where, {{"count", text(count)}, {"type", text(type)}}};
       },
       level);
   return found;

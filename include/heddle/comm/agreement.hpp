@@ -21,6 +21,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 /// A call in the form in which the ranks compare it: its name, and as text everything that must be
 /// equal on all ranks. Terms are compared by position, so a call must list them in the same order
 /// on every rank. Texts must not contain line breaks.
@@ -33,8 +35,6 @@ struct CollectiveCall {
   std::string name;         ///< "heddle::all_reduce"
   std::vector<Term> terms;  ///< {{"count", "17"}, {"type", "f64"}}
 };
-
-namespace impl {
 
 /// Returns the value of a term that has several: "8 64 512".
 template <class Values>

@@ -88,7 +88,7 @@ HEDDLE_FULL_INLINE void impl::check_color(const Communicator& comm, int color, c
         });
       },
       [&] {
-        return CollectiveCall{where, {}};
+        return impl::CollectiveCall{where, {}};
       },
       ContractLevel::communication);
 }

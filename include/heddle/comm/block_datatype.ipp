@@ -37,7 +37,7 @@ HEDDLE_FULL_INLINE BlockDatatype::BlockDatatype(const StridedBlock& block)
     return static_cast<int>(count);
   };
   check(MPI_Type_contiguous(count_of(block.run()), MPI_BYTE, &m_type), where);
-  const std::span<const StridedLoop> loops = block.loops();
+  const std::span<const StridedBlock::Loop> loops = block.loops();
   for (std::size_t l = loops.size(); l-- > 0;) {
     BlockDatatype inside = std::move(*this);
     check(MPI_Type_create_hvector(count_of(loops[l].count), 1, loops[l].stride, inside.m_type,

@@ -71,7 +71,7 @@ HEDDLE_FULL_INLINE const Communicator& DeviceMesh::line_over(
   impl::check_agreement(
       m_all,
       [&] {
-        return CollectiveCall{"heddle::DeviceMesh::operator[]", {{"axes", described}}};
+        return impl::CollectiveCall{"heddle::DeviceMesh::operator[]", {{"axes", described}}};
       },
       level);
   return m_wide_lines
@@ -81,7 +81,7 @@ HEDDLE_FULL_INLINE const Communicator& DeviceMesh::line_over(
 
 HEDDLE_FULL_INLINE std::ostream& operator<<(std::ostream& out, const DeviceMesh& mesh) {
   out << "device mesh " << mesh.m_shape << ", rank " << mesh.rank() << " at (";
-  const std::vector<MeshAxis>& axes = mesh.m_shape.axes();
+  const std::vector<MeshShape::Axis>& axes = mesh.m_shape.axes();
   for (std::size_t axis = 0; axis < axes.size(); ++axis)
     out << (axis == 0 ? "" : ", ") << axes[axis].name << " "
         << mesh.m_shape.coordinate(mesh.rank(), axis);

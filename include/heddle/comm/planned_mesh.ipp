@@ -70,7 +70,7 @@ HEDDLE_FULL_INLINE PlannedMesh::PlannedMesh(MPI_Comm comm, Plan plan, PlannedMes
         });
       },
       [] {
-        return CollectiveCall{where, {}};
+        return impl::CollectiveCall{where, {}};
       },
       ContractLevel::communication, 0);
   agree(plan);

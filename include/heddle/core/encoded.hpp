@@ -131,8 +131,6 @@ struct Remain {
   }
 };
 
-}  // namespace impl
-
 /// Encodes a message from the elements `from` and the earlier rounding errors `lost`.
 template <std::floating_point Wide>
 struct Encode {
@@ -159,8 +157,8 @@ struct Encode {
       case Scalar::i8: write<std::int8_t>(source, call); break;
       default: write<float>(source, call); break;
     }
-    if (kept != nullptr) impl::decode<Wide>(message, call, impl::Store<Wide>{kept});
-    if (lost != nullptr) impl::decode<Wide>(message, call, impl::Remain<Wide>{lost});
+    if (kept != nullptr) decode<Wide>(message, call, Store<Wide>{kept});
+    if (lost != nullptr) decode<Wide>(message, call, Remain<Wide>{lost});
   }
 
  private:
@@ -172,21 +170,19 @@ struct Encode {
     if (message.block != 0) {
       std::int32_t most = 0;
       for (std::size_t i = begin; i < end; ++i) {
-        const auto bits = impl::bit_cast<std::int32_t>(static_cast<float>(source[i]));
+        const auto bits = bit_cast<std::int32_t>(static_cast<float>(source[i]));
         const std::int32_t magnitude = bits & 0x7fffffff;
         most = magnitude > most ? magnitude : most;
       }
-      const std::byte scale = impl::scale_for(most, message.type);
+      const std::byte scale = scale_for(most, message.type);
       message.data[call] = scale;
       if (scale == std::byte{255}) {
-        for (std::size_t i = begin; i < end; ++i) values[i] = impl::narrowed<Narrow>(Wide(0));
+        for (std::size_t i = begin; i < end; ++i) values[i] = narrowed<Narrow>(Wide(0));
         return;
       }
-      inverse =
-          static_cast<Wide>(impl::scale_of(static_cast<std::byte>(254 - static_cast<int>(scale))));
+      inverse = static_cast<Wide>(scale_of(static_cast<std::byte>(254 - static_cast<int>(scale))));
     }
-    for (std::size_t i = begin; i < end; ++i)
-      values[i] = impl::narrowed<Narrow>(source[i] * inverse);
+    for (std::size_t i = begin; i < end; ++i) values[i] = narrowed<Narrow>(source[i] * inverse);
   }
 };
 
@@ -200,7 +196,7 @@ struct Decode {
 
   /// Decodes one block, or `together` values if there are no scales.
   HEDDLE_FUNCTION void operator()(std::size_t call) const {
-    impl::decode<Wide>(message, call, impl::Store<Wide>{into});
+    decode<Wide>(message, call, Store<Wide>{into});
   }
 };
 
@@ -216,7 +212,7 @@ struct CombineDecoded {
 
   /// Decodes and merges one block, or `together` values if there are no scales.
   HEDDLE_FUNCTION void operator()(std::size_t call) const {
-    impl::decode<Wide>(message, call, impl::Join<Wide, Reduction>{into, reduction});
+    decode<Wide>(message, call, Join<Wide, Reduction>{into, reduction});
   }
 };
 
@@ -229,4 +225,5 @@ struct AddNumber {
   }
 };
 
+}  // namespace impl
 }  // namespace heddle::inline v0

@@ -3,8 +3,9 @@
 #pragma once
 
 /// @file
-/// Units and element types. Times are in seconds unless a docstring says otherwise. If formulas
-/// must hold exactly, the type of times is a template parameter, which is `Seconds` by default.
+/// Units, the clock and element types. Times are in seconds unless a docstring says otherwise. If
+/// formulas must hold exactly, the type of times is a template parameter, which is `Seconds` by
+/// default.
 
 #include <cstdint>
 #include <iosfwd>
@@ -15,6 +16,10 @@ namespace heddle::inline v0 {
 
 using Seconds = double;       ///< a time or a duration
 using Bytes = std::uint64_t;  ///< a size in memory or of a message
+
+/// Returns the seconds of std::chrono::steady_clock. Its zero is arbitrary, but all processes of a
+/// host have the same one.
+[[nodiscard]] Seconds steady_seconds() noexcept;
 
 /// The element type of a buffer. Reductions add elements, and buffers are cut between elements.
 /// The types from f16 on are for storage and messages; nothing is computed in them.

@@ -5,12 +5,18 @@
 /// @file
 /// Definitions of units.hpp.
 
+#include <chrono>
 #include <ostream>
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
+
+HEDDLE_INLINE Seconds steady_seconds() noexcept {
+  return std::chrono::duration<Seconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, Scalar scalar) {
   constexpr const char* names[] = {"byte", "i32",  "i64",    "f32",    "f64",

@@ -78,13 +78,13 @@ void encode_or_decode(const Task& task, bool encodes, Run& run) {
   const auto uses = task.uses();
   if (!encodes)
     return for_encoded(task, 0, 1, [&](const Encoded& from, Bytes offset) {
-      run(Decode<Wide>{from, at<Wide>(uses[1], offset)});
+      run(impl::Decode<Wide>{from, at<Wide>(uses[1], offset)});
     });
   for_encoded(task, 1, 0, [&](const Encoded& into, Bytes offset) {
     Wide* const elements = at<Wide>(uses[0], offset);
     Wide* const lost = uses.size() > 2 ? at<Wide>(uses[2], offset) : nullptr;
     Wide* const kept = uses[0].access == Access::update ? elements : nullptr;
-    run(Encode<Wide>{into, elements, lost, kept});
+    run(impl::Encode<Wide>{into, elements, lost, kept});
   });
 }
 
@@ -134,7 +134,8 @@ void combine_encoded(const Task& task, const Reduction& reduction, Run&& run) {
   expects(target == scalar_of<Wide> && impl::is_narrow(source, target),
           [&] { return impl::bad_cast(task, "no codec converts between these types"); });
   impl::for_encoded(task, message, sum, [&](const Encoded& from, Bytes offset) {
-    run(CombineDecoded<Wide, Reduction>{from, impl::at<Wide>(task.uses()[sum], offset), reduction});
+    run(impl::CombineDecoded<Wide, Reduction>{from, impl::at<Wide>(task.uses()[sum], offset),
+                                              reduction});
   });
 }
 

@@ -12,18 +12,10 @@
 
 namespace heddle::inline v0 {
 
-/// A time stamp of the cheapest steady counter: the time-stamp counter on x86-64 (about 8 ns), else
-/// std::chrono::steady_clock.
-using Ticks = std::uint64_t;
-
-/// Returns the seconds of std::chrono::steady_clock. Its zero is arbitrary, but all processes of a
-/// host have the same one.
-[[nodiscard]] Seconds steady_seconds() noexcept;
-
 namespace impl {
 
 /// Returns the count of std::chrono::steady_clock: the stamps where no cheaper counter is known.
-[[nodiscard]] Ticks steady_ticks() noexcept;
+[[nodiscard]] std::uint64_t steady_ticks() noexcept;
 
 }  // namespace impl
 
@@ -31,6 +23,10 @@ namespace impl {
 /// clock and the call of `settle`, so at least some milliseconds should lie between them.
 class Clock {
  public:
+  /// A time stamp of the cheapest steady counter: the time-stamp counter on x86-64 (about 8 ns),
+  /// else std::chrono::steady_clock.
+  using Ticks = std::uint64_t;
+
   /// Returns the time stamp of this moment.
   [[nodiscard]] static Ticks now() noexcept {
 #if defined(__x86_64__)

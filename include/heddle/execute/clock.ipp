@@ -6,19 +6,15 @@
 /// Definitions of clock.hpp.
 
 #include <chrono>
+#include <cstdint>
 
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/clock.hpp>
 
 namespace heddle::inline v0 {
 
-HEDDLE_INLINE Seconds steady_seconds() noexcept {
-  return std::chrono::duration<Seconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-HEDDLE_INLINE Ticks impl::steady_ticks() noexcept {
-  return static_cast<Ticks>(std::chrono::steady_clock::now().time_since_epoch().count());
+HEDDLE_INLINE Clock::Ticks impl::steady_ticks() noexcept {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
 HEDDLE_INLINE Clock::Clock() noexcept : m_begin(moment()) {}

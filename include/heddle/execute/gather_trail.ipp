@@ -17,18 +17,18 @@ namespace heddle::inline v0::impl {
 
 HEDDLE_INLINE Trail gather_trail(const TransportRef& transport, const Trail& mine, Seconds offset,
                                  const ExecuteOptions& options) {
-  std::vector<TrailEvent> shifted(mine.events().begin(), mine.events().end());
-  for (TrailEvent& event : shifted) {
+  std::vector<Trail::Event> shifted(mine.events().begin(), mine.events().end());
+  for (Trail::Event& event : shifted) {
     event.start += offset;
     event.end += offset;
   }
   const std::vector<int> workers{mine.workers()};
   const auto everyone = all_gather<int>(transport, workers, options);
-  const auto events = all_gather<TrailEvent>(transport, shifted, options);
+  const auto events = all_gather<Trail::Event>(transport, shifted, options);
   Trail all;
   std::size_t before = 0;
   for (std::size_t r = 0; r < events.size(); ++r) {
-    for (TrailEvent event : events[r]) {
+    for (Trail::Event event : events[r]) {
       event.worker = Worker{before + +event.worker};
       all.add(event);
     }

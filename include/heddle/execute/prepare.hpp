@@ -111,8 +111,9 @@ void tell(const TransportRef& transport, const ExecuteOptions& options, const ch
 /// Returns the Schedule that a Runner of these arguments would run: prepared by the model, and
 /// folded if the options say so. Its buffers have their sizes, so the memory is known before any is
 /// allocated. All ranks must call it.
-/// @throws infeasible on every rank if a machine is given and has too little memory; see
-///         expect_fits().
+/// @throws infeasible on every rank if a machine is given and has too little memory. The error
+/// names
+///         the rank, the tier and the missing bytes.
 /// @throws contract_error if the schedule has another number of ranks than the place, or if the
 ///         ranks do not have the same schedule. Errors of the model are thrown as they are; the
 ///         other ranks throw communication_error. After an error the transport cannot be used
@@ -133,7 +134,7 @@ requires Model<M>
   else
     static_assert(
         !requires { &M::prepare; },
-        "heddle::Runner: the model's prepare takes (schedule, place, options)");
+        "heddle::prepare: the model's prepare takes (schedule, place, options)");
   return impl::fitted(std::move(schedule), transport, options);
 }
 
@@ -153,7 +154,7 @@ requires Model<M>
   else
     static_assert(
         !requires { requires std::is_member_function_pointer_v<decltype(&M::memory)>; },
-        "heddle::Runner: the model's memory takes (schedule, buffer) and returns a std::byte*");
+        "heddle::prepare: the model's memory takes (schedule, buffer) and returns a std::byte*");
   return run;
 }
 

@@ -39,7 +39,7 @@ HEDDLE_INLINE void expect_agreement(const Schedule& schedule, const TransportRef
   const auto all = all_gather<std::uint64_t>(transport, std::span(&mine, 1), options);
   for (std::size_t r = 0; r < all.size(); ++r)
     expects(all[r][0] == all[0][0], [&] {
-      return ErrorInfo{"heddle::Runner", "the ranks do not have the same schedule",
+      return ErrorInfo{"heddle::prepare", "the ranks do not have the same schedule",
                        text("rank ", r, " differs from rank 0 in '", schedule.name(), "'"),
                        "give every rank the same options"};
     });
@@ -48,7 +48,7 @@ HEDDLE_INLINE void expect_agreement(const Schedule& schedule, const TransportRef
 HEDDLE_INLINE Schedule fitted(Schedule schedule, const TransportRef& transport,
                               const RunOptions& options) {
   expects(schedule.ranks() == transport.size(), [&] {
-    return ErrorInfo{"heddle::Runner", "the schedule does not fit the ranks",
+    return ErrorInfo{"heddle::prepare", "the schedule does not fit the ranks",
                      text("'", schedule.name(), "' has ", schedule.ranks(), " ranks, there are ",
                           transport.size())};
   });

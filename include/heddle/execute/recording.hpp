@@ -103,7 +103,7 @@ class CostSamples {
 
   /// The latest durations of one key. Once it is full, it is a ring.
   struct Seen {
-    std::vector<Ticks> ticks;
+    std::vector<Clock::Ticks> ticks;
     std::size_t added = 0;
   };
   std::map<Key, Seen> m_samples;

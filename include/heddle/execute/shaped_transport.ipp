@@ -29,7 +29,7 @@ HEDDLE_INLINE Shape shape_of(Machine machine) {
       const bool out = from != to && ports(from, 0).out != Ports::unlimited;
       const bool in = from != to && ports(to, 0).in != Ports::unlimited;
       shares = shares || out || in;
-      const Route route = all->route(from, to, Lane{0});
+      const Machine::Route route = all->route(from, to, Lane{0});
       // The ranks' own ports are the first on the way out and the last on the way in.
       std::vector<SharedId> more(route.out.begin() + out, route.out.end());
       more.insert(more.end(), route.in.begin(), route.in.end() - in);

@@ -19,24 +19,24 @@
 
 namespace heddle::inline v0 {
 
-/// One piece of work in a trail.
-struct TrailEvent {
-  Worker worker = {};     ///< who worked
-  std::int64_t item = 0;  ///< what on
-  Seconds start = 0;      ///< when it began, in steady_seconds()
-  Seconds end = 0;        ///< when it ended
-  /// True if there was nothing to do for the worker when it asked, so that the end of another
-  /// event let this one begin.
-  bool waited = false;
-  Stage stage = {};  ///< the stage of a stream() that it was
-};
-
 /// A list of events. Only the workers are in it, not a rank or thread that only gives work out.
 class Trail {
  public:
+  /// One piece of work in a trail.
+  struct Event {
+    Worker worker = {};     ///< who worked
+    std::int64_t item = 0;  ///< what on
+    Seconds start = 0;      ///< when it began, in steady_seconds()
+    Seconds end = 0;        ///< when it ended
+    /// True if there was nothing to do for the worker when it asked, so that the end of another
+    /// event let this one begin.
+    bool waited = false;
+    Stage stage = {};  ///< the stage of a stream() that it was
+  };
+
   /// Adds an event. The events of one worker must not overlap. One thread at a time calls it.
   /// @throws contract_error if a time is not finite, or if the event ends before it starts.
-  void add(const TrailEvent& event);
+  void add(const Event& event);
 
   /// Says that there are at least so many workers, of which some may never work.
   void expect_workers(int workers) noexcept;
@@ -48,7 +48,7 @@ class Trail {
   void clear() noexcept;
 
   /// Returns the events, in the order in which they were added.
-  [[nodiscard]] std::span<const TrailEvent> events() const noexcept {
+  [[nodiscard]] std::span<const Event> events() const noexcept {
     return {m_events.data(), m_events.size()};
   }
 
@@ -64,7 +64,7 @@ class Trail {
   [[nodiscard]] Timeline timeline(const std::string& name = "trail") const;
 
  private:
-  std::vector<TrailEvent> m_events;
+  std::vector<Event> m_events;
   int m_workers = 1;
 };
 

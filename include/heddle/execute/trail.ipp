@@ -24,7 +24,7 @@
 
 namespace heddle::inline v0 {
 
-HEDDLE_INLINE void Trail::add(const TrailEvent& event) {
+HEDDLE_INLINE void Trail::add(const Trail::Event& event) {
   expects(std::isfinite(event.start) && std::isfinite(event.end) && event.start <= event.end, [&] {
     return ErrorInfo{"heddle::Trail::add", "an event must end after its start, at finite times",
                      text("item ", event.item, ": ", event.start, " to ", event.end)};
@@ -48,7 +48,7 @@ HEDDLE_INLINE void Trail::clear() noexcept {
 
 HEDDLE_INLINE int Trail::workers() const noexcept {
   int workers = m_workers;
-  for (const TrailEvent& event : m_events)
+  for (const Trail::Event& event : m_events)
     workers = std::max(workers, static_cast<int>(event.worker.value) + 1);
   return workers;
 }
@@ -63,7 +63,7 @@ HEDDLE_INLINE Timeline Trail::timeline(const std::string& name) const {
   std::stable_sort(by_end.begin(), by_end.end(), [&](std::uint32_t a, std::uint32_t b) {
     return m_events[a].end < m_events[b].end;
   });
-  for (const TrailEvent& event : m_events)
+  for (const Trail::Event& event : m_events)
     expects(+event.worker < std::size_t{1} << 20 && event.item >= 0 &&
                 event.item <= std::numeric_limits<std::uint32_t>::max(),
             [&] {
@@ -95,7 +95,7 @@ HEDDLE_INLINE Timeline Trail::timeline(const std::string& name) const {
   std::vector<Span> spans;
   std::size_t over = 0;  // events by_end[.. over) have ended before the present start
   for (const std::uint32_t e : by_start) {
-    const TrailEvent& event = m_events[e];
+    const Trail::Event& event = m_events[e];
     const std::size_t w = +event.worker;
     const Seconds start = event.start - begin;
     expects(free[w] <= start, [&] {
@@ -107,7 +107,7 @@ HEDDLE_INLINE Timeline Trail::timeline(const std::string& name) const {
     Seconds ready = free[w];
     std::vector<Use> follows;
     if (event.waited && over > 0) {
-      const TrailEvent& last = m_events[by_end[over - 1]];
+      const Trail::Event& last = m_events[by_end[over - 1]];
       // An event without length at this very time may stand behind in the list.
       if (last.start < event.start) {
         follows.push_back(schedule::read(ended[+last.worker], part[by_end[over - 1]]));

@@ -108,7 +108,7 @@ void copy_block(const char* where, const Exec& exec, const StridedBlock& block, 
                              exec, 0, static_cast<std::int64_t>(parts.size())),
                          CopyParts<packs>{parts, begins, base, packed, streamed});
     exec.fence(where);  // the parts are here
-  } else if (const std::span<const StridedLoop> loops = block.loops();
+  } else if (const std::span<const StridedBlock::Loop> loops = block.loops();
              loops.size() > Walk<2>::most_axes) {
     // More than one kernel walks: one for each turn of the outermost loop.
     for (const StridedBlock& turn : block.split(loops.front().count)) {

@@ -146,7 +146,7 @@ HEDDLE_INLINE void Layout::check_sizes(const Body& body) {
 }
 
 HEDDLE_INLINE void Layout::check_placement(Body& body, std::size_t axis) {
-  const MeshAxis& along = body.mesh.axes()[axis];
+  const MeshShape::Axis& along = body.mesh.axes()[axis];
   const auto fail = [&](const char* what, std::string why, std::string fix = {}) {
     return ErrorInfo{text(where, ", axis '", along.name, "'"), what, std::move(why),
                      std::move(fix)};

@@ -19,22 +19,22 @@
 
 namespace heddle::inline v0 {
 
-/// A named axis of a mesh.
-struct MeshAxis {
-  std::string name;  ///< "pipe", "data", ...; unique in its mesh
-  int size = 1;      ///< number of ranks along the axis
-  friend bool operator==(const MeshAxis&, const MeshAxis&) = default;
-};
-
 /// The shape of a mesh of ranks. Ranks are numbered with the last axis fastest.
 class MeshShape {
  public:
+  /// A named axis of a mesh.
+  struct Axis {
+    std::string name;  ///< "pipe", "data", ...; unique in its mesh
+    int size = 1;      ///< number of ranks along the axis
+    friend bool operator==(const Axis&, const Axis&) = default;
+  };
+
   /// Constructs a mesh from its axes, the slowest first.
   /// @throws contract_error if there are no axes, a size is below 1, a name is empty or repeated,
   ///         or the number of ranks does not fit in an int.
-  MeshShape(std::initializer_list<MeshAxis> axes);
+  MeshShape(std::initializer_list<Axis> axes);
   /// Constructs a mesh from its axes, as above.
-  explicit MeshShape(std::vector<MeshAxis> axes);
+  explicit MeshShape(std::vector<Axis> axes);
 
   /// Returns the mesh of `ranks` ranks that divides a block of `sizes` elements with the least
   /// surface between the ranks: `MeshShape::least_surface(8, {"y", "x"}, {rows, columns})`. Axis i
@@ -47,12 +47,12 @@ class MeshShape {
                                                const std::vector<std::int64_t>& sizes);
 
   /// The axes, the slowest first.
-  [[nodiscard]] const std::vector<MeshAxis>& axes() const noexcept { return m_axes; }
+  [[nodiscard]] const std::vector<Axis>& axes() const noexcept { return m_axes; }
 
   /// Number of ranks in the mesh.
   [[nodiscard]] int size() const noexcept {
     int product = 1;
-    for (const MeshAxis& axis : m_axes) product *= axis.size;
+    for (const Axis& axis : m_axes) product *= axis.size;
     return product;
   }
 
@@ -62,7 +62,7 @@ class MeshShape {
 
   /// Returns true if an axis has this name.
   [[nodiscard]] bool has(std::string_view name) const noexcept {
-    for (const MeshAxis& axis : m_axes)
+    for (const Axis& axis : m_axes)
       if (axis.name == name) return true;
     return false;
   }
@@ -98,7 +98,7 @@ class MeshShape {
     return product;
   }
 
-  std::vector<MeshAxis> m_axes;
+  std::vector<Axis> m_axes;
 };
 
 }  // namespace heddle::inline v0

@@ -22,10 +22,10 @@
 
 namespace heddle::inline v0 {
 
-HEDDLE_INLINE MeshShape::MeshShape(std::initializer_list<MeshAxis> axes)
-    : MeshShape(std::vector<MeshAxis>(axes)) {}
+HEDDLE_INLINE MeshShape::MeshShape(std::initializer_list<MeshShape::Axis> axes)
+    : MeshShape(std::vector<MeshShape::Axis>(axes)) {}
 
-HEDDLE_INLINE MeshShape::MeshShape(std::vector<MeshAxis> axes) : m_axes(std::move(axes)) {
+HEDDLE_INLINE MeshShape::MeshShape(std::vector<MeshShape::Axis> axes) : m_axes(std::move(axes)) {
   const auto fail = [](const char* what, std::string why) {
     return ErrorInfo{"heddle::MeshShape", what, std::move(why)};
   };
@@ -58,7 +58,7 @@ HEDDLE_INLINE MeshShape MeshShape::least_surface(int ranks, const std::vector<st
     return ErrorInfo{where, "each axis needs one size",
                      text(sizes.size(), " sizes, ", names.size(), " names")};
   });
-  std::vector<MeshAxis> axes, best;
+  std::vector<MeshShape::Axis> axes, best;
   for (std::size_t i = 0; i < names.size(); ++i) {
     expects(sizes[i] >= 0, [&] {
       return ErrorInfo{where, "a size must be at least 0",

@@ -220,7 +220,7 @@ void copy_four(std::int64_t stride, StridedPointer<packs> strided, PackedPointer
 /// Copies the runs of one loop, with few instructions for each run. The reorder window of a core
 /// holds a fixed number of instructions, so fewer instructions a run mean more lines in flight.
 template <bool packs, bool asks, class Run>
-void copy_loop(const StridedLoop& loop, const Run& run, StridedPointer<packs> strided,
+void copy_loop(const StridedBlock::Loop& loop, const Run& run, StridedPointer<packs> strided,
                PackedPointer<packs> packed) {
   // Local copies, because the compiler must assume that written bytes alias the loop.
   const auto [count, stride] = loop;
@@ -250,13 +250,13 @@ void copy_loop(const StridedLoop& loop, const Run& run, StridedPointer<packs> st
 
 /// Copies between `strided` and `packed` memory. Returns where the packed memory continues.
 template <bool packs, bool asks, class Run>
-PackedPointer<packs> copy_loops(std::span<const StridedLoop> loops, const Run& run,
+PackedPointer<packs> copy_loops(std::span<const StridedBlock::Loop> loops, const Run& run,
                                 StridedPointer<packs> strided, PackedPointer<packs> packed) {
   if (loops.empty()) {
     copy_run<packs>(run, strided, packed);
     return packed + run.bytes;
   }
-  const StridedLoop& loop = loops.front();
+  const StridedBlock::Loop& loop = loops.front();
   if (loops.size() == 1) {
     copy_loop<packs, asks>(loop, run, strided, packed);
     return packed + loop.count * run.bytes;
@@ -319,7 +319,7 @@ HEDDLE_INLINE void unpack_first(Bytes bytes, const StridedBlock& block, const st
     Bytes turn = block.bytes();
     for (auto loops = block.loops(); !loops.empty(); loops = loops.subspan(1)) {
       turn /= loops[0].count;
-      const StridedLoop whole{bytes / turn, loops[0].stride};
+      const StridedBlock::Loop whole{bytes / turn, loops[0].stride};
       if (loops.size() == 1)
         impl::copy_loop<false, false>(whole, run, to, packed);
       else

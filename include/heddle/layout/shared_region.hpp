@@ -19,23 +19,6 @@
 
 namespace heddle::inline v0 {
 
-/// The shape of a dense array, the last dimension fastest, with room around the elements that it
-/// holds.
-struct ArrayShape {
-  std::vector<std::int64_t> extents;  ///< extent of each dimension, with the halo
-  std::vector<std::int64_t> first;    ///< position of the first index of each dimension
-
-  /// Number of elements.
-  [[nodiscard]] std::int64_t elements() const noexcept {
-    std::int64_t product = 1;
-    for (const std::int64_t extent : extents) product *= extent;
-    return product;
-  }
-  /// Size of the array in bytes, for elements of `element` bytes.
-  /// @throws contract_error if an extent is negative, or if the size does not fit in 63 bits.
-  [[nodiscard]] Bytes bytes(Bytes element) const;
-};
-
 namespace impl {
 
 /// A run of `size` common indices: positions [a, a + size) in one set, [b, b + size) in another.
@@ -53,6 +36,23 @@ struct SharedRun {
 /// The elements that two arrays have in common: a list of runs of indices for each dimension.
 class SharedRegion {
  public:
+  /// The shape of a dense array, the last dimension fastest, with room around the elements that it
+  /// holds.
+  struct Array {
+    std::vector<std::int64_t> extents;  ///< extent of each dimension, with the halo
+    std::vector<std::int64_t> first;    ///< position of the first index of each dimension
+
+    /// Number of elements.
+    [[nodiscard]] std::int64_t elements() const noexcept {
+      std::int64_t product = 1;
+      for (const std::int64_t extent : extents) product *= extent;
+      return product;
+    }
+    /// Size of the array in bytes, for elements of `element` bytes.
+    /// @throws contract_error if an extent is negative, or if the size does not fit in 63 bits.
+    [[nodiscard]] Bytes bytes(Bytes element) const;
+  };
+
   /// One of the two arrays.
   enum class Side : std::uint8_t {
     a,  ///< the array of the first set
@@ -83,7 +83,7 @@ class SharedRegion {
   /// Returns the bytes of the region in the array of one side, for elements of `element` bytes, as
   /// consecutive blocks. The blocks of both sides list the elements in the same order.
   /// @throws contract_error if the array has other dimensions, or if a run lies outside of it.
-  [[nodiscard]] std::vector<StridedBlock> blocks(Side side, const ArrayShape& array,
+  [[nodiscard]] std::vector<StridedBlock> blocks(Side side, const Array& array,
                                                  Bytes element) const;
 
  private:

@@ -20,12 +20,12 @@
 
 namespace heddle::inline v0 {
 
-HEDDLE_INLINE Bytes ArrayShape::bytes(Bytes element) const {
+HEDDLE_INLINE Bytes SharedRegion::Array::bytes(Bytes element) const {
   Bytes product = element;
   bool fits = true;
   for (std::size_t dim = 0; dim < extents.size(); ++dim) {
     expects(extents[dim] >= 0, [&] {
-      return ErrorInfo{"heddle::ArrayShape::bytes", "an extent is negative",
+      return ErrorInfo{"heddle::SharedRegion::Array::bytes", "an extent is negative",
                        text("dimension ", dim, ": ", extents[dim])};
     });
     fits = fits && !__builtin_mul_overflow(product, static_cast<Bytes>(extents[dim]), &product);
@@ -33,7 +33,8 @@ HEDDLE_INLINE Bytes ArrayShape::bytes(Bytes element) const {
   expects(fits && product <= static_cast<Bytes>(std::numeric_limits<std::int64_t>::max()), [&] {
     std::string all;
     for (const std::int64_t extent : extents) all += text(all.empty() ? "" : " x ", extent);
-    return ErrorInfo{"heddle::ArrayShape::bytes", "the size of an array does not fit in 63 bits",
+    return ErrorInfo{"heddle::SharedRegion::Array::bytes",
+                     "the size of an array does not fit in 63 bits",
                      text(all, " elements of ", element, " bytes")};
   });
   return product;
@@ -113,7 +114,8 @@ HEDDLE_INLINE SharedRegion SharedRegion::part(std::int64_t which, std::int64_t p
   return part;
 }
 
-HEDDLE_INLINE std::vector<StridedBlock> SharedRegion::blocks(Side side, const ArrayShape& array,
+HEDDLE_INLINE std::vector<StridedBlock> SharedRegion::blocks(Side side,
+                                                             const SharedRegion::Array& array,
                                                              Bytes element) const {
   expects(array.extents.size() == m_runs.size() && array.first.size() == m_runs.size(), [&] {
     return ErrorInfo{"heddle::SharedRegion::blocks", "an array needs every dimension of the region",

@@ -46,13 +46,6 @@ template <std::integral Number>
 
 }  // namespace impl
 
-/// A loop that repeats the inner loops and the run.
-struct StridedLoop {
-  std::uint64_t count = 1;  ///< number of turns
-  std::int64_t stride = 0;  ///< bytes from one turn to the next, of either sign
-  friend bool operator==(const StridedLoop&, const StridedLoop&) = default;
-};
-
 /// A sequence of bytes in memory, as offsets from an address: run() bytes from start() on, for
 /// every turn of loops(). It is built from a contiguous block with shifted() and repeated():
 ///
@@ -66,6 +59,13 @@ struct StridedLoop {
 /// loops are already in canonical form, so no rule is tried twice.
 class StridedBlock {
  public:
+  /// A loop that repeats the inner loops and the run.
+  struct Loop {
+    std::uint64_t count = 1;  ///< number of turns
+    std::int64_t stride = 0;  ///< bytes from one turn to the next, of either sign
+    friend bool operator==(const Loop&, const Loop&) = default;
+  };
+
   /// Constructs a block of no bytes.
   StridedBlock() = default;
   /// Constructs a contiguous block of `run` bytes.
@@ -84,7 +84,7 @@ class StridedBlock {
   /// Number of bytes in a run. It is 0 if and only if the block has no bytes.
   [[nodiscard]] Bytes run() const noexcept { return m_run; }
   /// The loops, the outermost first.
-  [[nodiscard]] std::span<const StridedLoop> loops() const noexcept;
+  [[nodiscard]] std::span<const Loop> loops() const noexcept;
   /// Returns true if all bytes are adjacent, in ascending order.
   [[nodiscard]] bool contiguous() const noexcept { return m_loops.empty(); }
   /// Number of bytes of all runs. A byte that occurs twice counts twice.
@@ -107,7 +107,7 @@ class StridedBlock {
   /// instruction can copy such a word if the base address has the same alignment.
   [[nodiscard]] std::size_t word() const noexcept {
     auto all = static_cast<std::uint64_t>(m_start) | m_run | 16;
-    for (const StridedLoop& loop : m_loops) all |= static_cast<std::uint64_t>(loop.stride);
+    for (const Loop& loop : m_loops) all |= static_cast<std::uint64_t>(loop.stride);
     return all & -all;
   }
 
@@ -129,14 +129,14 @@ class StridedBlock {
       visit(offset);
       return;
     }
-    const StridedLoop& loop = m_loops[depth];
+    const Loop& loop = m_loops[depth];
     for (std::uint64_t turn = 0; turn < loop.count; ++turn, offset += loop.stride)
       runs(depth + 1, offset, visit);
   }
 
   std::int64_t m_start = 0;
   Bytes m_run = 0;
-  std::vector<StridedLoop> m_loops;
+  std::vector<Loop> m_loops;
 };
 
 }  // namespace heddle::inline v0
@@ -155,7 +155,7 @@ struct hash<heddle::StridedBlock> {
     };
     mix(static_cast<std::uint64_t>(block.start()));
     mix(block.run());
-    for (const heddle::StridedLoop& loop : block.loops()) {
+    for (const heddle::StridedBlock::Loop& loop : block.loops()) {
       mix(loop.count);
       mix(static_cast<std::uint64_t>(loop.stride));
     }

@@ -62,7 +62,7 @@ HEDDLE_INLINE StridedBlock StridedBlock::repeated(std::uint64_t count, std::int6
   if (count == 1) return block;
   const auto turns = static_cast<std::int64_t>(count);
   const auto reach =
-      [](const StridedLoop& loop) {  // the stride with which an outer loop would continue it
+      [](const StridedBlock::Loop& loop) {  // the stride with which an outer loop would continue it
         return impl::offset_product(loop.stride, loop.count);
       };
   expects(turns > 0, [&] { return impl::too_far(text(count, " turns")); });
@@ -78,17 +78,19 @@ HEDDLE_INLINE StridedBlock StridedBlock::repeated(std::uint64_t count, std::int6
   return block;
 }
 
-HEDDLE_INLINE std::span<const StridedLoop> StridedBlock::loops() const noexcept { return m_loops; }
+HEDDLE_INLINE std::span<const StridedBlock::Loop> StridedBlock::loops() const noexcept {
+  return m_loops;
+}
 
 HEDDLE_INLINE Bytes StridedBlock::bytes() const {
   std::int64_t bytes = static_cast<std::int64_t>(m_run);
-  for (const StridedLoop& loop : m_loops) bytes = impl::offset_product(bytes, loop.count);
+  for (const StridedBlock::Loop& loop : m_loops) bytes = impl::offset_product(bytes, loop.count);
   return static_cast<Bytes>(bytes);
 }
 
 HEDDLE_INLINE StridedBlock::Bounds StridedBlock::bounds() const {
   Bounds bounds{m_start, impl::offset_sum(m_start, static_cast<std::int64_t>(m_run))};
-  for (const StridedLoop& loop : m_loops) {
+  for (const StridedBlock::Loop& loop : m_loops) {
     const std::int64_t last = impl::offset_product(loop.stride, loop.count - 1);
     (last < 0 ? bounds.begin : bounds.end) =
         impl::offset_sum(last < 0 ? bounds.begin : bounds.end, last);

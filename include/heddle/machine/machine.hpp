@@ -21,13 +21,6 @@
 
 namespace heddle::inline v0 {
 
-/// The shared resources that a message passes, in this order. The latency of the link comes between
-/// the two lists.
-struct Route {
-  std::vector<SharedId> out;  ///< outgoing ports of the sender's groups, the smallest group first
-  std::vector<SharedId> in;   ///< incoming ports of the receiver's groups, the largest first
-};
-
 /// A machine: the device of each rank, the link between any two ranks, and the resources that their
 /// messages share. A value type.
 ///
@@ -37,6 +30,13 @@ struct Route {
 ///          {.name = "cluster", .ranks = 16, .link = {3e-6, 25e9}}});
 class Machine {
  public:
+  /// The shared resources that a message passes, in this order. The latency of the link comes
+  /// between the two lists.
+  struct Route {
+    std::vector<SharedId> out;  ///< outgoing ports of the sender's groups, the smallest group first
+    std::vector<SharedId> in;   ///< incoming ports of the receiver's groups, the largest first
+  };
+
   /// Returns a machine of `ranks` equal devices. Every pair of ranks has a link of its own in each
   /// direction. The levels are named "rank" and "machine", as in from_links().
   /// @throws contract_error if `ranks` is below 1, or if the latency or bandwidth is invalid.

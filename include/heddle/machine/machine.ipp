@@ -149,8 +149,8 @@ HEDDLE_INLINE bool Machine::shares() const noexcept {
          std::ranges::any_of(m_devices, [](const Device& device) { return device.units > 0; });
 }
 
-HEDDLE_INLINE Route Machine::route(Rank from, Rank to, Lane lane) const {
-  Route route;
+HEDDLE_INLINE Machine::Route Machine::route(Rank from, Rank to, Lane lane) const {
+  Machine::Route route;
   const auto number_of = [&](const Numbers& numbers, std::size_t ways) {
     return SharedId{numbers.first + +lane % ways};
   };

@@ -36,7 +36,7 @@ HEDDLE_INLINE Machine network_of(const std::vector<std::vector<Link>>& links,
                        text("expected ", ranks, " links in each row, got ", row.size())};
     });
   expects(devices.size() == ranks, [&] {
-    return ErrorInfo{"heddle::network_of", "every rank needs its device",
+    return ErrorInfo{"heddle::network", "every rank needs its device",
                      text("expected ", ranks, " devices, got ", devices.size())};
   });
   Machine machine = Machine::hierarchical(

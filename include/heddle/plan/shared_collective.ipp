@@ -38,7 +38,7 @@ HEDDLE_INLINE bool any_share(const std::vector<std::uint32_t>& domains) {
 HEDDLE_INLINE schedule::Algorithm algorithm_inside(schedule::Collective collective) {
   using enum schedule::Algorithm;
   const auto performs = [&](schedule::Algorithm each) {
-    return schedule::applicable(collective, each, {});
+    return schedule::why_not(collective, each, {}).empty();
   };
   return !performs(direct) && performs(binomial_tree) ? binomial_tree : direct;
 }
@@ -49,14 +49,14 @@ HEDDLE_INLINE schedule::Algorithm shared_algorithm(schedule::Collective collecti
                                                    const std::vector<std::uint32_t>& domains) {
   using enum schedule::Algorithm;
   expects(domains.size() == static_cast<std::size_t>(options.ranks), [&] {
-    return ErrorInfo{"heddle::shared_algorithm", "every rank needs one memory domain",
+    return ErrorInfo{"heddle::plan::CollectiveChoice", "every rank needs one memory domain",
                      text(domains.size(), " domains, ", options.ranks, " ranks")};
   });
-  options.levels = schedule::levels_of(domains, outer);
+  options.levels = schedule::impl::levels_of(domains, outer);
   const bool nested = options.levels.size() > 1;
   if (nested || all_share(domains)) options.levels[0].algorithm = algorithm_inside(collective);
   const schedule::Algorithm algorithm = nested ? hierarchical : options.levels[0].algorithm;
-  return schedule::applicable(collective, algorithm, options) ? algorithm : outer;
+  return schedule::why_not(collective, algorithm, options).empty() ? algorithm : outer;
 }
 
 HEDDLE_INLINE Schedule collective_in_domains(schedule::Collective collective,
@@ -64,7 +64,7 @@ HEDDLE_INLINE Schedule collective_in_domains(schedule::Collective collective,
                                              const schedule::CollectiveOptions& options,
                                              const std::vector<std::uint32_t>& domains) {
   return schedule::impl::works_in_place(collective) && all_share(domains)
-             ? collective_in_segments(collective, algorithm, options)
+             ? schedule::impl::collective_in_segments(collective, algorithm, options)
              : schedule::collective(collective, algorithm, options);
 }
 

@@ -59,7 +59,7 @@ HEDDLE_FULL_INLINE Layout layout_among(const Communicator& all, const AnySharded
         if (tensor != nullptr) tensor->comm().expect_not_empty(where);
       },
       [] {
-        return CollectiveCall{where, {}};
+        return impl::CollectiveCall{where, {}};
       },
       ContractLevel::communication, 0);
   const auto me = static_cast<int>(+all.rank());

@@ -140,7 +140,7 @@ class ParameterShards {
                            (alone(sharding.weights) ? 0 : m_weights.size()));
   }
   /// Returns the traffic that one replica sends in a step of `passes` forward and backward passes.
-  [[nodiscard]] ShardTraffic step_traffic(std::size_t passes) const {
+  [[nodiscard]] ShardPlace::Traffic step_traffic(std::size_t passes) const {
     return heddle::step_traffic(m_room->sharding, *m_room->group, m_count, sizeof(Real), passes);
   }
 
@@ -243,7 +243,8 @@ void ParameterShards<Real, Exec>::add(const Exec& exec) {
 template <std::floating_point Real, kernel::ExecutionSpace Exec>
 void ParameterShards<Real, Exec>::update(const Exec& exec, const kernel::AdamOptions& options) {
   const ParameterSharding& how = m_room->sharding;
-  expect_valid(options, "heddle::ParameterShards::update");  // before anything is sent
+  kernel::impl::expect_valid(options,
+                             "heddle::ParameterShards::update");  // before anything is sent
   m_room->group->reduce(exec, m_gradients.data(), m_count, how.gradients, ShardLevel::world,
                         how.gradient_codec);
   const kernel::Vector<const Real, Exec> sum(gradients(), owned().count);

@@ -46,11 +46,11 @@ HEDDLE_FULL_INLINE void redistribute(const Instance& by, const ShardRef& source,
   const bool one_memory =
       from.shares(to) || overlap(source.data, source.bytes, target.data, target.bytes);
   const auto describe = [&] {
-    return CollectiveCall{where,
-                          {{"source", text(from.layout())},
-                           {"target", text(to.layout())},
-                           {"element", text(source.element, " bytes")},
-                           {"memory", one_memory ? "one for both" : "apart"}}};
+    return impl::CollectiveCall{where,
+                                {{"source", text(from.layout())},
+                                 {"target", text(to.layout())},
+                                 {"element", text(source.element, " bytes")},
+                                 {"memory", one_memory ? "one for both" : "apart"}}};
   };
   agree(from.comm(), where, options.watchdog, check, describe, level);
   expects(!one_memory, [&] {

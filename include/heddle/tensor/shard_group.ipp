@@ -38,7 +38,7 @@ HEDDLE_FULL_INLINE ShardPlace ShardGroup::place_in(const Communicator& ranks, in
   impl::check_together(
       ranks, where, [&] { place = ShardPlace(ranks.rank(), ranks.size(), node, pair); },
       [&] {
-        return CollectiveCall{where, {{"node", text(node)}, {"pair", text(pair)}}};
+        return impl::CollectiveCall{where, {{"node", text(node)}, {"pair", text(pair)}}};
       },
       ContractLevel::communication, 0);
   return place;

@@ -20,25 +20,6 @@
 
 namespace heddle::inline v0 {
 
-/// The bytes that one rank sends, separated by the links that they use.
-struct ShardTraffic {
-  Bytes pair = 0;   ///< within the pair
-  Bytes node = 0;   ///< between the pairs of a node
-  Bytes world = 0;  ///< between nodes
-
-  /// Returns the bytes over all links.
-  [[nodiscard]] Bytes all() const { return pair + node + world; }
-  /// Returns the sums of both, link by link.
-  friend ShardTraffic operator+(const ShardTraffic& a, const ShardTraffic& b) {
-    return {a.pair + b.pair, a.node + b.node, a.world + b.world};
-  }
-  /// Returns `times` times the bytes.
-  friend ShardTraffic operator*(Bytes times, const ShardTraffic& a) {
-    return {times * a.pair, times * a.node, times * a.world};
-  }
-  friend bool operator==(const ShardTraffic&, const ShardTraffic&) = default;
-};
-
 /// The position of a rank in a hierarchy of pairs, nodes and all ranks; consecutive ranks belong
 /// together. A vector of n elements is divided among the ranks of a pair. Each of these shares is
 /// divided among the pairs of the node, and each of the results among the nodes. The shares of one
@@ -46,6 +27,25 @@ struct ShardTraffic {
 /// three lines of ranks, one after the other, with the least traffic over the slowest.
 class ShardPlace {
  public:
+  /// The bytes that one rank sends, separated by the links that they use.
+  struct Traffic {
+    Bytes pair = 0;   ///< within the pair
+    Bytes node = 0;   ///< between the pairs of a node
+    Bytes world = 0;  ///< between nodes
+
+    /// Returns the bytes over all links.
+    [[nodiscard]] Bytes all() const { return pair + node + world; }
+    /// Returns the sums of both, link by link.
+    friend Traffic operator+(const Traffic& a, const Traffic& b) {
+      return {a.pair + b.pair, a.node + b.node, a.world + b.world};
+    }
+    /// Returns `times` times the bytes.
+    friend Traffic operator*(Bytes times, const Traffic& a) {
+      return {times * a.pair, times * a.node, times * a.world};
+    }
+    friend bool operator==(const Traffic&, const Traffic&) = default;
+  };
+
   /// The position of a single rank, without communication.
   ShardPlace() = default;
   /// The position of `rank` among `ranks`, with `pair` ranks in a pair and `node` in a node. A
@@ -69,16 +69,16 @@ class ShardPlace {
 
   /// Returns the traffic that the rank sends in a gather() of `count` elements of `bytes` each:
   /// along every line, all blocks except the one of the next rank.
-  [[nodiscard]] ShardTraffic gather_traffic(std::size_t count, Bytes bytes, ShardLevel from,
-                                            ShardLevel to,
-                                            const std::optional<Codec>& codec = {}) const {
+  [[nodiscard]] Traffic gather_traffic(std::size_t count, Bytes bytes, ShardLevel from,
+                                       ShardLevel to,
+                                       const std::optional<Codec>& codec = {}) const {
     return traffic(count, bytes, to, from, codec, 1);
   }
   /// Returns the traffic that the rank sends in a reduce(): along every line, all blocks except its
   /// own.
-  [[nodiscard]] ShardTraffic reduce_traffic(std::size_t count, Bytes bytes, ShardLevel from,
-                                            ShardLevel to,
-                                            const std::optional<Codec>& codec = {}) const {
+  [[nodiscard]] Traffic reduce_traffic(std::size_t count, Bytes bytes, ShardLevel from,
+                                       ShardLevel to,
+                                       const std::optional<Codec>& codec = {}) const {
     return traffic(count, bytes, from, to, codec, 0);
   }
 
@@ -104,9 +104,8 @@ class ShardPlace {
 
   /// Returns the bytes of all blocks except that of the rank `after` this one, of every line
   /// between two levels.
-  [[nodiscard]] ShardTraffic traffic(std::size_t count, Bytes bytes, ShardLevel outer,
-                                     ShardLevel inner, const std::optional<Codec>& codec,
-                                     std::size_t after) const;
+  [[nodiscard]] Traffic traffic(std::size_t count, Bytes bytes, ShardLevel outer, ShardLevel inner,
+                                const std::optional<Codec>& codec, std::size_t after) const;
 
   std::array<std::size_t, 3> m_sizes = {1, 1, 1};
   std::array<std::size_t, 3> m_places = {0, 0, 0};
@@ -114,8 +113,9 @@ class ShardPlace {
 
 /// Returns the traffic that the rank at `place` sends through a ShardGroup in a step of `passes`
 /// forward and backward passes, if `count` elements of `bytes` each are divided as `how` says.
-[[nodiscard]] ShardTraffic step_traffic(const ParameterSharding& how, const ShardPlace& place,
-                                        std::size_t count, Bytes bytes, std::size_t passes);
+[[nodiscard]] ShardPlace::Traffic step_traffic(const ParameterSharding& how,
+                                               const ShardPlace& place, std::size_t count,
+                                               Bytes bytes, std::size_t passes);
 
 }  // namespace heddle::inline v0
 

@@ -66,10 +66,10 @@ HEDDLE_FULL_INLINE ShardPlace::Steps ShardPlace::steps(std::size_t line, ShardLe
   return at;
 }
 
-HEDDLE_FULL_INLINE ShardTraffic ShardPlace::traffic(std::size_t count, Bytes bytes,
-                                                    ShardLevel outer, ShardLevel inner,
-                                                    const std::optional<Codec>& codec,
-                                                    std::size_t after) const {
+HEDDLE_FULL_INLINE ShardPlace::Traffic ShardPlace::traffic(std::size_t count, Bytes bytes,
+                                                           ShardLevel outer, ShardLevel inner,
+                                                           const std::optional<Codec>& codec,
+                                                           std::size_t after) const {
   std::array<Bytes, 3> sent = {};
   for (std::size_t line = lines(outer); line < lines(inner); ++line) {
     if (m_sizes[line] == 1) continue;
@@ -82,14 +82,15 @@ HEDDLE_FULL_INLINE ShardTraffic ShardPlace::traffic(std::size_t count, Bytes byt
   return {sent[0], sent[1], sent[2]};
 }
 
-HEDDLE_FULL_INLINE ShardTraffic step_traffic(const ParameterSharding& how, const ShardPlace& place,
-                                             std::size_t count, Bytes bytes, std::size_t passes) {
+HEDDLE_FULL_INLINE ShardPlace::Traffic step_traffic(const ParameterSharding& how,
+                                                    const ShardPlace& place, std::size_t count,
+                                                    Bytes bytes, std::size_t passes) {
   using enum ShardLevel;
-  const ShardTraffic forward =
+  const ShardPlace::Traffic forward =
       place.gather_traffic(count, bytes, how.weights, rank, how.weight_codec);
-  const ShardTraffic backward =
+  const ShardPlace::Traffic backward =
       how.backward ? place.gather_traffic(count, bytes, *how.backward, rank) : forward;
-  const ShardTraffic sums =
+  const ShardPlace::Traffic sums =
       place.reduce_traffic(count, bytes, rank, how.gradients, how.gradient_codec);
   return passes * (forward + backward + sums) +
          place.reduce_traffic(count, bytes, how.gradients, world, how.gradient_codec) +

@@ -72,14 +72,15 @@ class StaleSum {
     impl::check_together(
         comm, where,
         [&] {
-          expect_valid(staleness, where);
+          schedule::impl::expect_valid(staleness, where);
           impl::expect_enumerator(where, "correction", correction, Correction::own);
         },
         [&] {
-          return CollectiveCall{where,
-                                {{"values", text(size)},
-                                 {"staleness", text(staleness)},
-                                 {"correction", correction == Correction::own ? "own" : "none"}}};
+          return impl::CollectiveCall{
+              where,
+              {{"values", text(size)},
+               {"staleness", text(staleness)},
+               {"correction", correction == Correction::own ? "own" : "none"}}};
         });
     for (int slot = 0; slot <= staleness.age; ++slot)
       m_slots.push_back({View("heddle::tensor::stale_own", size),
@@ -99,8 +100,8 @@ class StaleSum {
                          "use one StaleSum for each number of values"};
       });
     };
-    impl::agree(*m_comm, where, options.execute.watchdog, check, [&] {
-      return CollectiveCall{where, {}};
+    impl::agree(*m_comm, where, options.wait.watchdog, check, [&] {
+      return impl::CollectiveCall{where, {}};
     });
     const std::int64_t call = ++m_calls;
     Slot& now = slot_of(call);

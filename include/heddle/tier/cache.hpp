@@ -36,21 +36,6 @@ struct CacheOptions {
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
 };
 
-/// The requests to a Cache and its transfers.
-struct CacheCounters {
-  std::uint64_t requests = 0;     ///< handles that were requested
-  std::uint64_t hits = 0;         ///< requests for an object that was there or was being loaded
-  std::uint64_t misses = 0;       ///< the other requests
-  std::uint64_t evictions = 0;    ///< objects that left
-  std::uint64_t write_backs = 0;  ///< objects that were written to the slower tier
-  Bytes bytes_read = 0;           ///< bytes of the objects that were loaded
-  Bytes bytes_written = 0;        ///< bytes of the objects that were written back
-
-  friend bool operator==(const CacheCounters&, const CacheCounters&) = default;
-  /// Prints "100 requests, 60 hits, 40 misses, ...".
-  friend std::ostream& operator<<(std::ostream& out, const CacheCounters& counters);
-};
-
 /// Some of the objects of a slower tier in fast memory:
 ///
 ///     tier::Store store({.file = "weights.tier"});
@@ -65,6 +50,21 @@ struct CacheCounters {
 /// A Cache is a tier of Objects itself, so another Cache may stand before it.
 class Cache final : public Objects, private impl::Pins {
  public:
+  /// The requests to a Cache and its transfers.
+  struct Counters {
+    std::uint64_t requests = 0;     ///< handles that were requested
+    std::uint64_t hits = 0;         ///< requests for an object that was there or was being loaded
+    std::uint64_t misses = 0;       ///< the other requests
+    std::uint64_t evictions = 0;    ///< objects that left
+    std::uint64_t write_backs = 0;  ///< objects that were written to the slower tier
+    Bytes bytes_read = 0;           ///< bytes of the objects that were loaded
+    Bytes bytes_written = 0;        ///< bytes of the objects that were written back
+
+    friend bool operator==(const Counters&, const Counters&) = default;
+    /// Prints "100 requests, 60 hits, 40 misses, ...".
+    friend std::ostream& operator<<(std::ostream& out, const Counters& counters);
+  };
+
   static constexpr std::size_t alignment = 64;  ///< in bytes, of the objects in memory
 
   /// Constructs an empty cache before `below`, which must outlive it.
@@ -103,7 +103,7 @@ class Cache final : public Objects, private impl::Pins {
   /// Returns the limit of the bytes in the cache.
   [[nodiscard]] Bytes capacity() const noexcept { return m_options.capacity; }
   /// Returns the counters so far.
-  [[nodiscard]] CacheCounters counters() const;
+  [[nodiscard]] Counters counters() const;
   /// Returns what happened so far, in order. It is empty if CacheOptions::record is false.
   [[nodiscard]] std::vector<CacheEvent> events() const;
 
@@ -143,7 +143,7 @@ class Cache final : public Objects, private impl::Pins {
   std::size_t m_leaving = 0;     ///< objects that are being written back to leave
   Bytes m_used = 0;
   Bytes m_peak = 0;
-  CacheCounters m_counters;
+  Counters m_counters;
   std::vector<CacheEvent> m_events;
 };
 

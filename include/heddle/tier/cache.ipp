@@ -42,7 +42,7 @@ inline constexpr const char* cache_where = "heddle::tier::Cache";
 
 }  // namespace impl
 
-HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const CacheCounters& counters) {
+HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Cache::Counters& counters) {
   return out << text(counters.requests, " requests, ", counters.hits, " hits, ", counters.misses,
                      " misses, ", counters.bytes_read, " B read, ", counters.evictions,
                      " evictions, ", counters.write_backs, " write-backs of ",
@@ -293,7 +293,7 @@ HEDDLE_INLINE Bytes Cache::peak() const {
   return m_peak;
 }
 
-HEDDLE_INLINE CacheCounters Cache::counters() const {
+HEDDLE_INLINE Cache::Counters Cache::counters() const {
   const std::lock_guard lock(m_sync->mutex);
   return m_counters;
 }

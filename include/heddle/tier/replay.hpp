@@ -22,7 +22,7 @@ namespace heddle::inline v0::tier {
 
 /// The requests and transfers that a Cache of one thread would have.
 struct Replay {
-  CacheCounters counters;          ///< its requests and transfers
+  Cache::Counters counters;        ///< its requests and transfers
   std::vector<CacheEvent> events;  ///< what happens, in order
 };
 
@@ -50,13 +50,17 @@ struct HitsBound {
 [[nodiscard]] HitsBound hits_bound(std::span<const Object> objects,
                                    std::span<const ObjectId> requests, Bytes capacity);
 
+namespace impl {
+
 /// Returns the objects that were used, in order.
 [[nodiscard]] std::vector<ObjectId> requests_of(std::span<const CacheEvent> events);
 
+}  // namespace impl
+
 /// The counters of a Cache beside the bound of its requests.
 struct CacheReport {
-  CacheCounters counters;  ///< what the cache did
-  HitsBound bound;         ///< the most hits of any policy
+  Cache::Counters counters;  ///< what the cache did
+  HitsBound bound;           ///< the most hits of any policy
 
   /// Prints "60 of 100 requests hit, any policy: at most 72", and the transfers in a second line.
   friend std::ostream& operator<<(std::ostream& out, const CacheReport& report);

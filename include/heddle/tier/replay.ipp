@@ -136,7 +136,7 @@ HEDDLE_INLINE HitsBound hits_bound(std::span<const Object> objects,
   return {impl::relaxed_hits(objects, requests, capacity), false};
 }
 
-HEDDLE_INLINE std::vector<ObjectId> requests_of(std::span<const CacheEvent> events) {
+HEDDLE_INLINE std::vector<ObjectId> impl::requests_of(std::span<const CacheEvent> events) {
   std::vector<ObjectId> requests;
   for (const CacheEvent& event : events)
     if (event.what == CacheEvent::What::use) requests.push_back(event.object);
@@ -144,7 +144,7 @@ HEDDLE_INLINE std::vector<ObjectId> requests_of(std::span<const CacheEvent> even
 }
 
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const CacheReport& report) {
-  const CacheCounters& counters = report.counters;
+  const Cache::Counters& counters = report.counters;
   return out << text(counters.hits, " of ", counters.requests,
                      " requests hit, any policy: ", report.bound.exact ? "at most " : "not above ",
                      report.bound.hits, '\n', counters);
@@ -152,8 +152,8 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const CacheReport& rep
 
 HEDDLE_INLINE CacheReport report(const Cache& cache) {
   const std::vector<CacheEvent> events = cache.events();
-  const CacheCounters counters = cache.counters();
-  const std::vector<ObjectId> requests = requests_of(events);
+  const Cache::Counters counters = cache.counters();
+  const std::vector<ObjectId> requests = impl::requests_of(events);
   expects(requests.size() == counters.requests, [&] {
     return ErrorInfo{"heddle::tier::report", "the cache did not record its requests",
                      text(requests.size(), " of ", counters.requests),

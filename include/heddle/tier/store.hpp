@@ -37,14 +37,6 @@ struct StoreOptions {
   Link shape = {};               ///< emulates a slower tier: accesses wait as on this link
 };
 
-/// The accesses to a Store.
-struct StoreCounters {
-  std::uint64_t reads = 0;   ///< objects that were read
-  std::uint64_t writes = 0;  ///< objects that were written
-  Bytes bytes_read = 0;      ///< their bytes
-  Bytes bytes_written = 0;   ///< their bytes
-};
-
 /// The fields of a checkpoint as Objects, which are read one by one. The constructor reads the
 /// names only, so a Store may be larger than memory.
 ///
@@ -55,6 +47,14 @@ struct StoreCounters {
 /// later.
 class Store final : public Objects {
  public:
+  /// The accesses to a Store.
+  struct Counters {
+    std::uint64_t reads = 0;   ///< objects that were read
+    std::uint64_t writes = 0;  ///< objects that were written
+    Bytes bytes_read = 0;      ///< their bytes
+    Bytes bytes_written = 0;   ///< their bytes
+  };
+
   /// The name of the field that names the model. It is not an object.
   static constexpr const char* model_field = "heddle.model";
 
@@ -80,7 +80,7 @@ class Store final : public Objects {
   /// Waits until all written objects are on the disk. @throws format_error if the system fails.
   void sync() { m_source->sync(); }
   /// Returns how often the store was read and written so far, and how many bytes.
-  [[nodiscard]] StoreCounters counters() const;
+  [[nodiscard]] Counters counters() const;
 
  private:
   /// The place of an object.

@@ -17,22 +17,12 @@
 
 namespace heddle::inline v0::trace {
 
-/// The peaks of what a rank holds. The three peaks may occur at different times.
-struct MemoryPeaks {
-  Footprint activations;  ///< live activations
-  Footprint weights;      ///< weights, with a part for each stage and version
-  Footprint all;          ///< all buffers on the rank
-};
-
-/// Returns the peaks of every rank of a simulated or measured timeline.
-[[nodiscard]] std::vector<MemoryPeaks> memory_peaks(const Timeline& timeline);
-
 /// The result of memory_report().
 struct MemoryReport {
-  std::string name;                                     ///< the name of the schedule
-  std::optional<std::vector<MemoryPeaks>> simulated{};  ///< the simulated peaks of every rank
-  std::optional<std::vector<MemoryPeaks>> measured{};   ///< the measured peaks of every rank
-  std::vector<Bytes> allocated{};                       ///< Runner::allocated() of every rank
+  std::string name;                                   ///< the name of the schedule
+  std::optional<std::vector<MemoryUse>> simulated{};  ///< the simulated memory of every rank
+  std::optional<std::vector<MemoryUse>> measured{};   ///< the measured memory of every rank
+  std::vector<Bytes> allocated{};                     ///< Runner::allocated() of every rank
 };
 
 /// Compares simulated and measured peaks, and the bytes that the Runner of each rank has allocated,

@@ -31,16 +31,12 @@ namespace impl {
   return text(holding.parts) + (holding.bytes == 0 ? "" : ": " + bytes_text(holding.bytes));
 }
 
-}  // namespace impl
-
-HEDDLE_INLINE std::vector<MemoryPeaks> memory_peaks(const Timeline& timeline) {
-  heddle::impl::check_spans("heddle::trace::memory_peaks", timeline);
-  std::vector<MemoryPeaks> result;
-  for (const MemoryUse& use : schedule::memory_use(timeline))
-    result.push_back(
-        {schedule::peak(use.activations), schedule::peak(use.weights), schedule::peak(use.all)});
-  return result;
+[[nodiscard]] inline std::vector<MemoryUse> checked_use(const Timeline& timeline) {
+  heddle::impl::check_spans("heddle::trace::memory_report", timeline);
+  return schedule::memory_use(timeline);
 }
+
+}  // namespace impl
 
 HEDDLE_INLINE MemoryReport memory_report(const Timeline& simulated, const Timeline& measured,
                                          std::vector<Bytes> allocated) {
@@ -50,16 +46,16 @@ HEDDLE_INLINE MemoryReport memory_report(const Timeline& simulated, const Timeli
                      "`allocated` must be empty or have one number of bytes per rank",
                      text(allocated.size(), " numbers, ", ranks, " ranks")};
   });
-  return {measured.schedule().name(), memory_peaks(simulated), memory_peaks(measured),
+  return {measured.schedule().name(), impl::checked_use(simulated), impl::checked_use(measured),
           std::move(allocated)};
 }
 
 HEDDLE_INLINE MemoryReport memory_report(const Timeline& simulated) {
-  return {simulated.schedule().name(), memory_peaks(simulated), {}, {}};
+  return {simulated.schedule().name(), impl::checked_use(simulated), {}, {}};
 }
 
 HEDDLE_INLINE std::string to_string(const MemoryReport& report) {
-  const std::pair<const char*, const std::optional<std::vector<MemoryPeaks>>*> sides[] = {
+  const std::pair<const char*, const std::optional<std::vector<MemoryUse>>*> sides[] = {
       {"simulated", &report.simulated}, {"measured", &report.measured}};
   std::size_t ranks = report.allocated.size();
   for (const auto& [name, side] : sides)
@@ -77,10 +73,11 @@ HEDDLE_INLINE std::string to_string(const MemoryReport& report) {
     std::string label = impl::rank_label(rank, static_cast<int>(ranks));
     for (const auto& [name, side] : sides) {
       if (!*side || rank >= (*side)->size()) continue;
-      const MemoryPeaks& peaks = (**side)[rank];
+      const MemoryUse& use = (**side)[rank];
       row(std::exchange(label, ""), name,
-          {impl::holding_text(peaks.activations), impl::holding_text(peaks.weights),
-           impl::bytes_text(peaks.all.bytes)});
+          {impl::holding_text(schedule::peak(use.activations)),
+           impl::holding_text(schedule::peak(use.weights)),
+           impl::bytes_text(schedule::peak(use.all).bytes)});
     }
     if (rank < report.allocated.size())
       row(std::exchange(label, ""), "allocated",

@@ -20,51 +20,51 @@
 
 namespace heddle::inline v0::trace {
 
-/// The relative errors of several actions: measured / predicted - 1. Actions without a predicted
-/// time have no relative error and do not count.
-struct ErrorSpread {
-  std::size_t actions = 0;     ///< actions that count
-  double median = 0;           ///< mean of the middle two of an even number; 0 if none count
-  double worst = 0;            ///< the error of the greatest size, with its sign; 0 if none count
-  ActionId worst_action = {};  ///< the first action that has it
-};
-
-/// The errors of the work of a stage: its passes and updates on all of its ranks, each from its
-/// start to its end.
-struct StageError {
-  Stage stage;         ///< the stage
-  ErrorSpread errors;  ///< the spread over its work
-};
-
-/// The errors of the messages from one rank to another, each from its start to its arrival. A
-/// measured message arrives when the receiver sees it. A receiver that computes does not look, so
-/// early messages seem late, but delay nothing.
-struct MoveError {
-  Rank from;           ///< the sender
-  Rank to;             ///< the receiver
-  ErrorSpread errors;  ///< the spread over its messages
-};
-
-/// The bytes of a rank, as predicted and as measured.
-struct RankBytesError {
-  Rank rank;            ///< the rank
-  Bytes predicted = 0;  ///< predicted bytes, for example of plan::plan_memory()
-  Bytes measured = 0;   ///< measured bytes
-
-  /// Returns measured / predicted - 1, or 0 if no bytes were predicted.
-  [[nodiscard]] double error() const {
-    return predicted > 0 ? static_cast<double>(measured) / static_cast<double>(predicted) - 1 : 0;
-  }
-};
-
 /// The result of plan_error().
 struct PlanError {
-  std::string name;                        ///< the name of the schedule
-  Seconds predicted = 0;                   ///< the makespan of the predicted timeline
-  Seconds measured = 0;                    ///< the makespan of the measured timeline
-  std::vector<StageError> stages = {};     ///< by stage
-  std::vector<MoveError> moves = {};       ///< by sender and receiver
-  std::vector<RankBytesError> bytes = {};  ///< by rank; empty if no bytes were given
+  /// The relative errors of several actions: measured / predicted - 1. Actions without a predicted
+  /// time have no relative error and do not count.
+  struct Spread {
+    std::size_t actions = 0;     ///< actions that count
+    double median = 0;           ///< mean of the middle two of an even number; 0 if none count
+    double worst = 0;            ///< the error of the greatest size, with its sign; 0 if none count
+    ActionId worst_action = {};  ///< the first action that has it
+  };
+
+  /// The errors of the work of a stage: its passes and updates on all of its ranks, each from its
+  /// start to its end.
+  struct StageError {
+    Stage stage;    ///< the stage
+    Spread errors;  ///< the spread over its work
+  };
+
+  /// The errors of the messages from one rank to another, each from its start to its arrival. A
+  /// measured message arrives when the receiver sees it. A receiver that computes does not look, so
+  /// early messages seem late, but delay nothing.
+  struct MoveError {
+    Rank from;      ///< the sender
+    Rank to;        ///< the receiver
+    Spread errors;  ///< the spread over its messages
+  };
+
+  /// The bytes of a rank, as predicted and as measured.
+  struct RankBytes {
+    Rank rank;            ///< the rank
+    Bytes predicted = 0;  ///< predicted bytes, for example of plan::plan_memory()
+    Bytes measured = 0;   ///< measured bytes
+
+    /// Returns measured / predicted - 1, or 0 if no bytes were predicted.
+    [[nodiscard]] double error() const {
+      return predicted > 0 ? static_cast<double>(measured) / static_cast<double>(predicted) - 1 : 0;
+    }
+  };
+
+  std::string name;                     ///< the name of the schedule
+  Seconds predicted = 0;                ///< the makespan of the predicted timeline
+  Seconds measured = 0;                 ///< the makespan of the measured timeline
+  std::vector<StageError> stages = {};  ///< by stage
+  std::vector<MoveError> moves = {};    ///< by sender and receiver
+  std::vector<RankBytes> bytes = {};    ///< by rank; empty if no bytes were given
 
   /// Returns the relative error of the step, or 0 if no time was predicted.
   [[nodiscard]] double step() const { return predicted > 0 ? measured / predicted - 1 : 0; }

@@ -40,8 +40,8 @@ struct ActionError {
   ActionId id;
 };
 
-[[nodiscard]] inline ErrorSpread spread_of(std::vector<ActionError> errors) {
-  ErrorSpread spread{.actions = errors.size()};
+[[nodiscard]] inline PlanError::Spread spread_of(std::vector<ActionError> errors) {
+  PlanError::Spread spread{.actions = errors.size()};
   if (errors.empty()) return spread;
   const auto size = [](const ActionError& each) { return std::abs(each.error); };
   const ActionError& worst = *std::ranges::max_element(errors, {}, size);
@@ -78,9 +78,8 @@ inline void check_same_actions(const Schedule& predicted, const Schedule& measur
   }
 }
 
-[[nodiscard]] inline std::vector<RankBytesError> bytes_errors(int ranks,
-                                                              std::span<const Bytes> predicted,
-                                                              std::span<const Bytes> measured) {
+[[nodiscard]] inline std::vector<PlanError::RankBytes> bytes_errors(
+    int ranks, std::span<const Bytes> predicted, std::span<const Bytes> measured) {
   const auto all = static_cast<std::size_t>(ranks);
   expects(predicted.size() == all && measured.size() == all, [&] {
     return ErrorInfo{"heddle::trace::plan_error", "every rank needs its bytes",
@@ -88,7 +87,7 @@ inline void check_same_actions(const Schedule& predicted, const Schedule& measur
                           measured.size(), ", the schedule has ", all),
                      "give one number for each rank, 0 for a rank that the plan leaves out"};
   });
-  std::vector<RankBytesError> errors;
+  std::vector<PlanError::RankBytes> errors;
   for (std::size_t r = 0; r < all; ++r) errors.push_back({Rank{r}, predicted[r], measured[r]});
   return errors;
 }
@@ -166,13 +165,14 @@ HEDDLE_INLINE std::string to_string(const PlanError& error) {
     out += cell(cell(cell(std::move(label), actions, 9), median, 10), worst, 10) + "\n";
   };
   if (!error.stages.empty() || !error.moves.empty()) row_of("", "actions", "median", "worst");
-  const auto add = [&](std::string label, const ErrorSpread& errors) {
+  const auto add = [&](std::string label, const PlanError::Spread& errors) {
     const bool some = errors.actions > 0;
     row_of(std::move(label), text(errors.actions), some ? signed_percent(errors.median) : "-",
            some ? signed_percent(errors.worst) : "-");
   };
-  for (const StageError& each : error.stages) add(text("stage ", each.stage), each.errors);
-  for (const MoveError& each : error.moves)
+  for (const PlanError::StageError& each : error.stages)
+    add(text("stage ", each.stage), each.errors);
+  for (const PlanError::MoveError& each : error.moves)
     add(text("rank ", each.from, " to ", each.to), each.errors);
   if (error.bytes.empty()) return out;
   const auto bytes_row = [&](std::string label, const std::string& predicted,
@@ -181,7 +181,7 @@ HEDDLE_INLINE std::string to_string(const PlanError& error) {
     out += cell(cell(cell(std::move(label), predicted, 16), measured, 16), differs, 10) + "\n";
   };
   bytes_row("bytes", "predicted", "measured", "error");
-  for (const RankBytesError& each : error.bytes)
+  for (const PlanError::RankBytes& each : error.bytes)
     bytes_row(text("rank ", each.rank), text(each.predicted), text(each.measured),
               each.predicted > 0 ? signed_percent(each.error()) : "-");
   return out;

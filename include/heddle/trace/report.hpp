@@ -16,33 +16,33 @@
 
 namespace heddle::inline v0::trace {
 
-/// How one rank spends the makespan of a timeline. The seven times add up to the makespan.
-/// `warm_up`, `drain` and `tail` follow from the shape of the schedule. Any other gap is attributed
-/// to the last event that the work after the gap waited for.
-struct RankTime {
-  Seconds busy = 0;     ///< at least one lane does the model's work (is_work)
-  Seconds warm_up = 0;  ///< before the first work
-  Seconds receive = 0;  ///< waiting for the arrival of a message
-  Seconds send = 0;     ///< waiting for a message to leave, so that its storage is free
-  Seconds other = 0;    ///< any other gap
-  Seconds drain = 0;    ///< gaps between the last forward and the last backward
-  Seconds tail =
-      0;  ///< after the last work except updates: sums of gradients, waiting for other ranks
-
-  /// Returns the sum of all times except the busy time.
-  [[nodiscard]] Seconds idle() const { return warm_up + receive + send + other + drain + tail; }
-  /// Returns the makespan.
-  [[nodiscard]] Seconds whole() const { return busy + idle(); }
-  /// Returns the idle share of the makespan, or zero if the makespan is zero.
-  [[nodiscard]] double bubble_ratio() const { return whole() > 0 ? idle() / whole() : 0; }
-
-  /// Adds the times of another rank.
-  RankTime& operator+=(const RankTime& more);
-};
-
 /// The times of all ranks of one timeline. If no rank works in two lanes at once, the bubble ratio
 /// of their sum is that of the timeline.
 struct TimeUse {
+  /// How one rank spends the makespan of a timeline. The seven times add up to the makespan.
+  /// `warm_up`, `drain` and `tail` follow from the shape of the schedule. Any other gap is
+  /// attributed to the last event that the work after the gap waited for.
+  struct RankTime {
+    Seconds busy = 0;     ///< at least one lane does the model's work (is_work)
+    Seconds warm_up = 0;  ///< before the first work
+    Seconds receive = 0;  ///< waiting for the arrival of a message
+    Seconds send = 0;     ///< waiting for a message to leave, so that its storage is free
+    Seconds other = 0;    ///< any other gap
+    Seconds drain = 0;    ///< gaps between the last forward and the last backward
+    Seconds tail =
+        0;  ///< after the last work except updates: sums of gradients, waiting for other ranks
+
+    /// Returns the sum of all times except the busy time.
+    [[nodiscard]] Seconds idle() const { return warm_up + receive + send + other + drain + tail; }
+    /// Returns the makespan.
+    [[nodiscard]] Seconds whole() const { return busy + idle(); }
+    /// Returns the idle share of the makespan, or zero if the makespan is zero.
+    [[nodiscard]] double bubble_ratio() const { return whole() > 0 ? idle() / whole() : 0; }
+
+    /// Adds the times of another rank.
+    RankTime& operator+=(const RankTime& more);
+  };
+
   Seconds makespan = 0;         ///< the same for all ranks
   std::vector<RankTime> ranks;  ///< by rank
 

@@ -49,7 +49,7 @@ enum class Wait { receive, send, other };
 
 }  // namespace impl
 
-HEDDLE_INLINE RankTime& RankTime::operator+=(const RankTime& more) {
+HEDDLE_INLINE TimeUse::RankTime& TimeUse::RankTime::operator+=(const TimeUse::RankTime& more) {
   busy += more.busy;
   warm_up += more.warm_up;
   receive += more.receive;
@@ -60,9 +60,9 @@ HEDDLE_INLINE RankTime& RankTime::operator+=(const RankTime& more) {
   return *this;
 }
 
-HEDDLE_INLINE RankTime TimeUse::sum() const {
-  RankTime total;
-  for (const RankTime& rank : ranks) total += rank;
+HEDDLE_INLINE TimeUse::RankTime TimeUse::sum() const {
+  TimeUse::RankTime total;
+  for (const TimeUse::RankTime& rank : ranks) total += rank;
   return total;
 }
 
@@ -101,7 +101,7 @@ HEDDLE_INLINE TimeUse time_use(const Timeline& timeline) {
     });
     const std::size_t model =
         last([](const Action& action) { return action.kind != Kind::update; });
-    RankTime rank;
+    TimeUse::RankTime rank;
     Seconds covered = begin;  // up to here the rank's time is accounted for
     for (std::size_t w = 0; w < list.size(); ++w) {
       const Work& work = list[w];
@@ -178,7 +178,7 @@ HEDDLE_INLINE std::string to_string(const BubbleReport& report) {
        {"busy", "warm-up", "receive", "send", "other", "drain", "tail", "bubble"})
     impl::append_cell(head, column, 11);
   out += head + "\n";
-  const auto append_row = [&](std::string label, const char* name, const RankTime& time) {
+  const auto append_row = [&](std::string label, const char* name, const TimeUse::RankTime& time) {
     label.resize(margin, ' ');
     label.append(name).resize(margin + 9, ' ');
     for (const Seconds part :

@@ -141,7 +141,7 @@ const std::map<std::string_view, std::function<void(heddle::MpiTransport&, heddl
            auto request = transport.send(heddle::Rank{transport.size() - 1}, heddle::Lane{0},
                                          data.data(), data.size());
            try {
-             heddle::finish(transport, request, "large", {.watchdog = watchdog});
+             heddle::impl::finish(transport, request, "large", {.watchdog = watchdog});
            } catch (const std::exception& error) {
              transport.abort({transport.rank(), "large", error.what()});
              transport.cancel(request);
@@ -156,19 +156,19 @@ const std::map<std::string_view, std::function<void(heddle::MpiTransport&, heddl
          }},
         {"library",
          [](auto&, auto& comm) {
-           heddle::barrier(comm, {.watch_library = true, .execute = {.watchdog = watchdog}});
+           heddle::barrier(comm, {.watch_library = true, .wait = {.watchdog = watchdog}});
          }},
         {"schedule",
          [](auto&, auto& comm) {
            heddle::barrier(comm, {.algorithm = heddle::schedule::Algorithm::bruck,
-                                  .execute = {.watchdog = watchdog}});
+                                  .wait = {.watchdog = watchdog}});
          }},
         {"agreement",
          [](auto&, auto& comm) {
            heddle::impl::check_agreement(
                comm,
                [] {
-                 return heddle::CollectiveCall{"call", {}};
+                 return heddle::impl::CollectiveCall{"call", {}};
                },
                heddle::ContractLevel::communication, watchdog);
          }},

@@ -39,7 +39,7 @@ TEST_CASE("a client without a thread ends the island before a client of its rank
           message_of<std::system_error>([&] {
             island.serve({{"a", 1, client}, {"b", 1, client}, {"c", 1, client}});
           }),
-          ContainsSubstring("heddle::Island::serve: the system does not start enough") &&
+          ContainsSubstring("heddle::systems::Island::serve: the system does not start enough") &&
               ContainsSubstring(hd::text("expected 3 beside the calling one, got ", started)));
       CHECK(begun == 0);
     } else {

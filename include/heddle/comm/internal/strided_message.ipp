@@ -48,7 +48,7 @@ HEDDLE_FULL_INLINE StridedPath path_of(const std::vector<StridedBlock>& blocks,
   bool backwards = false;  // which some MPIs walk in another order
   for (const StridedBlock& block : blocks) {
     runs += block.bytes() / block.run();
-    for (const StridedLoop& loop : block.loops()) backwards = backwards || loop.stride < 0;
+    for (const StridedBlock::Loop& loop : block.loops()) backwards = backwards || loop.stride < 0;
   }
   const StridedPath path = paths.choose(bytes, bytes / runs);
   const bool packs = path != StridedPath::datatype && !(path == StridedPath::direct && runs == 1);

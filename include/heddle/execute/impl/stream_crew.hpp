@@ -201,8 +201,8 @@ class StreamCrew {
   void work(Worker worker, Then&& then) noexcept {
     m_present.fetch_add(1, std::memory_order_relaxed);
     std::uint64_t made = 0;
-    std::vector<TrailEvent> events;
-    TrailEvent event{worker, 0, 0, 0, true};
+    std::vector<Trail::Event> events;
+    Trail::Event event{worker, 0, 0, 0, true};
     try {
       Waiting waiting(m_idle);
       while (!m_failed.load(std::memory_order_relaxed)) {
@@ -224,7 +224,7 @@ class StreamCrew {
     const std::scoped_lock lock(m_guard);
     m_made += made;
     try {
-      for (const TrailEvent& each : events) m_trail->add(each);
+      for (const Trail::Event& each : events) m_trail->add(each);
     } catch (...) {
       if (!m_error) m_error = std::current_exception();
       m_failed = true;
@@ -253,7 +253,7 @@ class StreamCrew {
 
   /// Takes a batch as far as it gets, and parks it. Returns the tokens that the source made.
   /// `event` tells who works, and whether it waited.
-  std::uint64_t carry(Held at, TrailEvent& event, std::vector<TrailEvent>& events) {
+  std::uint64_t carry(Held at, Trail::Event& event, std::vector<Trail::Event>& events) {
     const std::size_t index = at.batch % m_slots.size();
     Slot& slot = m_slots[index];
     std::byte* const tokens = this->tokens(index);

@@ -142,7 +142,7 @@ Replayed replay(const Trace& trace, R& resource, Touch touch = Touch::none) {
       resource.deallocate(block.begin, block.bytes, block.alignment);
   };
   const Seconds begin = impl::now();
-  for (const TraceEvent& event : trace.events()) {
+  for (const Trace::Event& event : trace.events()) {
     Block& block = blocks[event.block];
     if (!event.taken) {
       resource.deallocate(std::exchange(block.begin, nullptr), block.bytes, block.alignment);

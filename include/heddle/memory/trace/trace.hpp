@@ -18,21 +18,21 @@
 
 namespace heddle::inline v0::memory {
 
-/// An allocation or a deallocation.
-struct TraceEvent {
-  std::uint32_t block;          ///< number in the order of allocation, from 0
-  bool taken;                   ///< true for an allocation, false for a deallocation
-  Seconds time = 0;             ///< since the first event
-  std::uint64_t bytes = 0;      ///< allocations only, like the members below
-  std::uint32_t alignment = 1;  ///< a power of two
-  std::uint32_t label = 0;      ///< index into the trace's labels
-  friend bool operator==(const TraceEvent&, const TraceEvent&) = default;
-};
-
 /// The allocations and deallocations of a run, in order, of all threads. Blocks that were allocated
 /// before recording began are missing. Blocks that are live at its end have no deallocation.
 class Trace {
  public:
+  /// An allocation or a deallocation.
+  struct Event {
+    std::uint32_t block;          ///< number in the order of allocation, from 0
+    bool taken;                   ///< true for an allocation, false for a deallocation
+    Seconds time = 0;             ///< since the first event
+    std::uint64_t bytes = 0;      ///< allocations only, like the members below
+    std::uint32_t alignment = 1;  ///< a power of two
+    std::uint32_t label = 0;      ///< index into the trace's labels
+    friend bool operator==(const Event&, const Event&) = default;
+  };
+
   /// Appends an allocation, and returns the number of the block. Line breaks in a label become
   /// spaces. @throws contract_error beyond 2^32 - 1 blocks or labels, if the time is not within 0
   /// and 1e12 s, or if the alignment is not a power of two.
@@ -43,7 +43,7 @@ class Trace {
   void give(Seconds time, std::uint32_t block);
 
   /// Returns the events in order.
-  [[nodiscard]] const std::vector<TraceEvent>& events() const noexcept { return m_events; }
+  [[nodiscard]] const std::vector<Event>& events() const noexcept { return m_events; }
   /// Returns the labels in the order in which they first occur, each once.
   [[nodiscard]] const std::vector<std::string>& labels() const noexcept { return m_labels; }
   /// Returns the number of allocations.
@@ -82,7 +82,7 @@ class Trace {
 
   [[nodiscard]] std::uint32_t index_of(std::string_view label);
 
-  std::vector<TraceEvent> m_events;
+  std::vector<Event> m_events;
   std::vector<std::string> m_labels;
   std::map<std::string, std::uint32_t, std::less<>> m_numbers;
   std::vector<bool> m_out;  ///< whether each block is live

@@ -66,7 +66,7 @@ HEDDLE_FULL_INLINE void Trace::give(Seconds time, std::uint32_t block) {
 HEDDLE_FULL_INLINE std::vector<std::uint64_t> Trace::live() const {
   std::vector<std::uint64_t> bytes(m_out.size()), after;
   std::uint64_t now = 0;
-  for (const TraceEvent& event : m_events) {
+  for (const Trace::Event& event : m_events) {
     if (event.taken)
       now += bytes[event.block] = event.bytes;
     else
@@ -85,7 +85,7 @@ HEDDLE_FULL_INLINE std::string Trace::content() const {
   std::ostringstream out;
   out << header << '\n';
   for (const std::string& label : m_labels) out << "label " << std::quoted(label) << '\n';
-  for (const TraceEvent& event : m_events) {
+  for (const Trace::Event& event : m_events) {
     const auto time = static_cast<std::uint64_t>(std::max(event.time, 0.0) * 1e6 + 0.5);
     if (event.taken)
       out << "+ " << time << ' ' << event.bytes << ' ' << event.alignment << ' ' << event.label;

@@ -102,12 +102,12 @@ class FixedPointSolver {
     int changed = 0;  ///< the end of its first task with a change, or m_end
     double largest = 0;
     std::exception_ptr error;
-    std::vector<TrailEvent> events;  ///< if a trail is wanted
+    std::vector<Trail::Event> events;  ///< if a trail is wanted
   };
 
   /// Adds the parts of worker `w` to a trail, in which it is `as`.
   void record(Trail& trail, std::size_t w, Worker as) const {
-    for (TrailEvent event : m_workers[w].events) {
+    for (Trail::Event event : m_workers[w].events) {
       event.worker = as;
       trail.add(event);
     }
@@ -134,7 +134,7 @@ class FixedPointSolver {
     share.largest = 0;
     const std::vector<Value>& last = m_result.values;
     try {
-      TrailEvent event;
+      Trail::Event event;
       if (m_options.trail != nullptr) event.start = steady_seconds();
       for (int begin = share.first; begin < share.last;) {
         const int end = begin + std::min(share.last - begin, m_task - begin % m_task);

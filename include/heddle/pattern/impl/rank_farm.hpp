@@ -101,7 +101,7 @@ class RankFarm {
     task.item = unpack<std::int64_t>(order);
     task.attempt = unpack<int>(order);
     m_part.take_item(order, *m_item);
-    TrailEvent event;
+    Trail::Event event;
     event.item = task.item;
     event.start = steady_seconds() + m_clock_offset;
     farm_attempt(m_part, *m_item, task, *m_outcome);
@@ -206,8 +206,8 @@ class RankFarm {
 
   void accept(std::size_t rank, std::span<const std::byte> reply) {
     const auto number = unpack<std::int64_t>(reply);
-    TrailEvent event;
-    if (m_options.trail != nullptr) event = unpack<TrailEvent>(reply);
+    Trail::Event event;
+    if (m_options.trail != nullptr) event = unpack<Trail::Event>(reply);
     const Seconds now = steady_seconds();
     const auto fate = m_decider.report(m_holders.front(rank), has_value(reply), now);
     event.worker = Worker{rank};

@@ -267,7 +267,7 @@ class ThreadFarm {
   void report(Worker worker, FarmAttempt& task, Seconds now) {
     bool& waited = m_chunks[+worker].waited;
     if (m_options.trail != nullptr) {
-      const TrailEvent event{worker, task.task.item, task.start, task.end, waited};
+      const Trail::Event event{worker, task.task.item, task.start, task.end, waited};
       m_options.trail->add(event);
     }
     waited = false;

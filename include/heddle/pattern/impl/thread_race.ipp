@@ -87,7 +87,7 @@ HEDDLE_INLINE int thread_race(const pattern::RaceOptions& options, std::vector<s
   ThreadRace shared(options.order);
   work.assign(walkers, 0);
   std::vector<std::exception_ptr> errors(walkers);
-  std::vector<TrailEvent> events(options.trail != nullptr ? walkers : 0);
+  std::vector<Trail::Event> events(options.trail != nullptr ? walkers : 0);
   std::vector<char> began(walkers, 0);
   std::atomic<std::uint32_t> next{0};
   const auto run = [&](std::uint32_t thread) {

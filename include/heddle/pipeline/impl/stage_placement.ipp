@@ -92,7 +92,7 @@ HEDDLE_FULL_INLINE StagePlacement::StagePlacement(int layers, MakeStage make, St
 HEDDLE_FULL_INLINE const Communicator* StagePlacement::replicas_on(DeviceMesh& mesh) const {
   if (m_options.gradient_sum != GradientSum::library) return nullptr;
   std::vector<std::string_view> names;
-  for (const MeshAxis& axis : mesh.shape().axes())
+  for (const MeshShape::Axis& axis : mesh.shape().axes())
     if (axis.name != m_options.pipe_axis && axis.size > 1 &&
         std::find(m_options.shard_axes.begin(), m_options.shard_axes.end(), axis.name) ==
             m_options.shard_axes.end())

@@ -281,11 +281,11 @@ class SortedSearch {
   /// its searches, but for the seconds, which are those of all of them.
   template <class Planner>
   [[nodiscard]] FoundPlan ask(const Planner& planner, const PlanBudget& budget) const {
-    const Seconds begin = steady_now();
+    const Seconds begin = steady_seconds();
     bool cut_off = false;
     const auto left = [&] {
       PlanBudget rest = budget;
-      rest.seconds = std::max(0.0, budget.seconds - (steady_now() - begin));
+      rest.seconds = std::max(0.0, budget.seconds - (steady_seconds() - begin));
       return rest;
     };
     // If a search was cut off before one that finds a plan, a better one may exist.

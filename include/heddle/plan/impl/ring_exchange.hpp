@@ -51,7 +51,7 @@ struct RingLink {
       if (from == to) continue;
       note(from, to);
       if (machine.shared().empty()) continue;
-      const Route route = machine.route(from, to, Lane{0});
+      const Machine::Route route = machine.route(from, to, Lane{0});
       for (const auto* way : {&route.out, &route.in})
         for (const SharedId id : *way)
           slowest.shared = std::min(slowest.shared, machine.shared()[+id].bandwidth);

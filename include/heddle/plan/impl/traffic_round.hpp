@@ -30,7 +30,7 @@ class TrafficRound {
     const Link& link = m_machine->link(from, to);
     Seconds longest = bytes / link.bandwidth;
     if (!m_shared.empty()) {
-      const Route route = m_machine->route(from, to, Lane{0});
+      const Machine::Route route = m_machine->route(from, to, Lane{0});
       const auto occupancy = [&](SharedId id) {
         return bytes / m_machine->shared()[+id].bandwidth;
       };

@@ -17,9 +17,6 @@
 
 namespace heddle::inline v0::plan::impl {
 
-/// Returns the seconds of a steady clock.
-[[nodiscard]] Seconds steady_now();
-
 /// Counts the steps and bytes of a planner, and looks at the clock now and then. The loops of a
 /// planner call spend() and end when it returns true.
 class SearchWatch {

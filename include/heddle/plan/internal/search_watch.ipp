@@ -6,7 +6,6 @@
 /// Definitions of search_watch.hpp.
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -21,18 +20,13 @@ namespace heddle::inline v0::plan::impl {
 /// The seconds that a step is taken for.
 inline constexpr Seconds watched_step = 1e-8;
 
-HEDDLE_INLINE Seconds steady_now() {
-  return std::chrono::duration<Seconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 HEDDLE_INLINE SearchWatch::SearchWatch(const PlanProblem& problem, std::string_view planner)
     : m_problem(&problem),
       m_progress{.planner = planner},
       m_part(problem.options().budget.steps),
       m_most_bytes(problem.options().budget.bytes),
       m_timed(std::isfinite(problem.options().budget.seconds) || problem.options().progress) {
-  if (m_timed) m_begin = m_called = steady_now();
+  if (m_timed) m_begin = m_called = steady_seconds();
   m_part_deadline = m_deadline = m_begin + problem.options().budget.seconds;
   set_next();
 }
@@ -46,7 +40,7 @@ HEDDLE_INLINE bool SearchWatch::look() {
   constexpr Seconds pause = 0.1;
   if (m_steps >= m_part || m_stopped) return end();
   if (m_timed) {
-    const Seconds now = steady_now();
+    const Seconds now = steady_seconds();
     if (now >= m_part_deadline) return end();
     if (const auto& progress = m_problem->options().progress; progress && now >= m_called + pause) {
       m_called = now;
@@ -62,7 +56,7 @@ HEDDLE_INLINE void SearchWatch::begin_part(std::size_t parts) {
   const std::uint64_t all = m_problem->options().budget.steps;
   m_part = m_steps + (all - std::min(all, m_steps)) / parts;
   if (std::isfinite(m_deadline)) {
-    const Seconds now = steady_now();
+    const Seconds now = steady_seconds();
     m_part_deadline = now + (m_deadline - now) / static_cast<double>(parts);
   }
   m_bytes = 0;
@@ -74,7 +68,7 @@ HEDDLE_INLINE void SearchWatch::begin_part(std::size_t parts) {
 HEDDLE_INLINE double SearchWatch::left() const {
   const double steps = m_part > m_steps ? static_cast<double>(m_part - m_steps) : 0;
   if (!std::isfinite(m_part_deadline)) return steps;
-  return std::clamp((m_part_deadline - steady_now()) / watched_step, 0.0, steps);
+  return std::clamp((m_part_deadline - steady_seconds()) / watched_step, 0.0, steps);
 }
 
 HEDDLE_INLINE bool SearchWatch::enough(double steps, double bytes) const {

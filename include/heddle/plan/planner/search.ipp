@@ -160,7 +160,7 @@ namespace impl {
 
 HEDDLE_INLINE std::vector<PricedPlan> ask_planners(const PlanProblem& problem,
                                                    std::span<const NamedPlanner> planners) {
-  const Seconds begin = steady_now();
+  const Seconds begin = steady_seconds();
   const PlanOptions& options = problem.options();
   bool stopped = false;
   std::optional<PlanProblem> watched;
@@ -188,7 +188,7 @@ HEDDLE_INLINE std::vector<PricedPlan> ask_planners(const PlanProblem& problem,
       continue;
     }
     PlanBudget budget = options.budget;
-    budget.seconds = std::max(0.0, budget.seconds - (steady_now() - begin)) /
+    budget.seconds = std::max(0.0, budget.seconds - (steady_seconds() - begin)) /
                      static_cast<double>(planners.size() - p);
     try {
       priced = priced_plan(sorted.ask(planners[p], budget), problem);

@@ -67,27 +67,6 @@ struct AttentionForm {
   friend bool operator==(const AttentionForm&, const AttentionForm&) = default;
 };
 
-/// The pairs that one action computes: pieces of one block of queries with pieces of one block of
-/// keys. Blocks are named by the ranks that own them.
-struct AttentionBlock {
-  std::uint32_t queries = 0;      ///< the owner of the queries
-  std::uint32_t keys = 0;         ///< the owner of the keys and values
-  std::uint32_t first_query = 0;  ///< the first piece of the queries
-  std::uint32_t query_count = 1;  ///< number of their pieces; 0: no pair is visible
-  std::uint32_t first_key = 0;    ///< the first piece of the keys
-  std::uint32_t key_count = 1;    ///< number of their pieces
-
-  friend bool operator==(const AttentionBlock&, const AttentionBlock&) = default;
-};
-
-/// How much of a pair of blocks is visible through the mask.
-enum class PairShape : std::uint8_t {
-  empty,     ///< no pair: there is no action
-  full,      ///< all pairs of the two blocks
-  half,      ///< all pairs of some pieces of them
-  diagonal,  ///< some pairs of the pieces that the action uses are masked
-};
-
 /// The tokens of an AttentionForm, block by block and piece by piece. A block has one piece. It has
 /// two pieces in zigzag order (its two chunks) and with two ways (the halves of its tokens).
 ///
@@ -96,6 +75,27 @@ enum class PairShape : std::uint8_t {
 /// evenly, every piece is full.
 class AttentionPieces {
  public:
+  /// How much of a pair of blocks is visible through the mask.
+  enum class PairShape : std::uint8_t {
+    empty,     ///< no pair: there is no action
+    full,      ///< all pairs of the two blocks
+    half,      ///< all pairs of some pieces of them
+    diagonal,  ///< some pairs of the pieces that the action uses are masked
+  };
+
+  /// The pairs that one action computes: pieces of one block of queries with pieces of one block of
+  /// keys. Blocks are named by the ranks that own them.
+  struct Block {
+    std::uint32_t queries = 0;      ///< the owner of the queries
+    std::uint32_t keys = 0;         ///< the owner of the keys and values
+    std::uint32_t first_query = 0;  ///< the first piece of the queries
+    std::uint32_t query_count = 1;  ///< number of their pieces; 0: no pair is visible
+    std::uint32_t first_key = 0;    ///< the first piece of the keys
+    std::uint32_t key_count = 1;    ///< number of their pieces
+
+    friend bool operator==(const Block&, const Block&) = default;
+  };
+
   /// Divides the tokens of `form`. @throws contract_error in the cases of
   /// AttentionForm::expect_valid().
   explicit AttentionPieces(const AttentionForm& form);
@@ -116,18 +116,18 @@ class AttentionPieces {
 
   /// Returns the fewest pieces that contain all visible pairs of block `queries` with the pieces
   /// [first, first + count) of block `keys`.
-  [[nodiscard]] AttentionBlock visible(std::uint32_t queries, std::uint32_t keys,
-                                       std::uint32_t first, std::uint32_t count) const;
+  [[nodiscard]] Block visible(std::uint32_t queries, std::uint32_t keys, std::uint32_t first,
+                              std::uint32_t count) const;
   /// Returns the exact number of (query, key) pairs of `block` that are visible through the mask.
   /// The time of the call grows with the intervals of the two blocks and the number of segments.
-  [[nodiscard]] std::int64_t pairs(const AttentionBlock& block) const;
+  [[nodiscard]] std::int64_t pairs(const Block& block) const;
   /// Returns how much of `block` is visible through the mask.
-  [[nodiscard]] PairShape shape(const AttentionBlock& block) const;
+  [[nodiscard]] PairShape shape(const Block& block) const;
 
   /// Returns the block that action `id` of a schedule of this form computes. The action's stage is
   /// the owner of the queries, its item the owner of the keys, and its uses name the pieces.
   /// @throws contract_error if the action is neither forward nor backward.
-  [[nodiscard]] AttentionBlock block(const Schedule& schedule, ActionId id) const;
+  [[nodiscard]] Block block(const Schedule& schedule, ActionId id) const;
 
  private:
   AttentionMask m_mask;

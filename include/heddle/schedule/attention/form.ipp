@@ -182,9 +182,10 @@ HEDDLE_INLINE IndexSet AttentionPieces::positions(std::uint32_t block, std::uint
   return all;
 }
 
-HEDDLE_INLINE AttentionBlock AttentionPieces::visible(std::uint32_t queries, std::uint32_t keys,
-                                                      std::uint32_t first,
-                                                      std::uint32_t count) const {
+HEDDLE_INLINE AttentionPieces::Block AttentionPieces::visible(std::uint32_t queries,
+                                                              std::uint32_t keys,
+                                                              std::uint32_t first,
+                                                              std::uint32_t count) const {
   (void)positions(queries, 0, 0);  // both checks
   (void)positions(keys, first, count);
   std::uint32_t query_begin = m_pieces, query_end = 0, key_begin = m_pieces, key_end = 0;
@@ -200,26 +201,28 @@ HEDDLE_INLINE AttentionBlock AttentionPieces::visible(std::uint32_t queries, std
   return {queries, keys, query_begin, query_end - query_begin, key_begin, key_end - key_begin};
 }
 
-HEDDLE_INLINE std::int64_t AttentionPieces::pairs(const AttentionBlock& block) const {
+HEDDLE_INLINE std::int64_t AttentionPieces::pairs(const AttentionPieces::Block& block) const {
   return impl::visible_pairs(m_mask, positions(block.queries, block.first_query, block.query_count),
                              positions(block.keys, block.first_key, block.key_count));
 }
 
-HEDDLE_INLINE PairShape AttentionPieces::shape(const AttentionBlock& block) const {
+HEDDLE_INLINE AttentionPieces::PairShape AttentionPieces::shape(
+    const AttentionPieces::Block& block) const {
   const std::int64_t visible = pairs(block);
-  if (visible == 0) return PairShape::empty;
+  if (visible == 0) return AttentionPieces::PairShape::empty;
   const auto all = [](const IndexSet& queries, const IndexSet& keys) {
     return queries.size() * keys.size();
   };
   if (visible != all(positions(block.queries, block.first_query, block.query_count),
                      positions(block.keys, block.first_key, block.key_count)))
-    return PairShape::diagonal;
+    return AttentionPieces::PairShape::diagonal;
   return visible == all(positions(block.queries, 0, m_pieces), positions(block.keys, 0, m_pieces))
-             ? PairShape::full
-             : PairShape::half;
+             ? AttentionPieces::PairShape::full
+             : AttentionPieces::PairShape::half;
 }
 
-HEDDLE_INLINE AttentionBlock AttentionPieces::block(const Schedule& schedule, ActionId id) const {
+HEDDLE_INLINE AttentionPieces::Block AttentionPieces::block(const Schedule& schedule,
+                                                            ActionId id) const {
   const Action& action = schedule[id];
   const auto uses = schedule.uses(id);
   expects(action.kind <= Kind::backward && uses.size() >= 3, [&] {
@@ -227,7 +230,7 @@ HEDDLE_INLINE AttentionBlock AttentionPieces::block(const Schedule& schedule, Ac
                      "the action computes no (query, key) pairs",
                      text(action.stage, action.kind, action.item)};
   });
-  AttentionBlock block{action.stage.value, action.item.value, 0, m_pieces, 0, m_pieces};
+  AttentionPieces::Block block{action.stage.value, action.item.value, 0, m_pieces, 0, m_pieces};
   const std::string& keys = schedule[schedule[uses[1].buffer].label];
   if (keys != "keys_values" && keys != "ring") return block;  // rsa(): whole
   block.first_query = uses[0].first % m_pieces;

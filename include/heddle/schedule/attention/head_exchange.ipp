@@ -73,11 +73,11 @@ HEDDLE_INLINE BlockExchange HeadExchange::blocks(std::size_t ranks, Bytes elemen
   });
   struct Part {
     std::vector<IndexSet> indices;
-    ArrayShape array;
+    SharedRegion::Array array;
   };
   const auto part = [&](IndexSet rows, IndexSet of_heads) {
     const auto all = static_cast<std::int64_t>(sequences);
-    ArrayShape array{{all, rows.size(), of_heads.size()}, {0, 0, 0}};
+    SharedRegion::Array array{{all, rows.size(), of_heads.size()}, {0, 0, 0}};
     return Part{{IndexSet(all), std::move(rows), std::move(of_heads)}, std::move(array)};
   };
   const IndexSet every_column = columns(1, 0);

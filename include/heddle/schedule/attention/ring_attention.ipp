@@ -92,14 +92,14 @@ class RingAttention {
   void send(std::uint32_t t, const RingWay& way) {
     for (std::uint32_t r = 0; r < m_w.p; ++r) {
       const std::uint32_t to = m_w.next(r, way.clockwise);
-      m_w.move(r, to, way.lane(), m_w.behind(r, t, way.clockwise),
-               keys(r, t, way.first, way.count), keys(to, t + 1, way.first, way.count));
+      m_w.move(r, to, way.lane(), m_w.behind(r, t, way.clockwise), keys(r, t, way.first, way.count),
+               keys(to, t + 1, way.first, way.count));
     }
   }
 
   void work(std::uint32_t r, std::uint32_t t, const RingWay& way) {
     const std::uint32_t owner = m_w.behind(r, t, way.clockwise);
-    const AttentionBlock block = m_w.pieces.visible(r, owner, way.first, way.count);
+    const AttentionPieces::Block block = m_w.pieces.visible(r, owner, way.first, way.count);
     if (block.query_count == 0) return;
     const auto of_queries = [&](Access access, const OnRanks& buffers) {
       return use(access, buffers[r], block.first_query, block.query_count);

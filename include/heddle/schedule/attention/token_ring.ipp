@@ -77,7 +77,7 @@ class TokenRing {
 
   void work(std::uint32_t r, std::uint32_t s, std::vector<Return>& returned) {
     const std::uint32_t owner = m_w.behind(r, s, true);
-    const AttentionBlock block = m_w.pieces.visible(owner, r, 0, m_w.h);
+    const AttentionPieces::Block block = m_w.pieces.visible(owner, r, 0, m_w.h);
     if (block.query_count == 0) return;
     const PartRange of = queries(r, s, block.first_query, block.query_count);
     const std::uint32_t part = s == 0 ? block.first_query : (s - 1) * m_w.h + block.first_query;

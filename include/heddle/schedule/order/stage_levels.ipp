@@ -20,7 +20,7 @@ namespace heddle::inline v0::impl {
 
 HEDDLE_INLINE std::vector<int> stage_levels(const StageGraph& graph) {
   expects(graph.stages >= 0, [&] {
-    return ErrorInfo{"heddle::stage_levels", "the number of stages is negative",
+    return ErrorInfo{"heddle::StageGraph", "the number of stages is negative",
                      text("stages = ", graph.stages)};
   });
   const auto stages = static_cast<std::size_t>(graph.stages);
@@ -28,7 +28,7 @@ HEDDLE_INLINE std::vector<int> stage_levels(const StageGraph& graph) {
   std::vector<int> inputs(stages, 0);  // the number of inputs without a level
   for (const StageGraph::Edge& edge : graph.edges) {
     expects(+edge.from < stages && +edge.to < stages, [&] {
-      return ErrorInfo{"heddle::stage_levels", "the stage graph has an edge to no stage",
+      return ErrorInfo{"heddle::StageGraph", "the stage graph has an edge to no stage",
                        text(edge.from, " -> ", edge.to, ", stages 0 to ", graph.stages - 1)};
     });
     inputs[+edge.to] += edge.at == Kind::forward;
@@ -47,8 +47,8 @@ HEDDLE_INLINE std::vector<int> stage_levels(const StageGraph& graph) {
     std::string waiting;
     for (std::size_t s = 0; s < stages; ++s)
       if (inputs[s] > 0) waiting += text(waiting.empty() ? "" : ", ", s);
-    return ErrorInfo{"heddle::stage_levels", "the stage graph has a cycle",
-                     text("stages ", waiting), "remove an edge between them"};
+    return ErrorInfo{"heddle::StageGraph", "the stage graph has a cycle", text("stages ", waiting),
+                     "remove an edge between them"};
   });
   return levels;
 }

@@ -34,7 +34,7 @@ HEDDLE_INLINE Schedule data_parallel(const Schedule& schedule, const MeshShape& 
   for (const std::string& axis : shards)
     expects(mesh.has(axis) && axis != pipe, [&] {
       std::string known;
-      for (const MeshAxis& each : mesh.axes())
+      for (const MeshShape::Axis& each : mesh.axes())
         if (each.name != pipe) known += text(known.empty() ? "" : ", ", each.name);
       return ErrorInfo{"heddle::schedule::data_parallel",
                        text("no axis '", axis, "' along which ranks can hold parts of a stage"),

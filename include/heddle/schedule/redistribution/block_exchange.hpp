@@ -29,28 +29,28 @@ struct Piece {
   }
 };
 
-/// A delivery copies one source piece to a target piece, or merges several source pieces into it.
-/// All pieces of a delivery have the same size.
-struct Delivery {
-  std::uint32_t piece = 0;  ///< the target, in BlockExchange::pieces; its sources follow it
-  std::uint32_t parts = 1;  ///< number of sources; several are merged in this order
-  Bytes bytes = 0;          ///< bytes of each piece
-};
-
-/// A step of an exchange: deliveries that do not depend on one another.
-struct ExchangeStep {
-  std::string_view name;             ///< name of the operation: "all_gather"
-  bool within = false;               ///< whether its sources lie in the arrays "to"
-  std::vector<Delivery> deliveries;  ///< the deliveries; no two write the same bytes
-};
-
 /// An exchange of blocks, in steps. Blocks go from the arrays "from" of the ranks of a communicator
 /// to their arrays "to".
 struct BlockExchange {
-  std::vector<Bytes> from;          ///< size in bytes of each rank's array "from"
-  std::vector<Bytes> to;            ///< size in bytes of each rank's array "to"
-  std::vector<Piece> pieces;        ///< the pieces of all deliveries
-  std::vector<ExchangeStep> steps;  ///< the steps, in order
+  /// A delivery copies one source piece to a target piece, or merges several source pieces into it.
+  /// All pieces of a delivery have the same size.
+  struct Delivery {
+    std::uint32_t piece = 0;  ///< the target, in BlockExchange::pieces; its sources follow it
+    std::uint32_t parts = 1;  ///< number of sources; several are merged in this order
+    Bytes bytes = 0;          ///< bytes of each piece
+  };
+
+  /// A step of an exchange: deliveries that do not depend on one another.
+  struct Step {
+    std::string_view name;             ///< name of the operation: "all_gather"
+    bool within = false;               ///< whether its sources lie in the arrays "to"
+    std::vector<Delivery> deliveries;  ///< the deliveries; no two write the same bytes
+  };
+
+  std::vector<Bytes> from;    ///< size in bytes of each rank's array "from"
+  std::vector<Bytes> to;      ///< size in bytes of each rank's array "to"
+  std::vector<Piece> pieces;  ///< the pieces of all deliveries
+  std::vector<Step> steps;    ///< the steps, in order
 
   /// The piece that a delivery writes.
   [[nodiscard]] const Piece& target(const Delivery& delivery) const {
@@ -65,7 +65,7 @@ struct BlockExchange {
   /// Calls `visit(from, to, bytes)` for every piece that goes from one rank to another.
   template <class Visit>
   void for_each_message(Visit&& visit) const {
-    for (const ExchangeStep& step : steps)
+    for (const Step& step : steps)
       for (const Delivery& delivery : step.deliveries)
         for (const Piece& source : sources(delivery))
           if (source.rank != target(delivery).rank)

@@ -27,7 +27,8 @@ HEDDLE_INLINE void BlockExchange::deliver(Piece target, std::vector<Piece> sourc
   for (Piece& source : sources) pieces.push_back(std::move(source));
 }
 
-HEDDLE_INLINE std::span<const Piece> BlockExchange::sources(const Delivery& delivery) const {
+HEDDLE_INLINE std::span<const Piece> BlockExchange::sources(
+    const BlockExchange::Delivery& delivery) const {
   return {pieces.data() + delivery.piece + 1, delivery.parts};
 }
 
@@ -68,9 +69,9 @@ HEDDLE_INLINE void check(const BlockExchange& exchange) {
     });
   };
   for (std::size_t s = 0; s < exchange.steps.size(); ++s) {
-    const ExchangeStep& step = exchange.steps[s];
+    const BlockExchange::Step& step = exchange.steps[s];
     for (std::size_t d = 0; d < step.deliveries.size(); ++d) {
-      const Delivery& delivery = step.deliveries[d];
+      const BlockExchange::Delivery& delivery = step.deliveries[d];
       expects(delivery.parts >= 1 &&
                   std::uint64_t{delivery.piece} + delivery.parts < exchange.pieces.size(),
               [&] {

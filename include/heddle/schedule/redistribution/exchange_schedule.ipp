@@ -36,11 +36,12 @@ class ExchangeBuilder {
         m_builder(std::move(name), static_cast<int>(exchange.to.size())) {}
 
   [[nodiscard]] Schedule build() && {
-    for (const ExchangeStep& step : m_exchange.steps)
-      for (const Delivery& delivery : step.deliveries) m_ways.push_back(way_of(step, delivery));
+    for (const BlockExchange::Step& step : m_exchange.steps)
+      for (const BlockExchange::Delivery& delivery : step.deliveries)
+        m_ways.push_back(way_of(step, delivery));
     add_buffers();
     std::size_t first = 0;
-    for (const ExchangeStep& step : m_exchange.steps) {
+    for (const BlockExchange::Step& step : m_exchange.steps) {
       const std::size_t end = first + step.deliveries.size();
       const auto ways = std::span(m_ways).subspan(first, end - first);
       // Messages to other ranks come first, then local copies, then actions that wait for messages.
@@ -83,13 +84,14 @@ class ExchangeBuilder {
   };
   /// The implementation of a delivery.
   struct Way {
-    Delivery delivery;
+    BlockExchange::Delivery delivery;
     bool unpacks = false;
     std::uint32_t kept = 0;  ///< the leg into which the others are merged: the first or the second
     std::vector<Leg> legs;
   };
 
-  [[nodiscard]] Way way_of(const ExchangeStep& step, const Delivery& delivery) {
+  [[nodiscard]] Way way_of(const BlockExchange::Step& step,
+                           const BlockExchange::Delivery& delivery) {
     const Piece& target = m_exchange.target(delivery);
     Way way{delivery, m_apart || !target.contiguous(), 0, {}};
     // Merging must not modify the source array. If the first part would be merged in place there,

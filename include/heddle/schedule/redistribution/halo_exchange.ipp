@@ -71,7 +71,7 @@ class HaloPlanner {
   /// The elements of a rank of the mesh.
   struct Holder {
     std::vector<IndexSet> indices;
-    ArrayShape array;
+    SharedRegion::Array array;
     std::vector<int> copy;  ///< its coordinates on the axes that do not shard
   };
   enum Zone : std::size_t { before, inside, behind, zones };

@@ -25,7 +25,7 @@ namespace heddle::inline v0::schedule {
 
 HEDDLE_INLINE std::string Redistribution::steps() const {
   std::string names;
-  for (const ExchangeStep& step : exchange.steps)
+  for (const BlockExchange::Step& step : exchange.steps)
     names += text(names.empty() ? "" : ", ", step.name);
   return names.empty() ? "nothing" : names;
 }
@@ -42,7 +42,7 @@ struct ShareGroup {
   std::int64_t number = 0;        ///< number from the coordinates on the axes that shard
   std::int64_t lane = 0;          ///< number from the coordinates on the axes that stay Partial
   std::vector<IndexSet> indices;  ///< the indices of each dimension
-  ArrayShape array;               ///< the array of each of its ranks
+  SharedRegion::Array array;      ///< the array of each of its ranks
   std::vector<std::vector<std::size_t>> members;  ///< ranks of the mesh, by the part that they have
 };
 
@@ -240,7 +240,7 @@ class RedistributionPlanner {
       for (const std::size_t member : group.members.front())
         given_up[+source_rank(member)] += bytes;
     }
-    for (const Delivery& delivery : m_plan.steps.front().deliveries)
+    for (const BlockExchange::Delivery& delivery : m_plan.steps.front().deliveries)
       if (const Rank rank = m_plan.target(delivery).rank;
           rank == m_plan.sources(delivery).front().rank)
         given_up[+rank] -= delivery.bytes;

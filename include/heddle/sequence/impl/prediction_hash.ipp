@@ -34,7 +34,7 @@ HEDDLE_FULL_INLINE std::uint64_t prediction_hash(const Machine& machine,
       mix_number(link.latency);
       mix_number(link.bandwidth);
       for (std::uint32_t lane = 0; lane < 4 && from != to; ++lane) {
-        const Route route = machine.route(Rank{from}, Rank{to}, Lane{lane});
+        const Machine::Route route = machine.route(Rank{from}, Rank{to}, Lane{lane});
         for (const SharedId id : route.out) mix(+id);
         mix(~std::uint64_t{0});
         for (const SharedId id : route.in) mix(+id);

@@ -205,7 +205,8 @@ class RingPerformer {
 
   void attend(const Exec& exec, const Task& task, const AttentionRows<Real, Exec>& own,
               const Matrix& tile) {
-    const schedule::AttentionBlock block = m_pieces.block(m_performer.schedule(), task.id());
+    const schedule::AttentionPieces::Block block =
+        m_pieces.block(m_performer.schedule(), task.id());
     const auto uses = task.uses();
     const auto data = [&](std::size_t use) { return reinterpret_cast<Real*>(uses[use].data); };
     const bool backward = task.kind() == Kind::backward;

@@ -15,7 +15,7 @@ namespace heddle::inline v0::impl {
 HEDDLE_INLINE Routes::Routes(const Schedule& schedule, const Machine& machine) {
   m_begin.reserve(2 * schedule.queues().size() + 1);
   for (const Queue& queue : schedule.queues()) {
-    const Route route = machine.route(queue.from, queue.to, queue.lane);
+    const Machine::Route route = machine.route(queue.from, queue.to, queue.lane);
     m_begin.push_back(m_ids.size());
     m_ids.insert(m_ids.end(), route.out.begin(), route.out.end());
     m_begin.push_back(m_ids.size());

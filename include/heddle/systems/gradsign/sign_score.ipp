@@ -43,7 +43,7 @@ HEDDLE_FULL_INLINE SignScore sign_score(const GradientSigns& signs, const Commun
         blocks = {where, sums.size(), static_cast<std::size_t>(comm.size()), options.counts};
       },
       [&] {
-        return CollectiveCall{where, {{"parameters", text(sums.size())}}};
+        return heddle::impl::CollectiveCall{where, {{"parameters", text(sums.size())}}};
       },
       level);
   std::vector<std::int32_t> own(blocks.count(+comm.rank()));

@@ -69,10 +69,10 @@ HEDDLE_FULL_INLINE void gather_factors(const heddle::impl::CallArguments& with,
   heddle::impl::check_together(
       *with.comm, where, check,
       [&] {
-        return CollectiveCall{where,
-                              {{"rows", text(x.extents[0])},
-                               {"inputs", text(x.extents[1])},
-                               {"outputs", text(dy.extents[1])}}};
+        return heddle::impl::CollectiveCall{where,
+                                            {{"rows", text(x.extents[0])},
+                                             {"inputs", text(x.extents[1])},
+                                             {"outputs", text(dy.extents[1])}}};
       },
       with.level);
   gather_rows(with, x, rows);

@@ -35,7 +35,7 @@ HEDDLE_INLINE GroupMask::GroupMask(std::span<const std::int64_t> sizes, std::int
 
 HEDDLE_INLINE Interval GroupMask::context_of(int group) const {
   expects(group >= -1 && group < groups() - 1, [&] {
-    return ErrorInfo{"heddle::GroupMask::context_of", "the group has no context",
+    return ErrorInfo{"heddle::systems::GroupMask::context_of", "the group has no context",
                      text("group ", group, " of ", groups())};
   });
   if (group < 0) return {0, m_ends[0]};
@@ -45,7 +45,7 @@ HEDDLE_INLINE Interval GroupMask::context_of(int group) const {
 
 HEDDLE_INLINE Interval GroupMask::queries_of(int group) const {
   expects(group >= 0 && group < groups(), [&] {
-    return ErrorInfo{"heddle::GroupMask::queries_of", "there is no such group",
+    return ErrorInfo{"heddle::systems::GroupMask::queries_of", "there is no such group",
                      text("group ", group, " of ", groups())};
   });
   const auto g = static_cast<std::size_t>(group);

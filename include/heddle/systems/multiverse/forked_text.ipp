@@ -18,8 +18,8 @@ HEDDLE_INLINE ForkedText::ForkedText() : m_paths(1) {}
 
 HEDDLE_INLINE ForkedText& ForkedText::say(std::int64_t tokens) {
   expects(tokens >= 0, [&] {
-    return ErrorInfo{"heddle::ForkedText::say", "the number of tokens must not be negative",
-                     text("tokens = ", tokens)};
+    return ErrorInfo{"heddle::systems::ForkedText::say",
+                     "the number of tokens must not be negative", text("tokens = ", tokens)};
   });
   if (tokens == 0) return *this;
   m_segments.push_back({m_tokens, tokens, m_positions, 0});
@@ -30,7 +30,7 @@ HEDDLE_INLINE ForkedText& ForkedText::say(std::int64_t tokens) {
 
 HEDDLE_INLINE ForkedText& ForkedText::fork(const std::vector<ForkedText>& paths) {
   expects(!paths.empty(), [] {
-    return ErrorInfo{"heddle::ForkedText::fork", "a fork needs at least one path",
+    return ErrorInfo{"heddle::systems::ForkedText::fork", "a fork needs at least one path",
                      "there are none"};
   });
   const int number = m_forks++;

@@ -33,10 +33,12 @@ class Future {
   /// Returns the layout of the tensor, which is known before the tensor exists. If sized() is
   /// false, the sizes are those with which the function was added.
   /// @throws contract_error if the future refers to nothing.
-  [[nodiscard]] const Layout& layout() const { return state("heddle::Future::layout").layout; }
+  [[nodiscard]] const Layout& layout() const {
+    return state("heddle::systems::Future::layout").layout;
+  }
   /// Returns false if the sizes of the tensor are known only while its function runs.
   /// @throws contract_error if the future refers to nothing.
-  [[nodiscard]] bool sized() const { return state("heddle::Future::sized").sized; }
+  [[nodiscard]] bool sized() const { return state("heddle::systems::Future::sized").sized; }
 
  private:
   friend class IslandClient;

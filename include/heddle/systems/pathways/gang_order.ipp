@@ -41,7 +41,7 @@ HEDDLE_INLINE GangOrder::GangOrder(GangPolicy policy, std::vector<std::uint32_t>
 
 HEDDLE_INLINE void GangOrder::submit(std::size_t client) {
   expects(client < m_clients.size(), [&] {
-    return ErrorInfo{"heddle::GangOrder::submit", "there is no such client",
+    return ErrorInfo{"heddle::systems::GangOrder::submit", "there is no such client",
                      text("client ", client, " of ", m_clients.size())};
   });
   if (m_clients[client].waiting++ == 0) rejoin(m_clients[client]);

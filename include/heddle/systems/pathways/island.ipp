@@ -50,7 +50,7 @@ HEDDLE_FULL_INLINE void Island::serve(std::function<void(IslandClient&)> client)
 HEDDLE_FULL_INLINE void Island::check_layouts(const std::string& name, std::size_t arguments,
                                               std::size_t layouts) {
   expects(layouts == arguments, [&] {
-    return ErrorInfo{"heddle::Island::add", "there must be one layout for each argument",
+    return ErrorInfo{"heddle::systems::Island::add", "there must be one layout for each argument",
                      text("'", name, "' has ", arguments, " arguments and ", layouts, " layouts")};
   });
 }
@@ -58,7 +58,7 @@ HEDDLE_FULL_INLINE void Island::check_layouts(const std::string& name, std::size
 HEDDLE_FULL_INLINE void Island::check_dims(const std::string& name, const Layout& layout,
                                            std::size_t dims) {
   expects(layout.dims() == dims, [&] {
-    return ErrorInfo{"heddle::Island::add", "a layout has another number of dimensions",
+    return ErrorInfo{"heddle::systems::Island::add", "a layout has another number of dimensions",
                      text("'", name, "': ", layout, ", expected ", dims)};
   });
 }

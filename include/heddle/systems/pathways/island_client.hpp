@@ -50,7 +50,7 @@ class IslandClient {
   [[nodiscard]] Future<Tensor> put(const GangFunction<Tensor()>& input,
                                    const typename Tensor::View& all) const {
     const impl::GangEntry& entry =
-        entry_of("heddle::IslandClient::put", input.m_island, input.m_number);
+        entry_of("heddle::systems::IslandClient::put", input.m_island, input.m_number);
     const Layout here = impl::on_one_rank(entry.output.sizes(), m_island->comm().rank());
     const Tensor given(m_island->comm(), here, all);
     auto copy = std::make_shared<Tensor>(m_island->comm(), here);
@@ -69,7 +69,7 @@ class IslandClient {
   Future<Result> call(const GangFunction<Result(Arguments...)>& function,
                       const Future<Arguments>&... arguments) const {
     const impl::GangEntry& entry =
-        entry_of("heddle::IslandClient::call", function.m_island, function.m_number);
+        entry_of("heddle::systems::IslandClient::call", function.m_island, function.m_number);
     std::vector<std::uint64_t> ids;
     (ids.push_back(argument(entry, ids.size(), arguments.m_state.get())), ...);
     return Future<Result>(std::make_shared<impl::GangFuture>(

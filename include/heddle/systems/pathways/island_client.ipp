@@ -54,7 +54,7 @@ HEDDLE_FULL_INLINE void IslandClient::expect_mine(const char* where,
 HEDDLE_FULL_INLINE std::uint64_t IslandClient::argument(const impl::GangEntry& entry,
                                                         std::size_t number,
                                                         const impl::GangFuture* future) const {
-  constexpr const char* where = "heddle::IslandClient::call";
+  constexpr const char* where = "heddle::systems::IslandClient::call";
   expect_mine(where, future);
   expects(!future->taken.load(), [&] { return impl::taken_value(where); });
   const Layout& wanted = entry.inputs[number];
@@ -71,7 +71,7 @@ HEDDLE_FULL_INLINE std::uint64_t IslandClient::argument(const impl::GangEntry& e
 
 HEDDLE_FULL_INLINE std::shared_ptr<impl::GangValue> IslandClient::take(
     impl::GangFuture* future) const {
-  constexpr const char* where = "heddle::IslandClient::get";
+  constexpr const char* where = "heddle::systems::IslandClient::get";
   expect_mine(where, future);
   expects(!future->taken.exchange(true), [&] { return impl::taken_value(where); });
   std::shared_ptr<impl::GangValue> value = m_draft->get(future->id);

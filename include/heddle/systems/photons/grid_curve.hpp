@@ -57,7 +57,7 @@ requires(D == 2 || D == 3) class GridCurve {
   [[nodiscard]] constexpr std::uint64_t key(Cell cell) const {
     for (std::size_t d = 0; d < D; ++d)
       expects(cell[d] < side(), [&] {
-        return ErrorInfo{"heddle::GridCurve::key", "the cell is not in the grid",
+        return ErrorInfo{"heddle::systems::GridCurve::key", "the cell is not in the grid",
                          text("coordinate ", d, " is ", cell[d], ", the grid has ", side(),
                               " cells in each dimension"),
                          "scale the coordinates, or construct the curve with more bits"};
@@ -72,7 +72,7 @@ requires(D == 2 || D == 3) class GridCurve {
   /// Returns the cell with this key. @throws contract_error if `key` is not below size().
   [[nodiscard]] constexpr Cell cell(std::uint64_t key) const {
     expects(key < size(), [&] {
-      return ErrorInfo{"heddle::GridCurve::cell", "the curve has no such key",
+      return ErrorInfo{"heddle::systems::GridCurve::cell", "the curve has no such key",
                        text("key = ", key, ", the curve has ", size(), " cells")};
     });
     Cell cell{};

@@ -22,14 +22,14 @@ namespace impl {
 
 inline void expect_walkers(int walkers) {
   expects(walkers >= 1, [&] {
-    return ErrorInfo{"heddle::plan::mean_of_least", "a race needs at least one walker",
+    return ErrorInfo{"heddle::systems::mean_of_least", "a race needs at least one walker",
                      text("walkers = ", walkers)};
   });
 }
 
 inline void expect_instant(double time) {
   expects(!std::isnan(time), [] {
-    return ErrorInfo{"heddle::plan::share_within", "a time is not a number", "time = nan"};
+    return ErrorInfo{"heddle::systems::share_within", "a time is not a number", "time = nan"};
   });
 }
 
@@ -148,7 +148,7 @@ HEDDLE_INLINE double LognormalTimes::mean_of_least(int walkers) const {
   for (int i = 1; i < intervals; ++i) sum += (i % 2 == 1 ? 4 : 2) * integrand(first + width * i);
   const double mean = std::exp(mean_logarithm) * (std::exp(deviation * first) + sum * width / 3);
   expects(std::isfinite(mean), [&] {
-    return ErrorInfo{"heddle::plan::mean_of_least", "the mean is more than a double can hold",
+    return ErrorInfo{"heddle::systems::mean_of_least", "the mean is more than a double can hold",
                      text("a deviation of ", deviation, " of the logarithms"),
                      "use EmpiricalTimes for runs that differ so much"};
   });

@@ -59,7 +59,7 @@ HEDDLE_FULL_INLINE Layout layout_of(std::span<const std::int64_t> numbers) {
   const auto sizes = next();
   std::vector<Rank> ranks;
   for (const std::int64_t rank : next()) ranks.emplace_back(rank);
-  std::vector<MeshAxis> axes;
+  std::vector<MeshShape::Axis> axes;
   std::vector<Placement> placements;
   while (!numbers.empty()) {
     std::string name;

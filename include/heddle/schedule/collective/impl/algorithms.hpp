@@ -17,12 +17,6 @@
 #include <heddle/schedule/collective/impl/rounds.hpp>
 #include <heddle/schedule/collective/impl/team.hpp>
 
-namespace heddle::inline v0 {
-
-class Builder;
-
-}  // namespace heddle::inline v0
-
 namespace heddle::inline v0::schedule::impl {
 
 // Rings: every member sends only to its neighbours, so that all links carry the same load.

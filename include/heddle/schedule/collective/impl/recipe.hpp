@@ -14,12 +14,6 @@
 #include <heddle/schedule/collective/impl/algorithms.hpp>
 #include <heddle/schedule/collective/impl/team.hpp>
 
-namespace heddle::inline v0 {
-
-class Builder;
-
-}  // namespace heddle::inline v0
-
 namespace heddle::inline v0::schedule::impl {
 
 /// The implementation of one algorithm for one collective.

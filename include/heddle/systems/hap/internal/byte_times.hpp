@@ -30,7 +30,7 @@ class ByteTimes {
     m_sends[+from] += time;
     m_receives[+to] += time;
     if (m_shared.empty()) return;
-    const Route route = m_machine->route(from, to, Lane{0});
+    const Machine::Route route = m_machine->route(from, to, Lane{0});
     for (const auto* way : {&route.out, &route.in})
       for (const SharedId id : *way) m_shared[+id] += 1 / m_machine->shared()[+id].bandwidth;
   }

@@ -78,7 +78,7 @@ struct SiteBounds {
         bandwidth += machine.link(from, to).bandwidth;
         ++pairs;
         if (passes.empty()) continue;
-        const Route route = machine.route(from, to, Lane{0});
+        const Machine::Route route = machine.route(from, to, Lane{0});
         for (const auto* way : {&route.out, &route.in})
           for (const SharedId id : *way) ++passes[+id];
       }

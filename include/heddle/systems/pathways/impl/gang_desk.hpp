@@ -66,7 +66,7 @@ class GangDesk {
     std::unique_lock lock(m_mutex);
     m_changed.wait(lock, [&] { return m_failed || m_answers.contains(id); });
     const auto found = m_answers.extract(id);
-    if (found.empty()) throw communication_error({"heddle::IslandClient::get", m_failure});
+    if (found.empty()) throw communication_error({"heddle::systems::IslandClient::get", m_failure});
     return std::move(found.mapped());
   }
 

@@ -65,7 +65,7 @@ class GangIsland::State {
   [[nodiscard]] const IslandCounts& counts() const noexcept { return m_counts; }
   [[nodiscard]] Schedule record() const {
     expects(m_options.record, [] {
-      return ErrorInfo{"heddle::Island::record", "the island does not record", "",
+      return ErrorInfo{"heddle::systems::Island::record", "the island does not record", "",
                        "set IslandOptions::record"};
     });
     return m_record.build();
@@ -80,7 +80,7 @@ class GangIsland::State {
 
   void serve(std::vector<GangClientBody> bodies) {
     expects(!m_failed, [] {
-      return ErrorInfo{"heddle::Island::serve", "the island has failed before", "",
+      return ErrorInfo{"heddle::systems::Island::serve", "the island has failed before", "",
                        "construct another island"};
     });
     const std::vector<GangClientInfo> clients =
@@ -107,7 +107,7 @@ class GangIsland::State {
       std::optional<heddle::impl::Threads> threads;
       try {
         threads.emplace(static_cast<int>(bodies.size()), run);
-        threads->begin_all("heddle::Island::serve");
+        threads->begin_all("heddle::systems::Island::serve");
         loop(clients);
         m_desk->fail("the island has ended");
       } catch (const std::exception& error) {
@@ -132,9 +132,9 @@ class GangIsland::State {
         return ErrorInfo{where, "no program may run", "IslandOptions::ahead = 0",
                          "set it to 1 or more"};
       });
-      expect_valid(options.wait, where);
+      heddle::impl::expect_valid(options.wait, where);
     };
-    const auto describe = [&] { return CollectiveCall{where, {}}; };
+    const auto describe = [&] { return heddle::impl::CollectiveCall{where, {}}; };
     heddle::impl::check_together(comm, where, check, describe, ContractLevel::communication,
                                  options.wait.watchdog);
     return comm;

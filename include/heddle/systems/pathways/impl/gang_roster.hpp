@@ -53,20 +53,20 @@ struct GangClientRecord {
   std::vector<GangClientInfo> clients;
   for (std::size_t r = 0; r < all.size(); ++r) {
     expects(all[r].front().functions == all.front().front().functions, [&] {
-      return ErrorInfo{"heddle::Island::serve", "the ranks have different functions",
+      return ErrorInfo{"heddle::systems::Island::serve", "the ranks have different functions",
                        text("rank ", r, " differs from rank 0"),
                        "add the same functions with the same layouts, in the same order"};
     });
     for (std::size_t c = 1; c < all[r].size(); ++c) {
       const GangClientRecord& record = all[r][c];
       expects(record.runs, [&] {
-        return ErrorInfo{"heddle::Island::serve", "a client has no function to run",
+        return ErrorInfo{"heddle::systems::Island::serve", "a client has no function to run",
                          text("client '", record.name, "' of rank ", r),
                          "set IslandClientSpec::run"};
       });
       expects(record.weight >= 1 && record.weight <= GangOrder::most_weight, [&] {
         return ErrorInfo{
-            "heddle::Island::serve", "the weight of a client is out of range",
+            "heddle::systems::Island::serve", "the weight of a client is out of range",
             text("client '", record.name, "' of rank ", r, " has the weight ", record.weight),
             text("choose a weight in 1 .. ", GangOrder::most_weight)};
       });
