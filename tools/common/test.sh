@@ -22,10 +22,10 @@ END
 declare -A prints=(
   [elastic]="--help" [explorer]="answer do=catalogue" [measure]="--help" [memory]="show --help"
   [mpigen]="emit gpipe -" [plan]="show two.json" [race]="predict runs.txt" [schedule]="list"
-  [schedule_picture]="--version" [systems_report]="--list")
+  [systems_report]="--list")
 libraries=" heddle_malloc heddle_mpi "
-for main in "$tools"/*/main.cpp "$tools"/*.cpp; do
-  name=$(basename "${main%/main.cpp}" .cpp)
+for main in "$tools"/*/main.cpp; do
+  name=$(basename "${main%/main.cpp}")
   [[ -n ${prints[$name]-} || $libraries == *" $name "* ]] || fail "$name is not in the table"
 done
 

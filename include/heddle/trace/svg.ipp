@@ -182,9 +182,12 @@ class SvgPicture {
                          : "";
     m_svg.open("g", text("fill=\"#ffffff\" font-size=\"", box_font,
                          "\" text-anchor=\"middle\" pointer-events=\"none\"", margin_around));
-    for (std::size_t k = 0; k < kind_count; ++k)
-      for (const BoxLanes::Place& place : m_lanes.boxes(Kind{static_cast<std::uint8_t>(k)}))
-        draw_text(place);
+    const bool passes = whole_names_fit(Kind::forward, Kind::backward);
+    for (std::size_t k = 0; k < kind_count; ++k) {
+      const Kind kind{static_cast<std::uint8_t>(k)};
+      const bool whole = kind <= Kind::backward ? passes : whole_names_fit(kind, kind);
+      for (const BoxLanes::Place& place : m_lanes.boxes(kind)) draw_text(place, whole);
+    }
     m_svg.close("g");
   }
 
@@ -223,18 +226,41 @@ class SvgPicture {
                    time_text(span.end - m_begin, m_unit));
   }
 
-  void draw_text(const BoxLanes::Place& place) {
+  // Returns true if at least nine of ten boxes of these kinds have room for their whole names. All
+  // boxes of the kinds then have names of one form.
+  [[nodiscard]] bool whole_names_fit(Kind first, Kind last) const {
+    std::size_t boxes = 0, with_room = 0;
+    for (auto k = static_cast<std::size_t>(first); k <= static_cast<std::size_t>(last); ++k)
+      for (const BoxLanes::Place& place : m_lanes.boxes(Kind{static_cast<std::uint8_t>(k)})) {
+        ++boxes;
+        with_room += fits(schedule::action_text(m_schedule, place.id), box_of(place));
+      }
+    return 10 * with_room >= 9 * boxes;
+  }
+
+  [[nodiscard]] static bool fits(const std::string& name, const Box& box) {
+    return text_width(name.size(), box_font) + 3 <= box.width;
+  }
+
+  // Returns the microbatch of a pass, or "1P0" for 1PREFETCH0.
+  [[nodiscard]] std::string short_name(ActionId id) const {
+    const Action& action = m_schedule[id];
+    if (action.kind <= Kind::backward) return text(action.item);
+    std::string name;
+    for (const char c : schedule::action_text(m_schedule, id)) {
+      const bool digit = c >= '0' && c <= '9';
+      if (digit || name.empty() || (name.back() >= '0' && name.back() <= '9')) name += c;
+    }
+    return name;
+  }
+
+  void draw_text(const BoxLanes::Place& place, bool whole) {
     const ActionId id = place.id;
     const Box box = box_of(place);
-    const Action& action = m_schedule[id];
-    if (box.height < box_font + 1) return;
-    // The text is the whole name, or the microbatch alone for the model's work, or nothing.
-    std::string name = schedule::action_text(m_schedule, id);
-    const auto fits = [&] { return text_width(name.size(), box_font) + 3 <= box.width; };
-    if (!fits() && action.kind <= Kind::backward) name = text(action.item);
-    if (fits())
-      m_svg.text(box.x + box.width / 2, box.y + box.height / 2 + 0.35 * box_font, name,
-                 m_options.arrows ? text("stroke=\"", fill_of(id), "\"") : "");
+    const std::string name = whole ? schedule::action_text(m_schedule, id) : short_name(id);
+    if (box.height < box_font + 1 || !fits(name, box)) return;
+    m_svg.text(box.x + box.width / 2, box.y + box.height / 2 + 0.35 * box_font, name,
+               m_options.arrows ? text("stroke=\"", fill_of(id), "\"") : "");
   }
 
   void arrows() {
