@@ -46,14 +46,14 @@ using Exec = Kokkos::DefaultHostExecutionSpace;
 using Matrix = Kokkos::View<double**, Kokkos::LayoutRight, Exec>;
 
 struct Tanh {
-  double operator()(double z) const { return std::tanh(z); }
+  KOKKOS_FUNCTION double operator()(double z) const { return std::tanh(z); }
 };
 struct TanhGradient {
-  double operator()(double y, double y_grad) const { return y_grad * (1 - y * y); }
+  KOKKOS_FUNCTION double operator()(double y, double y_grad) const { return y_grad * (1 - y * y); }
 };
 struct Difference {
   double weight;
-  double operator()(double y, double target) const { return weight * (y - target); }
+  KOKKOS_FUNCTION double operator()(double y, double target) const { return weight * (y - target); }
 };
 
 /// y = tanh(x w + b), with the weights of a layer of MlpStage.
@@ -121,7 +121,7 @@ struct SquaredError {
   }
 };
 struct Descent {
-  double operator()(double w, double gradient) const { return w - rate * gradient; }
+  KOKKOS_FUNCTION double operator()(double w, double gradient) const { return w - rate * gradient; }
   void operator()(const Exec& exec, const hk::Vector<double, Exec>& w,
                   const hk::Vector<double, Exec>& gradient) const {
     hk::map(exec, *this, w, w, gradient);

@@ -39,7 +39,7 @@ namespace heddle::inline v0 {
 /// their order. It must exist before the first update.
 template <class U>
 concept UpdateMemory = requires(U& update) {
-  update.for_each_memory([](const auto&, const auto&) {});
+  update.for_each_memory(impl::AnyVisitor{});
 };
 
 /// A stage of a chain of layers. `loss(exec, output, targets, output_grad) -> double` computes the

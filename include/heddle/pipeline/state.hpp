@@ -47,10 +47,10 @@ template <class MemorySpace, class T>
 
 namespace impl {
 
-/// A visitor of any StateArray.
-struct AnyArray {
-  template <class Array>
-  void operator()(const Array&) const {}
+/// A visitor of any arguments, for concepts: nvcc finds a requirement with a lambda unsatisfied.
+struct AnyVisitor {
+  template <class... Arguments>
+  void operator()(const Arguments&...) const {}
 };
 
 }  // namespace impl
@@ -66,7 +66,7 @@ struct AnyArray {
 /// a stage call it in the same order.
 template <class S>
 concept HasState = requires(S& stage) {
-  stage.visit_state(impl::AnyArray{});
+  stage.visit_state(impl::AnyVisitor{});
 };
 
 }  // namespace heddle::inline v0
