@@ -9,25 +9,18 @@
 # One rank is drawn for each signal, and none is stopped if WATCHDOG is 10 or more; with HEDDLE_LONG, every
 # rank is stopped and killed.
 set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/processes.sh"
 outcome=$1 watchdog=$2 ranks=$3 line=${4%@*} pause=0
 [[ $4 != *@* ]] || pause=${4##*@}
 shift 4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# processes: the processes of this run, each with its rank, or "launcher".
-processes() {
-  local file
-  for file in $(grep -lzs "^SILENT_RUN=$work\$" /proc/[0-9]*/environ); do
-    [[ $(ps -o stat= -p "$(basename "$(dirname "$file")")") != Z* ]] || continue
-    echo "$(basename "$(dirname "$file")") $(tr '\0' '\n' 2> /dev/null < "$file" | sed -n 's/^\(OMPI_COMM_WORLD_RANK\|PMI_RANK\)=//p' | head -1)"
-  done 2> /dev/null | awk '{ print $1, ($2 == "" ? "launcher" : $2) }'
-}
 # fail TEXT: ends the run and the test.
 fail() {
   echo "$signal of rank $victim: $*" >&2
   cat out.txt >&2
-  processes | while read -r process rank; do kill -KILL "$process" 2> /dev/null || true; done
+  kill_all
   exit 1
 }
 # wait_for SECONDS WHAT CONDITION...
@@ -39,10 +32,8 @@ wait_for() {
     sleep 0.02
   done
 }
-started() { pid=$(processes | awk -v rank="$victim" '$2 == rank { print $1 }') && [[ -n $pid ]]; }
 printed() { grep -qs -- "$line" out.txt log; }
 gone() { [[ ! " $(processes | tr '\n' ' ') " =~ \ $1\  ]]; }
-ranks_gone() { ! processes | grep -qv launcher; }
 
 # run: signals $victim by $signal.
 run() {

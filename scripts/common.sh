@@ -18,6 +18,7 @@ configure() {
     serial-kernels | bench-serial) device=(serial) ;;
     gpu) device=(cuda) ;;
     cuda | hip | clang) device=("$preset") ;;
+    fuzz) device=(clang) ;;
   esac
   prefix=$("$root/scripts/setup" "${device[@]}" | tail -1)
   if [[ -n $prefix ]]; then

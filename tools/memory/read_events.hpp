@@ -6,6 +6,7 @@
 /// What libheddle_malloc.so writes while a program runs, and the trace that is made of it
 /// afterwards.
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -24,7 +25,8 @@ namespace memory_tool {
 
 /// Returns the trace of the events in the file `path`. A block that is freed but was never
 /// allocated is left out.
-/// @throws format_error if the file cannot be read, or if it has no events.
+/// @throws format_error if the file cannot be read, has no events, or has an event whose alignment
+/// is not a power of two.
 [[nodiscard]] inline heddle::memory::Trace read_events(const std::string& path) {
   const std::string content = heddle::read_file(path);
   constexpr std::string_view magic = heddle_malloc::raw_magic;
@@ -38,6 +40,11 @@ namespace memory_tool {
   for (std::size_t at = magic.size(); content.size() - at >= sizeof event; at += sizeof event) {
     std::memcpy(&event, content.data() + at, sizeof event);
     if (event.alignment == 0) continue;
+    if (!std::has_single_bit(event.alignment))
+      throw heddle::format_error(
+          {"memory import", heddle::text("'", path, "' is damaged at byte ", at),
+           heddle::text("an alignment must be a power of two, got ", event.alignment),
+           "run the program again with libheddle_malloc.so"});
     // The rest of it is in what comes before. Threads may be out of order, by less than a minute.
     const std::uint32_t later = event.microseconds - static_cast<std::uint32_t>(microseconds);
     if (later < std::uint32_t{0} - 60'000'000u) microseconds += later;

@@ -6,6 +6,7 @@
 /// Definitions of abort_on_error.hpp.
 
 #include <exception>
+#include <new>
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/internal/function_ref.hpp>
@@ -35,7 +36,11 @@ namespace impl {
 HEDDLE_INLINE void tell_failure(const TransportRef& transport, const char* doing,
                                 const char* reason) noexcept {
   try {
-    if (!transport.aborted()) transport.abort({transport.rank(), doing, reason});
+    try {
+      if (!transport.aborted()) transport.abort({transport.rank(), doing, reason});
+    } catch (const std::bad_alloc&) {  // these texts are short enough to need no memory
+      transport.abort({transport.rank(), "a call", "out of memory"});
+    }
   } catch (...) {  // see the declaration
   }
 }

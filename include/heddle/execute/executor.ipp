@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -122,6 +123,8 @@ HEDDLE_INLINE void AnyExecutor::abort(const std::string& doing, const char* reas
       m_transport.abort(
           {m_program.rank, doing, reason, hangs ? std::optional(list_place()) : std::nullopt});
     if (hangs) locate();
+  } catch (const std::bad_alloc&) {
+    impl::tell_failure(m_transport, "an action", "out of memory");
   } catch (...) {  // likewise
   }
   try {
@@ -279,8 +282,8 @@ HEDDLE_INLINE void AnyExecutor::locate() {
 HEDDLE_INLINE void AnyExecutor::fail(const char* reason) noexcept {
   try {
     abort(impl::step_text(m_program, m_at), reason);
-  } catch (...) {  // no memory for the text
-    m_failed = true;
+  } catch (...) {  // no memory for the text, nor is any needed for a short one
+    abort("an action", reason);
   }
 }
 

@@ -277,8 +277,12 @@ HEDDLE_INLINE void impl::run_threads(int ranks, FunctionRef<void(ThreadTransport
     const auto failed = [&](const char* reason) {
       errors[static_cast<std::size_t>(r)] = std::current_exception();
       int nobody = -1;
-      if (!transport.aborted()) first.compare_exchange_strong(nobody, r);
-      transport.abort({Rank{r}, "its body", reason});
+      try {
+        if (!transport.aborted()) first.compare_exchange_strong(nobody, r);
+        transport.abort({Rank{r}, "its body", reason});
+      } catch (const std::bad_alloc&) {  // these texts are short enough to need no memory
+        transport.abort({Rank{r}, "its body", "out of memory"});
+      }
     };
     try {
       body(transport);

@@ -178,7 +178,8 @@ HEDDLE_INLINE void FarmJournal::read_items(std::string_view content, std::size_t
     if (heddle::impl::checkpoint_sum(elements) != sum) damaged("it does not match its checksum");
     std::int64_t number = -1;
     const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (parsed.ec != std::errc{} || number < 0 || count < sizeof(std::uint32_t))
+    if (parsed.ec != std::errc{} || parsed.ptr != name.data() + name.size() || number < 0 ||
+        count < sizeof(std::uint32_t))
       damaged("it is no item of a farm");
     const auto* const bytes = reinterpret_cast<const std::byte*>(elements.data());
     Entry entry{offset, heddle::impl::journal_number<std::uint32_t>(elements, 0),

@@ -243,7 +243,13 @@ HEDDLE_INLINE CostTable CostTable::read_lines(const std::string& lines) {
         heddle::impl::refuse_table("a link is missing", text("'", word, ' ', from, ' ', to, "'"));
     }
   }
-  CostTable table(network(links, {.name = name}));
+  CostTable table = [&] {
+    try {
+      return CostTable(network(links, {.name = name}));
+    } catch (const contract_error& error) {
+      heddle::impl::refuse_table("a link is not valid", error.what());
+    }
+  }();
   std::getline(in, line);
   while (std::getline(in, line)) table.read_time(line);
   return table;

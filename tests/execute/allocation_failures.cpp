@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// SPDX-FileCopyrightText: The Heddle contributors
+// program: its own
+
+// A training step over ranks that are threads, in which one allocation fails, or all from there on:
+// for every allocation of every rank the run ends, nothing leaks, and the other ranks name the rank
+// that failed.
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <limits>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <heddle/core/error.hpp>
+#include <heddle/core/text.hpp>
+#include <heddle/execute.hpp>
+#include <heddle/schedule.hpp>
+
+#include "support/cases.hpp"
+
+namespace {
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+std::atomic<std::int64_t> live{0};
+thread_local std::int64_t left = never;  // allocations of this thread before the one that fails
+thread_local bool for_good = false;      // whether all later ones fail, too
+}  // namespace
+
+namespace {
+
+void fail_if_told() {
+  if (left == never || left-- > 0) return;
+  if (!for_good) left = never;
+  throw std::bad_alloc();
+}
+
+void* counted(void* block) {
+  if (block == nullptr) throw std::bad_alloc();
+  ++live;
+  return block;
+}
+
+void release(void* block) noexcept {
+  if (block != nullptr) --live;
+  std::free(block);
+}
+
+}  // namespace
+
+// Not inline: g++ 12 would take `new` and free() for a mismatch.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  fail_if_told();
+  return counted(std::malloc(bytes == 0 ? 1 : bytes));
+}
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  fail_if_told();
+  const auto unit = static_cast<std::size_t>(alignment);
+  return counted(std::aligned_alloc(unit, (bytes + unit) / unit * unit));
+}
+[[gnu::noinline]] void operator delete(void* block) noexcept { release(block); }
+[[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept { release(block); }
+[[gnu::noinline]] void operator delete(void* block, std::align_val_t) noexcept { release(block); }
+[[gnu::noinline]] void operator delete(void* block, std::size_t, std::align_val_t) noexcept {
+  release(block);
+}
+
+namespace test_allocation_failures {
+
+using namespace heddle;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// A model that holds its weights and allocates in each of its tasks.
+struct Model {
+  std::vector<std::byte> weights = {};
+  std::string seen = {};
+
+  Schedule prepare(const Schedule& schedule, ThreadTransport&, const ExecuteOptions&) {
+    return schedule.with_sizes([](Buffer& buffer) { buffer.bytes = 64 * buffer.parts; });
+  }
+  std::byte* memory(const Schedule& schedule, BufferId id) {
+    if (schedule[schedule[id].label] != role::weights) return nullptr;
+    weights.resize(static_cast<std::size_t>(schedule[id].bytes));
+    return weights.data();
+  }
+  void operator()(const Task& task) { seen += text(task.stage(), task.kind(), task.item(), ' '); }
+};
+
+/// What became of a run.
+struct Outcome {
+  bool failed = false;              ///< whether the allocation was reached
+  std::string thrown;               ///< what run_threads() throws
+  std::vector<std::string> others;  ///< what the errors of the ranks say whose allocations succeed
+};
+
+/// Two steps of `schedule`, in which allocation `n` of rank `failing` fails.
+Outcome run(const Schedule& schedule, Rank failing, std::int64_t n, bool all_later) {
+  Outcome outcome;
+  outcome.others.resize(static_cast<std::size_t>(schedule.ranks()));
+  std::atomic<bool> failed = false;
+  try {
+    run_threads(schedule.ranks(), [&](ThreadTransport& transport) {
+      const bool mine = transport.rank() == failing;
+      if (mine) for_good = all_later, left = n;
+      try {
+        Model model;
+        Runner runner(model, schedule, transport, {.execute = {.watchdog = 60}});
+        runner.step();
+        runner.step();
+        runner.drain();
+        if (mine) failed = left == never || left < 0;
+        left = never;
+      } catch (const std::exception& error) {
+        if (mine) failed = true;
+        if (!mine) outcome.others[+transport.rank()] = error.what();
+        throw;
+      }
+    });
+  } catch (const std::exception& error) {
+    outcome.thrown = error.what();
+  }
+  outcome.failed = failed;
+  return outcome;
+}
+
+/// Whether the run threw the error of the failing rank if it threw one, and the other ranks name
+/// it.
+bool is_right(const Outcome& outcome, Rank failing) {
+  if (outcome.thrown.empty())
+    return true;  // nobody needed the memory, or the allocation was not reached
+  const std::string name = text("rank ", failing, " failed at ");
+  return outcome.failed && outcome.thrown.find("bad_alloc") != std::string::npos &&
+         std::ranges::all_of(outcome.others, [&](const std::string& other) {
+           return other.empty() || (other.find(name) != std::string::npos &&
+                                    (other.find("bad_alloc") != std::string::npos ||
+                                     other.find("out of memory") != std::string::npos));
+         });
+}
+
+/// Fails every allocation of a rank, or `most` of them that are spread evenly.
+void fail_each(const Schedule& schedule, Rank failing, bool all_later, std::int64_t most) {
+  // How many there are: the first number that no allocation has.
+  std::int64_t count = 1;
+  while (run(schedule, failing, count, all_later).failed) count *= 2;
+  const std::int64_t stride = std::max<std::int64_t>(1, count / most);
+  std::int64_t tried = 0;
+  for (std::int64_t n = 0;; n += stride, ++tried) {
+    // Nothing else allocates between both looks at `live`.
+    const std::int64_t before = live;
+    bool done = false, wrong = false;
+    {
+      const Outcome outcome = run(schedule, failing, n, all_later);
+      done = !outcome.failed;
+      wrong = !is_right(outcome, failing);
+    }
+    const std::int64_t leaked = live - before;
+    INFO("rank " << failing << ", allocation " << n << (all_later ? " and all later ones" : ""));
+    REQUIRE(leaked == 0);
+    if (wrong) {
+      const Outcome again = run(schedule, failing, n, all_later);
+      for (const std::string& other : again.others) UNSCOPED_INFO(other);
+      FAIL("the errors do not name what failed: " << again.thrown);
+    }
+    if (done) break;
+  }
+  CHECK(tried >= std::min<std::int64_t>(most / 4, count / 2));
+}
+
+}  // namespace
+
+TEST_CASE("a step in which an allocation fails ends, and nothing leaks") {
+  const auto most = static_cast<std::int64_t>(test::cases(60, 1'000'000));
+  const Schedule pipeline = schedule::one_f_one_b({.stages = 3, .microbatches = 4});
+  for (std::size_t rank = 0; rank < 3; ++rank)
+    for (const bool all_later : {false, true}) fail_each(pipeline, Rank{rank}, all_later, most);
+}
+
+TEST_CASE("a rank without memory for the text of its error still tells the others that it failed") {
+  std::string told;
+  std::byte byte{};
+  try {
+    run_threads(2, [&](ThreadTransport& transport) {
+      try {
+        if (transport.rank() == Rank{0})
+          throw out_of_memory({"a model", "its activations do not fit into the memory"});
+        ThreadTransport::Request request = transport.receive(Rank{0}, Lane{0}, &byte, 1);
+        impl::await(
+            transport, request, Idle::nap, 60, [] { return std::string("rank 1"); },
+            [] {
+              return ErrorInfo{"rank 1", "it waits"};
+            });
+      } catch (const communication_error& error) {
+        told = error.what();
+        throw;
+      } catch (const out_of_memory&) {
+        for_good = true, left = 0;
+        throw;
+      }
+    });
+    FAIL("nothing was thrown");
+  } catch (const out_of_memory&) {
+  }
+  CHECK_THAT(told, ContainsSubstring("rank 0 failed at its body (out of memory)"));
+}
+
+}  // namespace test_allocation_failures
