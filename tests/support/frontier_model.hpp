@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <heddle/core/text.hpp>
+#include <heddle/layout/share.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
@@ -59,13 +60,14 @@ namespace heddle::test {
 // 16 bytes a parameter: weights and gradients in 16 bits, and 12 that the optimiser keeps.
 inline constexpr double adam_state = 8;
 
-/// A uniform plan.
+/// A uniform plan. The first stages get the layers that are left over.
 [[nodiscard]] inline Plan uniform_plan(const plan::PlanProblem& problem, int tensor, int stages,
                                        int groups, int microbatches, std::int64_t samples) {
   Plan plan{.stages = {}, .microbatches = microbatches, .sharding = "zero1"};
   for (int s = 0; s < stages; ++s) {
-    const int layers = problem.layers() / stages;
-    PlanStage stage{.layers = {s * layers, (s + 1) * layers},
+    const Share layers = even_share(static_cast<std::size_t>(problem.layers()),
+                                    static_cast<std::size_t>(stages), static_cast<std::size_t>(s));
+    PlanStage stage{.layers = {static_cast<int>(layers.first), static_cast<int>(layers.end())},
                     .ranks = {},
                     .samples = std::vector(static_cast<std::size_t>(groups), samples),
                     .tensor = tensor};

@@ -143,20 +143,16 @@ struct LocalProblem {
       std::optional<Vector> average = mean;
       if (delay == 1) std::swap(average, late);
       if (!average) continue;
-      const auto distance = [](const Vector& a, const Vector& b) {
-        double sum = 0;
-        for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
-        return std::sqrt(sum);
-      };
-      double gap = 1;
-      if (delay == 1 && outer.gap_penalty && distance(shared, before) > 0)
-        gap += distance(shared, before) / distance(before, *average);
-      before = shared;
+      const Vector now = shared;
       for (std::size_t i = 0; i < mean.size(); ++i) {
-        momentum[i] = outer.momentum * momentum[i] + (shared[i] - (*average)[i]) / gap;
+        double gap = 1;
+        if (delay == 1 && outer.gap_penalty && now[i] != before[i])
+          gap += std::abs(now[i] - before[i]) / std::abs(before[i] - (*average)[i]);
+        momentum[i] = outer.momentum * momentum[i] + (now[i] - (*average)[i]) / gap;
         momentum[i] = std::min(std::max(momentum[i], -outer.clip), outer.clip);
         shared[i] -= outer.rate * momentum[i];
       }
+      before = now;
       for (Vector& x : own) x = shared;
     }
     return shared;
@@ -179,7 +175,7 @@ struct LocalProblem {
                  transport);
     for (int round = 0; round < rounds; ++round) train.step();
     train.drain();
-    return {model.shared().begin(), model.shared().end()};
+    return {model.parameters().begin(), model.parameters().end()};
   }
   /// The same of all ranks, over threads.
   [[nodiscard]] std::vector<Vector> run_on_threads(

@@ -111,32 +111,38 @@ std::vector<Comparison> hgtrainer() {
   for (const double line : gigabits) {
     const hd::Machine machine = TwoSites::machine(line);
     const hd::plan::PlanProblem problem(profile, machine, TwoSites::options("dapple", true));
-    const hd::plan::PlanProblem plain(profile, machine, TwoSites::options("1f1b", false));
+    const hd::plan::PlanProblem plain(profile, machine, TwoSites::options("dapple", false));
     const hd::Plan plan = *HGTrainer{}.search(problem).plan;
     hd::Plan metis = *hd::systems::Metis{}.search(plain).plan;
     const double step = simulated_step(plan, problem), other = simulated_step(metis, plain);
     gains.numbers.push_back(other / step);
     alone.numbers.push_back(TwoSites::microbatches * TwoSites::stage_time(1, TwoSites::fast) /
                             step);
-    metis.schedule = "dapple";
-    const double scheduled = simulated_step(metis, plain);
-    schedules.numbers.push_back(other / scheduled);
-    for (std::size_t s = 0; s + 1 < metis.stages.size(); ++s)
-      metis.casts.push_back((metis.stages[s].ranks.back() < 8) !=
-                                    (metis.stages[s + 1].ranks.front() < 8)
-                                ? std::optional(TwoSites::narrow)
-                                : std::nullopt);
-    const double narrow = simulated_step(metis, plain);
-    casts.numbers.push_back(scheduled / narrow);
+    hd::Plan cast = metis;
+    for (std::size_t s = 0; s + 1 < cast.stages.size(); ++s)
+      cast.casts.push_back((cast.stages[s].ranks.back() < 8) !=
+                                   (cast.stages[s + 1].ranks.front() < 8)
+                               ? std::optional(TwoSites::narrow)
+                               : std::nullopt);
+    const double narrow = simulated_step(cast, plain);
+    casts.numbers.push_back(other / narrow);
     divisions.numbers.push_back(narrow / step);
+    metis.schedule = "1f1b";
+    schedules.numbers.push_back(simulated_step(metis, plain) / other);
     if (line == 1) leaves_out = plan.stages.back().ranks.back() < 8;
   }
-  lines.push_back({"simulated, over our Metis with 16-bit cuts and 1F1B", "1.49x over Metis (mean)",
-                   hd::text(gains.to_text(), ", mean ", gains.mean(), "; of this policy B gives ",
-                            schedules.to_text(), ", 8-bit cuts ", casts.to_text(),
-                            ", another division ", divisions.to_text()),
-                   "at least 1 at each, mean at least 1.45",
-                   verdict(gains.least() >= 1 && gains.mean() >= 1.45)});
+  lines.push_back({"simulated, both under DAPPLE's policy B, over our Metis with 16-bit cuts",
+                   "1.49x over Metis (mean)", hd::text(gains.to_text(), ", mean ", gains.mean()),
+                   "at least 1 at each", verdict(gains.least() >= 1)});
+  lines.push_back({"of this, 8-bit cuts of Metis' plan", "",
+                   hd::text(casts.to_text(), ", mean ", casts.mean()), "none",
+                   not_judged("a part of the line above")});
+  lines.push_back({"of this, another division than Metis' plan", "",
+                   hd::text(divisions.to_text(), ", mean ", divisions.mean()), "none",
+                   not_judged("a part of the line above")});
+  lines.push_back({"Metis' plan under policy B over the same under 1F1B, which is no part of it",
+                   "", hd::text(schedules.to_text(), ", mean ", schedules.mean()), "none",
+                   not_judged("policy B is of DAPPLE")});
   lines.push_back({"simulated, over the faster site alone", "", alone.to_text(), "at least 1",
                    verdict(alone.least() >= 1 - 1e-9)});
   lines.push_back({"its plan at 1 Gbit/s", "", leaves_out ? "leaves a site out" : "has both sites",

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -44,7 +45,7 @@ Rational time_of(const systems::LocalStepsOptions& options, Rational c, Rational
 
 }  // namespace
 
-TEST_CASE("a late average takes max(steps c, A) + u a round, one in time steps c + A + 2 u") {
+TEST_CASE("a late average takes max(steps c, A + u) + u a round, one in time steps c + A + 3 u") {
   const Rational u(1, 7);
   for (const int ranks : {1, 2, 3, 4, 8})
     for (const int steps : {1, 2, 4, 12, 48})
@@ -56,9 +57,9 @@ TEST_CASE("a late average takes max(steps c, A) + u a round, one in time steps c
           const Rational work(steps);
           const Rational n(rounds);
           CAPTURE(ranks, steps, rounds);
-          CHECK(time_of(options, 1, a, u) == n * (std::max(work, sum) + u));
+          CHECK(time_of(options, 1, a, u) == n * (std::max(work, sum + u) + u));
           options.delay = 0;
-          CHECK(time_of(options, 1, a, u) == n * (work + sum + u + u));
+          CHECK(time_of(options, 1, a, u) == n * (work + sum + u + u + u));
         }
 }
 
@@ -82,8 +83,8 @@ TEST_CASE("the rounds of the sum stand evenly between the local steps") {
 }
 
 TEST_CASE("every algorithm overlaps, and wrong options are named") {
-  for (const Algorithm algorithm : {Algorithm::direct, Algorithm::recursive_doubling,
-                                    Algorithm::bidirectional_ring, Algorithm::star}) {
+  for (const Algorithm algorithm :
+       {Algorithm::direct, Algorithm::bidirectional_ring, Algorithm::recursive_halving}) {
     const Schedule list =
         systems::local_steps({.ranks = 4, .steps = 8, .algorithm = algorithm, .bytes = 8 * block});
     BasicStageCosts<Rational> costs;
@@ -96,6 +97,21 @@ TEST_CASE("every algorithm overlaps, and wrong options are named") {
              ContainsSubstring("steps = 0"));
   CHECK_THAT(test::message_of<contract_error>([] { (void)systems::local_steps({.delay = 2}); }),
              ContainsSubstring("delay = 2"));
+  CHECK_THAT(test::message_of<contract_error>([] { (void)systems::local_steps({.bytes = 12}); }),
+             ContainsSubstring("12 bytes, elements of 8"));
+  CHECK_THAT(test::message_of<infeasible>([] {
+               (void)systems::local_steps(
+                   {.ranks = 4, .algorithm = Algorithm::recursive_doubling, .bytes = 64});
+             }),
+             ContainsSubstring("no reduce_scatter of 4 ranks by recursive_doubling"));
+}
+
+TEST_CASE("a rank stores two numbers a parameter, and two more for each one of its block") {
+  const Schedule list = systems::local_steps({.ranks = 3, .steps = 4, .bytes = 10 * 8});
+  std::vector<Bytes> kept(3);
+  for (const Buffer& buffer : list.buffers())
+    if (!buffer.transient) kept[+buffer.rank] += buffer.bytes;
+  CHECK(kept == std::vector<Bytes>{(20 + 8) * 8, (20 + 6) * 8, (20 + 6) * 8});
 }
 
 }  // namespace test_local_steps_closed_forms

@@ -49,5 +49,5 @@ mpiexec() {
 }
 export -f mpiexec
 bash -euo pipefail -c "$commands" < /dev/null > output 2>&1 || status=$?
-tail -5 output
+cat output
 ((status == 0)) || { echo "docs/systems/$page.md: a command ends with status $status"; exit 1; }

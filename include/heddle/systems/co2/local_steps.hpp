@@ -19,32 +19,35 @@ struct LocalStepsOptions {
   int steps = 1;   ///< local steps of a round, tau in the paper
   int delay = 1;   ///< rounds by which an average is late: 0 or 1
   int rounds = 1;  ///< rounds that the list contains
-  schedule::Algorithm algorithm = schedule::Algorithm::ring;  ///< the algorithm of the all-reduce
+  schedule::Algorithm algorithm = schedule::Algorithm::ring;  ///< of reduce-scatter and all-gather
   int chunks = 1;             ///< consecutive messages that carry a block
   Bytes bytes = 0;            ///< the bytes of a rank's parameters
   Scalar type = Scalar::f64;  ///< the type of the parameters
 };
 
 /// Returns the Schedule of rounds of local steps. In a round every rank takes `steps` local steps,
-/// which are user actions that update its buffer of role "parameters". An all-reduce sums the
-/// ranks' buffers of role "data", and an update action on every rank then moves the parameters that
-/// all ranks share, with the state in its buffer of role "outer". LocalUpdates is the model that
-/// performs these actions. The item of an action is the number of its step or round in the list.
+/// which are user actions that update its buffer of role "parameters". A reduce-scatter sums the
+/// ranks' buffers of role "data". An update action on every rank then moves its block of the
+/// parameters that all ranks share, with the state in its buffer of role "outer", which is the
+/// shared block and its momentum. An all-gather brings the new shared parameters to all ranks, and
+/// a last update action puts them in the place of the rank's own. So each rank stores the momentum
+/// of its block only, as with ZeRO, and sends as many bytes as in an all-reduce. LocalUpdates is
+/// the model that performs these actions. The item of a user action is the number of its step.
 ///
 /// - If `delay` is 0, an update action first copies the parameters to "data" after the last local
-///   step. The sum and the second update action follow. With one step this is data parallelism.
+///   step. The sum and the other update actions follow. With one step this is data parallelism.
 /// - If `delay` is 1, the sum runs beside the local steps, and "data" has the parameters at the end
-///   of the round before. The update action at the end of the round reads the sum and stores the
-///   present parameters for the next one. This is the overlap of CO2 (Sun et al., ICLR 2024). The
-///   rounds of the all-reduce are spread evenly over the local steps, so the thread that computes
+///   of the round before. The update action at the end of the round exchanges the new shared
+///   parameters and the present ones. This is the overlap of CO2 (Sun et al., ICLR 2024). The
+///   rounds of messages are spread evenly over the local steps, so the thread that computes
 ///   also makes the progress of the messages. It then needs at least as many local steps as the
 ///   algorithm has rounds: 2 (P - 1) for a ring, 2 for Algorithm::direct.
 ///
-/// Let c be the time of a local step, A that of the all-reduce and u that of an update action. A
-/// round takes max(steps c, A) + u with the delay and steps c + A + 2 u without it. The exposed
-/// communication of a step is therefore max(0, A / steps - c), and 0 if steps c is at least A.
-/// @throws contract_error if `steps` or `rounds` is below 1, or if `delay` is not 0 or 1; the
-///         errors of schedule::collective().
+/// Let c be the time of a local step, A that of the messages and u that of an update action. A
+/// round takes max(steps c, A + u) + u with the delay and steps c + A + 3 u without it.
+/// @throws contract_error if `steps` or `rounds` is below 1, if `delay` is not 0 or 1, or if the
+///         bytes are not whole elements.
+/// @throws infeasible if the algorithm has no reduce-scatter or no all-gather.
 [[nodiscard]] Schedule local_steps(const LocalStepsOptions& options);
 
 }  // namespace heddle::inline v0::systems

@@ -23,6 +23,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/execute/combine.hpp>
 #include <heddle/execute/task.hpp>
+#include <heddle/layout/share.hpp>
 #include <heddle/schedule/schedule.hpp>
 
 namespace heddle::inline v0::systems {
@@ -52,7 +53,7 @@ inline constexpr OuterUpdate plain_average{.momentum = 0,
 ///     const auto round = hd::systems::local_steps({.ranks = 4, .steps = 12, .bytes = n * 8});
 ///     hd::Runner train(model, round, transport);
 ///     for (int i = 0; i < 100; ++i) train.step();
-///     use(model.shared());
+///     use(model.parameters());
 ///
 /// With the average a of the parameters the outer update is
 ///
@@ -61,13 +62,14 @@ inline constexpr OuterUpdate plain_average{.momentum = 0,
 /// If the Schedule has a delay of 1, a is the average at the end of the round before. At the end of
 /// the first round there is none, so every rank continues from its own parameters and x stays. The
 /// gap penalty of a late average is 1 + |x - y| / |y - a|, where y are the shared parameters before
-/// the last outer update. It is thus 1 plus the way of the shared parameters while the sum was in
-/// flight, in units of the way of the averaged round. The norms are Euclidean, over all parameters.
-/// The paper defines the penalty by the same two quantities, but its norm was not available to us.
-/// Without a delay the gap is 1.
+/// the last outer update. It is thus 1 plus the way of a shared parameter while the sum was in
+/// flight, in units of its way in the averaged round. It is computed for each element, so it does
+/// not depend on how ranks, stages and blocks divide the parameters. The paper defines the penalty
+/// by the same two quantities, but its norm was not available to us. Without a delay the gap is 1.
 ///
 /// All ranks must begin with the same parameters. Shared parameters are the same on all ranks, bit
-/// by bit, because every rank computes them from the same sum.
+/// by bit, because one rank computes each block. A rank stores two numbers for each parameter, and
+/// two more for each one of its block.
 template <std::floating_point T>
 class LocalUpdates {
  public:
@@ -80,7 +82,6 @@ class LocalUpdates {
       : m_step(std::move(step)),
         m_outer(outer),
         m_parameters(std::move(start)),
-        m_shared(2 * m_parameters.size(), T{0}),
         m_data(m_parameters.size(), T{0}) {
     expects(m_step != nullptr, [] {
       return ErrorInfo{where, "the local step is an empty function"};
@@ -94,7 +95,6 @@ class LocalUpdates {
               text("momentum = ", outer.momentum, ", rate = ", outer.rate, ", clip = ", outer.clip),
               "use a momentum in [0, 1), a finite rate above 0 and a clip above 0"};
         });
-    std::copy(m_parameters.begin(), m_parameters.end(), m_shared.begin());
   }
 
   /// Performs one action of systems::local_steps().
@@ -109,90 +109,87 @@ class LocalUpdates {
                            std::string(to_string(task.kind()))};
         });
     }
-    if (!task.has("outer")) return store();  // before a sum that is not late
-    const bool is_late = task.uses().front().access == Access::update;
-    if (is_late && !m_has_sum) {
-      m_has_sum = true;
-      return store();
+    if (task.has("outer")) {
+      if (m_has_sum) move(task.get<T>("data"), task.get<T>("outer"), task.schedule().ranks());
+      return;
     }
-    move(task.schedule().ranks(), is_late);
+    // A sum begins where "data" is written, ends where it is read, and both where it is updated.
+    const bool is_written = task.uses().back().access == Access::write;
+    const Access access = is_written ? Access::write : task.uses().front().access;
+    m_is_late = access == Access::update;
+    const bool has_moved = m_has_sum && !is_written;
+    m_has_sum = true;
+    if (!has_moved)
+      std::copy(m_parameters.begin(), m_parameters.end(), m_data.begin());
+    else if (m_is_late)
+      std::swap_ranges(m_parameters.begin(), m_parameters.end(), m_data.begin());
+    else
+      std::copy(m_data.begin(), m_data.end(), m_parameters.begin());
   }
 
   /// Returns the memory of a buffer of this model, or null for other buffers.
   /// @throws contract_error if the buffer has other bytes than the parameters.
   [[nodiscard]] std::byte* memory(const Schedule& schedule, BufferId id) {
     const std::string_view role = schedule[schedule[id].label];
-    std::vector<T>* const values = role == "parameters" ? &m_parameters
-                                   : role == "outer"    ? &m_shared
-                                   : role == "data"     ? &m_data
-                                                        : nullptr;
-    if (values == nullptr) return nullptr;
-    expects(schedule[id].bytes == values->size() * sizeof(T) && schedule[id].type == scalar_of<T>,
-            [&] {
-              return ErrorInfo{
-                  where, "the schedule is for other parameters",
-                  text("'", role, "' has ", schedule[id].bytes, " bytes of ", schedule[id].type,
-                       ", expected ", values->size() * sizeof(T), " of ", scalar_of<T>),
-                  "set LocalStepsOptions::bytes and type"};
-            });
-    return reinterpret_cast<std::byte*>(values->data());
+    if (role != "parameters" && role != "outer" && role != "data") return nullptr;
+    const Share block =
+        even_share(m_data.size(), static_cast<std::size_t>(schedule.ranks()), +schedule[id].rank);
+    const std::size_t count = role == "outer" ? 2 * block.count : m_data.size();
+    expects(schedule[id].bytes == count * sizeof(T) && schedule[id].type == scalar_of<T>, [&] {
+      return ErrorInfo{
+          where, "the schedule is for other parameters",
+          text("'", role, "' has ", schedule[id].bytes, " bytes of ", schedule[id].type,
+               ", expected ", count * sizeof(T), " of ", scalar_of<T>),
+          "set LocalStepsOptions::bytes and type"};
+    });
+    if (role == "outer" && m_shared.size() != count) {
+      m_shared.assign(count, T{0});
+      std::copy_n(m_parameters.begin() + static_cast<std::ptrdiff_t>(block.first), block.count,
+                  m_shared.begin());
+    }
+    std::vector<T>& values = role == "parameters" ? m_parameters
+                             : role == "outer"    ? m_shared
+                                                  : m_data;
+    return reinterpret_cast<std::byte*>(values.data());
   }
 
-  /// Returns the parameters that all ranks share, after the last outer update.
-  [[nodiscard]] std::span<const T> shared() const {
-    return std::span(m_shared).first(m_data.size());
-  }
-  /// Returns the parameters of this rank.
+  /// Returns the parameters of this rank. Between two rounds, and behind the first outer update,
+  /// they are those that all ranks share.
   [[nodiscard]] std::span<const T> parameters() const noexcept { return m_parameters; }
-  /// Returns the gap penalty of the last outer update.
-  [[nodiscard]] double gap() const noexcept { return m_gap; }
 
  private:
   static constexpr const char* where = "heddle::systems::LocalUpdates";
 
-  /// Stores the parameters for the next sum.
-  void store() { std::copy(m_parameters.begin(), m_parameters.end(), m_data.begin()); }
-
-  /// Moves the shared parameters towards the average, and the parameters to them. If the average is
-  /// late, stores the parameters of this rank for the next sum.
-  void move(int ranks, bool is_late) {
-    const std::size_t n = m_data.size();
-    const std::span<T> x = std::span(m_shared).first(n);
-    const std::span<T> m = std::span(m_shared).subspan(n);
+  /// Moves a block of the shared parameters towards the average, and writes them to `sums`.
+  /// `state` is the block, then its momentum.
+  void move(std::span<T> sums, std::span<T> state, int ranks) const {
+    const std::span<T> x = state.first(sums.size());
+    const std::span<T> m = state.last(sums.size());
     const T rate = static_cast<T>(m_outer.rate);
-    double moved = 0;
-    double progress = 0;
-    // Other ranks may still receive the sum from m_data, so it is divided where it is read.
-    const auto average = [&](std::size_t i) { return m_data[i] / static_cast<T>(ranks); };
-    for (std::size_t i = 0; i < n; ++i) {
-      const double way = static_cast<double>(rate * m[i]);
-      const double far = static_cast<double>(x[i] + rate * m[i] - average(i));
-      moved += way * way;
-      progress += far * far;
-    }
-    moved = std::sqrt(moved);
-    progress = std::sqrt(progress);
-    const bool counts = is_late && m_outer.gap_penalty && moved > 0;
-    m_gap = counts ? 1 + moved / progress : 1;
-    const T share = static_cast<T>(counts ? progress / (progress + moved) : 1);
     const T momentum = static_cast<T>(m_outer.momentum);
     const T clip = static_cast<T>(m_outer.clip);
-    for (std::size_t i = 0; i < n; ++i) {
-      m[i] = std::clamp(momentum * m[i] + (x[i] - average(i)) * share, -clip, clip);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const T average = sums[i] / static_cast<T>(ranks);
+      T step = x[i] - average;
+      if (m_is_late && m_outer.gap_penalty) {
+        const T moved = std::abs(rate * m[i]);
+        const T progress = std::abs(x[i] + rate * m[i] - average);
+        if (moved > 0) step *= progress / (progress + moved);
+      }
+      m[i] = std::clamp(momentum * m[i] + step, -clip, clip);
       x[i] -= rate * m[i];
-      if (is_late) m_data[i] = m_parameters[i];
-      m_parameters[i] = x[i];
+      sums[i] = x[i];
     }
   }
 
   Step m_step;
   OuterUpdate m_outer;
   std::vector<T> m_parameters;
-  std::vector<T> m_shared;  ///< the shared parameters, then their momentum
-  std::vector<T> m_data;
+  std::vector<T> m_data;    ///< the sum, and the shared parameters that come of it
+  std::vector<T> m_shared;  ///< this rank's block of the shared parameters, then its momentum
   std::int64_t m_steps = 0;
-  bool m_has_sum = false;  ///< whether "data" has been summed, or is being summed
-  double m_gap = 1;
+  bool m_has_sum = false;  ///< whether "data" is being summed
+  bool m_is_late = false;  ///< whether the sum is of the round before
 };
 
 }  // namespace heddle::inline v0::systems
