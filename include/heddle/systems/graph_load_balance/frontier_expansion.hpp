@@ -24,10 +24,10 @@
 
 namespace heddle::inline v0::systems {
 
-/// What a frontier does with its edges, as two functions for kernels. `value(node)` is called once
-/// for each active node before any edge is followed. `follow(edge, value)` is called once for each
-/// edge of the active nodes, with the value of the node where the edge begins. Several threads call
-/// it at the same time, in any order.
+/// A visitor says what a step does with the edges of a frontier, by two functions for kernels.
+/// `value(node)` is called once for each active node before any edge is followed. `follow(edge,
+/// value)` is called once for each edge of the active nodes, with the value of the node where the
+/// edge begins. Several threads call it at the same time, in any order.
 template <class V>
 concept EdgeVisitor = std::copy_constructible<V> &&
     requires(const V& visitor, std::int32_t node, std::int64_t edge, std::int64_t value) {
