@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// The kernels of GraphTraversal: the preparation of a frontier, and its expansion by each policy.
+/// The kernels of FrontierExpansion: the preparation of a frontier, and its expansion by each
+/// policy. And those of GraphTraversal.
 
 #include <cstdint>
 
@@ -23,28 +24,28 @@ using GraphArray = Kokkos::View<T*, typename Exec::memory_space>;
 template <kernel::ExecutionSpace Exec>
 struct ClearDistances {
   GraphArray<std::int64_t, Exec> distance;
-  GraphArray<std::int32_t, Exec> entered, active, frontier;  // `active` may be empty
+  GraphArray<std::int32_t, Exec> entered, frontier;
   std::int32_t source;
   KOKKOS_FUNCTION void operator()(std::int64_t node) const {
     distance(node) = node == source ? 0 : Kokkos::Experimental::finite_max_v<std::int64_t>;
     entered(node) = 0;
-    if (active.extent(0) > 0) active(node) = 0;
     if (node == source) frontier(0) = source;
   }
 };
 
-/// Copies the distances of the active nodes, so that all edges of a step start from the values at
-/// its beginning. Which nodes become active is then the same in every run. The result is the
-/// largest degree.
-template <kernel::ExecutionSpace Exec>
-struct ActiveDistances {
+/// Copies the values of the active nodes, so that all edges of a step start from the values at its
+/// beginning. Which nodes become active is then the same in every run. The result is the largest
+/// degree.
+template <kernel::ExecutionSpace Exec, class Visitor>
+struct ActiveValues {
+  Visitor visitor;
   GraphArray<const std::int32_t, Exec> frontier, offsets;
-  GraphArray<std::int64_t, Exec> distance, before;
-  GraphArray<std::int32_t, Exec> active;  // by node: the last step in which it was; or empty
-  std::int32_t step;
+  GraphArray<std::int64_t, Exec> before;
+  GraphArray<std::int64_t, Exec> active;  // by node: the last step in which it was; or empty
+  std::int64_t step;
   KOKKOS_FUNCTION void operator()(std::int64_t i, std::int32_t& most) const {
     const std::int32_t node = frontier(i);
-    before(node) = distance(node);
+    before(node) = visitor.value(node);
     if (active.extent(0) > 0) active(node) = step;
     if (offsets.extent(0) == 0) return;  // coordinates
     const std::int32_t degree = offsets(node + 1) - offsets(node);
@@ -67,24 +68,27 @@ struct ActiveSums {
   }
 };
 
-/// Lists the parts of the active nodes, and mirrors the distance of each node to its parts.
-template <kernel::ExecutionSpace Exec>
+/// Lists the parts of the active nodes, and mirrors the value of each node to its parts.
+template <kernel::ExecutionSpace Exec, class Visitor>
 struct MirrorToParts {
+  Visitor visitor;
   GraphArray<const std::int32_t, Exec> frontier, first;
-  GraphArray<const std::int64_t, Exec> sums, distance;
+  GraphArray<const std::int64_t, Exec> sums;
   GraphArray<std::int64_t, Exec> before;  // by part
   GraphArray<std::int32_t, Exec> active_parts;
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int32_t node = frontier(i);
+    const std::int64_t value = visitor.value(node);
     std::int64_t at = sums(i);
     for (std::int32_t part = first(node); part < first(node + 1); ++part, ++at) {
-      before(part) = distance(node);
+      before(part) = value;
       active_parts(at) = part;
     }
   }
 };
 
-/// Follows edges: lowers the distances where they end, and lists the nodes that it lowers, once.
+/// The visitor of a traversal: lowers the distances where the edges end, and lists the nodes that
+/// it lowers, once.
 template <kernel::ExecutionSpace Exec>
 struct EdgeRelaxation {
   GraphArray<const std::int32_t, Exec> ends;
@@ -92,8 +96,9 @@ struct EdgeRelaxation {
   GraphArray<std::int64_t, Exec> distance;
   GraphArray<std::int32_t, Exec> entered;  // by node: the last step that listed it
   GraphArray<std::int32_t, Exec> next;
-  GraphArray<std::int32_t, Exec> count;  // of `next`; then of the nodes with a rest
+  GraphArray<std::int32_t, Exec> count;  // of `next`
   std::int32_t step;
+  KOKKOS_FUNCTION std::int64_t value(std::int32_t node) const { return distance(node); }
   KOKKOS_FUNCTION void follow(std::int64_t edge, std::int64_t start) const {
     const std::int32_t to = ends(edge);
     const std::int64_t length =
@@ -128,38 +133,39 @@ struct LoadSum {
 };
 
 /// Expands rows: one worker for each active row, which is a node or a part of one.
-template <kernel::ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec, class Visitor>
 struct ExpandRows : LoadSum {
-  EdgeRelaxation<Exec> relax;
+  Visitor visitor;
   GraphArray<const std::int32_t, Exec> active_rows, offsets;
   GraphArray<const std::int64_t, Exec> before;  // by row
   KOKKOS_FUNCTION void operator()(std::int64_t i, FrontierLoad& load) const {
     const std::int32_t row = active_rows(i);
     const std::int64_t start = before(row);
     const std::int32_t last = offsets(row + 1);
-    for (std::int32_t edge = offsets(row); edge < last; ++edge) relax.follow(edge, start);
+    for (std::int32_t edge = offsets(row); edge < last; ++edge) visitor.follow(edge, start);
     worker(load, last - offsets(row));
   }
 };
 
 /// Expands coordinates: one worker for each edge, which it follows if the edge is active.
-template <kernel::ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec, class Visitor>
 struct ExpandEdges : LoadSum {
-  EdgeRelaxation<Exec> relax;
-  GraphArray<const std::int32_t, Exec> from, active;
-  GraphArray<const std::int64_t, Exec> before;
+  Visitor visitor;
+  GraphArray<const std::int32_t, Exec> from;
+  GraphArray<const std::int64_t, Exec> active, before;
+  std::int64_t step;
   KOKKOS_FUNCTION void operator()(std::int64_t edge, FrontierLoad& load) const {
     const std::int32_t node = from(edge);
-    const bool follows = active(node) == relax.step;
-    if (follows) relax.follow(edge, before(node));
+    const bool follows = active(node) == step;
+    if (follows) visitor.follow(edge, before(node));
     worker(load, follows ? 1 : 0);
   }
 };
 
 /// Expands equal shares of the active edges, as decomposed_share() describes.
-template <kernel::ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec, class Visitor>
 struct ExpandShares : LoadSum {
-  EdgeRelaxation<Exec> relax;
+  Visitor visitor;
   GraphArray<const std::int32_t, Exec> frontier, offsets;
   GraphArray<const std::int64_t, Exec> before, sums;
   std::int64_t nodes, edges, workers;  // active ones
@@ -180,7 +186,7 @@ struct ExpandShares : LoadSum {
       const std::int64_t start = before(node);
       const std::int64_t end = sums(low + 1) < last ? sums(low + 1) : last;
       const std::int64_t shift = offsets(node) - sums(low);
-      for (; at < end; ++at) relax.follow(at + shift, start);
+      for (; at < end; ++at) visitor.follow(at + shift, start);
     }
     worker(load, last - first);
   }
@@ -188,20 +194,20 @@ struct ExpandShares : LoadSum {
 
 /// Expands one sub-iteration: the next `piece` edges of every node that still has some. The nodes
 /// with a rest are listed for the next sub-iteration.
-template <kernel::ExecutionSpace Exec>
+template <kernel::ExecutionSpace Exec, class Visitor>
 struct ExpandPieces : LoadSum {
-  EdgeRelaxation<Exec> relax;
+  Visitor visitor;
   GraphArray<const std::int32_t, Exec> list, offsets;
   GraphArray<const std::int64_t, Exec> before;
-  GraphArray<std::int32_t, Exec> rest;
+  GraphArray<std::int32_t, Exec> rest, count;  // the nodes with a rest, and their number
   std::int64_t done, piece;  // edges of a node before this sub-iteration, and in it
   KOKKOS_FUNCTION void operator()(std::int64_t i, FrontierLoad& load) const {
     const std::int32_t node = list(i);
     const std::int64_t start = before(node), first = offsets(node) + done;
     const std::int64_t end = offsets(node + 1);
     const std::int64_t last = end - first > piece ? first + piece : end;
-    for (std::int64_t edge = first; edge < last; ++edge) relax.follow(edge, start);
-    if (last < end) rest(Kokkos::atomic_fetch_add(&relax.count(1), 1)) = node;
+    for (std::int64_t edge = first; edge < last; ++edge) visitor.follow(edge, start);
+    if (last < end) rest(Kokkos::atomic_fetch_add(&count(0), 1)) = node;
     worker(load, last - first);
   }
 };
