@@ -180,7 +180,7 @@ void fail_each(const Schedule& schedule, Rank failing, bool all_later, std::int6
 
 TEST_CASE("a step in which an allocation fails ends, and nothing leaks") {
   const auto most = static_cast<std::int64_t>(test::cases(60, 1'000'000));
-  const Schedule pipeline = schedule::one_f_one_b({.stages = 3, .microbatches = 4});
+  const Schedule pipeline = schedule::one_f_one_b({.ranks = 3, .microbatches = 4});
   for (std::size_t rank = 0; rank < 3; ++rank)
     for (const bool all_later : {false, true}) fail_each(pipeline, Rank{rank}, all_later, most);
 }
