@@ -30,16 +30,15 @@ namespace report {
 
 namespace {
 
-using hd::Finding::Syndrome;
+using Syndrome = hd::Finding::Syndrome;
 namespace watched = hd::monitored;
 
 constexpr std::uint64_t runs = 200;
-constexpr Finding::Syndrome syndromes[] = {
-    Finding::Syndrome::slow_link, Finding::Syndrome::slow_sender, Finding::Syndrome::slow_receiver,
-    Finding::Syndrome::slow_computer};
+constexpr Syndrome syndromes[] = {Syndrome::slow_link, Syndrome::slow_sender,
+                                  Syndrome::slow_receiver, Syndrome::slow_computer};
 
 /// The number of seeds whose fault the monitor names with its place, and nothing else.
-std::uint64_t named(std::optional<Finding::Syndrome> fault, double factor) {
+std::uint64_t named(std::optional<Syndrome> fault, double factor) {
   std::uint64_t count = 0;
   for (std::uint64_t seed = 0; seed < runs; ++seed)
     count += watched::is_named(fault, factor, seed) ? 1u : 0u;
@@ -48,7 +47,7 @@ std::uint64_t named(std::optional<Finding::Syndrome> fault, double factor) {
 
 std::string of_each(double factor, std::uint64_t& fewest) {
   std::string line;
-  for (const Finding::Syndrome fault : syndromes) {
+  for (const Syndrome fault : syndromes) {
     const std::uint64_t count = named(fault, factor);
     fewest = std::min(fewest, count);
     line += hd::text(line.empty() ? "" : ", ", fault, ' ', count);
@@ -78,9 +77,8 @@ std::uint64_t hangs(watched::HangKind kind) {
   for (std::uint64_t seed = 0; seed < runs; ++seed) {
     const watched::Hang hang = watched::hang_of(seed, kind);
     const auto found = hd::schedule::find_hang(hang.schedule, watched::run_until_hang(hang));
-    const Finding::Syndrome expected = kind == watched::HangKind::message
-                                           ? Finding::Syndrome::hang_in_communication
-                                           : Finding::Syndrome::hang_outside;
+    const Syndrome expected = kind == watched::HangKind::message ? Syndrome::hang_in_communication
+                                                                 : Syndrome::hang_outside;
     count +=
         found.size() == 1 && found[0].causes.front() == expected && found[0].rank == hang.rank &&
                 found[0].peer == hang.peer &&
