@@ -152,7 +152,7 @@ int main(int argc, char** argv) {
   try {
     // The progress thread needs `multiple`, if MPI provides it. Everything else needs only
     // `funneled`.
-    hd::Environment env(argc, argv, {.thread_level = hd::ThreadLevel::multiple});
+    hd::Environment env(argc, argv, hd::ThreadLevel::multiple);
     run(env);
     return 0;
   } catch (const std::exception& error) {

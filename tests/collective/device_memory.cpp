@@ -134,7 +134,7 @@ TEST_CASE("messages between the kernels' memories, by every path") {
   using Transport = hd::DeviceTransport<hd::MpiTransport, Memory>;
   using enum hd::DevicePath;
   std::vector<hd::DevicePath> paths{automatic, staged, owned};
-  if (hd::gpu_aware<Memory>()) paths.push_back(direct);
+  if (hd::impl::gpu_aware<Memory>()) paths.push_back(direct);
   hd::MpiTransport inner(MPI_COMM_WORLD);
   const int here = hd::test::world_rank(), ranks = hd::test::world_size();
   const hd::Rank next{(here + 1) % ranks}, before{(here + ranks - 1) % ranks};

@@ -182,7 +182,7 @@ TEST_CASE("agreements and environments reject levels and times that are none") {
   }
   int argc = 0;
   check_broken({{"thread_level",
-                 [&] { Environment(argc, nullptr, {.thread_level = static_cast<ThreadLevel>(9)}); },
+                 [&] { Environment(argc, nullptr, static_cast<ThreadLevel>(9)); },
                  {"thread_level = 9"}}});
 }
 

@@ -228,11 +228,10 @@ TEST_CASE("an environment refuses an MPI that is up with too low a thread level"
   MPI_Query_thread(&provided);
   if (provided >= MPI_THREAD_MULTIPLE) SKIP("this MPI was started with MULTIPLE");
   int argc = 0;
-  CHECK_THROWS_MATCHES(
-      heddle::Environment(argc, nullptr, {.thread_level = heddle::ThreadLevel::multiple}),
-      heddle::contract_error,
-      MessageMatches(ContainsSubstring("thread level multiple was asked for") &&
-                     ContainsSubstring("MPI is up with only")));
+  CHECK_THROWS_MATCHES(heddle::Environment(argc, nullptr, heddle::ThreadLevel::multiple),
+                       heddle::contract_error,
+                       MessageMatches(ContainsSubstring("thread level multiple was asked for") &&
+                                      ContainsSubstring("MPI is up with only")));
 }
 
 }  // namespace

@@ -159,7 +159,7 @@ TEST_CASE("it says which way messages go") {
 }
 
 TEST_CASE("MPI takes the host's memory; what it says of devices is asked at run time") {
-  CHECK(heddle::gpu_aware<Kokkos::HostSpace>());
+  CHECK(heddle::impl::gpu_aware<Kokkos::HostSpace>());
 #if defined(MPIX_CUDA_AWARE_SUPPORT)
   CHECK(heddle::impl::mpi_says(heddle::impl::Vendor::cuda) == (MPIX_Query_cuda_support() == 1));
 #endif

@@ -155,7 +155,7 @@ TEST_CASE("an Executor rejects a program that names what does not exist") {
   add("port 0: rank 9 of 2", [](Program& p) { p.ports[0].peer = Rank{9}; });
   add("of 0", [](Program& p) { p.ports.clear(); });
   add("step 0: port 77", [](Program& p) {
-    p.steps[0].does = Step::Does::send;
+    p.steps[0].does = Program::Step::Does::send;
     p.steps[0].port = 77;
   });
   add("step 0: action 999", [](Program& p) { p.steps[0].action = ActionId{999}; });

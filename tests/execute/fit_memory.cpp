@@ -137,9 +137,9 @@ TEST_CASE("a machine without memories, or of unknown capacity, has room for ever
     run(outcome, {.machine = machine});
     CHECK(outcome.errors == std::array<std::string, 2>{});
   }
-  CHECK_THAT(
-      test::message_of<contract_error>([] { expect_fits(uneven(), Machine::uniform(1, {}, {})); }),
-      ContainsSubstring("the machine has too few ranks"));
+  CHECK_THAT(test::message_of<contract_error>(
+                 [] { heddle::impl::expect_fits(uneven(), Machine::uniform(1, {}, {})); }),
+             ContainsSubstring("the machine has too few ranks"));
 }
 
 }  // namespace test_fit_memory

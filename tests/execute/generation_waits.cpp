@@ -101,7 +101,7 @@ TEST_CASE("every group's tokens reach the first stage before its next step") {
 TEST_CASE("a step waits for the tokens of the same group only") {
   const Schedule schedule = generation_schedule({.stages = 3, .groups = 4});
   std::size_t found = 0;
-  for (const Carried& edge : schedule::carried(schedule)) {
+  for (const heddle::impl::Carried& edge : schedule::impl::carried(schedule)) {
     const Action& waits = schedule[edge.action];
     const Action& on = schedule[ActionId{edge.on.action}];
     if (waits.kind != Kind::forward || +waits.stage != 0 || on.kind != Kind::move) continue;

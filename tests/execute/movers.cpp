@@ -258,13 +258,13 @@ TEST_CASE("random schedules with moves between tiers equal the serial list over 
               movers[static_cast<std::size_t>(r)]->started());
       moved = moved || movers[static_cast<std::size_t>(r)]->started() > 3;
     }
-    std::vector<heddle::ProgressCounter> progress(static_cast<std::size_t>(ranks));
+    std::vector<heddle::impl::ProgressCounter> progress(static_cast<std::size_t>(ranks));
     const Program program = slice(
         list, Rank{0}, [](BufferId, const Buffer&) { return nullptr; },
         [&](Rank rank) { return &progress[+rank]; });
     for (std::size_t i = 0; i < program.size(); ++i)
-      if (program.steps[i].does == Step::Does::settle)
-        for (const Wait& wait : program.waits_of(i))
+      if (program.steps[i].does == Program::Step::Does::settle)
+        for (const Program::Wait& wait : program.waits_of(i))
           settles = settles || program.ports[wait.port].mover;
     coverage.count("moves of a mover", moved);
     coverage.count("moves that an action of another rank waits for", settles);
@@ -355,7 +355,7 @@ TEST_CASE("a function reads a buffer: the objects of a store, one for each move"
   CHECK_THROWS_AS(static_cast<void>(tier::reader_of(store, std::vector<tier::ObjectId>{9})),
                   contract_error);
   CHECK_THAT(test::message_of<contract_error>(
-                 [&] { mover.attach_reader(fetching.weights, heddle::BytesReader()); }),
+                 [&] { mover.attach_reader(fetching.weights, heddle::impl::BytesReader()); }),
              ContainsSubstring("there is no function that reads the buffer"));
   std::byte data{};
   CHECK_THAT(test::message_of<contract_error>([&] {
@@ -612,11 +612,11 @@ TEST_CASE("a program waits for a move before its first use, and leaves its lane 
   const auto steps = [](const Program& program) {
     std::string line;
     for (std::size_t i = 0; i < program.size(); ++i) {
-      for (const Wait& wait : program.waits_of(i))
+      for (const Program::Wait& wait : program.waits_of(i))
         line += text("(", wait.port, ":", wait.messages, wait.carried ? "*" : "", ")");
-      const Step& step = program.steps[i];
-      line += step.does == Step::Does::move ? text("M", step.port)
-              : step.does == Step::Does::send
+      const Program::Step& step = program.steps[i];
+      line += step.does == Program::Step::Does::move ? text("M", step.port)
+              : step.does == Program::Step::Does::send
                   ? text("S", step.port)
                   : schedule::action_text(program.schedule, step.action);
       line += " ";

@@ -102,7 +102,8 @@ std::vector<Outcome> run(const Schedule& list, const Shape3& shape,
       return reinterpret_cast<std::byte*>(memory.data());
     };
     const Program program = slice(list, transport.rank(), bind);
-    for (const Step& step : program.steps) outcome.sent += step.does == Step::Does::send;
+    for (const Program::Step& step : program.steps)
+      outcome.sent += step.does == Program::Step::Does::send;
     Product product{rank, shape.depth, shape.columns};
     execute(program, product, transport);
     outcome.parts = product.parts;

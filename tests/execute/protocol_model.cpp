@@ -87,7 +87,7 @@ class Model {
     Use use;
   };
 
-  std::size_t channel(const Program& program, const Port& port) {
+  std::size_t channel(const Program& program, const Program::Port& port) {
     const Channel key = port.sends ? Channel{program.rank.value, port.peer.value, port.lane.value}
                                    : Channel{port.peer.value, program.rank.value, port.lane.value};
     return m_channels.try_emplace(key, m_channels.size()).first->second;
@@ -119,15 +119,15 @@ class Model {
       before = base;
       base = count;
       for (std::size_t i = 0; i < program.size(); ++i, ++place) {
-        const Step& step = program.steps[i];
+        const Program::Step& step = program.steps[i];
         if (m_options.aborts)
           body += heddle::text("  if :: atomic { failing == 255 -> failing = ", me,
                                "; at = ", place, " }; goto fail :: skip fi;\n");
         std::size_t number = step.first_wait;
-        for (const Wait& each : program.waits_of(i)) {
+        for (const Program::Wait& each : program.waits_of(i)) {
           const bool missing =
               faulty && m_options.fault == Fault::wait_missing && number++ == m_options.which;
-          const Port& port = program.ports[each.port];
+          const Program::Port& port = program.ports[each.port];
           const std::uint64_t needed =
               each.carried ? std::min(before[each.port] + each.messages, base[each.port])
                            : base[each.port] + each.messages;
@@ -135,8 +135,8 @@ class Model {
         }
         std::string checks;
         const auto uses = m_schedule.uses(step.action);
-        const std::size_t first = step.does == Step::Does::receive ? 1 : 0;
-        const std::size_t last = step.does == Step::Does::send ? 1 : uses.size();
+        const std::size_t first = step.does == Program::Step::Does::receive ? 1 : 0;
+        const std::size_t last = step.does == Program::Step::Does::send ? 1 : uses.size();
         for (std::size_t u = first; u < last; ++u)
           for (const Posted& each : posted)
             if (conflict(each.use, uses[u]))
@@ -146,7 +146,7 @@ class Model {
           if (!checks.empty()) body += "  atomic { " + checks + "}\n";
           continue;
         }
-        const Port& port = program.ports[step.port];
+        const Program::Port& port = program.ports[step.port];
         const std::size_t to = channel(program, port);
         // A rank that waits for a message before it posts it.
         if (faulty && m_options.fault == Fault::waits_swapped)

@@ -236,7 +236,7 @@ TableCosts told(const Schedule& schedule, bool at_once, TicksOf&& ticks) {
     std::vector<Stamp> stamps(program.size());
     Clock::Ticks kept = 0;
     for (std::size_t i = 0; i < stamps.size(); ++i) {
-      if (program.steps[i].does != Step::Does::run) continue;
+      if (program.steps[i].does != Program::Step::Does::run) continue;
       const Action& action = schedule[program.steps[i].action];
       Clock::Ticks own = std::exchange(kept, 0);
       if constexpr (std::invocable<TicksOf&, Rank, Kind, Stage>)
@@ -400,7 +400,7 @@ TEST_CASE("stamps of an executor are in list order; without recording there are 
       for (std::size_t i = 0; i < stamps.size(); ++i) {
         errors += stamps[i].end < stamps[i].start;
         if (i > 0) errors += stamps[i].start < stamps[i - 1].start;
-        if (i > 0 && executor.program().steps[i - 1].does == Step::Does::run)
+        if (i > 0 && executor.program().steps[i - 1].does == Program::Step::Does::run)
           errors += stamps[i].start < stamps[i - 1].end;
       }
     }

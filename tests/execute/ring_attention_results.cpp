@@ -59,7 +59,8 @@ struct Handle {
   Semiring ring;
 
   void operator()(const Task& task) const {
-    if (task.kind() == Kind::combine && !combines_records(task)) return combine_on_host(task);
+    if (task.kind() == Kind::combine && !heddle::impl::combines_records(task))
+      return combine_on_host(task);
     if (task.kind() == Kind::combine)
       return combine_records<Number>(task, [&](const Number* from, Number* into, std::size_t n) {
         for (std::size_t i = 0; i < n; ++i) into[i] = ring.plus(into[i], from[i]);
@@ -315,7 +316,7 @@ TEST_CASE("combine_records joins record by record, and rejects what are none") {
   // A record of three numbers: the greatest first one wins, and brings the two others.
   int records = 0;
   run(list(3, 3, Scalar::i64), [&](const Task& task) {
-    REQUIRE(combines_records(task));
+    REQUIRE(heddle::impl::combines_records(task));
     combine_records<Number>(task, [&](const Number* a, Number* b, std::size_t length) {
       ++records;
       REQUIRE(length == 3);
@@ -339,7 +340,7 @@ TEST_CASE("combine_records joins record by record, and rejects what are none") {
              ContainsSubstring("expected elements of f64"));
   CHECK_THAT(refusal(list(0, 0, Scalar::i64),
                      [&](const Task& task) {
-                       CHECK_FALSE(combines_records(task));
+                       CHECK_FALSE(heddle::impl::combines_records(task));
                        combine_records<Number>(task, nothing);
                      }),
              ContainsSubstring("do not hold records of the same type and size"));

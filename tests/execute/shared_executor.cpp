@@ -101,7 +101,7 @@ TEST_CASE("what is copied out is copied once, and folds to a few slots") {
   CHECK(copies_of(schedule::share_memory(schedule::copy_out(gather, domains), domains)) ==
         4 + 4 * 3);
 
-  const Schedule sum = schedule::collective_in_segments(
+  const Schedule sum = schedule::impl::collective_in_segments(
       Collective::all_reduce, Algorithm::direct, {.ranks = 2, .bytes = 64 * 1024, .chunks = 64});
   const Schedule small =
       schedule::fold(schedule::share_memory(schedule::copy_out(sum, {0, 0}), {0, 0}), 2);
@@ -117,8 +117,8 @@ TEST_CASE("segments are of collectives in place") {
        {Collective::all_to_all, Collective::gather, Collective::scatter, Collective::barrier,
         Collective::inclusive_scan, Collective::exclusive_scan})
     CHECK_THAT(test::message_of<infeasible>([&] {
-                 (void)schedule::collective_in_segments(collective, Algorithm::direct,
-                                                        {.ranks = 2, .bytes = 64});
+                 (void)schedule::impl::collective_in_segments(collective, Algorithm::direct,
+                                                              {.ranks = 2, .bytes = 64});
                }),
                ContainsSubstring(text(collective, " cannot be cut into segments")) &&
                    ContainsSubstring("only collectives that work in place can"));
@@ -128,7 +128,7 @@ TEST_CASE("levels are found in the domains of memory") {
   using Domains = std::vector<std::uint32_t>;
   const auto shape = [](const Domains& domains) {
     std::vector<int> ranks;
-    for (const schedule::GroupLevel& level : schedule::levels_of(domains))
+    for (const schedule::GroupLevel& level : schedule::impl::levels_of(domains))
       ranks.push_back(level.ranks);
     return ranks;
   };
@@ -140,7 +140,7 @@ TEST_CASE("levels are found in the domains of memory") {
   CHECK(shape({0, 1, 0, 1}) == std::vector{2, 2});
   CHECK(shape({0, 0, 2}) == std::vector{2, 2});
   CHECK(shape({4, 7, 7, 4, 4, 1}) == std::vector{3, 3});
-  CHECK(schedule::levels_of({4, 7, 7, 4, 4, 1})[0].groups == Domains{0, 1, 1, 0, 0, 2});
+  CHECK(schedule::impl::levels_of({4, 7, 7, 4, 4, 1})[0].groups == Domains{0, 1, 1, 0, 0, 2});
   CHECK(shape({0, 0, 2, 3}) == std::vector{2, 3});
   CHECK(shape({0, 0, 2, 2, 2, 2}) == std::vector{4, 2});
 }

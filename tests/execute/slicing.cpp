@@ -31,13 +31,13 @@ std::byte* no_memory(BufferId, const Buffer&) { return nullptr; }
 std::string steps_text(const Program& program) {
   std::string line;
   for (std::size_t i = 0; i < program.size(); ++i) {
-    for (const Wait& wait : program.waits_of(i))
+    for (const Program::Wait& wait : program.waits_of(i))
       line += text("(", wait.port, ":", wait.messages, wait.carried ? "*" : "", ")");
-    const Step& step = program.steps[i];
-    line += step.does == Step::Does::run
+    const Program::Step& step = program.steps[i];
+    line += step.does == Program::Step::Does::run
                 ? text(schedule::action_text(program.schedule, step.action))
-            : step.does == Step::Does::send ? text("S", step.port)
-                                            : text("R", step.port);
+            : step.does == Program::Step::Does::send ? text("S", step.port)
+                                                     : text("R", step.port);
     line += " ";
   }
   return line;

@@ -82,7 +82,7 @@ TEST_CASE("what is no table of paths is refused") {
 TEST_CASE("a table of no path or of one twice is refused") {
   CHECK(text(StridedPath::datatype, ' ', StridedPath::direct, ' ', StridedPath::one_shot) ==
         "datatype direct one_shot");
-  CHECK(name_of(StridedPath(9)) == "unknown");
+  CHECK(heddle::impl::name_of(StridedPath(9)) == "unknown");
   CHECK_THAT(test::message_of<contract_error>([] { PathTable(std::vector<PathTable::Entry>()); }),
              ContainsSubstring("heddle::PathTable: a table needs at least one path"));
   const PathTable::Entry entry{StridedPath::direct, PackTable({1}, {1}, {1.0})};

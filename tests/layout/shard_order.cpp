@@ -89,7 +89,7 @@ TEST_CASE("intersections and differences of sets are those one by one") {
           if ((bits >> i & 1u) != 0) set.add({i, i + 1});
         return set;
       };
-      REQUIRE(intersection(set_of(a), set_of(b)) == set_of(a & b));
+      REQUIRE(heddle::impl::intersection(set_of(a), set_of(b)) == set_of(a & b));
       REQUIRE(difference(set_of(a), set_of(b)) == set_of(a & ~b));
     }
 }

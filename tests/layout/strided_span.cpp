@@ -40,7 +40,8 @@ struct Span {
   std::array<std::ptrdiff_t, axes> strides{};
   bool strided = true;
 };
-static_assert(StridedSpan<Span<int, 2>> && !StridedSpan<std::vector<int>>);
+static_assert(heddle::impl::StridedSpan<Span<int, 2>> &&
+              !heddle::impl::StridedSpan<std::vector<int>>);
 
 }  // namespace
 

@@ -65,7 +65,7 @@ auto forecast(const pattern::FarmOptions& options, pattern::ForecastAttempt made
 }
 
 auto back_off(const pattern::FarmOptions& options, const pattern::FarmTask& task) {
-  return [=] { (void)pattern::farm_backoff(options, task); };
+  return [=] { (void)pattern::impl::farm_backoff(options, task); };
 }
 
 Equations<double, std::function<double(int, const pattern::ValuesBefore<double>&)>> equations() {

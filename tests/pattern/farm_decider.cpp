@@ -175,10 +175,10 @@ TEST_CASE("the waits before attempts double, and depend on seed, item and attemp
   for (std::int64_t item = 0; item < 50; ++item)
     for (int attempt = 2; attempt <= 40; ++attempt) {
       const double full = std::min(3.0, std::ldexp(0.1, attempt - 2));
-      const double wait = pattern::farm_backoff(options, {item, attempt});
+      const double wait = pattern::impl::farm_backoff(options, {item, attempt});
       CHECK(wait >= 0.5 * full);
       CHECK(wait < full);
-      CHECK(wait == pattern::farm_backoff(options, {item, attempt}));
+      CHECK(wait == pattern::impl::farm_backoff(options, {item, attempt}));
       waits.insert(wait / full);
     }
   CHECK(waits.size() > 1'000);  // jitter

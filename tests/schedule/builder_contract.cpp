@@ -148,7 +148,7 @@ TEST_CASE("labels and queues are made once") {
   const Schedule empty = std::move(builder).build();
   CHECK(empty.empty());
   CHECK(empty.queues().size() == 3);
-  CHECK(schedule::carried(empty).empty());
+  CHECK(schedule::impl::carried(empty).empty());
 }
 
 }  // namespace test_builder_contract

@@ -106,8 +106,8 @@ TEST_CASE("an algorithm that does not perform a collective is infeasible") {
 TEST_CASE("an algorithm that does not perform a collective in segments is infeasible") {
   Outcomes outcomes;
   for_each_form([&](Collective collective, Algorithm algorithm, const CollectiveOptions& options) {
-    const std::string found =
-        outcome([&] { return schedule::collective_in_segments(collective, algorithm, options); });
+    const std::string found = outcome(
+        [&] { return schedule::impl::collective_in_segments(collective, algorithm, options); });
     if (!schedule::impl::works_in_place(collective) || options.apart)
       CHECK(found.find(text(collective, " cannot be cut into segments")) != std::string::npos);
     else

@@ -246,7 +246,7 @@ TEST_CASE("groups of several sizes, and in turns, leave the same") {
       INFO(made.name() << " of " << levels[0] << ", root " << root);
       REQUIRE(wrong(collective, made, options) == "");
       const Schedule cut =
-          schedule::collective_in_segments(collective, Algorithm::hierarchical, options);
+          schedule::impl::collective_in_segments(collective, Algorithm::hierarchical, options);
       REQUIRE(wrong(collective, cut, options) == "");
     }
   };

@@ -34,7 +34,7 @@ class Events {
  public:
   explicit Events(const Schedule& schedule) : m_schedule(schedule), m_before(6 * schedule.size()) {
     const std::size_t length = schedule.size();
-    const std::vector<Carried> carry = schedule::carried(schedule);
+    const std::vector<heddle::impl::Carried> carry = schedule::impl::carried(schedule);
     std::map<QueueId, std::size_t> last;
     std::size_t next = 0;
     for (std::size_t n = 0; n < 2 * length; ++n) {
@@ -158,7 +158,7 @@ TEST_CASE("no dependency is derived twice, of a later action or without a confli
       }
     }
     std::map<ActionId, std::set<std::tuple<QueueId, std::uint32_t, std::uint32_t>>> known;
-    for (const Carried& edge : schedule::carried(random))
+    for (const heddle::impl::Carried& edge : schedule::impl::carried(random))
       check(edge.action, edge.on, known[edge.action]);
   }
 }
@@ -179,7 +179,7 @@ TEST_CASE("a sum that comes one step late is a carried dependency") {
   REQUIRE(late.after(ActionId{0}).empty());
   REQUIRE(late.after(ActionId{1}).size() == 1);
   CHECK(late.after(ActionId{1})[0].action == 0);
-  const std::vector<Carried> edges = schedule::carried(late);
+  const std::vector<heddle::impl::Carried> edges = schedule::impl::carried(late);
   REQUIRE(edges.size() == 1);
   CHECK(edges[0].action == ActionId{0});
   CHECK(edges[0].on.action == 1);

@@ -327,9 +327,9 @@ TEST_CASE("a thousand files are those of a model of torch's lowering, and are re
     for (std::size_t rank = 0; rank < orders.ranks.size(); ++rank) {
       std::set<Stage> unsharded;
       for (const auto& step : lowered.steps[rank]) {
-        if (step.action == schedule::ParameterAction::unshard) unsharded.insert(step.stage);
-        if (step.action == schedule::ParameterAction::reshard) unsharded.erase(step.stage);
-        reshards_on_the_way += step.action == schedule::ParameterAction::reshard &&
+        if (step.action == schedule::ParameterStep::Action::unshard) unsharded.insert(step.stage);
+        if (step.action == schedule::ParameterStep::Action::reshard) unsharded.erase(step.stage);
+        reshards_on_the_way += step.action == schedule::ParameterStep::Action::reshard &&
                                step.before < orders.ranks[rank].size();
         fourths += unsharded.size() == 4;
       }
@@ -466,7 +466,7 @@ TEST_CASE("steps of one's own are checked before they are written") {
       test::message_of<infeasible>([&] { (void)to_csv(lowered); }) ==
       "heddle::schedule::to_csv(1F1B P=2 M=2): a stage stays unsharded at the end of the step (no "
       "1RESHARD after 1B1)");
-  lowered.steps[1] = {{schedule::ParameterAction::reduce_grad, Stage{1}, 5}};
+  lowered.steps[1] = {{schedule::ParameterStep::Action::reduce_grad, Stage{1}, 5}};
   CHECK(test::message_of<infeasible>([&] { (void)to_csv(lowered); }).find("is not between") !=
         std::string::npos);
   lowered.steps = {{}, {}, {{}}};

@@ -233,7 +233,7 @@ TEST_CASE("shared memory that cannot be is refused") {
   groups.add({.kind = Kind::group, .queue = groups.local(Rank{0})},
              {schedule::update(mine), schedule::update(other)});
   const Schedule grouped = std::move(groups).build();
-  std::vector<heddle::ProgressCounter> progress(2);
+  std::vector<heddle::impl::ProgressCounter> progress(2);
   CHECK_THAT(test::message_of<contract_error>([&] {
                (void)slice(
                    grouped, Rank{0}, [](BufferId, const Buffer&) -> std::byte* { return nullptr; },

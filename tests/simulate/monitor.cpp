@@ -34,7 +34,7 @@ using namespace heddle::monitored;
 namespace {
 
 /// The number of `seeds` of which the monitor says exactly what was put in.
-std::uint64_t right(std::optional<Syndrome> fault, double factor, std::uint64_t seeds,
+std::uint64_t right(std::optional<Finding::Syndrome> fault, double factor, std::uint64_t seeds,
                     bool queued = false) {
   std::uint64_t count = 0;
   for (std::uint64_t seed = 0; seed < seeds; ++seed)
@@ -46,8 +46,9 @@ std::uint64_t right(std::optional<Syndrome> fault, double factor, std::uint64_t 
 
 TEST_CASE("a monitor names a fault of factor 2 among 8 ranks at 10 % noise") {
   const std::uint64_t seeds = test::cases(200, 2000);
-  for (const Syndrome fault : {Syndrome::slow_link, Syndrome::slow_sender, Syndrome::slow_receiver,
-                               Syndrome::slow_computer}) {
+  for (const Finding::Syndrome fault :
+       {Finding::Syndrome::slow_link, Finding::Syndrome::slow_sender,
+        Finding::Syndrome::slow_receiver, Finding::Syndrome::slow_computer}) {
     const std::uint64_t good = right(fault, 2, seeds);
     INFO(fault << ": " << good << " of " << seeds);
     CHECK(100 * good >= 99 * seeds);
@@ -64,8 +65,9 @@ TEST_CASE("a monitor raises no alarm without a fault, also if stages are unequal
 TEST_CASE("a queue of messages on a healthy link raises no alarm, and a slow link is named") {
   const std::uint64_t seeds = test::cases(200, 2000);
   CHECK(right({}, 1, seeds, true) == seeds);
-  for (const Syndrome fault :
-       {Syndrome::slow_link, Syndrome::slow_sender, Syndrome::slow_receiver}) {
+  for (const Finding::Syndrome fault :
+       {Finding::Syndrome::slow_link, Finding::Syndrome::slow_sender,
+        Finding::Syndrome::slow_receiver}) {
     const std::uint64_t good = right(fault, 2, seeds, true);
     INFO(fault << ": " << good << " of " << seeds);
     CHECK(100 * good >= 99 * seeds);
@@ -80,7 +82,8 @@ TEST_CASE("a queue on one link only: the link is healthy, or named with its send
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     healthy += watch({around, queue, queue}, {}, seed, ring_steps).findings().empty() ? 1u : 0u;
     const std::vector<Finding> found =
-        watch({around, queue, queue}, InjectedFault{Syndrome::slow_link, 3, 4, 2}, seed, ring_steps)
+        watch({around, queue, queue}, InjectedFault{Finding::Syndrome::slow_link, 3, 4, 2}, seed,
+              ring_steps)
             .findings();
     named +=
         found.size() == 1 && found[0].causes.size() == 3 && found[0].rank == 3 && found[0].peer == 4
@@ -133,15 +136,17 @@ TEST_CASE("a message behind one that nobody waited for does not count") {
 
 TEST_CASE("a monitor prints how often it names a fault of factor 1.3") {
   std::string line;
-  for (const Syndrome fault : {Syndrome::slow_link, Syndrome::slow_sender, Syndrome::slow_receiver,
-                               Syndrome::slow_computer})
+  for (const Finding::Syndrome fault :
+       {Finding::Syndrome::slow_link, Finding::Syndrome::slow_sender,
+        Finding::Syndrome::slow_receiver, Finding::Syndrome::slow_computer})
     line += text(fault, " ", right(fault, 1.3, 50), " of 50; ");
   WARN("factor 1.3: " << line);
 }
 
 TEST_CASE("in one ring, link, sender and receiver cannot be told apart") {
-  for (const Syndrome fault :
-       {Syndrome::slow_link, Syndrome::slow_sender, Syndrome::slow_receiver}) {
+  for (const Finding::Syndrome fault :
+       {Finding::Syndrome::slow_link, Finding::Syndrome::slow_sender,
+        Finding::Syndrome::slow_receiver}) {
     std::uint64_t good = 0;
     const std::uint64_t seeds = test::cases(200, 2000);
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {
@@ -151,8 +156,9 @@ TEST_CASE("in one ring, link, sender and receiver cannot be told apart") {
       const std::vector<Finding> found = monitor.findings();
       // A slow receiver is slow on its one way in, which is here the way from `rank` as well.
       good += found.size() == 1 &&
-                      found[0].causes == std::vector{Syndrome::slow_link, Syndrome::slow_sender,
-                                                     Syndrome::slow_receiver} &&
+                      found[0].causes == std::vector{Finding::Syndrome::slow_link,
+                                                     Finding::Syndrome::slow_sender,
+                                                     Finding::Syndrome::slow_receiver} &&
                       found[0].rank == place.rank && found[0].peer == place.peer
                   ? 1u
                   : 0u;
@@ -163,18 +169,21 @@ TEST_CASE("in one ring, link, sender and receiver cannot be told apart") {
 }
 
 TEST_CASE("a finding prints as a sentence") {
-  CHECK(to_string(Finding{{Syndrome::slow_computer}, 3, 3, 2.13}) ==
+  CHECK(to_string(Finding{{Finding::Syndrome::slow_computer}, 3, 3, 2.13}) ==
         "rank 3 computes 2.1 times as long as planned");
-  CHECK(to_string(Finding{{Syndrome::slow_link}, 3, 5, 2}) ==
+  CHECK(to_string(Finding{{Finding::Syndrome::slow_link}, 3, 5, 2}) ==
         "messages from rank 3 to rank 5 take 2 times as long as planned");
-  CHECK(to_string(Finding{{Syndrome::slow_receiver}, 3, 3, 1.5}) ==
+  CHECK(to_string(Finding{{Finding::Syndrome::slow_receiver}, 3, 3, 1.5}) ==
         "all messages to rank 3 take 1.5 times as long as planned");
-  CHECK(to_string(Finding{
-            {Syndrome::slow_link, Syndrome::slow_sender, Syndrome::slow_receiver}, 0, 1, 2}) ==
+  CHECK(to_string(Finding{{Finding::Syndrome::slow_link, Finding::Syndrome::slow_sender,
+                           Finding::Syndrome::slow_receiver},
+                          0,
+                          1,
+                          2}) ==
         "messages from rank 0 to rank 1 take 2 times as long as planned: slow link, slow sender "
         "and slow receiver cannot be told apart, because a rank was seen with one peer only");
-  CHECK(to_string(
-            Finding{{Syndrome::hang_outside}, 2, 2, 0, true, "at F0.1 (place 7 of the list)"}) ==
+  CHECK(to_string(Finding{
+            {Finding::Syndrome::hang_outside}, 2, 2, 0, true, "at F0.1 (place 7 of the list)"}) ==
         "rank 2 is silent, outside of communication; it was last seen at F0.1 (place 7 of the "
         "list)");
 }
@@ -232,8 +241,8 @@ TEST_CASE("a hang is found where it began: in an action, before it, or in a mess
       REQUIRE(found[0].rank == hang.rank);
       REQUIRE(found[0].peer == hang.peer);
       REQUIRE(found[0].causes == std::vector{kind == HangKind::message
-                                                 ? Syndrome::hang_in_communication
-                                                 : Syndrome::hang_outside});
+                                                 ? Finding::Syndrome::hang_in_communication
+                                                 : Finding::Syndrome::hang_outside});
       REQUIRE(found[0].place.find(text("(place ", +hang.action, " of")) != std::string::npos);
       REQUIRE_FALSE(found[0].silent);
     }
@@ -272,11 +281,11 @@ TEST_CASE("a group hangs outside of communication in a member that has not start
       schedule::find_hang(schedule, std::vector<ListPlace>{{1, 0}, {0, 0}, {1, 0}});
   REQUIRE(late.size() == 1);
   CHECK(late[0].rank == 1);
-  CHECK(late[0].causes == std::vector{Syndrome::hang_outside});
+  CHECK(late[0].causes == std::vector{Finding::Syndrome::hang_outside});
   const std::vector<Finding> stuck =
       schedule::find_hang(schedule, std::vector<ListPlace>(3, {1, 0}));
   REQUIRE(stuck.size() == 1);
-  CHECK(stuck[0].causes == std::vector{Syndrome::hang_in_communication});
+  CHECK(stuck[0].causes == std::vector{Finding::Syndrome::hang_in_communication});
   CHECK_THAT(to_string(stuck[0]), ContainsSubstring("the group of rank 0 does not end: "));
 }
 

@@ -54,7 +54,7 @@ inline Log run_on_threads(const Schedule& schedule, Storage& storage, std::size_
                           const ExecuteOptions& options, Steps how = Steps::whole,
                           const MoverOf& mover_of = {}) {
   std::vector<Log> logs(static_cast<std::size_t>(schedule.ranks()));
-  std::vector<heddle::ProgressCounter> progress(logs.size());
+  std::vector<heddle::impl::ProgressCounter> progress(logs.size());
   run_threads(schedule.ranks(), [&](ThreadTransport& transport) {
     Program program = slice(
         schedule, transport.rank(), [&](BufferId id, const Buffer&) { return storage.begin(id); },

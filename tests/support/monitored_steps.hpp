@@ -19,7 +19,7 @@ namespace heddle::monitored {
 
 /// A fault of a step: what is slow, and how many times as slow.
 struct InjectedFault {
-  Syndrome syndrome = Syndrome::slow_link;
+  Finding::Syndrome syndrome = Finding::Syndrome::slow_link;
   Rank rank = {};
   Rank peer = {};
   double factor = 1;
@@ -38,7 +38,7 @@ class NoisyCosts {
   [[nodiscard]] Seconds time(const Schedule& schedule, ActionId id) const {
     const Action& action = schedule[id];
     const Seconds planned = (action.kind == Kind::backward ? 2.0 : 1.0) + 0.25 * action.stage.value;
-    const bool slow = m_fault && m_fault->syndrome == Syndrome::slow_computer &&
+    const bool slow = m_fault && m_fault->syndrome == Finding::Syndrome::slow_computer &&
                       schedule[action.queue].from == m_fault->rank;
     return planned * noise(id) * (slow ? m_fault->factor : 1);
   }
@@ -54,9 +54,10 @@ class NoisyCosts {
   [[nodiscard]] bool slow(const Queue& queue) const {
     if (!m_fault) return false;
     switch (m_fault->syndrome) {
-      case Syndrome::slow_link: return queue.from == m_fault->rank && queue.to == m_fault->peer;
-      case Syndrome::slow_sender: return queue.from == m_fault->rank;
-      case Syndrome::slow_receiver: return queue.to == m_fault->peer;
+      case Finding::Syndrome::slow_link:
+        return queue.from == m_fault->rank && queue.to == m_fault->peer;
+      case Finding::Syndrome::slow_sender: return queue.from == m_fault->rank;
+      case Finding::Syndrome::slow_receiver: return queue.to == m_fault->peer;
       default: return false;
     }
   }
@@ -139,7 +140,7 @@ inline Place place_of(std::uint64_t seed, bool neighbours) {
 
 /// Whether a monitor of 8 ranks names exactly this fault, or nothing without a fault, after five
 /// steps of a pipeline and an all-to-all, and if `queued`, also of queues of messages.
-inline bool is_named(std::optional<Syndrome> syndrome, double factor, std::uint64_t seed,
+inline bool is_named(std::optional<Finding::Syndrome> syndrome, double factor, std::uint64_t seed,
                      bool queued = false) {
   static const std::vector<Schedule> plain = {pipeline(8, 8), all_to_all(8)};
   static const std::vector<Schedule> more = [] {
@@ -153,8 +154,8 @@ inline bool is_named(std::optional<Syndrome> syndrome, double factor, std::uint6
   const std::vector<Finding> found = watch(schedules, fault, seed, 5).findings();
   if (!syndrome) return found.empty();
   if (found.size() != 1 || found[0].causes != std::vector{*syndrome}) return false;
-  const Rank rank = *syndrome == Syndrome::slow_receiver ? place.peer : place.rank;
-  const Rank peer = *syndrome == Syndrome::slow_link ? place.peer : rank;
+  const Rank rank = *syndrome == Finding::Syndrome::slow_receiver ? place.peer : place.rank;
+  const Rank peer = *syndrome == Finding::Syndrome::slow_link ? place.peer : rank;
   return found[0].rank == rank && found[0].peer == peer;
 }
 

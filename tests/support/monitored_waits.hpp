@@ -35,7 +35,7 @@ namespace heddle::monitored {
 
 /// A fault of executed steps: what is slow. It takes `waits_factor` times as long as planned.
 struct ExecutedFault {
-  Syndrome syndrome = Syndrome::slow_link;
+  Finding::Syndrome syndrome = Finding::Syndrome::slow_link;
   Rank rank = {};
   Rank peer = {};
 };
@@ -81,10 +81,10 @@ struct WaitingModel {
 inline Shape shape_with(std::optional<ExecutedFault> fault) {
   return {.link = [fault](Rank from, Rank to, Seconds) {
     const bool slow =
-        fault &&
-        ((fault->syndrome == Syndrome::slow_link && from == fault->rank && to == fault->peer) ||
-         (fault->syndrome == Syndrome::slow_sender && from == fault->rank) ||
-         (fault->syndrome == Syndrome::slow_receiver && to == fault->rank));
+        fault && ((fault->syndrome == Finding::Syndrome::slow_link && from == fault->rank &&
+                   to == fault->peer) ||
+                  (fault->syndrome == Finding::Syndrome::slow_sender && from == fault->rank) ||
+                  (fault->syndrome == Finding::Syndrome::slow_receiver && to == fault->rank));
     return Link{0, wait_rate / (slow ? waits_factor : 1)};
   }};
 }
@@ -92,7 +92,7 @@ inline Shape shape_with(std::optional<ExecutedFault> fault) {
 /// Returns whether the findings are exactly the fault, or nothing without a fault.
 inline bool names(const std::vector<Finding>& found, std::optional<ExecutedFault> fault) {
   if (!fault) return found.empty();
-  const Rank peer = fault->syndrome == Syndrome::slow_link ? fault->peer : fault->rank;
+  const Rank peer = fault->syndrome == Finding::Syndrome::slow_link ? fault->peer : fault->rank;
   return found.size() == 1 && found[0].causes == std::vector{fault->syndrome} &&
          found[0].rank == fault->rank && found[0].peer == peer;
 }
@@ -110,7 +110,7 @@ int looks_until_named(T& inner, std::optional<ExecutedFault> fault) {
   const int ranks = inner.size();
   ShapedTransport<T> transport(inner, shape_with(fault));
   WaitingModel model;
-  if (fault && fault->syndrome == Syndrome::slow_computer && inner.rank() == fault->rank)
+  if (fault && fault->syndrome == Finding::Syndrome::slow_computer && inner.rank() == fault->rank)
     model.slowness = waits_factor;
   const RunOptions options{.execute = {.idle = Idle::nap, .record = true}};
   Runner<WaitingModel&, ShapedTransport<T>&> pipeline(
@@ -164,8 +164,9 @@ int looks_until_named(T& inner, std::optional<ExecutedFault> fault) {
 inline std::vector<std::optional<ExecutedFault>> executed_faults(std::uint64_t seed, int ranks) {
   const Random random(seed, "executed faults");
   std::vector<std::optional<ExecutedFault>> faults;
-  for (const Syndrome syndrome : {Syndrome::slow_link, Syndrome::slow_sender,
-                                  Syndrome::slow_receiver, Syndrome::slow_computer}) {
+  for (const Finding::Syndrome syndrome :
+       {Finding::Syndrome::slow_link, Finding::Syndrome::slow_sender,
+        Finding::Syndrome::slow_receiver, Finding::Syndrome::slow_computer}) {
     const auto all = static_cast<std::uint64_t>(ranks);
     const std::uint64_t rank = random.below(2 * faults.size(), all);
     const std::uint64_t peer = (rank + 1 + random.below(2 * faults.size() + 1, all - 1)) % all;

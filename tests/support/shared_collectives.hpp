@@ -97,19 +97,21 @@ template <SharesMemory T>
       const auto collective = static_cast<Collective>(c);
       const auto algorithm = static_cast<Algorithm>(a);
       for (const Bytes elements : {0, 101}) {
-        schedule::CollectiveOptions options{.ranks = transport.size(),
-                                            .bytes = 8 * elements,
-                                            .type = Scalar::i64,
-                                            .chunks = collective == Collective::barrier ? 1 : 2,
-                                            .root = Rank{transport.size() / 2},
-                                            .levels = schedule::levels_of(transport.domains())};
+        schedule::CollectiveOptions options{
+            .ranks = transport.size(),
+            .bytes = 8 * elements,
+            .type = Scalar::i64,
+            .chunks = collective == Collective::barrier ? 1 : 2,
+            .root = Rank{transport.size() / 2},
+            .levels = schedule::impl::levels_of(transport.domains())};
         if (!schedule::applicable(collective, algorithm, options)) continue;
         std::string wrong =
             difference_over(transport, schedule::collective(collective, algorithm, options), where);
         if (wrong.empty() && collective <= Collective::reduce &&
             collective != Collective::all_to_all)
           wrong = difference_over(
-              transport, schedule::collective_in_segments(collective, algorithm, options), where);
+              transport, schedule::impl::collective_in_segments(collective, algorithm, options),
+              where);
         if (!wrong.empty()) return wrong;
       }
       schedule::CollectiveOptions uneven{.ranks = transport.size(), .type = Scalar::f64};

@@ -163,7 +163,7 @@ TEST_CASE("a cache of one thread does what replay() says, for every policy") {
     const tier::Replay replayed = tier::replay(store.objects(), requests, 400, policy);
     CHECK(cache.counters() == replayed.counters);
     CHECK(cache.events() == replayed.events);
-    CHECK(tier::requests_of(cache.events()) == requests);
+    CHECK(tier::impl::requests_of(cache.events()) == requests);
     const tier::CacheReport report = tier::report(cache);
     CHECK(report.counters == replayed.counters);
     CHECK(report.counters.hits <= report.bound.hits);

@@ -19,7 +19,7 @@ namespace {
 
 bool reduces(const schedule::LoweredOrders& lowered) {
   return std::ranges::any_of(lowered.steps, [](const auto& steps) {
-    return std::ranges::count(steps, schedule::ParameterAction::reduce_grad,
+    return std::ranges::count(steps, schedule::ParameterStep::Action::reduce_grad,
                               &schedule::ParameterStep::action) > 0;
   });
 }

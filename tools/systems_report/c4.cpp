@@ -30,7 +30,7 @@ namespace report {
 
 namespace {
 
-using hd::Syndrome;
+using Syndrome = hd::Finding::Syndrome;
 namespace watched = hd::monitored;
 
 constexpr std::uint64_t runs = 200;

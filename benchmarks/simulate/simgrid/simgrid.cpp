@@ -160,17 +160,17 @@ void walk(Case& one, Rank rank) {
   };
   static char payload = 0;
   for (std::size_t s = 0; s < program.size(); ++s) {
-    const Step& step = program.steps[s];
+    const Program::Step& step = program.steps[s];
     const bool fused = (one.list[step.action].flags & flag::with_next) != 0;
     for (std::size_t each = s; each <= s + fused; ++each)
       for (const Wait& needed : program.waits_of(each))
         if (!needed.carried) wait(needed.port, needed.messages);
-    if (step.does != Step::Does::run) {
+    if (step.does != Program::Step::Does::run) {
       sg::Mailbox* const box = mailbox(program.ports[step.port]);
       Messages& of = messages[step.port];
       Message& message = of.posted.emplace_back();
       const Bytes bytes = one.list.bytes(one.list.uses(step.action)[0]);
-      if (step.does == Step::Does::receive) {
+      if (step.does == Program::Step::Does::receive) {
         message.landed = std::make_unique<void*>(nullptr);
         message.itself = box->get_async(message.landed.get());
       } else if (!one.shared.empty()) {

@@ -160,7 +160,7 @@ class DeviceTransport {
 
   [[nodiscard]] static bool takes_pointers() {
     if constexpr (std::same_as<T, MpiTransport>)
-      return gpu_aware<MemorySpace>();
+      return impl::gpu_aware<MemorySpace>();
     else
       return on_host;
   }

@@ -24,11 +24,6 @@ enum class ThreadLevel : std::uint8_t { single, funneled, serialized, multiple }
 /// Prints the name of the level, such as `funneled`.
 std::ostream& operator<<(std::ostream& out, ThreadLevel level);
 
-/// Options of an Environment.
-struct EnvironmentOptions {
-  ThreadLevel thread_level = ThreadLevel::funneled;  ///< the level that MPI must provide at least
-};
-
 namespace impl {
 
 /// MPI, which this object has initialized or found initialized.
@@ -82,11 +77,12 @@ class KokkosSession {
 class Environment {
  public:
   /// Removes the arguments of MPI and Kokkos from the command line. `--help` is left to the
-  /// program; use `--kokkos-help` for the options of Kokkos.
+  /// program; use `--kokkos-help` for the options of Kokkos. `thread_level` is the level that MPI
+  /// must provide at least.
   /// @throws contract_error if MPI or Kokkos is already finalized, or if MPI provides less than the
   ///         required thread level.
-  Environment(int& argc, char** argv, EnvironmentOptions options = {})
-      : m_mpi(argc, argv, options.thread_level), m_kokkos(argc, argv) {}
+  Environment(int& argc, char** argv, ThreadLevel thread_level = ThreadLevel::funneled)
+      : m_mpi(argc, argv, thread_level), m_kokkos(argc, argv) {}
 
   /// Returns true if this object has initialized MPI, and therefore finalizes it.
   [[nodiscard]] bool owns_mpi() const noexcept { return m_mpi.owned(); }

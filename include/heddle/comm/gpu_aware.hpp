@@ -24,8 +24,6 @@ enum class Vendor : std::uint8_t { cuda, hip };
 /// asked.
 [[nodiscard]] bool mpi_says(Vendor vendor);
 
-}  // namespace impl
-
 /// Returns true if MPI accepts pointers to memory of `MemorySpace`. It always does if the host can
 /// access that memory; otherwise MPI is asked at run time. MPI must be initialized.
 template <class MemorySpace>
@@ -44,6 +42,8 @@ template <class MemorySpace>
   else
     return false;
 }
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0
 

@@ -125,7 +125,7 @@ HEDDLE_FULL_INLINE Machine measure_machine(const TransportRef& transport,
     count("short_rounds", options.short_rounds);
     count("long_rounds", options.long_rounds);
     count("pairs", options.pairs);
-    expect_valid(options.wait, where);
+    impl::expect_valid(options.wait, where);
   });
   using impl::Prober;
   const int size = transport.size();

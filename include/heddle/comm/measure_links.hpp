@@ -31,12 +31,12 @@ namespace impl {
   return other == rank && ranks % 2 == 0 ? circle : other;
 }
 
-}  // namespace impl
-
 /// Checks the numbers of LinkOptions on behalf of the function `where`.
 /// @throws contract_error if there is no burst, if a piece is shorter than 8 bytes or longer than
 ///         the largest burst, if that one exceeds 1 TiB, or if a time is below 0 or NaN.
 void expect_valid(const LinkOptions& options, const char* where);
+
+}  // namespace impl
 
 /// Measures the links between all pairs of ranks, each direction separately, and returns them as a
 /// network(), in which each rank has ports. A message of n bytes takes latency + n / bandwidth. The

@@ -145,7 +145,7 @@ class LinkProber {
 
 }  // namespace impl
 
-HEDDLE_FULL_INLINE void expect_valid(const LinkOptions& options, const char* where) {
+HEDDLE_FULL_INLINE void impl::expect_valid(const LinkOptions& options, const char* where) {
   constexpr Bytes most = Bytes{1} << 40;
   expects(options.bursts >= 1 && options.piece >= sizeof(std::uint64_t) &&
               options.largest >= options.piece && options.largest <= most,
@@ -160,7 +160,7 @@ HEDDLE_FULL_INLINE void expect_valid(const LinkOptions& options, const char* whe
     return ErrorInfo{where, "the budget must be a time of at least 0",
                      text("budget = ", options.budget, " s")};
   });
-  expect_valid(options.wait, where);
+  impl::expect_valid(options.wait, where);
 }
 
 HEDDLE_FULL_INLINE Machine measure_links(const TransportRef& transport,
@@ -169,7 +169,7 @@ HEDDLE_FULL_INLINE Machine measure_links(const TransportRef& transport,
   const int size = transport.size();
   std::optional<impl::LinkProber> prober;
   abort_on_error(transport, where, [&] {
-    expect_valid(options, where);
+    impl::expect_valid(options, where);
     expects(options.names.empty() || options.names.size() == static_cast<std::size_t>(size), [&] {
       return ErrorInfo{where, "every rank needs the name of its device",
                        text(options.names.size(), " names for ", size, " ranks")};

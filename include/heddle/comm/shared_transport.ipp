@@ -40,7 +40,7 @@
 
 namespace heddle::inline v0 {
 
-static_assert(ProgressCounter::is_always_lock_free,
+static_assert(impl::ProgressCounter::is_always_lock_free,
               "heddle::SharedTransport: processes see each other's progress without locks");
 
 HEDDLE_FULL_INLINE SharedTransport::SharedTransport(MPI_Comm comm, SharedOptions options)
@@ -126,7 +126,7 @@ HEDDLE_FULL_INLINE Communicator SharedTransport::host_of(const Communicator& all
           return ErrorInfo{where, "a memory domain needs at least one rank",
                            text("domain = ", options.domain), "use 0 for all ranks of a host"};
         });
-        expect_valid(ExecuteOptions{.watchdog = options.watchdog}, where);
+        impl::expect_valid(ExecuteOptions{.watchdog = options.watchdog}, where);
       },
       [] {
         return impl::CollectiveCall{where, {}};

@@ -121,7 +121,7 @@ class StridedExchange {
   StridedExchange(const Communicator& comm, std::vector<StridedMove> sends,
                   std::vector<StridedMove> receives, StridedOptions options = {})
       : m_transport(&comm.template attached<MpiTransport>()), m_options(std::move(options)) {
-    expect_valid(m_options.execute, where);
+    impl::expect_valid(m_options.execute, where);
     const PathTable paths = impl::paths_of(m_options, impl::box_memory<Exec>());
     sort("sends", std::move(sends), m_sends, m_own_sends, paths);
     sort("receives", std::move(receives), m_receives, m_own_receives, paths);

@@ -218,7 +218,7 @@ class AdaptiveRunner {
   [[nodiscard]] std::optional<std::string> fault() const {
     std::optional<Finding> worst;
     const auto computes = [](const Finding& finding) {
-      return finding.causes.front() == Syndrome::slow_computer;
+      return finding.causes.front() == Finding::Syndrome::slow_computer;
     };
     for (const Finding& finding : m_choice.monitor().findings())
       if (!worst ||

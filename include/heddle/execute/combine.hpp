@@ -52,8 +52,12 @@ void combine(const Task& task, Add&& add) {
                         "the buffer's elements cannot be added", text("type ", type)});
 }
 
+namespace impl {
+
 /// Returns true for a combine task whose values are records: Buffer::record elements each.
 [[nodiscard]] bool combines_records(const Task& task);
+
+}  // namespace impl
 
 /// Calls `join(from, into, length)` for every record of a combine task, in memory order. `join`
 /// must replace the `length` elements at `into` by the join of `from` and `into`, and must be

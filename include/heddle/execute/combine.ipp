@@ -14,7 +14,7 @@
 
 namespace heddle::inline v0 {
 
-HEDDLE_INLINE bool combines_records(const Task& task) {
+HEDDLE_INLINE bool impl::combines_records(const Task& task) {
   return task.kind() == Kind::combine &&
          task.schedule()[task.uses()[1 - impl::merged_use(task)].buffer].record != 0;
 }

@@ -103,7 +103,7 @@ HEDDLE_INLINE std::vector<std::vector<std::byte>> all_gather(const TransportRef&
                                                              std::span<const std::byte> mine,
                                                              const ExecuteOptions& options) {
   constexpr const char* where = "heddle::all_gather";
-  abort_on_error(transport, where, [&] { expect_valid(options, where); });
+  abort_on_error(transport, where, [&] { impl::expect_valid(options, where); });
   const auto ranks = static_cast<std::uint32_t>(transport.size());
   const std::vector<Bytes> own(ranks, mine.size());
   std::vector<Bytes> sizes = own;
@@ -124,7 +124,7 @@ HEDDLE_INLINE std::vector<std::vector<std::byte>> all_to_all(
   const auto ranks = static_cast<std::uint32_t>(transport.size());
   const std::uint32_t self = transport.rank().value;
   abort_on_error(transport, where, [&] {
-    expect_valid(options, where);
+    impl::expect_valid(options, where);
     expects(blocks.size() == ranks, [&] {
       return ErrorInfo{where, "there must be one block for each rank",
                        text(blocks.size(), " blocks, ", ranks, " ranks")};

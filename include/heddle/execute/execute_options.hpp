@@ -32,10 +32,14 @@ struct ExecuteOptions {
   Seconds grace = 1;
 };
 
+namespace impl {
+
 /// Checks ExecuteOptions on behalf of the function `where`.
 /// @throws contract_error if `idle` is none of the enumerators, if the watchdog is below 0 or NaN,
 ///         or if `grace` is below 0 or not finite.
 void expect_valid(const ExecuteOptions& options, const char* where);
+
+}  // namespace impl
 
 /// The time in which a step of the Program took place. The `end` of a send, a receive or a move of
 /// a Mover is the time at which its completion was seen, at the latest before the first action that

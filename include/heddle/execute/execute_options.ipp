@@ -17,7 +17,7 @@
 
 namespace heddle::inline v0 {
 
-HEDDLE_INLINE void expect_valid(const ExecuteOptions& options, const char* where) {
+HEDDLE_INLINE void impl::expect_valid(const ExecuteOptions& options, const char* where) {
   impl::expect_enumerator(where, "idle", options.idle, Idle::nap);
   expects(options.watchdog >= 0, [&] {
     return ErrorInfo{where, "the watchdog needs a time of at least 0",

@@ -39,7 +39,7 @@ HEDDLE_INLINE AnyExecutor::AnyExecutor(Program program, const TransportRef& tran
       m_transport(transport),
       m_options(std::move(options)),
       m_exceptions(std::uncaught_exceptions()) {
-  expect_valid(m_options, "heddle::Executor");
+  impl::expect_valid(m_options, "heddle::Executor");
   impl::expect_program(m_program, transport.size());
   if (m_options.mover)
     impl::expect_mover_lanes(m_program, m_options.mover);
@@ -144,7 +144,7 @@ HEDDLE_INLINE void AnyExecutor::rebind(BufferId buffer, const std::byte* from,
 }
 
 HEDDLE_INLINE void AnyExecutor::options(ExecuteOptions options) {
-  expect_valid(options, "heddle::Executor::options");
+  impl::expect_valid(options, "heddle::Executor::options");
   options.record = m_options.record;
   options.mover = m_options.mover;
   m_options = std::move(options);
@@ -193,18 +193,18 @@ bool AnyExecutor::walk(const Handler& handler) {
   Clock::Ticks last = record ? Clock::now() : 0;
   for (std::size_t i = m_at; i < length; ++i) {
     m_at = i;
-    const Step& step = m_program.steps[i];
+    const Program::Step& step = m_program.steps[i];
     const auto messages = m_program.waits_of(i);
     if (!messages.empty()) {
-      for (const Wait& wait : messages)
+      for (const Program::Wait& wait : messages)
         if (!complete<record, waits>(wait.port, flight.needed(wait))) return false;
       if constexpr (record) last = Clock::now();
     }
-    if (step.does == Step::Does::run) {
+    if (step.does == Program::Step::Does::run) {
       handler(Task(m_program.schedule, step.action, m_program.uses_of(i)));
       if (step.progress != 0) come(step.progress);
       if (flight.posts()) flight.poll_others<record>(i);
-    } else if (step.does == Step::Does::settle) {
+    } else if (step.does == Program::Step::Does::settle) {
       come(step.progress);
     } else {
       if (!complete<record, waits>(step.port, flight.needed_to_start(step.port))) return false;

@@ -20,8 +20,6 @@ namespace impl {
 /// parts stay as they are.
 [[nodiscard]] Schedule fold_uneven(Schedule schedule);
 
-}  // namespace impl
-
 /// Checks that the buffers of `schedule` fit in the memories of `machine`. First check_capacity()
 /// looks at its simulated Timeline, in which a forward takes 1, a backward 2, and the rest nothing.
 /// Then the sizes of the buffers are added, because a Runner allocates all of them at once.
@@ -30,6 +28,8 @@ namespace impl {
 ///         lack, and the action if the values that live at once are too many.
 /// @throws contract_error as check_capacity() does.
 void expect_fits(const Schedule& schedule, const Machine& machine);
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0
 

@@ -49,7 +49,7 @@ HEDDLE_INLINE Schedule fold_uneven(Schedule schedule) {
 
 }  // namespace impl
 
-HEDDLE_INLINE void expect_fits(const Schedule& schedule, const Machine& machine) {
+HEDDLE_INLINE void impl::expect_fits(const Schedule& schedule, const Machine& machine) {
   schedule::check_capacity(
       simulate(schedule, StageCosts{.forward = 1, .backward_input = 1, .backward_weight = 1},
                machine),

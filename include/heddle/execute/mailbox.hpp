@@ -216,7 +216,7 @@ class Mailbox {
     expects(m_options.doing != nullptr, [] {
       return ErrorInfo{where, "MailboxOptions::doing is a null pointer"};
     });
-    expect_valid(m_options.wait, where);
+    impl::expect_valid(m_options.wait, where);
     for (const Rank rank : peers)
       expects(rank != m_transport.rank() && +rank < static_cast<std::size_t>(m_transport.size()) &&
                   std::count(peers.begin(), peers.end(), rank) == 1,

@@ -67,7 +67,7 @@ HEDDLE_INLINE Seconds clock_offset(const TransportRef& transport, const ExecuteO
 /// The time in which one step of a Program took place, in rank 0's steady seconds.
 struct StepRecord {
   std::uint32_t action;
-  Step::Does does;
+  Program::Step::Does does;
   Seconds start, end;
 };
 
@@ -76,8 +76,8 @@ HEDDLE_INLINE Timeline merge_stamps(const TransportRef& transport, const Program
                                     Seconds offset, const ExecuteOptions& options) {
   std::vector<impl::StepRecord> mine;
   for (std::size_t i = 0; i < stamps.size(); ++i) {
-    const Step& step = program.steps[i];
-    if (step.does == Step::Does::settle) continue;  // of another rank's action
+    const Program::Step& step = program.steps[i];
+    if (step.does == Program::Step::Does::settle) continue;  // of another rank's action
     mine.push_back({step.action.value, step.does, clock.seconds(stamps[i].start) + offset,
                     clock.seconds(stamps[i].end) + offset});
   }
@@ -86,9 +86,9 @@ HEDDLE_INLINE Timeline merge_stamps(const TransportRef& transport, const Program
   for (const auto& records : all_gather<impl::StepRecord>(transport, mine, options)) {
     for (const impl::StepRecord& record : records) {
       Span& span = spans[record.action];
-      if (record.does == Step::Does::receive) {
+      if (record.does == Program::Step::Does::receive) {
         span.arrival = record.end;
-      } else if (record.does == Step::Does::send) {
+      } else if (record.does == Program::Step::Does::send) {
         span.start = record.start;
         span.end = record.end;
       } else {
@@ -109,7 +109,7 @@ HEDDLE_INLINE Timeline merge_stamps(const TransportRef& transport, const Program
 HEDDLE_INLINE void impl::CostSamples::add(const Program& program, std::span<const Stamp> stamps) {
   if (++m_steps == 2) m_samples.clear();  // caches, pages and libraries were cold in the first one
   for (std::size_t i = 0; i < stamps.size(); ++i) {
-    if (program.steps[i].does != Step::Does::run) continue;
+    if (program.steps[i].does != Program::Step::Does::run) continue;
     const Key key(program.schedule, program.steps[i].action);
     auto& [samples, added] = m_samples[key];
     Clock::Ticks ticks = stamps[i].end - stamps[i].start;

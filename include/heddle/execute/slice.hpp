@@ -28,7 +28,7 @@ namespace heddle::inline v0 {
 ///         in size, or if ranks share memory but there is no `progress`.
 [[nodiscard]] Program slice(const Schedule& schedule, Rank rank,
                             impl::FunctionRef<std::byte*(BufferId, const Buffer&)> bind,
-                            const std::function<ProgressCounter*(Rank)>& progress = {});
+                            const std::function<impl::ProgressCounter*(Rank)>& progress = {});
 
 }  // namespace heddle::inline v0
 

@@ -58,7 +58,7 @@ namespace impl {
 
 HEDDLE_INLINE Program slice(const Schedule& schedule, Rank rank,
                             impl::FunctionRef<std::byte*(BufferId, const Buffer&)> bind,
-                            const std::function<ProgressCounter*(Rank)>& progress) {
+                            const std::function<impl::ProgressCounter*(Rank)>& progress) {
   const std::vector<bool> touched = impl::touched_by(schedule, rank, progress != nullptr);
   std::vector<std::byte*> memory(schedule.buffers().size(), nullptr);
   for (std::size_t b = 0; b < memory.size(); ++b)

@@ -68,15 +68,15 @@ HEDDLE_INLINE void use_bytes(Program& program, const UsedBytes& used) {
   // every step.
   for (const bool writes : {false, true}) {
     std::size_t next = 0;
-    for (const Step& step : std::span(program.steps).first(program.size())) {
-      if (step.does == Step::Does::settle) continue;
+    for (const Program::Step& step : std::span(program.steps).first(program.size())) {
+      if (step.does == Program::Step::Does::settle) continue;
       const Action& action = schedule[step.action];
       const auto uses = schedule.uses(step.action);
       if (used && !writes &&
           (action.kind == Kind::move || (action.kind == Kind::combine && uses.size() == 2)))
         check_ends(step.action, uses);
       for (std::size_t u = 0; u < uses.size(); ++u) {
-        if (step.moves() && u != (step.does == Step::Does::send ? 0 : 1)) continue;
+        if (step.moves() && u != (step.does == Program::Step::Does::send ? 0 : 1)) continue;
         if (action.kind == Kind::group && schedule[uses[u].buffer].rank != program.rank) continue;
         const Bytes bytes = bytes_of(step.action, uses[u]);
         if (writes) program.uses[next++].bytes = bytes;

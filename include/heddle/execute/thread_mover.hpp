@@ -27,19 +27,11 @@
 
 namespace heddle::inline v0 {
 
-/// The bytes of a file that a buffer stands for.
-struct FileRange {
-  std::string path;       ///< the file
-  Bytes offset = 0;       ///< where the buffer begins in the file
-  Bytes bytes = 0;        ///< the size of the buffer, which attach() checks; 0: not checked
-  bool writable = false;  ///< true if moves may write to the buffer
-};
+namespace impl {
 
 /// A function that copies the bytes of a buffer from `offset` on, counted from the begin of the
 /// buffer, to `to`. The thread of a ThreadMover calls it.
 using BytesReader = std::function<void(Bytes offset, std::span<std::byte> to)>;
-
-namespace impl {
 
 /// An open file. It is closed when the last move that uses it is complete.
 struct MoverFile;
@@ -71,6 +63,14 @@ struct ThreadMove {
 /// destructor cancels the moves in flight.
 class ThreadMover {
  public:
+  /// The bytes of a file that a buffer stands for.
+  struct FileRange {
+    std::string path;       ///< the file
+    Bytes offset = 0;       ///< where the buffer begins in the file
+    Bytes bytes = 0;        ///< the size of the buffer, which attach() checks; 0: not checked
+    bool writable = false;  ///< true if moves may write to the buffer
+  };
+
   /// Refers to a move until `test` has returned true or `cancel` was called. Move-only.
   class Request {
    public:
@@ -104,7 +104,7 @@ class ThreadMover {
   /// move from the buffer calls `read` once, so `cancel` waits for this call. The error that `read`
   /// throws is that of the move. It replaces an earlier file or function of the buffer.
   /// @throws contract_error if `read` is empty.
-  void attach_reader(BufferId buffer, BytesReader read);
+  void attach_reader(BufferId buffer, impl::BytesReader read);
   /// Returns true if the buffer is in a file or has a function.
   [[nodiscard]] bool holds(BufferId buffer) const { return m_files.contains(buffer); }
 
@@ -125,7 +125,7 @@ class ThreadMover {
   struct Place {
     std::shared_ptr<const impl::MoverFile> file;
     Bytes offset = 0;
-    std::shared_ptr<const BytesReader> reader;
+    std::shared_ptr<const impl::BytesReader> reader;
   };
 
   /// Returns the file or the function of an end, or null if it is in memory.

@@ -104,7 +104,7 @@ HEDDLE_INLINE ThreadMover::~ThreadMover() {
   m_changed.notify_all();
 }
 
-HEDDLE_INLINE void ThreadMover::attach(BufferId buffer, const FileRange& range) {
+HEDDLE_INLINE void ThreadMover::attach(BufferId buffer, const ThreadMover::FileRange& range) {
   auto file = std::make_shared<const impl::MoverFile>(range.path, range.writable);
   struct ::stat found {};
   const bool known = ::fstat(file->number, &found) == 0;
@@ -117,12 +117,12 @@ HEDDLE_INLINE void ThreadMover::attach(BufferId buffer, const FileRange& range) 
   m_files[buffer] = {std::move(file), range.offset, nullptr};
 }
 
-HEDDLE_INLINE void ThreadMover::attach_reader(BufferId buffer, BytesReader read) {
+HEDDLE_INLINE void ThreadMover::attach_reader(BufferId buffer, impl::BytesReader read) {
   expects(read != nullptr, [&] {
     return ErrorInfo{"heddle::ThreadMover", "there is no function that reads the buffer",
-                     text("buffer ", buffer), "give a function, or a FileRange"};
+                     text("buffer ", buffer), "give a function, or a ThreadMover::FileRange"};
   });
-  m_files[buffer] = {nullptr, 0, std::make_shared<const BytesReader>(std::move(read))};
+  m_files[buffer] = {nullptr, 0, std::make_shared<const impl::BytesReader>(std::move(read))};
 }
 
 HEDDLE_INLINE const ThreadMover::Place* ThreadMover::place_of(const MoveEnd& end) const {
@@ -151,7 +151,7 @@ HEDDLE_INLINE ThreadMover::Request ThreadMover::start(Lane /*lane*/, const MoveE
                      text("buffer ", to.buffer, ", ",
                           target->file != nullptr ? "'" + target->file->path + "'"
                                                   : std::string("read by a function")),
-                     "attach it with FileRange::writable"};
+                     "attach it with ThreadMover::FileRange::writable"};
   });
   impl::ThreadMove& move = take();
   move.source = source != nullptr ? nullptr : from.data;

@@ -30,6 +30,8 @@ struct AdamOptions {
   double weight_decay = 0;  ///< fraction of each parameter subtracted per step, times learning_rate
 };
 
+namespace impl {
+
 /// Checks the numbers of AdamOptions on behalf of the function `where`.
 /// @throws contract_error if a number is negative or not finite, or if a decay is not below 1.
 inline void expect_valid(const AdamOptions& options, const char* where) {
@@ -52,8 +54,6 @@ inline void expect_valid(const AdamOptions& options, const char* where) {
   finite("epsilon", options.epsilon);
   finite("weight_decay", options.weight_decay);
 }
-
-namespace impl {
 
 template <ExecutionSpace Exec, class Real>
 struct AdamStep {
@@ -90,7 +90,7 @@ void adam_update(const Exec& exec, const AdamOptions& options, std::uint64_t ste
   expects(step > 0, [&] {
     return ErrorInfo{where, "steps must be at least 1, got 0", {}, "count the steps from 1"};
   });
-  expect_valid(options, where);
+  impl::expect_valid(options, where);
   const auto steps = static_cast<double>(step);
   const double mean_correction = 1 / (1 - std::pow(options.beta1, steps));
   const double square_correction = 1 / (1 - std::pow(options.beta2, steps));

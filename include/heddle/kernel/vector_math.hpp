@@ -3,10 +3,10 @@
 #pragma once
 
 /// @file
-/// exp and tanh without branches, tables or calls, so that compilers can vectorise loops that use
-/// them. They are for kernels that would otherwise wait for a scalar library function. The code is
+/// exp without branches, tables or calls, so that compilers can vectorise loops that use it. It is
+/// for kernels that would otherwise wait for a scalar library function. The code is
 /// the same on every back end and consists of sums and products only. If a compiler fuses a product
-/// with a sum, the last bit may differ. The stated errors hold in both cases.
+/// with a sum, the last bit may differ. The stated error holds in both cases.
 
 #include <concepts>
 #include <cstdint>
@@ -38,7 +38,6 @@ struct ExpNumbers<float> {
   static constexpr float ln2_high = 0.693145751953125f;  // 15 bits: n times it is exact
   static constexpr float ln2_low = 1.42860682e-6f;
   static constexpr float exp_end = 104;  // beyond it exp is 0 or infinity
-  static constexpr float tanh_end = 10;  // beyond it tanh is 1
 
   KOKKOS_INLINE_FUNCTION static float series(float r) {
     return 0.5f +
@@ -56,7 +55,6 @@ struct ExpNumbers<double> {
   static constexpr double ln2_high = 0x1.62e42fefa2p-1;  // 40 bits
   static constexpr double ln2_low = 7.371002565167799e-13;
   static constexpr double exp_end = 746;
-  static constexpr double tanh_end = 20;
 
   KOKKOS_INLINE_FUNCTION static double series(double r) {
     const double low =
@@ -117,23 +115,6 @@ KOKKOS_INLINE_FUNCTION Real vector_exp(Real x) {
   const Real half = reduced.n() * Real(0.5) + Numbers::rounder;
   const Real rest = (reduced.n() - (half - Numbers::rounder)) + Numbers::rounder;
   return (Real(1) + reduced.minus_one) * reduced.power_of_two(half) * reduced.power_of_two(rest);
-#endif
-}
-
-/// Returns tanh(x) = (exp(2x) - 1) / (exp(2x) + 1) with an error of at most 3 ulp for float and
-/// double. tanh(+-inf) = +-1, tanh(-0) = -0, and NaN stays NaN. If the compiler may reorder sums
-/// (-ffast-math), it calls Kokkos::tanh.
-template <std::floating_point Real>
-KOKKOS_INLINE_FUNCTION Real vector_tanh(Real x) {
-#if defined(HEDDLE_SUMS_REORDERED)
-  return Kokkos::tanh(x);
-#else
-  using Numbers = impl::ExpNumbers<Real>;
-  const Real twice = impl::within(Numbers::tanh_end, x) * Real(2);
-  const impl::ReducedExp<Real> reduced(twice);
-  const Real scale = reduced.power_of_two(reduced.shifted);
-  const Real minus_one = scale * reduced.minus_one + (scale - Real(1));  // exp(2x) - 1
-  return Kokkos::copysign(minus_one / (minus_one + Real(2)), x);
 #endif
 }
 

@@ -65,8 +65,12 @@ class IndexSet {
   std::int64_t m_size = 0;
 };
 
+namespace impl {
+
 /// Returns the indices that are in both sets.
 [[nodiscard]] IndexSet intersection(const IndexSet& a, const IndexSet& b);
+
+}  // namespace impl
 /// Returns the indices of `a` that are not in `b`.
 [[nodiscard]] IndexSet difference(const IndexSet& a, const IndexSet& b);
 

@@ -127,7 +127,7 @@ namespace impl {
 
 }  // namespace impl
 
-HEDDLE_INLINE IndexSet intersection(const IndexSet& a, const IndexSet& b) {
+HEDDLE_INLINE IndexSet impl::intersection(const IndexSet& a, const IndexSet& b) {
   return impl::indices_of(a, b, true);
 }
 

@@ -27,6 +27,8 @@ enum class StridedPath : std::uint8_t {
   staged,    ///< packed in the memory of the data, then copied to host memory
 };
 
+namespace impl {
+
 /// Returns the name of the enumerator: "datatype".
 [[nodiscard]] constexpr std::string_view name_of(StridedPath path) noexcept {
   switch (path) {
@@ -37,6 +39,8 @@ enum class StridedPath : std::uint8_t {
   }
   return "unknown";
 }
+
+}  // namespace impl
 /// Prints the name of the enumerator.
 std::ostream& operator<<(std::ostream& out, StridedPath path);
 

@@ -25,7 +25,7 @@
 namespace heddle::inline v0 {
 
 HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, StridedPath path) {
-  return out << name_of(path);
+  return out << impl::name_of(path);
 }
 
 HEDDLE_INLINE PathTable::PathTable(std::vector<Entry> entries) : m_entries(std::move(entries)) {
@@ -72,7 +72,7 @@ HEDDLE_INLINE PathTable read_path_table(std::istream& in) {
   const auto path_of = [](std::string_view name) -> std::optional<StridedPath> {
     for (const StridedPath path :
          {StridedPath::datatype, StridedPath::direct, StridedPath::one_shot, StridedPath::staged})
-      if (name == name_of(path)) return path;
+      if (name == impl::name_of(path)) return path;
     return {};
   };
   std::string line;

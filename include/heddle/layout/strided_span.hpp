@@ -15,6 +15,8 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
 /// A type with the members of an mdspan whose elements are in memory.
 template <class Span>
 concept StridedSpan = requires(const Span& span, typename Span::rank_type axis) {
@@ -26,10 +28,12 @@ concept StridedSpan = requires(const Span& span, typename Span::rank_type axis) 
   span.data_handle();
 };
 
+}  // namespace impl
+
 /// Returns the elements of an mdspan as bytes, with offsets from the element of index 0. The last
 /// index is the fastest one, whatever the layout of the span.
 /// @throws contract_error if the layout has no strides.
-template <StridedSpan Span>
+template <impl::StridedSpan Span>
 [[nodiscard]] StridedBlock strided_block_of(const Span& span) {
   expects(span.is_strided(), [] {
     return ErrorInfo{"heddle::strided_block_of", "the layout has no strides",

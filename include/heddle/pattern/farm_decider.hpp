@@ -23,11 +23,15 @@ namespace heddle::inline v0 {
 
 namespace pattern {
 
+namespace impl {
+
 /// Returns the wait before attempt `task.attempt` > 1: backoff * 2^(attempt - 2), at most
 /// longest_backoff, times a number in [0.5, 1) that depends only on (seed, item, attempt).
 /// @throws contract_error if an option is out of range, if `task.item` is negative, or if
 ///         `task.attempt` is below 2.
 [[nodiscard]] Seconds farm_backoff(const FarmOptions& options, const FarmTask& task);
+
+}  // namespace impl
 
 }  // namespace pattern
 

@@ -49,7 +49,7 @@ HEDDLE_INLINE void impl::check_farm(const pattern::FarmOptions& options) {
 
 namespace pattern {
 
-HEDDLE_INLINE Seconds farm_backoff(const FarmOptions& options, const FarmTask& task) {
+HEDDLE_INLINE Seconds impl::farm_backoff(const FarmOptions& options, const FarmTask& task) {
   heddle::impl::check_farm(options);
   expects(task.item >= 0 && task.attempt >= 2, [&] {
     return ErrorInfo{"heddle::pattern::farm_backoff",
@@ -191,7 +191,7 @@ HEDDLE_INLINE FarmDecider::Fate FarmDecider::report(Worker worker, bool succeede
   }
   if (!succeeded && held.task.attempt < m_options.attempts) {
     const int attempt = item(number).attempt = held.task.attempt + 1;
-    m_waiting.insert({now + farm_backoff(m_options, {number, attempt}), number});
+    m_waiting.insert({now + impl::farm_backoff(m_options, {number, attempt}), number});
     return Fate::again;
   }
   finish(number);

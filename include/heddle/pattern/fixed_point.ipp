@@ -34,7 +34,7 @@ HEDDLE_INLINE void check_options(const pattern::FixedPointOptions& options) {
     return ErrorInfo{where, "the tolerance must be finite and not negative",
                      text("tolerance = ", options.tolerance)};
   });
-  schedule::expect_valid(options.staleness, where);
+  schedule::impl::expect_valid(options.staleness, where);
 }
 
 HEDDLE_INLINE void check_options_of_threads(const pattern::FixedPointOptions& options) {

@@ -54,7 +54,7 @@ requires std::invocable<Search&, Walker&>
                        text("walkers = ", options.walkers, ", threads = ", options.threads),
                        "leave walkers at 1 and threads at 0"};
     });
-    expect_valid(options.wait, where);
+    heddle::impl::expect_valid(options.wait, where);
   });
   const bool recorded = options.trail != nullptr;
   const Seconds offset = recorded ? heddle::impl::clock_offset(transport, options.wait) : 0;

@@ -53,7 +53,7 @@ HEDDLE_FULL_INLINE Schedule StagesBase::prepare_on(Schedule schedule, const impl
 
 HEDDLE_FULL_INLINE std::byte* StagesBase::memory(const Schedule& schedule, BufferId id) {
   const Buffer& buffer = schedule[id];
-  switch (role_of(schedule[buffer.label])) {
+  switch (impl::role_of(schedule[buffer.label])) {
     case Role::weights: return m_state->held.weights_of(buffer);
     case Role::gradients: return held(buffer.stage).added_gradients();
     default: return nullptr;

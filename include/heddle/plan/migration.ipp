@@ -147,7 +147,7 @@ HEDDLE_INLINE std::vector<StatePiece> migration_pieces(
       std::ranges::stable_sort(senders, {}, [&](std::size_t from) { return sent[from]; });
       for (const std::size_t from : senders) {
         const IndexSet& held = had[array].at(from);
-        IndexSet piece = intersection(lacking, held);
+        IndexSet piece = heddle::impl::intersection(lacking, held);
         if (piece.size() == 0) continue;
         lacking = difference(lacking, held);
         sent[from] += static_cast<Bytes>(piece.size()) * bytes[array];

@@ -148,7 +148,7 @@ inline void size_buffer(Buffer& buffer, std::string_view label, const StageBytes
                         Scalar type, std::int64_t samples) {
   buffer.type = type;
   Bytes each = bytes.output;  // output, output_grad
-  switch (role_of(label)) {
+  switch (heddle::impl::role_of(label)) {
     case Role::weights:
     case Role::gradients: buffer.bytes = buffer.parts * bytes.parameters; return;
     case Role::input:

@@ -52,7 +52,7 @@ HEDDLE_INLINE schedule::Algorithm shared_algorithm(schedule::Collective collecti
     return ErrorInfo{"heddle::plan::CollectiveChoice", "every rank needs one memory domain",
                      text(domains.size(), " domains, ", options.ranks, " ranks")};
   });
-  options.levels = schedule::levels_of(domains, outer);
+  options.levels = schedule::impl::levels_of(domains, outer);
   const bool nested = options.levels.size() > 1;
   if (nested || all_share(domains)) options.levels[0].algorithm = algorithm_inside(collective);
   const schedule::Algorithm algorithm = nested ? hierarchical : options.levels[0].algorithm;
@@ -64,7 +64,7 @@ HEDDLE_INLINE Schedule collective_in_domains(schedule::Collective collective,
                                              const schedule::CollectiveOptions& options,
                                              const std::vector<std::uint32_t>& domains) {
   return schedule::impl::works_in_place(collective) && all_share(domains)
-             ? collective_in_segments(collective, algorithm, options)
+             ? schedule::impl::collective_in_segments(collective, algorithm, options)
              : schedule::collective(collective, algorithm, options);
 }
 

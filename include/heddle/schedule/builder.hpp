@@ -110,18 +110,26 @@ class Builder {
   std::unordered_map<std::uint64_t, QueueId> m_queue_of;
 };
 
+namespace impl {
+
 /// A dependency on the previous step, for schedules that run again and again.
 struct Carried {
   ActionId action;  ///< the action that waits
   After on;         ///< the action of the previous step that it waits for
 };
 
+}  // namespace impl
+
 namespace schedule {
+
+namespace impl {
 
 /// Returns the dependencies of one step on the previous one, in the list order of the waiting
 /// actions. An action never depends on an earlier step than the previous one. The cost is two
 /// sweeps of the list.
-[[nodiscard]] std::vector<Carried> carried(const Schedule& schedule);
+[[nodiscard]] std::vector<heddle::impl::Carried> carried(const Schedule& schedule);
+
+}  // namespace impl
 
 }  // namespace schedule
 

@@ -202,12 +202,12 @@ HEDDLE_INLINE void Builder::check(const ActionSpec& spec, std::span<const Use> u
 
 namespace schedule {
 
-HEDDLE_INLINE std::vector<Carried> carried(const Schedule& schedule) {
+HEDDLE_INLINE std::vector<heddle::impl::Carried> impl::carried(const Schedule& schedule) {
   heddle::impl::Hazards hazards;
   for (const Buffer& buffer : schedule.buffers()) hazards.add_buffer(buffer.parts);
   const auto length = static_cast<std::uint32_t>(schedule.size());
   std::vector<After> edges;
-  std::vector<Carried> result;
+  std::vector<heddle::impl::Carried> result;
   for (std::uint32_t number = 0; number < 2 * length; ++number) {
     const ActionId id{number % length};
     edges.clear();

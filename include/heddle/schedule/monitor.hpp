@@ -24,24 +24,19 @@
 
 namespace heddle::inline v0 {
 
-/// The classes of faults that a Monitor and find_hang() tell apart (C4, Dong et al., 2024).
-enum class Syndrome : std::uint8_t {
-  slow_link,              ///< messages of one pair of ranks are slow
-  slow_sender,            ///< messages from one rank are slow
-  slow_receiver,          ///< messages to one rank are slow
-  slow_computer,          ///< the computations of one rank are slow
-  hang_in_communication,  ///< both ends of a message have started, but it does not arrive
-  hang_outside,           ///< a rank does not end or begin an action that waits for nobody
-};
-
-/// Returns the name of a syndrome, such as "slow link".
-[[nodiscard]] std::string_view to_string(Syndrome syndrome);
-/// Prints to_string(syndrome).
-std::ostream& operator<<(std::ostream& out, Syndrome syndrome);
-
 /// A fault and its place. It prints as a sentence, such as "rank 3 computes 2.1 times as long as
 /// planned".
 struct Finding {
+  /// The classes of faults that a Monitor and find_hang() tell apart (C4, Dong et al., 2024).
+  enum class Syndrome : std::uint8_t {
+    slow_link,              ///< messages of one pair of ranks are slow
+    slow_sender,            ///< messages from one rank are slow
+    slow_receiver,          ///< messages to one rank are slow
+    slow_computer,          ///< the computations of one rank are slow
+    hang_in_communication,  ///< both ends of a message have started, but it does not arrive
+    hang_outside,           ///< a rank does not end or begin an action that waits for nobody
+  };
+
   /// The syndrome. If there are several, they cannot be told apart.
   std::vector<Syndrome> causes = {};
   Rank rank = {};          ///< the rank at fault, or the sender of the link or message
@@ -52,6 +47,11 @@ struct Finding {
 
   friend bool operator==(const Finding&, const Finding&) = default;
 };
+
+/// Returns the name of a syndrome, such as "slow link".
+[[nodiscard]] std::string_view to_string(Finding::Syndrome syndrome);
+/// Prints to_string(syndrome).
+std::ostream& operator<<(std::ostream& out, Finding::Syndrome syndrome);
 
 /// Returns the finding as a sentence without a full stop.
 [[nodiscard]] std::string to_string(const Finding& finding);

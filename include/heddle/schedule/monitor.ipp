@@ -86,14 +86,14 @@ namespace impl {
 
 }  // namespace impl
 
-HEDDLE_INLINE std::string_view to_string(Syndrome syndrome) {
+HEDDLE_INLINE std::string_view to_string(Finding::Syndrome syndrome) {
   constexpr std::array<std::string_view, 6> names = {
       "slow link",     "slow sender",           "slow receiver",
       "slow computer", "hang in communication", "hang outside of communication"};
   return impl::enumerator_name(names, syndrome);
 }
 
-HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, Syndrome syndrome) {
+HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, Finding::Syndrome syndrome) {
   return out << to_string(syndrome);
 }
 
@@ -101,19 +101,20 @@ HEDDLE_INLINE std::string to_string(const Finding& finding) {
   if (finding.causes.empty()) return "no fault";
   const std::string pair = text("rank ", finding.rank, " to rank ", finding.peer);
   const std::string times = text(std::round(finding.factor * 10) / 10, " times as long as planned");
-  const Syndrome first = finding.causes.front();
-  if (first == Syndrome::hang_in_communication && finding.rank == finding.peer)
+  const Finding::Syndrome first = finding.causes.front();
+  if (first == Finding::Syndrome::hang_in_communication && finding.rank == finding.peer)
     return text("the group of rank ", finding.rank, " does not end: ", finding.place);
-  if (first == Syndrome::hang_in_communication)
+  if (first == Finding::Syndrome::hang_in_communication)
     return text("the message from ", pair, " does not arrive: ", finding.place);
-  if (first == Syndrome::hang_outside)
+  if (first == Finding::Syndrome::hang_outside)
     return text("rank ", finding.rank,
                 finding.silent ? " is silent, outside of communication; it was last seen "
                                : " hangs outside of communication ",
                 finding.place);
-  if (first == Syndrome::slow_computer) return text("rank ", finding.rank, " computes ", times);
-  if (finding.causes.size() == 1 && first != Syndrome::slow_link)
-    return text("all messages ", first == Syndrome::slow_sender ? "from" : "to", " rank ",
+  if (first == Finding::Syndrome::slow_computer)
+    return text("rank ", finding.rank, " computes ", times);
+  if (finding.causes.size() == 1 && first != Finding::Syndrome::slow_link)
+    return text("all messages ", first == Finding::Syndrome::slow_sender ? "from" : "to", " rank ",
                 finding.rank, " take ", times);
   std::string line = text("messages from ", pair, " take ", times);
   if (finding.causes.size() == 1) return line;
@@ -232,7 +233,7 @@ HEDDLE_INLINE std::vector<Finding> Monitor::findings() const {
   const double late = compute_threshold();
   for (int r = 0; r < m_ranks; ++r)
     if (const auto seen = compute(Rank{r}); seen && *seen > late * computes)
-      found.push_back({{Syndrome::slow_computer}, Rank{r}, Rank{r}, *seen / computes});
+      found.push_back({{Finding::Syndrome::slow_computer}, Rank{r}, Rank{r}, *seen / computes});
 
   std::vector<std::vector<double>> rows(p), columns(p);
   for (int from = 0; from < m_ranks; ++from) {
@@ -245,7 +246,8 @@ HEDDLE_INLINE std::vector<Finding> Monitor::findings() const {
   }
   const double transfers = usual_transfer();
   const double slow = transfer_threshold() * transfers;
-  const auto judge = [&](const std::vector<std::vector<double>>& lines, Syndrome syndrome) {
+  const auto judge = [&](const std::vector<std::vector<double>>& lines,
+                         Finding::Syndrome syndrome) {
     std::vector<bool> hot(p, false);
     for (std::size_t r = 0; r < p; ++r) {
       if (lines[r].size() < 2 || !(impl::low_quantile(lines[r], 4) > slow)) continue;
@@ -254,15 +256,15 @@ HEDDLE_INLINE std::vector<Finding> Monitor::findings() const {
     }
     return hot;
   };
-  const std::vector<bool> senders = judge(rows, Syndrome::slow_sender);
-  const std::vector<bool> receivers = judge(columns, Syndrome::slow_receiver);
+  const std::vector<bool> senders = judge(rows, Finding::Syndrome::slow_sender);
+  const std::vector<bool> receivers = judge(columns, Finding::Syndrome::slow_receiver);
   for (std::size_t from = 0; from < p; ++from) {
     for (std::size_t to = 0; to < p; ++to) {
       const auto seen = transfer(Rank{from}, Rank{to});
       if (!seen || !(*seen > slow) || senders[from] || receivers[to]) continue;
-      std::vector<Syndrome> causes = {Syndrome::slow_link};
-      if (rows[from].size() == 1) causes.push_back(Syndrome::slow_sender);
-      if (columns[to].size() == 1) causes.push_back(Syndrome::slow_receiver);
+      std::vector<Finding::Syndrome> causes = {Finding::Syndrome::slow_link};
+      if (rows[from].size() == 1) causes.push_back(Finding::Syndrome::slow_sender);
+      if (columns[to].size() == 1) causes.push_back(Finding::Syndrome::slow_receiver);
       found.push_back({causes, Rank{from}, Rank{to}, *seen / transfers});
     }
   }
@@ -292,7 +294,7 @@ HEDDLE_INLINE std::vector<Finding> find_hang(const Schedule& schedule,
       const Queue& queue = schedule[schedule[ActionId{i}].queue];
       if (!queue.local() && queue.from == Rank{r} && finished(i, queue.to)) known = i + 1;
     }
-    found.push_back({{Syndrome::hang_outside},
+    found.push_back({{Finding::Syndrome::hang_outside},
                      Rank{r},
                      Rank{r},
                      0,
@@ -310,14 +312,18 @@ HEDDLE_INLINE std::vector<Finding> find_hang(const Schedule& schedule,
     const std::string place = heddle::impl::list_place(schedule, id);
     for (const Rank rank : members)
       if (places[+rank].started <= i && !finished(i, rank))
-        found.push_back({{Syndrome::hang_outside}, rank, rank, 0, false, "before " + place});
+        found.push_back(
+            {{Finding::Syndrome::hang_outside}, rank, rank, 0, false, "before " + place});
     if (!found.empty()) break;
     if (schedule[id].kind == Kind::move && members.size() == 2)
-      found.push_back({{Syndrome::hang_in_communication}, members[0], members[1], 0, false, place});
+      found.push_back(
+          {{Finding::Syndrome::hang_in_communication}, members[0], members[1], 0, false, place});
     else if (schedule[id].kind == Kind::group)
-      found.push_back({{Syndrome::hang_in_communication}, members[0], members[0], 0, false, place});
+      found.push_back(
+          {{Finding::Syndrome::hang_in_communication}, members[0], members[0], 0, false, place});
     else
-      found.push_back({{Syndrome::hang_outside}, members[0], members[0], 0, false, "in " + place});
+      found.push_back(
+          {{Finding::Syndrome::hang_outside}, members[0], members[0], 0, false, "in " + place});
   }
   return found;
 }

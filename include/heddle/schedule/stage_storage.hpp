@@ -38,8 +38,8 @@ inline constexpr const char* weights = "weights";
 inline constexpr const char* gradients = "gradients";
 }  // namespace role
 
-/// The purpose of a buffer of a stage, or of one use of it by an action; see role_of() and
-/// BoundUse::role. Each enumerator stands for the label of the same name in namespace role.
+/// The purpose of a buffer of a stage, or of one use of it by an action; see BoundUse::role. Each
+/// enumerator stands for the label of the same name in namespace role.
 enum class Role : std::uint8_t {
   other,        ///< a buffer with another label
   input,        ///< the output of an earlier stage
@@ -56,8 +56,12 @@ enum class Role : std::uint8_t {
   residual,     ///< the rounding errors of the messages at a cut
 };
 
+namespace impl {
+
 /// Returns the role of buffers with this label.
 [[nodiscard]] Role role_of(std::string_view label) noexcept;
+
+}  // namespace impl
 
 /// The sizes of the buffers of a stage, the same for all stages: bytes per microbatch, and for the
 /// parameters bytes per stage. They may be zero if only the order matters. A Runner replaces them

@@ -14,7 +14,7 @@
 
 namespace heddle::inline v0 {
 
-HEDDLE_INLINE Role role_of(std::string_view label) noexcept {
+HEDDLE_INLINE Role impl::role_of(std::string_view label) noexcept {
   static constexpr std::pair<std::string_view, Role> roles[] = {
       {role::input, Role::input},           {role::output, Role::output},
       {role::saved, Role::saved},           {role::parked, Role::parked},

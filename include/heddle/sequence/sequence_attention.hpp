@@ -252,7 +252,7 @@ void sequence_attention_forward(const SequenceLine<Real, Exec>& line, const Exec
                                 const typename SequenceLine<Real, Exec>::Vector& saved,
                                 const typename SequenceLine<Real, Exec>::Matrix& output) {
   constexpr const char* where = "heddle::sequence_attention_forward";
-  expect_valid(shape, where);
+  impl::expect_valid(shape, where);
   impl::expect_dense(where, "qkv", qkv, line.rows(shape), shape.qkv_columns());
   impl::expect_dense(where, "output", output, line.rows(shape), shape.heads.query_columns());
   kernel::impl::expect_shape(where, "saved", saved, line.saved_size(shape));
@@ -276,7 +276,7 @@ void sequence_attention_backward(const SequenceLine<Real, Exec>& line, const Exe
                                  const typename SequenceLine<Real, Exec>::Input& output_grad,
                                  const typename SequenceLine<Real, Exec>::Matrix& qkv_grad) {
   constexpr const char* where = "heddle::sequence_attention_backward";
-  expect_valid(shape, where);
+  impl::expect_valid(shape, where);
   const std::size_t rows = line.rows(shape);
   impl::expect_dense(where, "qkv", qkv, rows, shape.qkv_columns());
   impl::expect_dense(where, "output_grad", output_grad, rows, shape.heads.query_columns());

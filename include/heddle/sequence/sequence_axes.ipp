@@ -77,7 +77,7 @@ HEDDLE_FULL_INLINE SequenceMethod SequenceAxes::method(const SequenceShape& shap
 
 HEDDLE_FULL_INLINE SequenceExplanation SequenceAxes::explain(const SequenceShape& shape,
                                                              const Machine& machine) const {
-  expect_valid(shape, where);
+  impl::expect_valid(shape, where);
   plan::AttentionWork work = m_options.work;
   work.sequences = std::max<std::size_t>(shape.sequences, 1);
   SequenceExplanation explanation{static_cast<int>(heads_size()), static_cast<int>(ring_size())};
@@ -109,12 +109,12 @@ HEDDLE_FULL_INLINE IndexSet SequenceAxes::positions(std::int64_t context) const 
 }
 
 HEDDLE_FULL_INLINE std::size_t SequenceAxes::rows(const SequenceShape& shape) const {
-  expect_valid(shape, where);
+  impl::expect_valid(shape, where);
   return shape.sequences * static_cast<std::size_t>(positions(shape.context).size());
 }
 
 HEDDLE_FULL_INLINE std::size_t SequenceAxes::ring_rows(const SequenceShape& shape) const {
-  expect_valid(shape, where);
+  impl::expect_valid(shape, where);
   return shape.sequences *
          static_cast<std::size_t>(ring_positions(shape.context, ring_rank()).size());
 }
@@ -197,7 +197,7 @@ HEDDLE_FULL_INLINE void SequenceAxes::expect_agreement() const {
 HEDDLE_FULL_INLINE void SequenceAxes::expect_options() const {
   impl::expect_enumerator(where, "method", method(), SequenceMethod::automatic);
   impl::expect_enumerator(where, "near", m_options.near, plan::NearAxis::ring);
-  expect_valid(execute(), where);
+  impl::expect_valid(execute(), where);
 }
 
 HEDDLE_FULL_INLINE void SequenceAxes::expect_axes() const {
@@ -271,7 +271,7 @@ HEDDLE_FULL_INLINE std::string SequenceAxes::saves_too_much(
 }
 
 HEDDLE_FULL_INLINE SequenceAxes::Choice SequenceAxes::choice(const SequenceShape& shape) const {
-  expect_valid(shape, where);
+  impl::expect_valid(shape, where);
   if (method() != SequenceMethod::automatic) return {method(), m_options.ways};
   if (ring_size() == 1) return {SequenceMethod::ulysses, 1};
   if (shape.context == 0) return {SequenceMethod::usp, 1};

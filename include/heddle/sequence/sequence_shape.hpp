@@ -35,11 +35,15 @@ struct SequenceShape {
   friend std::ostream& operator<<(std::ostream& out, const SequenceShape& shape);
 };
 
+namespace impl {
+
 /// Checks the numbers of a shape on behalf of the function `where`.
 /// @throws contract_error if the context is negative, if the heads are not those of an attention
 ///         (see kernel::AttentionHeads), if the segments of the mask do not ascend, or if
 ///         63 bits do not hold the number of elements of Q | K | V.
 void expect_valid(const SequenceShape& shape, const char* where);
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0
 

@@ -28,7 +28,7 @@ HEDDLE_FULL_INLINE std::ostream& operator<<(std::ostream& out, const SequenceSha
   return out;
 }
 
-HEDDLE_FULL_INLINE void expect_valid(const SequenceShape& shape, const char* where) {
+HEDDLE_FULL_INLINE void impl::expect_valid(const SequenceShape& shape, const char* where) {
   const std::size_t heads = shape.heads.heads, head_width = shape.heads.head_width;
   expects(shape.context >= 0, [&] {
     return ErrorInfo{where, "the context must have at least 0 positions",

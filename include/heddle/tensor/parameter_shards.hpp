@@ -243,7 +243,8 @@ void ParameterShards<Real, Exec>::add(const Exec& exec) {
 template <std::floating_point Real, kernel::ExecutionSpace Exec>
 void ParameterShards<Real, Exec>::update(const Exec& exec, const kernel::AdamOptions& options) {
   const ParameterSharding& how = m_room->sharding;
-  expect_valid(options, "heddle::ParameterShards::update");  // before anything is sent
+  kernel::impl::expect_valid(options,
+                             "heddle::ParameterShards::update");  // before anything is sent
   m_room->group->reduce(exec, m_gradients.data(), m_count, how.gradients, ShardLevel::world,
                         how.gradient_codec);
   const kernel::Vector<const Real, Exec> sum(gradients(), owned().count);

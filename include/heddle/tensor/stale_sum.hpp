@@ -72,7 +72,7 @@ class StaleSum {
     impl::check_together(
         comm, where,
         [&] {
-          expect_valid(staleness, where);
+          schedule::impl::expect_valid(staleness, where);
           impl::expect_enumerator(where, "correction", correction, Correction::own);
         },
         [&] {

@@ -50,8 +50,12 @@ struct HitsBound {
 [[nodiscard]] HitsBound hits_bound(std::span<const Object> objects,
                                    std::span<const ObjectId> requests, Bytes capacity);
 
+namespace impl {
+
 /// Returns the objects that were used, in order.
 [[nodiscard]] std::vector<ObjectId> requests_of(std::span<const CacheEvent> events);
+
+}  // namespace impl
 
 /// The counters of a Cache beside the bound of its requests.
 struct CacheReport {

@@ -136,7 +136,7 @@ HEDDLE_INLINE HitsBound hits_bound(std::span<const Object> objects,
   return {impl::relaxed_hits(objects, requests, capacity), false};
 }
 
-HEDDLE_INLINE std::vector<ObjectId> requests_of(std::span<const CacheEvent> events) {
+HEDDLE_INLINE std::vector<ObjectId> impl::requests_of(std::span<const CacheEvent> events) {
   std::vector<ObjectId> requests;
   for (const CacheEvent& event : events)
     if (event.what == CacheEvent::What::use) requests.push_back(event.object);
@@ -153,7 +153,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const CacheReport& rep
 HEDDLE_INLINE CacheReport report(const Cache& cache) {
   const std::vector<CacheEvent> events = cache.events();
   const Cache::Counters counters = cache.counters();
-  const std::vector<ObjectId> requests = requests_of(events);
+  const std::vector<ObjectId> requests = impl::requests_of(events);
   expects(requests.size() == counters.requests, [&] {
     return ErrorInfo{"heddle::tier::report", "the cache did not record its requests",
                      text(requests.size(), " of ", counters.requests),

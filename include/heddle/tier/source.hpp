@@ -21,6 +21,12 @@ namespace heddle::inline v0::tier {
 /// once; the caller orders accesses to the same bytes.
 class Source {
  public:
+  /// How a file is opened.
+  enum class Mode : unsigned char {
+    read,   ///< it exists and is read only
+    write,  ///< it exists, is read, and its bytes may be replaced
+  };
+
   Source() = default;
   virtual ~Source() = default;
   Source(const Source&) = delete;
@@ -38,17 +44,11 @@ class Source {
   virtual void sync() {}
 };
 
-/// How a file is opened.
-enum class FileMode : unsigned char {
-  read,   ///< it exists and is read only
-  write,  ///< it exists, is read, and its bytes may be replaced
-};
-
 /// A source that reads and writes a file with one system call for each access.
 class FileSource final : public Source {
  public:
   /// Opens a file. @throws format_error with the system's reason, also if it is not a regular file.
-  explicit FileSource(std::string file, FileMode mode = FileMode::read);
+  explicit FileSource(std::string file, Source::Mode mode = Source::Mode::read);
   ~FileSource() override;
 
   [[nodiscard]] const std::string& name() const noexcept override { return m_name; }
@@ -69,7 +69,7 @@ class FileSource final : public Source {
 class MappedSource final : public Source {
  public:
   /// Maps a file. @throws format_error with the system's reason, also if it is not a regular file.
-  explicit MappedSource(std::string file, FileMode mode = FileMode::read);
+  explicit MappedSource(std::string file, Source::Mode mode = Source::Mode::read);
   ~MappedSource() override;
 
   [[nodiscard]] const std::string& name() const noexcept override { return m_name; }

@@ -41,8 +41,8 @@ namespace impl {
 }
 
 // Opens a regular file. Returns its descriptor and its size.
-[[nodiscard]] inline std::pair<int, Bytes> open_source(const std::string& name, FileMode mode) {
-  const int flags = mode == FileMode::read ? O_RDONLY : O_RDWR;
+[[nodiscard]] inline std::pair<int, Bytes> open_source(const std::string& name, Source::Mode mode) {
+  const int flags = mode == Source::Mode::read ? O_RDONLY : O_RDWR;
   const int file = ::open(name.c_str(), flags | O_CLOEXEC);
   if (file < 0) source_failed(name, "open", errno);
   struct ::stat found {};
@@ -69,7 +69,8 @@ void whole(const std::string& name, const char* what, Bytes offset, std::size_t 
 
 }  // namespace impl
 
-HEDDLE_INLINE FileSource::FileSource(std::string file, FileMode mode) : m_name(std::move(file)) {
+HEDDLE_INLINE FileSource::FileSource(std::string file, Source::Mode mode)
+    : m_name(std::move(file)) {
   std::tie(m_file, m_bytes) = impl::open_source(m_name, mode);
 }
 
@@ -92,11 +93,11 @@ HEDDLE_INLINE void FileSource::sync() {
   if (::fsync(m_file) != 0 && errno != EINVAL) impl::source_failed(m_name, "fsync", errno);
 }
 
-HEDDLE_INLINE MappedSource::MappedSource(std::string file, FileMode mode)
+HEDDLE_INLINE MappedSource::MappedSource(std::string file, Source::Mode mode)
     : m_name(std::move(file)) {
   std::tie(m_file, m_bytes) = impl::open_source(m_name, mode);
   if (m_bytes == 0) return;
-  const int access = mode == FileMode::read ? PROT_READ : PROT_READ | PROT_WRITE;
+  const int access = mode == Source::Mode::read ? PROT_READ : PROT_READ | PROT_WRITE;
   void* const mapped = ::mmap(nullptr, m_bytes, access, MAP_SHARED, m_file, 0);
   if (mapped == MAP_FAILED) {
     const int error = errno;

@@ -40,7 +40,7 @@ namespace impl {
 inline constexpr const char* store_where = "heddle::tier::Store";
 
 [[nodiscard]] inline std::unique_ptr<Source> source_of(const StoreOptions& options) {
-  const FileMode mode = options.writable ? FileMode::write : FileMode::read;
+  const Source::Mode mode = options.writable ? Source::Mode::write : Source::Mode::read;
   switch (options.medium) {
     case Medium::mapped: return std::make_unique<MappedSource>(options.file, mode);
     case Medium::memory: return std::make_unique<MemorySource>(options.file);

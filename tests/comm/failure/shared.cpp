@@ -31,7 +31,7 @@ void sums(const failing::Run& run) {
   hd::SharedExecutor executor(
       transport,
       hd::schedule::share_memory(
-          hd::schedule::collective_in_segments(
+          hd::schedule::impl::collective_in_segments(
               hd::schedule::Collective::all_reduce, hd::schedule::Algorithm::ring,
               {.ranks = transport.size(), .bytes = bytes, .chunks = 3}),
           transport.domains()),

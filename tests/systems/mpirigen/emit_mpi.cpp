@@ -63,7 +63,7 @@ class Reader {
   Reader(const Schedule& schedule, const std::string& file, int rank)
       : m_program(slice(schedule, Rank{rank}, [](BufferId, const Buffer&) { return nullptr; })),
         m_lines(lines_of(file, rank)) {
-    for (const Port& port : m_program.ports)
+    for (const Program::Port& port : m_program.ports)
       m_names.push_back(text(port.sends ? "to_" : "from_", port.peer,
                              +port.lane == 0 ? "" : text("_lane_", port.lane)));
   }
@@ -81,11 +81,11 @@ class Reader {
       if (!posts && !calls) continue;
       REQUIRE(step < m_program.size());
       INFO(m_program.schedule.name() << ", rank " << m_program.rank << ": " << line);
-      for (const Wait& wait : m_program.waits_of(step)) require(wait);
-      const Step& present = m_program.steps[step++];
+      for (const Program::Wait& wait : m_program.waits_of(step)) require(wait);
+      const Program::Step& present = m_program.steps[step++];
       REQUIRE(posts == present.moves());
       if (!posts) continue;
-      const Port& port = m_program.ports[present.port];
+      const Program::Port& port = m_program.ports[present.port];
       const std::string& name = m_names[present.port];
       REQUIRE((line.find("MPI_Isend") != std::string::npos) == port.sends);
       REQUIRE(line.find(text(", MPI_BYTE, ", port.peer, ", ", port.lane, ", comm_, &", name, "[",
@@ -119,7 +119,7 @@ class Reader {
     for (const std::string& line : m_lines) note_wait(line);
     m_awaited = m_done;
   }
-  void require(const Wait& wait) const {
+  void require(const Program::Wait& wait) const {
     const std::string& name = m_names[wait.port];
     for (std::uint32_t k = 0; k < wait.messages; ++k) {
       if (wait.carried)

@@ -36,7 +36,7 @@ class Flight {
   Flight(const Program& program, const TransportRef& transport, const MoverRef& mover)
       : m_program(&program), m_ports(program.ports.size()) {
     for (std::size_t p = 0; p < m_ports.size(); ++p) {
-      const Port& port = program.ports[p];
+      const Program::Port& port = program.ports[p];
       if (port.progress != nullptr) continue;
       m_ports[p].slots = 2 * std::size_t{port.messages};
       if (port.mover)
@@ -70,7 +70,7 @@ class Flight {
 
   /// Returns how many messages of its port, since the first pass, must be complete before `wait`
   /// ends. The first pass has no previous one: nothing is posted there, so nothing is awaited.
-  [[nodiscard]] std::uint64_t needed(const Wait& wait) const noexcept {
+  [[nodiscard]] std::uint64_t needed(const Program::Wait& wait) const noexcept {
     const Pending& port = m_ports[wait.port];
     return wait.carried ? std::min(port.before + wait.messages, port.base)
                         : port.base + wait.messages;
@@ -95,8 +95,8 @@ class Flight {
   /// Begins the message or move of step `i`, for which its port has room.
   template <bool record>
   void start(std::size_t i) {
-    const Step& step = m_program->steps[i];
-    const Port& port = m_program->ports[step.port];
+    const Program::Step& step = m_program->steps[i];
+    const Program::Port& port = m_program->ports[step.port];
     Pending& pending = m_ports[step.port];
     const BoundUse& use = m_program->uses[step.first_use];
     const std::size_t slot = pending.posted % pending.slots;
@@ -233,7 +233,7 @@ class Flight {
   };
 
   [[gnu::noinline]] void start_move(std::size_t i, std::size_t slot) {
-    const Step& step = m_program->steps[i];
+    const Program::Step& step = m_program->steps[i];
     const auto [from, to] = move_ends(*m_program, i);
     m_ports[step.port].moves->start(slot, m_program->ports[step.port].lane, from, to,
                                     m_program->uses[step.first_use].bytes);

@@ -33,7 +33,7 @@ class Slicer {
   Slicer(const Schedule& schedule, Rank rank, std::vector<std::byte*> memory,
          const std::function<ProgressCounter*(Rank)>& progress)
       : m_memory(std::move(memory)),
-        m_carried(schedule::carried(schedule)),
+        m_carried(schedule::impl::carried(schedule)),
         m_progress(progress),
         m_lanes(mover_lanes(schedule)),
         m_roles(schedule) {
@@ -48,24 +48,25 @@ class Slicer {
     find_ports();
     if (!schedule.domains().empty()) count_progress();
     if (!m_entered.empty() && m_entered[+m_program.rank])
-      m_program.steps.push_back({ActionId{0}, Step::Does::settle, 0, entered, 0, 0});
+      m_program.steps.push_back({ActionId{0}, Program::Step::Does::settle, 0, entered, 0, 0});
     for (std::size_t i = 0, next = 0; i < schedule.size(); ++i) {
       const ActionId id{i};
       const auto edges = carried_to(id, next);
       const Action& action = schedule[id];
       const Queue& queue = schedule[action.queue];
       if (action.kind == Kind::move && !queue.local()) {
-        if (queue.from == m_program.rank) step(id, Step::Does::send, 0, edges);
-        if (queue.to == m_program.rank) step(id, Step::Does::receive, 1, edges);
+        if (queue.from == m_program.rank) step(id, Program::Step::Does::send, 0, edges);
+        if (queue.to == m_program.rank) step(id, Program::Step::Does::receive, 1, edges);
       } else if (concerns(id)) {
-        step(id, m_lanes[+action.queue] ? Step::Does::move : Step::Does::run, 0, edges);
+        step(id, m_lanes[+action.queue] ? Program::Step::Does::move : Program::Step::Does::run, 0,
+             edges);
       } else if (const auto settled = m_settled.find({id, m_program.rank});
                  settled != m_settled.end()) {
         settle(id, settled->second, edges);
       }
     }
     m_program.steps.push_back({{},
-                               Step::Does::run,
+                               Program::Step::Does::run,
                                0,
                                0,
                                static_cast<std::uint32_t>(m_program.waits.size()),
@@ -244,13 +245,14 @@ class Slicer {
     return after.action + (pair && after.end != 0 ? 1u : 0u);
   }
 
-  void step(ActionId id, Step::Does does, std::uint32_t end, std::span<const Carried> edges) {
+  void step(ActionId id, Program::Step::Does does, std::uint32_t end,
+            std::span<const Carried> edges) {
     const Schedule& schedule = m_program.schedule;
     const Action& action = schedule[id];
-    const bool moves = does == Step::Does::send || does == Step::Does::receive;
-    const bool awaited = does == Step::Does::run && !m_awaited.empty() && m_awaited[+id];
+    const bool moves = does == Program::Step::Does::send || does == Program::Step::Does::receive;
+    const bool awaited = does == Program::Step::Does::run && !m_awaited.empty() && m_awaited[+id];
     m_program.steps.push_back(
-        {id, does, does == Step::Does::run ? 0 : m_port_of[2 * +action.queue + end],
+        {id, does, does == Program::Step::Does::run ? 0 : m_port_of[2 * +action.queue + end],
          awaited ? m_ordinal[+id][0] : 0, static_cast<std::uint32_t>(m_program.waits.size()),
          static_cast<std::uint32_t>(m_program.uses.size())});
     for (const After& after : schedule.after(id))
@@ -281,7 +283,7 @@ class Slicer {
 
   /// Waits for the messages of this rank that action `id` of another one depends on.
   void settle(ActionId id, std::uint32_t progress, std::span<const Carried> edges) {
-    m_program.steps.push_back({id, Step::Does::settle, 0, progress,
+    m_program.steps.push_back({id, Program::Step::Does::settle, 0, progress,
                                static_cast<std::uint32_t>(m_program.waits.size()),
                                static_cast<std::uint32_t>(m_program.uses.size())});
     const auto mine = [&](const After& after) {

@@ -64,8 +64,8 @@ HEDDLE_INLINE void expect_program(const Program& program, int ranks) {
                      "make programs by slice()"};
   });
   for (std::size_t i = 0; i < program.size(); ++i) {
-    const Step& step = program.steps[i];
-    const Step& next = program.steps[i + 1];
+    const Program::Step& step = program.steps[i];
+    const Program::Step& next = program.steps[i + 1];
     expect(+step.action < program.schedule.size(), "an action that does not exist", "step ", i,
            ": action ", step.action, " of ", program.schedule.size());
     expect(!step.posts() || step.port < program.ports.size(), "a port that does not exist", "step ",
@@ -88,7 +88,7 @@ inline std::string parts_text(const Schedule& schedule, const Use& use) {
 
 HEDDLE_INLINE ErrorInfo stuck(const Program& program, std::size_t at, std::size_t number,
                               std::uint64_t ordinal, Seconds watchdog) {
-  const Port& port = program.ports[number];
+  const Program::Port& port = program.ports[number];
   if (port.progress != nullptr)
     return {step_place(program, at),
             text("stuck: rank ", port.peer, " has not come so far that this one may go on"),
@@ -151,23 +151,23 @@ HEDDLE_INLINE std::pair<MoveEnd, MoveEnd> move_ends(const Program& program, std:
 }
 
 HEDDLE_INLINE void leave_moves_to_handler(Program& program) {
-  if (std::ranges::none_of(program.ports, &Port::mover)) return;
+  if (std::ranges::none_of(program.ports, &Program::Port::mover)) return;
   std::vector<std::uint32_t> renumbered(program.ports.size());
-  std::vector<Port> ports;
+  std::vector<Program::Port> ports;
   for (std::size_t p = 0; p < renumbered.size(); ++p) {
     renumbered[p] = static_cast<std::uint32_t>(ports.size());
     if (!program.ports[p].mover) ports.push_back(program.ports[p]);
   }
-  std::vector<Wait> waits;
+  std::vector<Program::Wait> waits;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    Step& step = program.steps[i];
+    Program::Step& step = program.steps[i];
     const auto first = static_cast<std::uint32_t>(waits.size());
     if (i < program.size())
-      for (const Wait& wait : program.waits_of(i))
+      for (const Program::Wait& wait : program.waits_of(i))
         if (!program.ports[wait.port].mover)
           waits.push_back({renumbered[wait.port], wait.messages, wait.carried});
     step.first_wait = first;
-    if (step.does == Step::Does::move) step.does = Step::Does::run;
+    if (step.does == Program::Step::Does::move) step.does = Program::Step::Does::run;
     if (step.moves()) step.port = renumbered[step.port];
   }
   program.waits = std::move(waits);
@@ -176,7 +176,7 @@ HEDDLE_INLINE void leave_moves_to_handler(Program& program) {
 
 HEDDLE_INLINE void expect_mover_lanes(const Program& program, const MoverRef& mover) {
   for (std::size_t i = 0; i < program.size(); ++i) {
-    if (program.steps[i].does != Step::Does::run) continue;
+    if (program.steps[i].does != Program::Step::Does::run) continue;
     for (const BoundUse& use : program.uses_of(i)) {
       const Buffer& buffer = program.schedule[use.buffer];
       // Schedules without tiers, such as those of collectives, have other buffers of these numbers.

@@ -32,12 +32,16 @@ struct GroupLevel {
 /// may have any values.
 [[nodiscard]] GroupLevel level_of(const std::vector<std::uint32_t>& numbers, Algorithm algorithm);
 
+namespace impl {
+
 /// Returns the levels for ranks with memory domains (see SharesMemory). Ranks with the same number
 /// in `domains` form the groups of the innermost level, which uses the direct algorithm. The level
 /// above joins the domains by `outer`. If each rank is a domain of its own, or if there is only one
 /// domain, the result has one level.
 [[nodiscard]] std::vector<GroupLevel> levels_of(const std::vector<std::uint32_t>& domains,
                                                 Algorithm outer = Algorithm::ring);
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0::schedule
 

@@ -51,8 +51,8 @@ HEDDLE_INLINE GroupLevel level_of(const std::vector<std::uint32_t>& numbers, Alg
   return level;
 }
 
-HEDDLE_INLINE std::vector<GroupLevel> levels_of(const std::vector<std::uint32_t>& domains,
-                                                Algorithm outer) {
+HEDDLE_INLINE std::vector<GroupLevel> impl::levels_of(const std::vector<std::uint32_t>& domains,
+                                                      Algorithm outer) {
   const auto ranks = static_cast<int>(domains.size());
   GroupLevel inside = level_of(domains, Algorithm::direct);
   if (inside.ranks == ranks && ranks > 0) return {std::move(inside)};

@@ -14,6 +14,8 @@
 
 namespace heddle::inline v0::schedule {
 
+namespace impl {
+
 /// Returns the Schedule of collective(), reordered such that all rounds of the first chunk of every
 /// block come before those of the second chunk. It needs a collective in place: all_reduce,
 /// reduce_scatter, all_gather, broadcast or reduce.
@@ -21,6 +23,8 @@ namespace heddle::inline v0::schedule {
 /// @throws contract_error and infeasible as collective() does.
 [[nodiscard]] Schedule collective_in_segments(Collective collective, Algorithm algorithm,
                                               const CollectiveOptions& options);
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0::schedule
 

@@ -20,8 +20,8 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE Schedule collective_in_segments(Collective collective, Algorithm algorithm,
-                                              const CollectiveOptions& options) {
+HEDDLE_INLINE Schedule impl::collective_in_segments(Collective collective, Algorithm algorithm,
+                                                    const CollectiveOptions& options) {
   if (!schedule::impl::works_in_place(collective) || options.apart)
     throw infeasible({"heddle::schedule::collective_in_segments",
                       text(collective, " cannot be cut into segments"),

@@ -15,31 +15,31 @@
 
 namespace heddle::inline v0::schedule {
 
-/// An operation on the parameters of a stage. If the parameters are not sharded (FSDP), only
-/// reduce_grad has an effect: it scales the gradients.
-enum class ParameterAction : std::uint8_t {
-  unshard,     ///< UNSHARD: gathers the parameters on the rank
-  reshard,     ///< RESHARD: releases the parameters that belong to other ranks
-  reduce_grad  ///< REDUCE_GRAD: sums the gradients over the ranks that share the stage, and scales
-               ///< them by the number of microbatches
-};
-
-/// Returns the name of the operation in schedule files.
-[[nodiscard]] constexpr const char* to_string(ParameterAction action) noexcept {
-  constexpr const char* names[] = {"UNSHARD", "RESHARD", "REDUCE_GRAD"};
-  return names[static_cast<int>(action)];
-}
-
 /// An operation on the parameters of a stage, and its place in the list of its rank.
 struct ParameterStep {
-  ParameterAction action = ParameterAction::unshard;  ///< the operation
-  Stage stage;                                        ///< the stage that has the parameters
+  /// An operation on the parameters of a stage. If the parameters are not sharded (FSDP), only
+  /// reduce_grad has an effect: it scales the gradients.
+  enum class Action : std::uint8_t {
+    unshard,     ///< UNSHARD: gathers the parameters on the rank
+    reshard,     ///< RESHARD: releases the parameters that belong to other ranks
+    reduce_grad  ///< REDUCE_GRAD: sums the gradients over the ranks that share the stage, and
+                 ///< scales them by the number of microbatches
+  };
+
+  Action action = Action::unshard;  ///< the operation
+  Stage stage;                      ///< the stage that has the parameters
   std::size_t before = 0;  ///< the number of entries of the rank's list that come before it
 
   friend constexpr bool operator==(const ParameterStep&, const ParameterStep&) = default;
   /// Prints the step as in schedule files, `2UNSHARD`.
   friend std::ostream& operator<<(std::ostream& out, const ParameterStep& step);
 };
+
+/// Returns the name of the operation in schedule files.
+[[nodiscard]] constexpr const char* to_string(ParameterStep::Action action) noexcept {
+  constexpr const char* names[] = {"UNSHARD", "RESHARD", "REDUCE_GRAD"};
+  return names[static_cast<int>(action)];
+}
 
 }  // namespace heddle::inline v0::schedule
 

@@ -15,13 +15,18 @@
 
 namespace heddle::inline v0::schedule {
 
+namespace impl {
+
 /// Returns the default price of an order: 1 for F, I and W, 2 for B.
 [[nodiscard]] double unit_price(const Order& order);
+
+}  // namespace impl
 
 /// Options of fill_idle_with_weights(). All times have the same unit, which may be any unit.
 struct FillOptions {
   std::int64_t cap = 0;  ///< the most live activations of a rank; 0: no limit
-  std::function<double(const Order&)> price = unit_price;  ///< the time of an order
+  /// The time of an order; by default 1 for F, I and W, and 2 for B.
+  std::function<double(const Order&)> price = impl::unit_price;
   double share = 1;     ///< the least share of a W that a gap must hold. Below 1 a W may delay the
                         ///< next order, but less W remain for the end. 0: every gap is used
   double transfer = 0;  ///< time from the end of an order until another rank has its result

@@ -27,7 +27,9 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE double unit_price(const Order& order) { return order.kind == Kind::backward ? 2 : 1; }
+HEDDLE_INLINE double impl::unit_price(const Order& order) {
+  return order.kind == Kind::backward ? 2 : 1;
+}
 
 namespace impl {
 
@@ -45,7 +47,7 @@ class WeightFiller {
                   "0 means no limit");
     });
     expects(options.price != nullptr, [&] {
-      return fail("the price is an empty function", {}, "use unit_price, which is the default");
+      return fail("the price is an empty function", {}, "leave it out: 1 for F, I and W, 2 for B");
     });
     expects(0 <= options.share && options.share <= 1, [&] {
       return fail("the share must be between 0 and 1", text("share = ", options.share));

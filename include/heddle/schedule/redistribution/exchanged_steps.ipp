@@ -28,7 +28,7 @@ HEDDLE_INLINE Schedule exchanged_steps(const BlockExchange& exchange, int steps,
   expects(steps >= 0, [&] {
     return ErrorInfo{where, "the number of steps must be at least 0", text("steps = ", steps)};
   });
-  expect_valid(staleness, where);
+  impl::expect_valid(staleness, where);
   check(exchange);
   expects(exchange.steps.size() <= 1, [&] {
     return ErrorInfo{where, "the exchange must have one step", text("got ", exchange.steps.size())};

@@ -28,9 +28,13 @@ struct Staleness {
   friend std::ostream& operator<<(std::ostream& out, const Staleness& staleness);
 };
 
+namespace impl {
+
 /// Checks a Staleness on behalf of the function `where`.
 /// @throws contract_error if the age or the warm-up is below 0.
 void expect_valid(const Staleness& staleness, const char* where);
+
+}  // namespace impl
 
 }  // namespace heddle::inline v0::schedule
 

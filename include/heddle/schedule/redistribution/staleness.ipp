@@ -20,7 +20,7 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const Staleness& stale
   return out;
 }
 
-HEDDLE_INLINE void expect_valid(const Staleness& staleness, const char* where) {
+HEDDLE_INLINE void impl::expect_valid(const Staleness& staleness, const char* where) {
   expects(staleness.age >= 0, [&] {
     return ErrorInfo{where, "an age must be at least 0", text("age = ", staleness.age),
                      "use 0 to wait for new data"};

@@ -345,9 +345,9 @@ HEDDLE_INLINE std::vector<double> spine_shares(const PathPlan& plan, const Monit
   std::vector<Finding> found = monitor.findings();
   const auto excused = [&](const FlowRanks& flow) {
     return std::ranges::any_of(found, [&](const Finding& finding) {
-      const Syndrome cause = finding.causes.front();
-      return (cause == Syndrome::slow_sender && finding.rank == flow.from) ||
-             (cause == Syndrome::slow_receiver && finding.rank == flow.to);
+      const Finding::Syndrome cause = finding.causes.front();
+      return (cause == Finding::Syndrome::slow_sender && finding.rank == flow.from) ||
+             (cause == Finding::Syndrome::slow_receiver && finding.rank == flow.to);
     });
   };
   std::vector<std::vector<double>> times(plan.spine_count());
@@ -364,7 +364,7 @@ HEDDLE_INLINE std::vector<double> spine_shares(const PathPlan& plan, const Monit
       shares[s] = usual / times[s][(count - 1) / 2];
   }
   for (const Finding& hang : hangs) {
-    if (hang.causes != std::vector{Syndrome::hang_in_communication}) continue;
+    if (hang.causes != std::vector{Finding::Syndrome::hang_in_communication}) continue;
     for (std::size_t f = 0; f < ends.size(); ++f)
       if (ends[f].from == hang.rank && ends[f].to == hang.peer) shares[plan.spine(f)] = 0;
   }

@@ -161,7 +161,7 @@ requires std::is_trivially_copyable_v<T> &&
                        text("a placement for ", placement.ranks, " ranks, ", transport.size(),
                             " ranks, ", rows.size(), " numbers in rows of ", width)};
     });
-    expect_valid(options.wait, where);
+    heddle::impl::expect_valid(options.wait, where);
   });
   const std::uint64_t tokens = rows.size() / width;
   const auto ranks = static_cast<std::uint64_t>(transport.size());

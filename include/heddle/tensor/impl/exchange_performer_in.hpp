@@ -74,9 +74,9 @@ class ExchangePerformerIn final : public ExchangePerformer {
         if (m_schedule[use.buffer].transient) touching[use.data].push_back(step);
     for (const auto& [part, steps] : touching) {
       if (steps.size() != 2) continue;
-      const bool sends = program.steps[steps[1]].does == Step::Does::send;
+      const bool sends = program.steps[steps[1]].does == Program::Step::Does::send;
       const std::size_t cast = sends ? steps[0] : steps[1];
-      const Step& move = program.steps[sends ? steps[1] : steps[0]];
+      const Program::Step& move = program.steps[sends ? steps[1] : steps[0]];
       const Action& action = m_schedule[program.steps[cast].action];
       if (!move.moves() || action.kind != Kind::cast) continue;
       const std::vector<StridedBlock>& blocks = exchange.pieces[+action.item].blocks;

@@ -62,7 +62,7 @@ HEDDLE_FULL_INLINE HaloExchange::Slot& HaloExchange::slot_of(std::int64_t call) 
                                                             ContractLevel level) {
   constexpr const char* where = "heddle::Halo";
   const Communicator& comm = tensor.tensor->comm();
-  const auto check = [&] { expect_valid(staleness, where); };
+  const auto check = [&] { schedule::impl::expect_valid(staleness, where); };
   const auto describe = [&] {
     std::string periodic;
     for (const bool one : options.periodic) periodic += one ? '1' : '0';

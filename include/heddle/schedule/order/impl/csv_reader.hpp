@@ -79,8 +79,9 @@ class CsvReader {
     std::uint32_t item = 0;
     bool has_item = false;
     if (!split(rest, stage, name, item, has_item)) return not_an_action();
-    for (const ParameterAction action :
-         {ParameterAction::unshard, ParameterAction::reshard, ParameterAction::reduce_grad}) {
+    for (const ParameterStep::Action action :
+         {ParameterStep::Action::unshard, ParameterStep::Action::reshard,
+          ParameterStep::Action::reduce_grad}) {
       if (name != to_string(action)) continue;
       const ParameterStep step{action, Stage{stage}, m_list.size()};
       if (has_item) {

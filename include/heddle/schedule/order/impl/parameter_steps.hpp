@@ -71,17 +71,17 @@ struct Turn {
   for (std::size_t t = 0; t < turns.size(); ++t) {
     const auto soon = [&](Stage stage) { return std::ranges::count(next[t], stage) != 0; };
     for (const Stage stage : unsharded)
-      if (!soon(stage)) steps.push_back({ParameterAction::reshard, stage, turns[t].first});
+      if (!soon(stage)) steps.push_back({ParameterStep::Action::reshard, stage, turns[t].first});
     std::erase_if(unsharded, [&](Stage stage) { return !soon(stage); });
     for (const Stage stage : next[t])
       if (unsharded.insert(stage).second)
-        steps.push_back({ParameterAction::unshard, stage, turns[t].first});
+        steps.push_back({ParameterStep::Action::unshard, stage, turns[t].first});
     for (std::size_t i = turns[t].first; i < turns[t].end; ++i)
       if (const auto found = last.find(+list[i].stage); found != last.end() && found->second == i)
-        steps.push_back({ParameterAction::reduce_grad, list[i].stage, turns[t].end});
+        steps.push_back({ParameterStep::Action::reduce_grad, list[i].stage, turns[t].end});
   }
   for (const Stage stage : unsharded)
-    steps.push_back({ParameterAction::reshard, stage, list.size()});
+    steps.push_back({ParameterStep::Action::reshard, stage, list.size()});
   return steps;
 }
 

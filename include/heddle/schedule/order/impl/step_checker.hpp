@@ -34,7 +34,7 @@ class StepChecker {
   explicit StepChecker(const LoweredOrders& lowered) : m_lowered(lowered) {
     for (const auto& list : lowered.steps)
       for (const ParameterStep& step : list)
-        m_reduces |= step.action == ParameterAction::reduce_grad;
+        m_reduces |= step.action == ParameterStep::Action::reduce_grad;
   }
 
   /// Returns the first fault, or none.
@@ -72,7 +72,8 @@ class StepChecker {
     }
     for (std::size_t s = 0; s < steps.size(); ++s) {
       if (auto found = place(rank, s)) return found;
-      if (steps[s].action != ParameterAction::reduce_grad) m_states[+steps[s].stage].sharded = true;
+      if (steps[s].action != ParameterStep::Action::reduce_grad)
+        m_states[+steps[s].stage].sharded = true;
     }
     std::size_t entry = 0;
     for (std::size_t s = 0; s < steps.size(); ++s) {
@@ -93,7 +94,7 @@ class StepChecker {
   }
 
   [[nodiscard]] static ParameterStep reshard(Stage stage) {
-    return {ParameterAction::reshard, stage};
+    return {ParameterStep::Action::reshard, stage};
   }
 
   /// Checks that a step is for a stage of its rank, and between two turns.
@@ -127,8 +128,9 @@ class StepChecker {
       return StepFault{Rank{rank}, true, state.resharded_at,
                        "a stage is resharded before its last use",
                        text(reshard(order.stage), " before ", order)};
-    return StepFault{Rank{rank}, false, entry, "a stage computes before it is unsharded",
-                     text(order, " before ", ParameterStep{ParameterAction::unshard, order.stage})};
+    return StepFault{
+        Rank{rank}, false, entry, "a stage computes before it is unsharded",
+        text(order, " before ", ParameterStep{ParameterStep::Action::unshard, order.stage})};
   }
 
   [[nodiscard]] StepFault unused(std::size_t rank, std::size_t s) const {
@@ -144,19 +146,19 @@ class StepChecker {
       return StepFault{Rank{rank}, true, s, std::move(what), std::move(why)};
     };
     switch (step.action) {
-      case ParameterAction::unshard:
+      case ParameterStep::Action::unshard:
         if (std::exchange(state.unsharded, true))
           return fault("a stage is unsharded twice", text(step));
         state.used = false;
         state.unsharded_at = s;
         break;
-      case ParameterAction::reshard:
+      case ParameterStep::Action::reshard:
         if (!state.unsharded) return fault("a stage is resharded but is not unsharded", text(step));
         if (!state.used) return unused(rank, state.unsharded_at);
         state.unsharded = false;
         state.resharded_at = s;
         break;
-      case ParameterAction::reduce_grad:
+      case ParameterStep::Action::reduce_grad:
         if (state.last == none)
           return fault("a gradient is reduced but not computed",
                        text(step, ", and no B or W of this stage"));
@@ -179,14 +181,14 @@ class StepChecker {
         if (completes_gradient(list[i].kind)) last[+list[i].stage] = i;
       if (rank < m_lowered.steps.size())
         for (const ParameterStep& step : m_lowered.steps[rank])
-          if (step.action == ParameterAction::reduce_grad) last.erase(+step.stage);
+          if (step.action == ParameterStep::Action::reduce_grad) last.erase(+step.stage);
       const auto first =
           std::ranges::min_element(last, {}, [](const auto& each) { return each.second; });
       if (first == last.end()) continue;
       const Order& order = list[first->second];
-      return StepFault{
-          Rank{rank}, false, first->second, "a gradient is not reduced",
-          text("no ", ParameterStep{ParameterAction::reduce_grad, order.stage}, " after ", order)};
+      return StepFault{Rank{rank}, false, first->second, "a gradient is not reduced",
+                       text("no ", ParameterStep{ParameterStep::Action::reduce_grad, order.stage},
+                            " after ", order)};
     }
     return {};
   }

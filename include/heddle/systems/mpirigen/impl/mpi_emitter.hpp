@@ -204,7 +204,7 @@ class MpiEmitter {
     m_names.clear();
     m_used.assign(m_schedule.buffers().size(), false);
     std::size_t messages = 0;
-    for (const Port& port : program.ports) {
+    for (const Program::Port& port : program.ports) {
       m_ports.push_back({unique(text(port.sends ? "to_" : "from_", port.peer,
                                      +port.lane == 0 ? "" : text("_lane_", port.lane))),
                          messages});
@@ -255,14 +255,14 @@ class MpiEmitter {
 
   /// Sets which messages of a step are awaited in this step itself.
   void find_done(const Program& program) {
-    for (const Wait& wait : program.waits)
+    for (const Program::Wait& wait : program.waits)
       if (!wait.carried)
         m_ports[wait.port].before = std::max(m_ports[wait.port].before, wait.messages);
   }
 
   [[nodiscard]] static bool has_work(const Program& program) {
     for (std::size_t i = 0; i < program.size(); ++i)
-      if (program.steps[i].does == Step::Does::run &&
+      if (program.steps[i].does == Program::Step::Does::run &&
           program.schedule[program.steps[i].action].kind != Kind::move)
         return true;
     return false;
@@ -284,19 +284,20 @@ class MpiEmitter {
   }
 
   void action(const Program& program, std::size_t at, bool messages) {
-    const Step& step = program.steps[at];
+    const Program::Step& step = program.steps[at];
     add("\n    // ");
     if (step.moves())
       add(in_comment(schedule::action_text(m_schedule, step.action,
-                                           step.does == Step::Does::send ? 0 : 1)),
-          step.does == Step::Does::send ? " to rank " : " from rank ",
+                                           step.does == Program::Step::Does::send ? 0 : 1)),
+          step.does == Program::Step::Does::send ? " to rank " : " from rank ",
           program.ports[step.port].peer, '\n');
     else
       add(in_comment(schedule::action_text(m_schedule, step.action)), '\n');
-    for (const Wait& wait : program.waits_of(at)) await(wait.port, wait.messages, wait.carried);
+    for (const Program::Wait& wait : program.waits_of(at))
+      await(wait.port, wait.messages, wait.carried);
     const auto uses = m_schedule.uses(step.action);
     if (step.moves()) {
-      const bool sends = step.does == Step::Does::send;
+      const bool sends = step.does == Program::Step::Does::send;
       const Use& use = uses[sends ? 0 : 1];
       Requests& port = m_ports[step.port];
       add("    ", sends ? "MPI_Isend(" : "MPI_Irecv(", memory(use), ", ", m_schedule.bytes(use),

@@ -132,7 +132,7 @@ class GangIsland::State {
         return ErrorInfo{where, "no program may run", "IslandOptions::ahead = 0",
                          "set it to 1 or more"};
       });
-      expect_valid(options.wait, where);
+      heddle::impl::expect_valid(options.wait, where);
     };
     const auto describe = [&] { return heddle::impl::CollectiveCall{where, {}}; };
     heddle::impl::check_together(comm, where, check, describe, ContractLevel::communication,

@@ -45,7 +45,7 @@ class GangTransfer {
     for (std::size_t i = 0; i < program.size(); ++i) {
       waits = waits || !program.waits_of(i).empty();
       m_posts_at_once = m_posts_at_once && !(waits && program.steps[i].moves());
-      m_receives = m_receives || program.steps[i].does == Step::Does::receive;
+      m_receives = m_receives || program.steps[i].does == Program::Step::Does::receive;
     }
   }
 
