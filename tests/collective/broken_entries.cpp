@@ -73,12 +73,12 @@ TEST_CASE("calls reject options that are none, in all forms") {
     add("chunks below 0", {.algorithm = direct, .chunks = -3}, "chunks = -3");
     add("no levels", {.algorithm = Algorithm::hierarchical}, "level");
     add("level of no ranks", {.algorithm = Algorithm::hierarchical, .levels = {{.ranks = 0}}}, "0");
-    add("watchdog", {.algorithm = direct, .execute = {.watchdog = -1}}, "watchdog = -1");
-    add("watchdog is no number", {.algorithm = direct, .execute = {.watchdog = nan}},
+    add("watchdog", {.algorithm = direct, .wait = {.watchdog = -1}}, "watchdog = -1");
+    add("watchdog is no number", {.algorithm = direct, .wait = {.watchdog = nan}},
         "watchdog = nan");
-    add("grace", {.algorithm = direct, .execute = {.grace = -1}}, "grace = -1");
-    add("idle", {.algorithm = direct, .execute = {.idle = static_cast<Idle>(9)}}, "idle = 9");
-    add("watched", {.watch_library = true, .execute = {.watchdog = nan}}, "watchdog = nan");
+    add("grace", {.algorithm = direct, .wait = {.grace = -1}}, "grace = -1");
+    add("idle", {.algorithm = direct, .wait = {.idle = static_cast<Idle>(9)}}, "idle = 9");
+    add("watched", {.watch_library = true, .wait = {.watchdog = nan}}, "watchdog = nan");
     add("path", {.algorithm = direct, .path = static_cast<DevicePath>(9)}, "path = 9");
   }
   check_broken(table);

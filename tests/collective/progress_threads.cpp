@@ -44,9 +44,9 @@ using Exec = Kokkos::DefaultHostExecutionSpace;
 using View = Kokkos::View<double*, Kokkos::HostSpace>;
 
 // Where a rank waits for what another cannot do, a test is to fail and not to hang.
-const hd::CallOptions by_caller{.algorithm = Algorithm::ring, .execute = {.watchdog = 30}};
+const hd::CallOptions by_caller{.algorithm = Algorithm::ring, .wait = {.watchdog = 30}};
 const hd::CallOptions by_thread{
-    .algorithm = Algorithm::ring, .progress_thread = true, .execute = {.watchdog = 30}};
+    .algorithm = Algorithm::ring, .progress_thread = true, .wait = {.watchdog = 30}};
 
 View filled(std::size_t count, double scale = 1) {
   const View view("view", count);

@@ -171,7 +171,7 @@ TEST_CASE("a call in which another request fails is given up, and the other rank
   // In memory that ranks share, where nobody hears of messages.
   const auto call = [&] {
     hd::all_reduce(Exec{}, large, hd::Sum{}, comm,
-                   {.algorithm = Algorithm::ring, .execute = {.watchdog = 30}});
+                   {.algorithm = Algorithm::ring, .wait = {.watchdog = 30}});
   };
   call();
   // Rank 0 has started before the first message is on its way, and makes no progress until the

@@ -207,7 +207,7 @@ TEST_CASE("a rank that does not come to a call in place is not written to") {
   if (comm.rank() != hd::Rank{0})
     CHECK_THAT(hd::test::message_of<hd::communication_error>([&] {
                  hd::all_reduce(Exec{}, shared.view(), hd::Sum{}, comm,
-                                {.execute = {.watchdog = 0.2}});
+                                {.wait = {.watchdog = 0.2}});
                }),
                ContainsSubstring("watchdog after 0.2 s") || ContainsSubstring("failed at"));
   MPI_Barrier(MPI_COMM_WORLD);
@@ -227,7 +227,7 @@ TEST_CASE("ranks that give other parts of SharedViews are found before they touc
       const Part usual = part(first, 0, large);
       const Part other = other_view ? part(second, 0, large) : part(first, aside, large);
       const auto sum = [&](const Part& data) {
-        hd::all_reduce(Exec{}, data, hd::Sum{}, comm, {.execute = {.watchdog = 20}});
+        hd::all_reduce(Exec{}, data, hd::Sum{}, comm, {.wait = {.watchdog = 20}});
       };
       if (kept) sum(usual);
       fill(usual, comm, 0);
@@ -275,7 +275,7 @@ TEST_CASE("a rank that gives other memory is not touched, and waits in its own c
   } else {
     CHECK_THAT(hd::test::message_of<hd::communication_error>([&] {
                  hd::all_reduce(Exec{}, shared.view(), hd::Sum{}, comm,
-                                {.execute = {.watchdog = 0.2}});
+                                {.wait = {.watchdog = 0.2}});
                }),
                ContainsSubstring("watchdog after 0.2 s") || ContainsSubstring("failed at"));
     // That one's call is the library's, which no watchdog ends: with zeros it does.

@@ -50,8 +50,8 @@ void ends(const char* name,
   if (polled) hd::start_barrier(comm, {.algorithm = Algorithm::bruck}).wait();
   // One rank ends the call by its watchdog, and the others hear of it.
   const double watchdog = patient ? 1 : 0.2;
-  options.execute.watchdog = +comm.rank() == 0 ? watchdog : 30;
-  options.execute.grace = patient ? 2 : 0.4;
+  options.wait.watchdog = +comm.rank() == 0 ? watchdog : 30;
+  options.wait.grace = patient ? 2 : 0.4;
   const auto last = static_cast<std::size_t>(comm.size()) - 1;
   if (+comm.rank() < last) {
     const std::string message =
@@ -133,8 +133,8 @@ TEST_CASE("a call by a Schedule that is kept, for as long as this one says, and 
       hd::all_reduce(Exec{}, view, hd::Sum{}, comm,
                      {.algorithm = Algorithm::ring,
                       .shared_memory = shared,
-                      .execute = {.watchdog = watchdog,
-                                  .log = [&](std::string_view reason) { said += reason; }}});
+                      .wait = {.watchdog = watchdog,
+                               .log = [&](std::string_view reason) { said += reason; }}});
     };
     {
       std::string said;
@@ -160,7 +160,7 @@ TEST_CASE("a rank that leaves before memory is shared for a call") {
   const hd::Communicator comm(MPI_COMM_WORLD);
   const auto sum = [&](std::size_t count, hd::Seconds watchdog) {
     hd::all_reduce(Exec{}, View("view", count), hd::Sum{}, comm,
-                   {.algorithm = Algorithm::ring, .execute = {.watchdog = watchdog}});
+                   {.algorithm = Algorithm::ring, .wait = {.watchdog = watchdog}});
   };
   sum(20011, 100);
   if (+comm.rank() + 1 < static_cast<std::size_t>(comm.size())) {
@@ -188,7 +188,7 @@ TEST_CASE("a rank that does not come to make a SharedView, however long the call
   const hd::Communicator comm(MPI_COMM_WORLD);
   static_cast<void>(comm.attached<hd::impl::SharedPlace>().line([] {}, {.watchdog = 0.2}));
   hd::all_reduce(Exec{}, View("view", 20011), hd::Sum{}, comm,
-                 {.algorithm = Algorithm::ring, .execute = {.watchdog = 1000}});
+                 {.algorithm = Algorithm::ring, .wait = {.watchdog = 1000}});
   const auto make = [&] { hd::SharedView<double*>(comm, 9); };
   const auto told = ContainsSubstring("failed at what ranks share");
   MPI_Barrier(MPI_COMM_WORLD);

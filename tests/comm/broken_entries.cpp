@@ -97,9 +97,9 @@ TEST_CASE("measurements reject times, sizes and rounds that are none, on every r
     add("size of all", {.sizes = {large}}, "9223372036854775808");
     add("no runs", {.runs = {}}, "runs has 0 numbers");
     add("run", {.runs = {0}}, "runs[0] = 0");
-    add("watchdog", {.execute = {.watchdog = -1}}, "watchdog = -1");
-    add("watchdog is no number", {.execute = {.watchdog = nan}}, "watchdog = nan");
-    add("grace", {.execute = {.grace = nan}}, "grace = nan");
+    add("watchdog", {.wait = {.watchdog = -1}}, "watchdog = -1");
+    add("watchdog is no number", {.wait = {.watchdog = nan}}, "watchdog = nan");
+    add("grace", {.wait = {.grace = nan}}, "grace = nan");
   }
   check_broken(table);
 }
@@ -148,7 +148,7 @@ TEST_CASE("exchanges of boxes reject ranks and times that are none") {
   const auto exchange = [&](std::vector<StridedMove> sends, std::vector<StridedMove> receives,
                             ExecuteOptions execute = {}) {
     return [=, &world] {
-      StridedExchange<Exec>(world, sends, receives, {.paths = {}, .execute = execute});
+      StridedExchange<Exec>(world, sends, receives, {.paths = {}, .wait = execute});
     };
   };
   const std::string rank = text("rank ", world_size(), " of ", world_size());

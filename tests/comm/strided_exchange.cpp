@@ -375,7 +375,7 @@ TEST_CASE("an exchange may be under way for longer than the watchdog of those th
   const StridedBlock block = StridedBlock(4096).repeated(1000, 8192);
   std::vector<std::byte> from(4096 * 2000, std::byte(comm.rank().value + 1)), to(from.size());
   StridedOptions options;
-  options.execute.watchdog = 0.05;
+  options.wait.watchdog = 0.05;
   StridedExchange<Exec> exchange(comm, {{next, block}}, {{previous, block}}, options);
   exchange.start(Exec{}, from.data(), to.data());
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -423,7 +423,7 @@ TEST_CASE("a rank that does not come is an error in wait(), and in test() not ye
   {
     const Communicator comm(MPI_COMM_WORLD);
     StridedOptions options;
-    options.execute.watchdog = 0.05;
+    options.wait.watchdog = 0.05;
     const std::vector<StridedMove> from{{Rank{1}, StridedBlock(8).repeated(2, 16)}};
     StridedExchange<Exec> exchange(
         comm, {}, comm.rank() == Rank{0} ? from : std::vector<StridedMove>(), options);

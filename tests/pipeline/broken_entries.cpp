@@ -266,7 +266,7 @@ TEST_CASE("profile_layers() rejects options before it measures") {
       {"tolerance", with({.tolerance = nan}), {"tolerance = nan"}},
       {"tensor", with({.tensor = 0}), {"tensor = 0"}},
       {"device", with({.device = ""}), {"ProfileOptions::device"}},
-      {"watchdog", with({.execute = {.watchdog = nan}}), {"watchdog = nan"}},
+      {"watchdog", with({.wait = {.watchdog = nan}}), {"watchdog = nan"}},
   });
 }
 

@@ -194,7 +194,7 @@ TEST_CASE("a rank that does not make a collective call of an update is named, wi
   const auto sum = [&] {
     if (world.rank == 0) return;
     hd::all_reduce(Kokkos::DefaultHostExecutionSpace{}, values, hd::Sum{}, mesh.all(),
-                   {.watch_library = true, .execute = {.watchdog = 1, .grace = 2}});
+                   {.watch_library = true, .wait = {.watchdog = 1, .grace = 2}});
   };
   const int layers = 2 * world.size;
   hd::Stages<SummingStage> model(layers, [&](int begin, int) {

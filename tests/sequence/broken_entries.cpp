@@ -66,10 +66,10 @@ TEST_CASE("lines of a sequence reject options that are none, on every rank") {
     using enum SequenceMethod;
     add("method", {.method = static_cast<SequenceMethod>(77)}, "method = 77");
     add("near", {.method = ring, .near = static_cast<plan::NearAxis>(9)}, "near = 9");
-    add("watchdog", {.method = ring, .execute = {.watchdog = -1}}, "watchdog = -1");
-    add("watchdog is no number", {.method = ring, .execute = {.watchdog = nan}}, "watchdog = nan");
-    add("grace", {.method = ring, .execute = {.grace = -1}}, "grace = -1");
-    add("idle", {.method = ring, .execute = {.idle = static_cast<Idle>(9)}}, "idle = 9");
+    add("watchdog", {.method = ring, .wait = {.watchdog = -1}}, "watchdog = -1");
+    add("watchdog is no number", {.method = ring, .wait = {.watchdog = nan}}, "watchdog = nan");
+    add("grace", {.method = ring, .wait = {.grace = -1}}, "grace = -1");
+    add("idle", {.method = ring, .wait = {.idle = static_cast<Idle>(9)}}, "idle = 9");
     if (everywhere || world_size() == 1) {
       add("ways", {.method = ring, .ways = 3}, "ways = 3");
       add("no machine", {.method = automatic}, "needs a machine");

@@ -160,11 +160,11 @@ TEST_CASE("a rank that does not come is named within the watchdog's time") {
     const hd::SequenceLine<double, Exec> line(
         mesh["heads"], mesh["ring"],
         {.method = ring ? hd::SequenceMethod::ring : hd::SequenceMethod::ulysses,
-         .execute = {.watchdog = 5}});
+         .wait = {.watchdog = 5}});
     const Call call(line);
     call();  // what is made at the first call, all ranks make
     const hd::SequenceLine<double, Exec> impatient(
-        mesh["heads"], mesh["ring"], {.method = line.method(), .execute = {.watchdog = 0.3}});
+        mesh["heads"], mesh["ring"], {.method = line.method(), .wait = {.watchdog = 0.3}});
     const Call again(impatient);
     const auto begin = std::chrono::steady_clock::now();
     if (world_rank() != world_size() - 1)

@@ -56,7 +56,7 @@ HEDDLE_FULL_INLINE void AllToAllCall::check() {
 HEDDLE_FULL_INLINE void AllToAllCall::exchange() {
   // Counts are exchanged by all ranks or by none.
   agree(
-      comm(), where(), options().execute.watchdog,
+      comm(), where(), options().wait.watchdog,
       [&] { m_blocks = BlockCounts(where(), input().size(), ranks(), options().counts); },
       [&] {
         return impl::CollectiveCall{where(),
@@ -81,7 +81,7 @@ HEDDLE_FULL_INLINE void AllToAllCall::exchange_counts() {
                 where());
   // A collective cannot be cancelled: where a rank does not come, its memory stays MPI's.
   Told* const lent = told.release();
-  complete(comm(), where(), options().execute, request);
+  complete(comm(), where(), options().wait, request);
   told.reset(lent);
   m_table = std::move(told->all);
 }

@@ -26,7 +26,7 @@ class CostTable;
 
 }  // namespace plan
 
-/// The options of a collective call. They are the same on all ranks, except `path` and `execute`.
+/// The options of a collective call. They are the same on all ranks, except `path` and `wait`.
 ///
 /// Every call takes the elements of a View in the order of their indices, the last index fastest,
 /// whatever its layout. Ranks may pass Views of different layouts and shapes. Views of several
@@ -38,7 +38,7 @@ class CostTable;
 /// one of the data that it writes. `same_layout` saves both.
 ///
 /// Every call throws, beside the errors of its own page,
-/// - contract_error if options do not fit the call: `execute` that is invalid and that the call
+/// - contract_error if options do not fit the call: `wait` that is invalid and that the call
 ///   needs, counts that differ from its blocks, same_layout of a View with gaps, a cost table for
 ///   other ranks, a codec for elements that are not float or double, a codec with error feedback in
 ///   a call that is not prepared, a codec with agreement in a call that only reads its input,
@@ -116,7 +116,7 @@ struct CallOptions {
   /// How a call waits for other ranks, and for how long. Algorithms of Heddle's also use it to
   /// report aborts. Nothing is recorded. The first call of a kind allocates what the communicator
   /// keeps for later calls; no watchdog covers the part of this set-up inside MPI.
-  ExecuteOptions execute = {};
+  ExecuteOptions wait = {};
 };
 
 }  // namespace heddle::inline v0

@@ -34,9 +34,9 @@ namespace heddle::inline v0 {
 struct PathOptions {
   std::vector<Bytes> sizes = {1024, 16384, 262144, 4194304};  ///< message sizes, ascending
   std::vector<Bytes> runs = {
-      8, 64, 512, 4096};        ///< run lengths in bytes; gaps between runs have the same length
-  int rounds = 7;               ///< rounds, of which the median counts; paths alternate
-  ExecuteOptions execute = {};  ///< how ranks wait
+      8, 64, 512, 4096};     ///< run lengths in bytes; gaps between runs have the same length
+  int rounds = 7;            ///< rounds, of which the median counts; paths alternate
+  ExecuteOptions wait = {};  ///< how ranks wait
 };
 
 namespace impl {
@@ -64,8 +64,8 @@ template <kernel::ExecutionSpace Exec>
   const Exec exec{};
   std::deque<StridedExchange<Exec>> exchanges;
   for (const StridedPath path : paths) {
-    auto& exchange = exchanges.emplace_back(comm, moves, moves,
-                                            StridedOptions{PathTable(path), options.execute});
+    auto& exchange =
+        exchanges.emplace_back(comm, moves, moves, StridedOptions{PathTable(path), options.wait});
     exchange(exec, from.data(), to.data());  // connections are made here, and memory touched
   }
   std::vector<std::vector<Seconds>> times(paths.size());

@@ -54,7 +54,7 @@ HEDDLE_FULL_INLINE void check_path_options(const char* where, const Communicator
     expects(size <= Bytes{1} << 40, [&] {
       return ErrorInfo{where, "a message has at most 1 TiB", text("sizes has ", size, " bytes")};
     });
-  expect_valid(options.execute, where);
+  expect_valid(options.wait, where);
   const std::size_t shapes = options.sizes.size() * options.runs.size();
   static_cast<void>(PackTable(options.sizes, options.runs, std::vector<double>(shapes, 1.0)));
 }
@@ -82,7 +82,7 @@ HEDDLE_FULL_INLINE PathTable measured_paths(const Communicator& comm, const Path
                                      {"sizes", listed(options.sizes)},
                                      {"runs", listed(options.runs)}}};
       },
-      ContractLevel::communication, options.execute.watchdog);
+      ContractLevel::communication, options.wait.watchdog);
   const std::vector<StridedPath> paths = paths_from(memory);
   auto& transport = comm.attached<MpiTransport>();
   std::vector<std::vector<double>> gains(paths.size());
@@ -92,7 +92,7 @@ HEDDLE_FULL_INLINE PathTable measured_paths(const Communicator& comm, const Path
       if (+comm.rank() < 2) mine = times(size, run, paths);
       // After every shape, so that the others never wait for more than one.
       const std::vector<std::vector<Seconds>> all =
-          all_gather<Seconds>(transport, std::span<const Seconds>(mine), options.execute);
+          all_gather<Seconds>(transport, std::span<const Seconds>(mine), options.wait);
       const auto slower = [&](std::size_t path) { return std::max(all[0][path], all[1][path]); };
       for (std::size_t p = 0; p < paths.size(); ++p) gains[p].push_back(slower(0) / slower(p));
     }

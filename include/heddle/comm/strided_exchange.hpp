@@ -49,7 +49,7 @@ struct StridedOptions {
   /// pointers, else the staged path.
   std::optional<PathTable> paths = {};
   /// How to wait for other ranks, and for how long. Nothing is recorded.
-  ExecuteOptions execute = {};
+  ExecuteOptions wait = {};
 };
 
 namespace impl {
@@ -117,11 +117,11 @@ class StridedExchange {
  public:
   /// Constructs the exchange. @throws contract_error if there is no such rank, if the boxes from
   /// this rank to itself do not match, if a path of the table needs pointers that MPI or kernels do
-  /// not accept, or if `options.execute` is invalid.
+  /// not accept, or if `options.wait` is invalid.
   StridedExchange(const Communicator& comm, std::vector<StridedMove> sends,
                   std::vector<StridedMove> receives, StridedOptions options = {})
       : m_transport(&comm.template attached<MpiTransport>()), m_options(std::move(options)) {
-    impl::expect_valid(m_options.execute, where);
+    impl::expect_valid(m_options.wait, where);
     const PathTable paths = impl::paths_of(m_options, impl::box_memory<Exec>());
     sort("sends", std::move(sends), m_sends, m_own_sends, paths);
     sort("receives", std::move(receives), m_receives, m_own_receives, paths);
@@ -211,7 +211,7 @@ class StridedExchange {
     guarded([&] {
       const auto complete = [&](Message& message) {
         if (!message.open) return;
-        finish(*m_transport, message.request, "StridedExchange", m_options.execute, message.peer);
+        finish(*m_transport, message.request, "StridedExchange", m_options.wait, message.peer);
         arrive(message);
       };
       for (Message& message : m_receives) complete(message);

@@ -33,7 +33,7 @@ struct ProfileOptions {
   int tensor = 1;  ///< the ranks that divide each layer, at least 1, if the stages are built so
   std::string model = "model";  ///< Profile::model
   std::string device = "rank";  ///< the name of the first kind, not empty; see LinkOptions::name
-  ExecuteOptions execute = {};  ///< how ranks exchange what they have measured
+  ExecuteOptions wait = {};     ///< how ranks exchange what they have measured
 };
 
 /// A Profile that was measured, and what it was measured on.

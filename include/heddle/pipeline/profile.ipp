@@ -159,7 +159,7 @@ profile_layers(int layers, const StageTraits& traits,
                FunctionRef<void(AnyStage&, std::int64_t)> begin, const TransportRef& transport,
                const ProfileOptions& options) {
   constexpr const char* where = "heddle::profile_layers";
-  expect_valid(options.execute, where);
+  expect_valid(options.wait, where);
   expects(!options.samples.empty() && options.repeats >= 0 && options.tensor >= 1 &&
               options.tolerance >= 0,
           [&] {
@@ -214,7 +214,7 @@ profile_layers(int layers, const StageTraits& traits,
   const std::size_t each = mine.size();
   mine.push_back(profile.spread);
   const std::vector<std::vector<Seconds>> all =
-      all_gather<Seconds>(transport, std::span<const Seconds>(mine), options.execute);
+      all_gather<Seconds>(transport, std::span<const Seconds>(mine), options.wait);
   std::vector<Seconds> totals;
   for (const std::vector<Seconds>& of_rank : all) {
     Seconds& total = totals.emplace_back(0);

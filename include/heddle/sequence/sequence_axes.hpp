@@ -67,7 +67,7 @@ class SequenceAxes {
   /// Returns the order in which the ring axis divides the positions of a sequence.
   [[nodiscard]] const ShardOrder& order() const { return m_options.order; }
   /// Returns the options of the messages.
-  [[nodiscard]] const ExecuteOptions& execute() const { return m_options.execute; }
+  [[nodiscard]] const ExecuteOptions& execute() const { return m_options.wait; }
 
   /// Returns the positions, out of `context`, that the ranks with the number `rank` on the ring
   /// axis have together. They are the ranks of one heads axis.

@@ -16,7 +16,7 @@
 
 namespace heddle::inline v0 {
 
-/// The choices of a SequenceLine. All ranks make the same, but for `execute`.
+/// The choices of a SequenceLine. All ranks make the same, except for `wait`.
 struct SequenceOptions {
   SequenceMethod method = SequenceMethod::ulysses;  ///< how attention is computed
   /// The division of the positions among the ranks of the ring axis. A zigzag balances causal
@@ -25,7 +25,7 @@ struct SequenceOptions {
   /// 2: each half of K and V goes around the ring in its own direction; 1: all in one. The method
   /// automatic chooses it.
   int ways = 1;
-  ExecuteOptions execute = {};  ///< options of the messages, for example the watchdog
+  ExecuteOptions wait = {};  ///< options of the messages, for example the watchdog
 
   /// The machine on which the method automatic predicts times. Its ranks from 0 on stand for the
   /// ranks of the line, in the order of a mesh of its two axes.

@@ -100,7 +100,7 @@ class StaleSum {
                          "use one StaleSum for each number of values"};
       });
     };
-    impl::agree(*m_comm, where, options.execute.watchdog, check, [&] {
+    impl::agree(*m_comm, where, options.wait.watchdog, check, [&] {
       return impl::CollectiveCall{where, {}};
     });
     const std::int64_t call = ++m_calls;

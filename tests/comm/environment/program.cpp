@@ -156,12 +156,12 @@ const std::map<std::string_view, std::function<void(heddle::MpiTransport&, heddl
          }},
         {"library",
          [](auto&, auto& comm) {
-           heddle::barrier(comm, {.watch_library = true, .execute = {.watchdog = watchdog}});
+           heddle::barrier(comm, {.watch_library = true, .wait = {.watchdog = watchdog}});
          }},
         {"schedule",
          [](auto&, auto& comm) {
            heddle::barrier(comm, {.algorithm = heddle::schedule::Algorithm::bruck,
-                                  .execute = {.watchdog = watchdog}});
+                                  .wait = {.watchdog = watchdog}});
          }},
         {"agreement",
          [](auto&, auto& comm) {

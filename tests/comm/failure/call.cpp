@@ -49,8 +49,8 @@ void all_reduces(const failing::Run& run) {
   const std::uint64_t way = draw(0, 3);
   hd::CallOptions options{
       .shared_memory = way < 2,
-      .execute = {.watchdog = run.watchdog,
-                  .log = [](std::string_view reason) { failing::name(me, reason); }}};
+      .wait = {.watchdog = run.watchdog,
+               .log = [](std::string_view reason) { failing::name(me, reason); }}};
   if (way > 0) options.algorithm = Algorithm::ring;
   const Kokkos::View<std::int64_t*, Kokkos::HostSpace> data("data", 20011);
   const auto call = [&] {

@@ -48,8 +48,8 @@ void attend(const failing::Run& run) {
   const hd::SequenceLine<double, Exec> line(
       mesh["heads"], mesh["ring"],
       {.method = draw(0, 2) == 0 ? hd::SequenceMethod::ring : hd::SequenceMethod::rsa,
-       .execute = {.watchdog = run.watchdog,
-                   .log = [](std::string_view reason) { failing::name(me, reason); }}});
+       .wait = {.watchdog = run.watchdog,
+                .log = [](std::string_view reason) { failing::name(me, reason); }}});
   const hd::SequenceShape shape{1, 37, {4, 4, 2}, {.causal = false}};
   const Matrix qkv("qkv", line.rows(shape), shape.qkv_columns());
   const Matrix output("output", line.rows(shape), shape.heads.query_columns());

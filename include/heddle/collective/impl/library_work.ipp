@@ -64,11 +64,11 @@ HEDDLE_FULL_INLINE void LibraryWork::wait() {
 }
 
 HEDDLE_FULL_INLINE Seconds LibraryWork::watchdog() const noexcept {
-  return m_call.options().execute.watchdog;
+  return m_call.options().wait.watchdog;
 }
 
 HEDDLE_FULL_INLINE void LibraryWork::complete() {
-  impl::complete(m_call.comm(), m_call.where(), m_call.options().execute, m_request);
+  impl::complete(m_call.comm(), m_call.where(), m_call.options().wait, m_request);
 }
 
 HEDDLE_FULL_INLINE void LibraryWork::end() {

@@ -34,7 +34,7 @@ HEDDLE_FULL_INLINE PerformerKey completed(Call& call, const CheckOptions& how) {
   const CallOptions& options = call.options();
   const auto check_all = [&] {
     if (!how.is_checked) call.check();
-    expect_valid(options.execute, call.where());
+    expect_valid(options.wait, call.where());
     expect_enumerator(call.where(), "CallOptions::path", options.path, DevicePath::owned);
     key = call.key();
     using enum schedule::Collective;
@@ -66,7 +66,7 @@ HEDDLE_FULL_INLINE PerformerKey completed(Call& call, const CheckOptions& how) {
          {"progress thread", text(options.progress_thread)},
          {"watched", text(options.watch_library)}}};
   };
-  agree(call.comm(), call.where(), options.execute.watchdog, check_all, describe, call.level());
+  agree(call.comm(), call.where(), options.wait.watchdog, check_all, describe, call.level());
   return key;
 }
 

@@ -52,7 +52,7 @@ HEDDLE_FULL_INLINE Performer* in_shared_memory(const Call& call, const Performer
   const auto together = [&] { meet(call); };
   const CallOptions& options = call.options();
   return call.comm().attached<SharedPlace>().line(together).find(
-      key, call.memory(), options.execute.watchdog, options.shared_bytes, together);
+      key, call.memory(), options.wait.watchdog, options.shared_bytes, together);
 }
 
 HEDDLE_FULL_INLINE PerformerKey by_messages(PerformerKey key, int ranks) {
@@ -73,7 +73,7 @@ HEDDLE_FULL_INLINE ScheduledWork::ScheduledWork(Call& call, const PerformerKey& 
       m_line(&line()) {
   for (const CallView& view : m_call.views()) view.pack(m_call.by());
   m_call.by().wait(m_call.where());
-  const ExecuteOptions& execute = m_call.options().execute;
+  const ExecuteOptions& execute = m_call.options().wait;
   if (m_owner == nullptr) m_performer = in_shared_memory(m_call, key);
   const bool apart = m_performer == nullptr && key.apart;
   if (!apart) m_call.before();
@@ -114,7 +114,7 @@ HEDDLE_FULL_INLINE void ScheduledWork::wait() {
 }
 
 HEDDLE_FULL_INLINE Seconds ScheduledWork::watchdog() const noexcept {
-  return m_call.options().execute.watchdog;
+  return m_call.options().wait.watchdog;
 }
 
 HEDDLE_FULL_INLINE void ScheduledWork::abandon() noexcept {
@@ -150,7 +150,7 @@ HEDDLE_FULL_INLINE void ScheduledWork::give_up(const char* reason) noexcept {
 }
 
 HEDDLE_FULL_INLINE void ScheduledWork::wait_for_thread() {
-  Waiting waiting(m_call.options().execute.idle);
+  Waiting waiting(m_call.options().wait.idle);
   while (!m_over.load(std::memory_order_acquire)) {
     m_call.comm().attached<CallLines>().further();
     waiting();
@@ -159,7 +159,7 @@ HEDDLE_FULL_INLINE void ScheduledWork::wait_for_thread() {
 
 HEDDLE_FULL_INLINE bool ScheduledWork::wait_with_others() {
   if (m_line->under_way() <= 1) return false;
-  const ExecuteOptions& options = m_call.options().execute;
+  const ExecuteOptions& options = m_call.options().wait;
   Waiting waiting(options.idle);
   const Seconds since = steady_seconds();
   while (m_line->under_way() > 1) {

@@ -50,7 +50,7 @@ HEDDLE_FULL_INLINE TimedCalls::TimedCalls(const TimedInstances& by, schedule::Co
       m_blocks(bytes / sizeof(float), static_cast<std::size_t>(comm.size())),
       m_comm(&comm),
       m_costs(std::move(costs)) {
-  m_options.execute.watchdog = watchdog;
+  m_options.wait.watchdog = watchdog;
   m_counted = m_options;
   for (std::size_t r = 0; r < m_blocks.ranks() && !m_blocks.even(); ++r)
     m_counted.counts.push_back(m_blocks.count(r));

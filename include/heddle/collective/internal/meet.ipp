@@ -55,7 +55,7 @@ HEDDLE_FULL_INLINE void complete(const Communicator& comm, const char* where,
 HEDDLE_FULL_INLINE void meet(const Call& call) {
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Ibarrier(call.comm().get(), &request), call.where());
-  complete(call.comm(), call.where(), call.options().execute, request);
+  complete(call.comm(), call.where(), call.options().wait, request);
 }
 
 }  // namespace heddle::inline v0::impl
