@@ -39,8 +39,8 @@ constexpr int replicas = 4, node = 2;
 constexpr const char* shardings[] = {"zero3", "zeropp", "three-level"};
 
 hd::ParameterSharding sharding_of(const char* sharding) {
-  hd::ParameterSharding found = hd::find_sharding(sharding);
-  if (found == hd::zero_sharding(3))
+  hd::ParameterSharding found = hd::ParameterSharding::find(sharding);
+  if (found == hd::ParameterSharding::zero(3))
     found.weight_codec = found.gradient_codec = hd::Codec{.type = hd::Scalar::bf16};
   return found;
 }

@@ -125,7 +125,7 @@ void divide_parameters(heddle::Plan& plan, const Settings& s) {
   expect_same(s, "node", s.node, {plan.shard_node});
   expect_same(s, "pair", s.pair, {plan.shard_pair});
   if (plan.sharding.empty()) return;
-  const heddle::ParameterSharding found = heddle::find_sharding(plan.sharding);
+  const heddle::ParameterSharding found = heddle::ParameterSharding::find(plan.sharding);
   for (const heddle::PlanStage& stage : plan.stages) {
     const int ranks = static_cast<int>(stage.ranks.size()) / stage.tensor;
     // All ranks check the groups of all stages, so that no rank waits for one that has failed.

@@ -267,8 +267,8 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
     SerialGpt<Real> serial(training);
     double worst = 0;
     // Weights and gradients that are sent encoded differ by as much as rounding has changed them.
-    const bool encoded =
-        !plan.sharding.empty() && heddle::find_sharding(plan.sharding).weight_codec.has_value();
+    const bool encoded = !plan.sharding.empty() &&
+                         heddle::ParameterSharding::find(plan.sharding).weight_codec.has_value();
     const double exactly = std::is_same_v<Real, double> ? 1e-10 : 1e-4;
     for (int step = 0; step < begin + steps; ++step) {
       const double reference = serial.step(text, step);

@@ -96,7 +96,7 @@ void train(const Settings& s, MPI_Comm comm) {
   std::shared_ptr<typename GptStage<Real>::Room> room;
   if (!s.shard.empty()) {
     room = std::make_shared<typename GptStage<Real>::Room>();
-    room->sharding = heddle::find_sharding(s.shard);
+    room->sharding = heddle::ParameterSharding::find(s.shard);
     room->group = std::make_shared<heddle::ShardGroup>(mesh[replica_axes], s.node, s.pair);
     if (speaks)
       std::cout << "sharding: " << s.shard << ", nodes of " << s.node << ", pairs of " << s.pair

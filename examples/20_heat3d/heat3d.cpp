@@ -168,7 +168,7 @@ std::string to_picture(const Sizes& sizes, const std::vector<double>& grid) {
   const std::span<const double> slice = std::span(grid).subspan(nx / 4 * ny * nz, ny * nz);
   const double hottest = std::max(1e-300, *std::max_element(slice.begin(), slice.end()));
   constexpr std::size_t zoom = 8;
-  std::vector<hd::Pixel> pixels;
+  std::vector<hd::trace::Pixel> pixels;
   for (std::size_t row = 0; row < ny * zoom; ++row)
     for (std::size_t column = 0; column < nz * zoom; ++column) {
       const double heat = 3 * slice[row / zoom * nz + column / zoom] / hottest;
@@ -177,7 +177,7 @@ std::string to_picture(const Sizes& sizes, const std::vector<double>& grid) {
       };
       pixels.push_back({part(0), part(1), part(2)});
     }
-  return hd::to_png(nz * zoom, pixels);
+  return hd::trace::to_png(nz * zoom, pixels);
 }
 
 /// Compares all meshes with one rank. Returns the exit status.

@@ -133,7 +133,7 @@ template <class Real>
     std::shared_ptr<typename GptStage<Real>::Room> room;
     if (const heddle::Plan& plan = mesh.plan(); !plan.sharding.empty()) {
       room = std::make_shared<typename GptStage<Real>::Room>();
-      room->sharding = heddle::find_sharding(plan.sharding);
+      room->sharding = heddle::ParameterSharding::find(plan.sharding);
       room->group = std::make_shared<heddle::ShardGroup>(
           mesh.data(), plan.shard_node == 0 ? mesh.data().size() : plan.shard_node,
           std::max(plan.shard_pair, 1));

@@ -128,7 +128,7 @@ class Training {
   std::shared_ptr<GptStage<double>::Room> room(const Division& division) {
     if (division.sharding.empty()) return nullptr;
     auto made = std::make_shared<GptStage<double>::Room>();
-    made->sharding = hd::find_sharding(division.sharding);
+    made->sharding = hd::ParameterSharding::find(division.sharding);
     const hd::Communicator& replicas = m_mesh[replica_axes];
     made->group = std::make_shared<hd::ShardGroup>(replicas, replicas.size(), 1);
     return made;

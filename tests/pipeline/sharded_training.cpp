@@ -170,8 +170,9 @@ void expect_serial(Training& ours) {
 TEST_CASE("with parameters divided over replicas the GPT trains as one rank does") {
   constexpr int microbatches = 12;
   for_each_division(microbatches, [](Division division) {
-    for (const auto& sharding : {hd::zero_sharding(1), hd::zero_sharding(2), hd::zero_sharding(3),
-                                 hd::zeropp_sharding({}), hd::three_level_sharding({})}) {
+    for (const auto& sharding : {hd::ParameterSharding::zero(1), hd::ParameterSharding::zero(2),
+                                 hd::ParameterSharding::zero(3), hd::ParameterSharding::zeropp({}),
+                                 hd::ParameterSharding::three_level({})}) {
       division.sharding = sharding;
       division.node = division.data % 2 == 0 ? 2 : 1;
       division.pair = division.node;
@@ -185,8 +186,9 @@ TEST_CASE("with parameters divided over replicas the GPT trains as one rank does
 TEST_CASE("two copies of a stage within the pipeline divide their parameters over replicas") {
   if (world_size() != 4) return;
   for (const char* schedule : {"chimera", "dualpipe"})
-    for (auto sharding : {hd::zero_sharding(1), hd::zero_sharding(2), hd::zero_sharding(3),
-                          hd::zeropp_sharding({}), hd::three_level_sharding({})}) {
+    for (auto sharding : {hd::ParameterSharding::zero(1), hd::ParameterSharding::zero(2),
+                          hd::ParameterSharding::zero(3), hd::ParameterSharding::zeropp({}),
+                          hd::ParameterSharding::three_level({})}) {
       INFO(schedule << ", weights by " << sharding.weights << ", gradients by "
                     << sharding.gradients);
       Training ours({2, 2, 1, sharding, 1, 1, schedule}, 8);
@@ -199,7 +201,7 @@ TEST_CASE("with pairs in nodes in the whole the GPT trains as one rank does") {
   if (ranks < 4) return;
   for (const char* name : {"zero1", "zero2", "zero3", "zeropp", "three-level"}) {
     INFO(name);
-    auto sharding = hd::find_sharding(name);
+    auto sharding = hd::ParameterSharding::find(name);
     sharding.weight_codec = sharding.gradient_codec = {};
     Training ours({1, ranks, 1, sharding, node, pair}, 24);
     expect_serial(ours);
@@ -210,7 +212,8 @@ TEST_CASE("with a codec what is learned is nearly the same") {
   for_each_division(12, [](Division division) {
     if (division.data == 1) return;
     division.node = division.pair = division.data % 2 == 0 ? 2 : 1;
-    for (const auto& sharding : {hd::zeropp_sharding(), hd::three_level_sharding()}) {
+    for (const auto& sharding :
+         {hd::ParameterSharding::zeropp(), hd::ParameterSharding::three_level()}) {
       division.sharding = sharding;
       Training ours(division, 12);
       SerialGpt<double> serial(ours.training());
@@ -234,7 +237,7 @@ TEST_CASE("steps, a checkpoint and as many steps again are all of these steps, b
         // One on all divisions, the others where nothing else divides the model.
         const bool everywhere = std::string_view(name) == "zero3";
         if (division.data == 1 || (!everywhere && division.data < world_size())) continue;
-        division.sharding = hd::find_sharding(name);
+        division.sharding = hd::ParameterSharding::find(name);
         // What the ranks of a line have in common each rounds among numbers of its own, to others.
         if (division.tensor > 1)
           division.sharding->weight_codec = division.sharding->gradient_codec = {};
@@ -262,7 +265,8 @@ TEST_CASE("a checkpoint of one division of the ranks loads on any other") {
   for (int step = 0; step < 2 * half; ++step) reference.push_back(serial.step(words(), step));
   for_each_division(12, [&](Division saving) {
     if (saving.data > 1) {
-      saving.sharding = hd::find_sharding(saving.data % 2 == 0 ? "three-level" : "zeropp");
+      saving.sharding =
+          hd::ParameterSharding::find(saving.data % 2 == 0 ? "three-level" : "zeropp");
       saving.sharding->weight_codec = saving.sharding->gradient_codec = {};
       saving.node = saving.data % 2 == 0 ? 2 : 1;
     }
@@ -270,7 +274,7 @@ TEST_CASE("a checkpoint of one division of the ranks loads on any other") {
     for (int step = 0; step < half; ++step) static_cast<void>(first.step(step));
     first.save(file.path(), half);
     for_each_division(12, [&](Division loading) {
-      loading.sharding = hd::zero_sharding(loading.pipe % 2 == 0 ? 1 : 3);
+      loading.sharding = hd::ParameterSharding::zero(loading.pipe % 2 == 0 ? 1 : 3);
       Training second(loading, 12);
       REQUIRE(second.resume(file.path()) == half);
       for (int step = half; step < 2 * half; ++step) {
@@ -285,12 +289,13 @@ TEST_CASE("a checkpoint of many ranks loads on another division of them") {
   const int ranks = world_size(), half = ranks / 2;
   if (ranks <= 4) return;
   const File file;
-  auto two_copies = hd::zeropp_sharding();
+  auto two_copies = hd::ParameterSharding::zeropp();
   two_copies.weight_codec = two_copies.gradient_codec = {};
-  const std::vector<Division> divisions{{2, half, 1, hd::zero_sharding(3)},
-                                        {1, half, 2, hd::three_level_sharding({}), half, 1},
-                                        {2, 1, half},
-                                        {1, ranks, 1, two_copies, 2, 1}};
+  const std::vector<Division> divisions{
+      {2, half, 1, hd::ParameterSharding::zero(3)},
+      {1, half, 2, hd::ParameterSharding::three_level({}), half, 1},
+      {2, 1, half},
+      {1, ranks, 1, two_copies, 2, 1}};
   SerialGpt<double> serial(small({}, 24));
   int step = 0;
   for (const Division& division : divisions) {
@@ -319,7 +324,7 @@ TEST_CASE("a checkpoint of all ranks loads on some of them, and back") {
     }
     training.save(file.path(), begin + 5);
   };
-  const Division all{1, world_size(), 1, hd::zero_sharding(3)};
+  const Division all{1, world_size(), 1, hd::ParameterSharding::zero(3)};
   for (int some = 1; some < world_size(); ++some) {
     const bool of_them = world_rank() < some;
     const hd::Communicator part =
@@ -328,7 +333,7 @@ TEST_CASE("a checkpoint of all ranks loads on some of them, and back") {
       Training first(all, 12);
       check_steps(first, 0);
       if (of_them) {
-        fewer.sharding = hd::zero_sharding(fewer.data % 2 == 0 ? 2 : 3);
+        fewer.sharding = hd::ParameterSharding::zero(fewer.data % 2 == 0 ? 2 : 3);
         Training second(fewer, 12, part.get());
         REQUIRE(second.resume(file.path()) == 5);
         check_steps(second, 5);

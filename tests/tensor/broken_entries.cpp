@@ -70,7 +70,7 @@ TEST_CASE("shards of parameters reject rooms and steps that are none") {
        {"blocks of 4"}},
       {"beta1", update({.beta1 = 1}), {"ParameterShards::update", "beta1 = 1"}},
       {"learning_rate", update({.learning_rate = nan}), {"learning_rate = nan"}},
-      {"stage", [] { (void)zero_sharding(4); }, {"4"}},
+      {"stage", [] { (void)ParameterSharding::zero(4); }, {"4"}},
   });
 }
 

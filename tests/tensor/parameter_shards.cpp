@@ -240,9 +240,10 @@ TEST_CASE("every sharding trains as one rank does, in the memory and bytes of it
     }
     for_each_group([&](const Group& ranks) {
       for (const hd::ParameterSharding& sharding :
-           {hd::zero_sharding(1), hd::zero_sharding(2), hd::zero_sharding(3),
-            hd::zeropp_sharding({}), hd::three_level_sharding({}), hd::zeropp_sharding(),
-            hd::three_level_sharding()}) {
+           {hd::ParameterSharding::zero(1), hd::ParameterSharding::zero(2),
+            hd::ParameterSharding::zero(3), hd::ParameterSharding::zeropp({}),
+            hd::ParameterSharding::three_level({}), hd::ParameterSharding::zeropp(),
+            hd::ParameterSharding::three_level()}) {
         INFO(count << " parameters, weights by " << sharding.weights << ", gradients by "
                    << sharding.gradients << (sharding.weight_codec ? ", encoded" : ""));
         const auto room = std::make_shared<Shards::Room>();
@@ -302,17 +303,17 @@ TEST_CASE("on two nodes of two pairs a step of 64 numbers sends these bytes") {
     return first;
   };
   // Three passes of three gathers or sums.
-  CHECK(of(hd::zero_sharding(3)) == Traffic{9 * 256, 9 * 128, 9 * 64});
+  CHECK(of(hd::ParameterSharding::zero(3)) == Traffic{9 * 256, 9 * 128, 9 * 64});
   // Sums of gradients; a sum once a step, and new weights to all.
-  CHECK(of(hd::zero_sharding(2)) == Traffic{3 * 256 + 256, 3 * 128 + 128, 3 * 64 + 64});
-  CHECK(of(hd::zero_sharding(1)) == Traffic{256 + 256, 128 + 128, 64 + 64});
+  CHECK(of(hd::ParameterSharding::zero(2)) == Traffic{3 * 256 + 256, 3 * 128 + 128, 3 * 64 + 64});
+  CHECK(of(hd::ParameterSharding::zero(1)) == Traffic{256 + 256, 128 + 128, 64 + 64});
   // A gather of three stays in the node.
-  CHECK(of(hd::zeropp_sharding({})) == Traffic{9 * 256, 9 * 128, 6 * 64});
-  CHECK(of(hd::zeropp_sharding()) ==
+  CHECK(of(hd::ParameterSharding::zeropp({})) == Traffic{9 * 256, 9 * 128, 6 * 64});
+  CHECK(of(hd::ParameterSharding::zeropp()) ==
         Traffic{3 * (33 + 256 + 33), 3 * (17 + 128 + 17), 3 * (9 + 9)});
   // Gathers stay in the pair, sums in the node; once a step a sum and a gather between nodes.
-  CHECK(of(hd::three_level_sharding({})) == Traffic{9 * 256, 3 * 128 + 128, 64 + 64});
-  CHECK(of(hd::three_level_sharding()) == Traffic{9 * 33, 3 * 17 + 17, 9 + 9});
+  CHECK(of(hd::ParameterSharding::three_level({})) == Traffic{9 * 256, 3 * 128 + 128, 64 + 64});
+  CHECK(of(hd::ParameterSharding::three_level()) == Traffic{9 * 33, 3 * 17 + 17, 9 + 9});
 }
 
 TEST_CASE("what does not divide, or by the wrong order, is refused with the remedy") {
@@ -330,10 +331,11 @@ TEST_CASE("what does not divide, or by the wrong order, is refused with the reme
       ContainsSubstring(
           "the shards of the gradients or of the second copy do not fit those of the weights") &&
           ContainsSubstring("divide gradients at least as finely as weights"));
-  CHECK_THAT(hd::test::message_of<hd::contract_error>([] { (void)hd::zero_sharding(4); }),
+  CHECK_THAT(hd::test::message_of<hd::contract_error>([] { (void)hd::ParameterSharding::zero(4); }),
              ContainsSubstring("the ZeRO stage must be 1, 2 or 3"));
-  CHECK_THAT(hd::test::message_of<hd::contract_error>([] { (void)hd::find_sharding("zero4"); }),
-             ContainsSubstring("no sharding 'zero4'") && ContainsSubstring("three-level"));
+  CHECK_THAT(
+      hd::test::message_of<hd::contract_error>([] { (void)hd::ParameterSharding::find("zero4"); }),
+      ContainsSubstring("no sharding 'zero4'") && ContainsSubstring("three-level"));
 }
 
 }  // namespace test_parameter_shards

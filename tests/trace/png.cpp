@@ -66,11 +66,11 @@ std::string inflated(std::string_view stream) {
 TEST_CASE("pixels come out of a picture as they went in") {
   for (const std::size_t width : {1, 3, 211})
     for (const std::size_t height : {1, 2, 127}) {  // 211 x 127 needs two blocks
-      std::vector<Pixel> pixels(width * height);
+      std::vector<trace::Pixel> pixels(width * height);
       for (std::size_t i = 0; i < pixels.size(); ++i)
         pixels[i] = {static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(i / 3),
                      static_cast<std::uint8_t>(255 - i % 251)};
-      const std::string file = to_png(width, pixels);
+      const std::string file = trace::to_png(width, pixels);
       std::string_view png = file;
       REQUIRE(png.substr(0, 8) == "\x89PNG\r\n\x1a\n");
       png.remove_prefix(8);
@@ -95,13 +95,14 @@ TEST_CASE("pixels come out of a picture as they went in") {
 }
 
 TEST_CASE("what is no picture is refused") {
-  const std::vector<Pixel> pixels(6);
+  const std::vector<trace::Pixel> pixels(6);
   for (const std::size_t width : {0, 4})
-    CHECK_THAT(test::message_of<contract_error>([&] { (void)to_png(width, pixels); }),
-               ContainsSubstring(
-                   "heddle::to_png: a picture needs at least one row, and whole rows of pixels "
-                   "(6 pixels, "));
-  CHECK_THAT(test::message_of<contract_error>([] { (void)to_png(1, {}); }),
+    CHECK_THAT(
+        test::message_of<contract_error>([&] { (void)trace::to_png(width, pixels); }),
+        ContainsSubstring(
+            "heddle::trace::to_png: a picture needs at least one row, and whole rows of pixels "
+            "(6 pixels, "));
+  CHECK_THAT(test::message_of<contract_error>([] { (void)trace::to_png(1, {}); }),
              ContainsSubstring("(0 pixels, 1 in a row)"));
 }
 

@@ -72,8 +72,8 @@ bool equal(const Volumes& a, const Volumes& b) {
 }  // namespace
 
 std::vector<Comparison> low_bandwidth() {
-  const auto zero3 = hd::zero_sharding(3), zeropp = hd::zeropp_sharding(),
-             three_level = hd::three_level_sharding();
+  const auto zero3 = hd::ParameterSharding::zero(3), zeropp = hd::ParameterSharding::zeropp(),
+             three_level = hd::ParameterSharding::three_level();
   bool closed = true, order = true;
   for (int nodes = 2; nodes <= 48; ++nodes) {
     // Lines of 2, 4 and n ranks divide W, W/2 and W/8, of which a rank sends all but a 2nd, 4th and

@@ -53,56 +53,58 @@ struct ParameterSharding {
   std::optional<Codec> weight_codec = {};
   std::optional<Codec> gradient_codec = {};  ///< the format of sent gradients
 
+  /// Returns the sharding of ZeRO stage 1, 2 or 3 (Rajbhandari et al., SC'20). Stage 1 divides the
+  /// data of the optimiser, stage 2 also the gradients, and stage 3 also the weights. If a rank has
+  /// only one pipeline stage, ZeRO stages 2 and 3 save no memory, because its ShardRoom holds the
+  /// complete weights and gradients anyway. They save memory on ranks with several pipeline stages.
+  /// @throws contract_error if `stage` is not 1, 2 or 3.
+  [[nodiscard]] static ParameterSharding zero(int stage) {
+    expects(1 <= stage && stage <= 3, [&] {
+      return ErrorInfo{"heddle::ParameterSharding::zero", "the ZeRO stage must be 1, 2 or 3",
+                       text(stage)};
+    });
+    using enum ShardLevel;
+    return {.weights = stage == 3 ? world : rank, .gradients = stage >= 2 ? world : rank};
+  }
+
+  /// Returns the sharding of ZeRO++ (Wang et al., ICLR'24): ZeRO-3 with a second copy of the
+  /// weights in each node. Weights and gradients are sent in the format `codec`, or in full
+  /// precision without a codec.
+  [[nodiscard]] static ParameterSharding zeropp(std::optional<Codec> codec = Codec{
+                                                    .type = Scalar::i8, .block = 64}) {
+    using enum ShardLevel;
+    return {.weights = world,
+            .gradients = world,
+            .backward = node,
+            .weight_codec = codec,
+            .gradient_codec = codec};
+  }
+
+  /// Returns the three-level sharding: weights in pairs, gradients in nodes, and the optimiser over
+  /// all replicas. Very little traffic crosses nodes ("Scaling Large Language Model Training on
+  /// Frontier with Low-Bandwidth Partitioning", 2025). Without a codec, messages have full
+  /// precision.
+  [[nodiscard]] static ParameterSharding three_level(std::optional<Codec> codec = Codec{
+                                                         .type = Scalar::i8, .block = 64}) {
+    using enum ShardLevel;
+    return {.weights = pair, .gradients = node, .weight_codec = codec, .gradient_codec = codec};
+  }
+
+  /// Returns the sharding with the given name: zero1, zero2, zero3, zeropp or three-level.
+  /// @throws contract_error that lists the names if there is no such sharding.
+  [[nodiscard]] static ParameterSharding find(std::string_view name) {
+    if (name == "zero1") return zero(1);
+    if (name == "zero2") return zero(2);
+    if (name == "zero3") return zero(3);
+    if (name == "zeropp") return zeropp();
+    if (name == "three-level") return three_level();
+    throw contract_error({"heddle::ParameterSharding::find",
+                          text("no sharding '", name, "'"),
+                          {},
+                          "use zero1, zero2, zero3, zeropp or three-level"});
+  }
+
   friend bool operator==(const ParameterSharding&, const ParameterSharding&) = default;
 };
-
-/// Returns the sharding of ZeRO stage 1, 2 or 3 (Rajbhandari et al., SC'20). Stage 1 divides the
-/// data of the optimiser, stage 2 also the gradients, and stage 3 also the weights. If a rank has
-/// only one pipeline stage, ZeRO stages 2 and 3 save no memory, because its ShardRoom holds the
-/// complete weights and gradients anyway. They save memory on ranks with several pipeline stages.
-/// @throws contract_error if `stage` is not 1, 2 or 3.
-[[nodiscard]] inline ParameterSharding zero_sharding(int stage) {
-  expects(1 <= stage && stage <= 3, [&] {
-    return ErrorInfo{"heddle::zero_sharding", "the ZeRO stage must be 1, 2 or 3", text(stage)};
-  });
-  using enum ShardLevel;
-  return {.weights = stage == 3 ? world : rank, .gradients = stage >= 2 ? world : rank};
-}
-
-/// Returns the sharding of ZeRO++ (Wang et al., ICLR'24): ZeRO-3 with a second copy of the weights
-/// in each node. Weights and gradients are sent in the format `codec`, or in full precision without
-/// a codec.
-[[nodiscard]] inline ParameterSharding zeropp_sharding(std::optional<Codec> codec = Codec{
-                                                           .type = Scalar::i8, .block = 64}) {
-  using enum ShardLevel;
-  return {.weights = world,
-          .gradients = world,
-          .backward = node,
-          .weight_codec = codec,
-          .gradient_codec = codec};
-}
-
-/// Returns the three-level sharding: weights in pairs, gradients in nodes, and the optimiser over
-/// all replicas. Very little traffic crosses nodes ("Scaling Large Language Model Training on
-/// Frontier with Low-Bandwidth Partitioning", 2025). Without a codec, messages have full precision.
-[[nodiscard]] inline ParameterSharding three_level_sharding(std::optional<Codec> codec = Codec{
-                                                                .type = Scalar::i8, .block = 64}) {
-  using enum ShardLevel;
-  return {.weights = pair, .gradients = node, .weight_codec = codec, .gradient_codec = codec};
-}
-
-/// Returns the sharding with the given name: zero1, zero2, zero3, zeropp or three-level.
-/// @throws contract_error that lists the names if there is no such sharding.
-[[nodiscard]] inline ParameterSharding find_sharding(std::string_view name) {
-  if (name == "zero1") return zero_sharding(1);
-  if (name == "zero2") return zero_sharding(2);
-  if (name == "zero3") return zero_sharding(3);
-  if (name == "zeropp") return zeropp_sharding();
-  if (name == "three-level") return three_level_sharding();
-  throw contract_error({"heddle::find_sharding",
-                        text("no sharding '", name, "'"),
-                        {},
-                        "use zero1, zero2, zero3, zeropp or three-level"});
-}
 
 }  // namespace heddle::inline v0

@@ -57,7 +57,7 @@ struct Plan {
   /// messages. Empty, or one for each edge.
   std::vector<std::optional<Codec>> casts = {};
   /// How the groups of a stage divide parameters and optimiser: "" for not at all, or a name that
-  /// find_sharding() takes, such as "zero1".
+  /// ParameterSharding::find() takes, such as "zero1".
   std::string sharding = {};
   /// The ranks of a node and of a pair for such a sharding, of those that hold the same weights;
   /// consecutive ones belong together. 0: all ranks are one node, and pairs have one rank.
@@ -109,7 +109,7 @@ namespace schedule {
 /// every stage, no casts or one for each cut, no negative sizes of nodes and pairs, a method of
 /// attention that stages can have, at least one bucket, a finite predicted time, and predicted
 /// bytes of all ranks or none. Ranks may be left out of the plan. The names of the schedule and of
-/// the sharding are not looked up: schedule::find_schedule() and find_sharding() do that.
+/// the sharding are not looked up: schedule::find_schedule() and ParameterSharding::find() do that.
 /// @throws contract_error that names the first wrong entry and what would be right.
 void check(const Plan& plan, int layers, int ranks);
 

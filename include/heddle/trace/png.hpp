@@ -12,7 +12,7 @@
 
 #include <heddle/core/linkage.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::trace {
 
 /// A colour. Each part is 0 to 255.
 struct Pixel {
@@ -27,7 +27,7 @@ struct Pixel {
 ///         is not complete.
 [[nodiscard]] std::string to_png(std::size_t width, std::span<const Pixel> pixels);
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::trace
 
 #if HEDDLE_DEFINES_TRACE
 #include <heddle/trace/png.ipp>

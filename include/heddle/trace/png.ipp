@@ -17,7 +17,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/trace/png.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::trace {
 
 namespace impl {
 
@@ -69,7 +69,7 @@ HEDDLE_INLINE std::string to_png(std::size_t width, std::span<const Pixel> pixel
   expects(width > 0 && width <= most && !pixels.empty() && pixels.size() % width == 0 &&
               pixels.size() / width <= most,
           [&] {
-            return ErrorInfo{"heddle::to_png",
+            return ErrorInfo{"heddle::trace::to_png",
                              "a picture needs at least one row, and whole rows of pixels",
                              text(pixels.size(), " pixels, ", width, " in a row")};
           });
@@ -88,4 +88,4 @@ HEDDLE_INLINE std::string to_png(std::size_t width, std::span<const Pixel> pixel
          impl::png_chunk("IDAT", impl::zlib_stored(rows)) + impl::png_chunk("IEND", {});
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::trace

@@ -55,7 +55,7 @@ struct WeightExchange {
   const double update = 1 / static_cast<double>(rings.front().size());
   if (in_levels(plan.sharding)) {
     using enum ShardLevel;
-    const ParameterSharding how = find_sharding(plan.sharding);
+    const ParameterSharding how = ParameterSharding::find(plan.sharding);
     const ShardLines lines(rings, plan.shard_node, plan.shard_pair, bytes, type, machine);
     const Seconds gather = lines.gather(how.weights, rank, how.weight_codec);
     return {.forward = gather,

@@ -119,7 +119,7 @@ struct SampleBytes {
 /// @throws contract_error if there is no such sharding.
 [[nodiscard]] inline bool in_levels(std::string_view sharding) {
   if (sharding.empty()) return false;
-  const ParameterSharding how = find_sharding(sharding);
+  const ParameterSharding how = ParameterSharding::find(sharding);
   const auto in_groups = [](ShardLevel level) {
     return level == ShardLevel::pair || level == ShardLevel::node;
   };
@@ -147,7 +147,7 @@ struct KeptState {
 [[nodiscard]] inline KeptState state_of(const Plan& plan, const PlanStage& stage, double state) {
   if (plan.sharding.empty()) return {.own = state};
   const auto sharers = static_cast<double>(stage.ranks.size()) / stage.tensor;
-  const ParameterSharding how = find_sharding(plan.sharding);
+  const ParameterSharding how = ParameterSharding::find(plan.sharding);
   const auto ranks = [&](ShardLevel level) {
     const double node = plan.shard_node == 0 ? sharers : plan.shard_node;
     const double all[] = {1, static_cast<double>(std::max(plan.shard_pair, 1)), node, sharers};
