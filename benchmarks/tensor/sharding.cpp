@@ -52,8 +52,9 @@ class Training {
  public:
   explicit Training(const char* sharding)
       : m_mesh(MPI_COMM_WORLD, {{"pipe", 1}, {"data", replicas}, {"tensor", 1}}),
-        m_model(examples::make_gpt<float>(settings(), {}, Stage::Line(m_mesh["tensor"]),
-                                          room(sharding, m_mesh))),
+        m_model(examples::make_gpt<float>(settings(),
+                                          {.shard_axes = examples::shard_axes(m_mesh.shape())},
+                                          Stage::Line(m_mesh["tensor"]), room(sharding, m_mesh))),
         m_run(m_model,
               hd::schedule::one_f_one_b({.stages = 1, .microbatches = settings().microbatches}),
               m_mesh) {}

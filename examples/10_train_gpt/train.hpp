@@ -104,8 +104,11 @@ void train(const Settings& s, MPI_Comm comm) {
   }
   Memory memory(s.memory);
   Gpt<Real> model = make_gpt<Real>(
-      training, {.gradient_sum = make_gradient_sum(s), .allocate = memory.allocator()}, line, room,
-      sequence, flexible ? flexible->shapes() : std::vector<GptBlockShape>());
+      training,
+      {.gradient_sum = make_gradient_sum(s),
+       .shard_axes = room ? shard_axes(mesh.shape()) : std::vector<std::string>(),
+       .allocate = memory.allocator()},
+      line, room, sequence, flexible ? flexible->shapes() : std::vector<GptBlockShape>());
   heddle::SpaceMover<typename Space::execution_space> mover;
   heddle::ExecuteOptions execute{.record = true, .watchdog = s.watchdog};
   if (const int percent = offload_percent(s); percent > 0) {

@@ -68,11 +68,20 @@ using Gpt = heddle::Stages<GptStage<Real>>;
 /// The axes of a mesh along which ranks hold the same parameters, as far as the mesh has them.
 inline constexpr std::array<std::string_view, 3> replica_axes = {"data", "ring", "heads"};
 
+/// Returns the StagesOptions::shard_axes of a model with a `room`: those of replica_axes that
+/// `mesh` has.
+[[nodiscard]] inline std::vector<std::string> shard_axes(const heddle::MeshShape& mesh) {
+  std::vector<std::string> axes;
+  for (const heddle::MeshShape::Axis& axis : mesh.axes())
+    if (std::ranges::find(replica_axes, axis.name) != replica_axes.end()) axes.push_back(axis.name);
+  return axes;
+}
+
 /// The model for a Runner on a mesh. Where the mesh has an axis "tensor", the ranks along it divide
 /// every stage: `line` is theirs. Where it has axes "ring" and "heads", the ranks along them divide
-/// the sequences: `sequence` is theirs. Where there is a `room`, the ranks along replica_axes
-/// divide the parameters as it says, and sum gradients themselves. With shapes `packed` a step
-/// takes packed sequences.
+/// the sequences: `sequence` is theirs. Where there is a `room`, the ranks along shard_axes() of
+/// the mesh, which `options` name, divide the parameters as it says, and sum gradients themselves.
+/// With shapes `packed` a step takes packed sequences.
 template <class Real>
 [[nodiscard]] Gpt<Real> make_gpt(const GptTraining& training, heddle::StagesOptions options = {},
                                  const typename GptStage<Real>::Line& line = {},
@@ -80,10 +89,6 @@ template <class Real>
                                  const typename GptStage<Real>::Sequence& sequence = {},
                                  const std::vector<GptBlockShape>& packed = {}) {
   if (line.size() > 1) options.shard_axes.emplace_back("tensor");
-  const bool divided = sequence.size() > 1 || !packed.empty();
-  if (room)
-    for (const std::string_view axis : replica_axes)
-      if (axis == "data" || divided) options.shard_axes.emplace_back(axis);
   return Gpt<Real>(
       training.model.layers,
       [training, line, room, sequence, packed](int first, int last) {

@@ -97,8 +97,11 @@ class Training {
                       {"heads", division.heads},
                       {"tensor", division.tensor}}),
         m_model(make_gpt<double>(
-            m_training, {.gradient_sum = division.sum}, GptStage<double>::Line(m_mesh["tensor"]),
-            room(division),
+            m_training,
+            {.gradient_sum = division.sum,
+             .shard_axes = division.sharding.empty() ? std::vector<std::string>()
+                                                     : shard_axes(m_mesh.shape())},
+            GptStage<double>::Line(m_mesh["tensor"]), room(division),
             GptStage<double>::Sequence(
                 m_mesh["heads"], m_mesh["ring"],
                 {.method = division.method(), .order = division.order, .ways = division.ways}))),

@@ -69,8 +69,10 @@ class Training {
       : m_training(small(division, all_microbatches)),
         m_mesh(comm,
                {{"pipe", division.pipe}, {"data", division.data}, {"tensor", division.tensor}}),
-        m_model(make_gpt<double>(m_training, {}, GptStage<double>::Line(m_mesh["tensor"]),
-                                 room(division))),
+        m_model(make_gpt<double>(m_training,
+                                 {.shard_axes = division.sharding ? shard_axes(m_mesh.shape())
+                                                                  : std::vector<std::string>()},
+                                 GptStage<double>::Line(m_mesh["tensor"]), room(division))),
         m_run(m_model,
               hd::weave(
                   hd::schedule::find_schedule(division.schedule)
