@@ -5,8 +5,6 @@
 // HEDDLE_KEEP_FILES the files stay, for cluster_page.sh.
 
 #include <cstddef>
-#include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <span>
 #include <string>
@@ -80,10 +78,7 @@ hd::plan::Profile gpt(const char* model, double width, double context, int block
 }  // namespace
 
 TEST_CASE("a plan for two sites is better than the fast site and than equal stages") {
-  const std::filesystem::path home = std::filesystem::current_path();
-  const std::filesystem::path folder = home / "cluster_guide_files";
-  std::filesystem::create_directories(folder);
-  std::filesystem::current_path(folder);
+  const hd::test::InFolder folder("cluster_guide_files");
   const hd::test::Printed printed;
 
   const Rated devices[] = {{"fast", 400e12}, {"slow", 140e12}};
@@ -125,8 +120,6 @@ TEST_CASE("a plan for two sites is better than the fast site and than equal stag
   std::cout << found.best_priced().found.planner << ": " << found.best_priced().simulated
             << " s, the fast site alone " << alone << " s, at least " << found.bound() << " s\n";
 
-  std::filesystem::current_path(home);
-  if (std::getenv("HEDDLE_KEEP_FILES") == nullptr) std::filesystem::remove_all(folder);
   CHECK(metis.plan.has_value());
   INFO(printed.text.str());
   // The slow site adds 35% of the speed of the fast one.

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <iostream>
 #include <string>
 #include <utility>
@@ -32,10 +31,7 @@ namespace test_planning_guide {
 namespace hd = heddle;
 
 TEST_CASE("a profile and a machine become a plan that is better than equal stages") {
-  const std::filesystem::path home = std::filesystem::current_path();
-  const std::filesystem::path folder = home / "planning_guide_files";
-  std::filesystem::create_directories(folder);
-  std::filesystem::current_path(folder);
+  const hd::test::InFolder folder("planning_guide_files");
   const hd::test::Printed printed;
 
   // Times in seconds, for one sample and for eight.
@@ -71,11 +67,9 @@ TEST_CASE("a profile and a machine become a plan that is better than equal stage
   if (const auto shortage = memory_shortage(plan, problem))
     std::cout << "rank " << shortage->rank << " needs " << shortage->needed << " bytes\n";
 
-  std::filesystem::current_path(home);
   CHECK(plan == found.best());
-  CHECK(hd::json::read_profile((folder / "gpt.profile.json").string()) == profile);
-  CHECK(hd::json::read_machine((folder / "sites.json").string()) == machine);
-  std::filesystem::remove_all(folder);
+  CHECK(hd::json::read_profile("gpt.profile.json") == profile);
+  CHECK(hd::json::read_machine("sites.json") == machine);
   CHECK_FALSE(memory_shortage(plan, problem));
   CHECK(stage_prices(plan, problem).size() == plan.stages.size());
   CHECK_THAT(printed.text.str(),
