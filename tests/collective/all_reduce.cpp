@@ -57,8 +57,9 @@ constexpr std::size_t counts[] = {0, 1, 2, 3, 5, 7, 64, 1001, 100003};
 std::vector<std::optional<Algorithm>> ways(const hd::Communicator& comm) {
   std::vector<std::optional<Algorithm>> all{std::nullopt};
   for (std::size_t a = 0; a < hd::schedule::algorithm_count; ++a)
-    if (hd::schedule::applicable(hd::schedule::Collective::all_reduce, static_cast<Algorithm>(a),
-                                 {.ranks = comm.size()}))
+    if (hd::schedule::why_not(hd::schedule::Collective::all_reduce, static_cast<Algorithm>(a),
+                              {.ranks = comm.size()})
+            .empty())
       all.emplace_back(static_cast<Algorithm>(a));
   return all;
 }

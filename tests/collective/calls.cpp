@@ -84,8 +84,9 @@ void in_every_way(const hd::Communicator& comm, Collective collective,
   int ours = 0;
   const auto by = [&](Algorithm algorithm, const std::vector<hd::schedule::GroupLevel>& levels) {
     for (const int chunks : {1, 2}) {
-      if (!hd::schedule::applicable(collective, algorithm,
-                                    {.ranks = comm.size(), .chunks = chunks, .levels = levels}))
+      if (!hd::schedule::why_not(collective, algorithm,
+                                 {.ranks = comm.size(), .chunks = chunks, .levels = levels})
+               .empty())
         continue;
       ++ours;
       INFO(collective << " by " << algorithm << " of " << levels.size() << " levels, chunks "

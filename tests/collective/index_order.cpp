@@ -192,8 +192,9 @@ Case drawn_case(const hd::Communicator& comm, Random& random) {
   if (draw(2) == 0) return made;
   for (;;) {
     const auto algorithm = static_cast<Algorithm>(draw(hd::schedule::algorithm_count));
-    if (!hd::schedule::applicable(made.collective, algorithm,
-                                  {.ranks = comm.size(), .root = made.root}))
+    if (!hd::schedule::why_not(made.collective, algorithm,
+                               {.ranks = comm.size(), .root = made.root})
+             .empty())
       continue;
     made.options.algorithm = algorithm;
     break;

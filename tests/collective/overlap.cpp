@@ -158,8 +158,8 @@ std::vector<TestedCall> calls(const hd::Communicator& comm, std::size_t block) {
 std::vector<hd::CallOptions> ways(Collective collective, int ranks, Rank root) {
   std::vector<hd::CallOptions> found{{}};
   for (std::size_t a = 0; a < hd::schedule::algorithm_count; ++a)
-    if (hd::schedule::applicable(collective, static_cast<Algorithm>(a),
-                                 {.ranks = ranks, .root = root}))
+    if (hd::schedule::why_not(collective, static_cast<Algorithm>(a), {.ranks = ranks, .root = root})
+            .empty())
       found.push_back({.algorithm = static_cast<Algorithm>(a)});
   return found;
 }

@@ -56,8 +56,9 @@ void check_over_ranks(const R& reduction, Part&& part, Same&& same) {
   for (std::size_t a = 0; a < hd::schedule::algorithm_count; ++a) {
     const hd::CallOptions way{.algorithm = static_cast<Algorithm>(a),
                               .levels = {{comm.size(), Algorithm::direct}, {1, Algorithm::ring}}};
-    if (hd::schedule::applicable(hd::schedule::Collective::all_reduce, *way.algorithm,
-                                 {.ranks = comm.size(), .levels = way.levels}))
+    if (hd::schedule::why_not(hd::schedule::Collective::all_reduce, *way.algorithm,
+                              {.ranks = comm.size(), .levels = way.levels})
+            .empty())
       ways.push_back(way);
   }
   REQUIRE(ways.size() == 1 + hd::schedule::algorithm_count);

@@ -59,7 +59,7 @@ void check(
   const hd::Communicator comm(MPI_COMM_WORLD);
   for (std::size_t a = 0; a < hd::schedule::algorithm_count; ++a) {
     const auto algorithm = static_cast<Algorithm>(a);
-    if (!hd::schedule::applicable(collective, algorithm, {.ranks = comm.size()})) continue;
+    if (!hd::schedule::why_not(collective, algorithm, {.ranks = comm.size()}).empty()) continue;
     for (int round = 0; round < 2; ++round) {
       const Memory library(comm, input, output, round);
       call(library, comm, {.counts = counts});

@@ -46,7 +46,7 @@ std::shared_ptr<const hd::plan::CostTable> leading_to(const CollectiveChoice& ch
   for (const Collective collective :
        {Collective::all_reduce, Collective::reduce_scatter, Collective::broadcast}) {
     CollectiveChoice mine = choice;
-    if (!hd::schedule::applicable(collective, mine.algorithm, {.ranks = ranks}))
+    if (!hd::schedule::why_not(collective, mine.algorithm, {.ranks = ranks}).empty())
       mine.algorithm = Algorithm::ring;
     table.set(collective, 1 << 16, mine, 1e-6);
     table.set(collective, 1 << 16, {.algorithm = Algorithm::ring}, 1e-3);

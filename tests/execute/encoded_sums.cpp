@@ -141,7 +141,7 @@ TEST_CASE("every algorithm of an all-reduce errs as far as its roundings, and ra
         Algorithm::double_tree, Algorithm::bidirectional_ring}) {
     for (const int p : {1, 2, 3, 4, 7, 8}) {
       const CollectiveOptions options{.ranks = p, .bytes = n * sizeof(float), .type = Scalar::f32};
-      if (!applicable(Collective::all_reduce, algorithm, options)) continue;
+      if (!schedule::why_not(Collective::all_reduce, algorithm, options).empty()) continue;
       const Schedule plain = collective(Collective::all_reduce, algorithm, options);
       const Schedule narrow = schedule::cast_at_cut(
           plain, {.type = Scalar::i8, .block = 32, .agree = true}, everywhere);

@@ -37,7 +37,7 @@ void for_all(Check&& check) {
 }
 
 void expect_proof(Collective collective, Algorithm algorithm, const CollectiveOptions& options) {
-  if (!schedule::applicable(collective, algorithm, options)) return;
+  if (!schedule::why_not(collective, algorithm, options).empty()) return;
   const Schedule made = schedule::collective(collective, algorithm, options);
   INFO(made.name() << ", " << options.bytes << " bytes, root " << options.root);
   REQUIRE(why_not_equivalent(made, collective, options) == "");
@@ -85,7 +85,8 @@ TEST_CASE("levels of groups keep the proof of a collective") {
 TEST_CASE("messages of fewer bits keep the proof of a collective") {
   const CollectiveOptions options{.ranks = 5, .bytes = Bytes{8} * 61};
   for_all([&](Collective collective, Algorithm algorithm) {
-    if (!schedule::applicable(collective, algorithm, options) || collective == Collective::barrier)
+    if (!schedule::why_not(collective, algorithm, options).empty() ||
+        collective == Collective::barrier)
       return;
     INFO(collective << ' ' << algorithm);
     const Schedule cast =
@@ -119,7 +120,7 @@ TEST_CASE("a difference of a collective is named") {
   test::Coverage coverage("dropped actions");
   for_all([&](Collective collective, Algorithm algorithm) {
     CollectiveOptions of{.ranks = 4, .bytes = 64, .root = Rank{1}};
-    if (!schedule::applicable(collective, algorithm, of) || collective == Collective::barrier)
+    if (!schedule::why_not(collective, algorithm, of).empty() || collective == Collective::barrier)
       return;
     const Schedule whole = schedule::collective(collective, algorithm, of);
     for (std::size_t dropped = 0; dropped < whole.size(); ++dropped) {

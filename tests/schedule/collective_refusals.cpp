@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 // Every algorithm of every collective, over 1 to 5 ranks, in every form: it makes a Schedule
-// exactly if applicable() says so, and else it throws infeasible with the names of the call.
+// exactly if why_not() says so, and else it throws infeasible with the names of the call.
 
 #include <cstddef>
 #include <map>
@@ -98,7 +98,7 @@ TEST_CASE("an algorithm that does not perform a collective is infeasible") {
   Outcomes outcomes;
   for_each_form([&](Collective collective, Algorithm algorithm, const CollectiveOptions& options) {
     outcomes.check(collective, algorithm, options,
-                   schedule::applicable(collective, algorithm, options),
+                   schedule::why_not(collective, algorithm, options).empty(),
                    outcome([&] { return schedule::collective(collective, algorithm, options); }));
   });
 }
@@ -112,7 +112,7 @@ TEST_CASE("an algorithm that does not perform a collective in segments is infeas
       CHECK(found.find(text(collective, " cannot be cut into segments")) != std::string::npos);
     else
       outcomes.check(collective, algorithm, options,
-                     schedule::applicable(collective, algorithm, options), found);
+                     schedule::why_not(collective, algorithm, options).empty(), found);
   });
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("an algorithm that does not perform a collective with a product is inf
       CHECK_THROWS_AS(make(), contract_error);
     else
       outcomes.check(collective, algorithm, options,
-                     schedule::applicable(collective, algorithm, options), outcome(make));
+                     schedule::why_not(collective, algorithm, options).empty(), outcome(make));
   });
 }
 

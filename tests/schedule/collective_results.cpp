@@ -146,7 +146,7 @@ void for_all(Check&& check) {
 /// Options of such sizes; none where the algorithm does not perform the collective. Inputs of an
 /// all-gather lie in the outputs, and apart.
 void expect_right(Collective collective, Algorithm algorithm, const CollectiveOptions& options) {
-  if (!schedule::applicable(collective, algorithm, options)) return;
+  if (!schedule::why_not(collective, algorithm, options).empty()) return;
   if (collective == Collective::all_gather && !options.apart) {
     CollectiveOptions apart = options;
     apart.apart = true;
@@ -203,7 +203,7 @@ TEST_CASE("levels of groups leave the same, each by any algorithm that can") {
                                       .root = Rank{p - 2},
                                       .levels = levels};
       performed +=
-          schedule::applicable(static_cast<Collective>(c), Algorithm::hierarchical, options);
+          schedule::why_not(static_cast<Collective>(c), Algorithm::hierarchical, options).empty();
       expect_right(static_cast<Collective>(c), Algorithm::hierarchical, options);
     }
   };
@@ -238,7 +238,7 @@ TEST_CASE("groups of several sizes, and in turns, leave the same") {
                                       .root = root,
                                       .levels = levels};
       const auto collective = static_cast<Collective>(c);
-      if (!schedule::applicable(collective, Algorithm::hierarchical, options)) continue;
+      if (!schedule::why_not(collective, Algorithm::hierarchical, options).empty()) continue;
       ++performed;
       if (chunks == 2 && root == Rank{ranks - 1})
         expect_right(collective, Algorithm::hierarchical, options);
@@ -305,7 +305,7 @@ TEST_CASE("what groups in turns have is each rank's own block, of any size") {
         .levels = {schedule::level_of(groups, Algorithm::ring), {ranks / 2, Algorithm::direct}}};
     for (int b = 0; b < ranks; ++b) options.blocks.push_back(8 * static_cast<Bytes>(b * b % 5));
     for (const Collective collective : {Collective::reduce_scatter, Collective::all_gather}) {
-      REQUIRE(schedule::applicable(collective, Algorithm::hierarchical, options));
+      REQUIRE(schedule::why_not(collective, Algorithm::hierarchical, options).empty());
       expect_right(collective, Algorithm::hierarchical, options);
     }
   }
@@ -342,7 +342,7 @@ TEST_CASE("elements of several bytes stay together") {
     const CollectiveOptions options{
         .ranks = 3, .bytes = 7 * 24, .type = Scalar::i64, .element = 24, .chunks = 2};
     expect_right(collective, algorithm, options);
-    if (!schedule::applicable(collective, algorithm, options)) return;
+    if (!schedule::why_not(collective, algorithm, options).empty()) return;
     const Schedule schedule = schedule::collective(collective, algorithm, options);
     for (const Buffer& buffer : schedule.buffers())
       for (std::uint32_t part = 0; part < buffer.parts; ++part)

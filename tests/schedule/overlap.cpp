@@ -48,7 +48,7 @@ void for_products(int p, Check&& check) {
           const auto algorithm = static_cast<Algorithm>(a);
           const schedule::CollectiveOptions options{
               .ranks = p, .bytes = rows * row, .element = row, .chunks = chunks};
-          if (schedule::applicable(collective, algorithm, options))
+          if (schedule::why_not(collective, algorithm, options).empty())
             check(with_product(collective, algorithm, options, 16), collective);
         }
 }

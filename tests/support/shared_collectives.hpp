@@ -104,7 +104,7 @@ template <SharesMemory T>
             .chunks = collective == Collective::barrier ? 1 : 2,
             .root = Rank{transport.size() / 2},
             .levels = schedule::impl::levels_of(transport.domains())};
-        if (!schedule::applicable(collective, algorithm, options)) continue;
+        if (!schedule::why_not(collective, algorithm, options).empty()) continue;
         std::string wrong =
             difference_over(transport, schedule::collective(collective, algorithm, options), where);
         if (wrong.empty() && collective <= Collective::reduce &&
@@ -118,7 +118,7 @@ template <SharesMemory T>
       const int p = transport.size();
       for (int b = 0; b < (collective == Collective::all_to_all ? p * p : p); ++b)
         uneven.blocks.push_back(8 * static_cast<Bytes>(b * b % 5));
-      if (!schedule::applicable(collective, algorithm, uneven)) continue;
+      if (!schedule::why_not(collective, algorithm, uneven).empty()) continue;
       const std::string wrong =
           difference_over(transport, schedule::collective(collective, algorithm, uneven), where);
       if (!wrong.empty()) return wrong;

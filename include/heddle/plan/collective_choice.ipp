@@ -134,7 +134,7 @@ inline void add_shared(std::vector<plan::CollectiveChoice>& found, schedule::Col
   if (all_share(domains)) {
     schedule::CollectiveOptions levels = options;
     const Algorithm algorithm = shared_algorithm(collective, Algorithm::direct, levels, domains);
-    if (schedule::applicable(collective, algorithm, options))
+    if (schedule::why_not(collective, algorithm, options).empty())
       found.push_back({.algorithm = algorithm, .piece = shared_piece, .shared = true});
     return;
   }
@@ -142,7 +142,8 @@ inline void add_shared(std::vector<plan::CollectiveChoice>& found, schedule::Col
     const auto outer = static_cast<Algorithm>(a);
     schedule::CollectiveOptions levels = options;
     const Algorithm algorithm = shared_algorithm(collective, outer, levels, domains);
-    if (outer == Algorithm::hierarchical || !schedule::applicable(collective, algorithm, levels))
+    if (outer == Algorithm::hierarchical ||
+        !schedule::why_not(collective, algorithm, levels).empty())
       continue;
     std::vector<plan::CollectiveChoice> each;
     add_pieces(each, collective, {.algorithm = algorithm, .levels = levels.levels, .shared = true},
@@ -185,7 +186,8 @@ inline void add_levels(std::vector<plan::CollectiveChoice>& found, schedule::Col
   const auto add = [&](std::vector<schedule::GroupLevel> levels) {
     const plan::CollectiveChoice choice{.algorithm = Algorithm::hierarchical,
                                         .levels = std::move(levels)};
-    if (schedule::applicable(collective, choice.algorithm, chosen(collective, choice, options)))
+    if (schedule::why_not(collective, choice.algorithm, chosen(collective, choice, options))
+            .empty())
       add_pieces(found, collective, choice, options);
   };
   if (!options.levels.empty()) return add(options.levels);
@@ -272,7 +274,7 @@ HEDDLE_INLINE std::vector<CollectiveChoice> candidates(schedule::Collective coll
   for (std::size_t a = 0; a < schedule::algorithm_count; ++a) {
     const auto algorithm = static_cast<Algorithm>(a);
     if (algorithm == Algorithm::hierarchical ||
-        !schedule::applicable(collective, algorithm, options))
+        !schedule::why_not(collective, algorithm, options).empty())
       continue;
     const bool has_hub = collective == Collective::all_reduce &&
                          (algorithm == Algorithm::star || algorithm == Algorithm::binomial_tree);

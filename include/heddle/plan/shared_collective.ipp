@@ -38,7 +38,7 @@ HEDDLE_INLINE bool any_share(const std::vector<std::uint32_t>& domains) {
 HEDDLE_INLINE schedule::Algorithm algorithm_inside(schedule::Collective collective) {
   using enum schedule::Algorithm;
   const auto performs = [&](schedule::Algorithm each) {
-    return schedule::applicable(collective, each, {});
+    return schedule::why_not(collective, each, {}).empty();
   };
   return !performs(direct) && performs(binomial_tree) ? binomial_tree : direct;
 }
@@ -56,7 +56,7 @@ HEDDLE_INLINE schedule::Algorithm shared_algorithm(schedule::Collective collecti
   const bool nested = options.levels.size() > 1;
   if (nested || all_share(domains)) options.levels[0].algorithm = algorithm_inside(collective);
   const schedule::Algorithm algorithm = nested ? hierarchical : options.levels[0].algorithm;
-  return schedule::applicable(collective, algorithm, options) ? algorithm : outer;
+  return schedule::why_not(collective, algorithm, options).empty() ? algorithm : outer;
 }
 
 HEDDLE_INLINE Schedule collective_in_domains(schedule::Collective collective,

@@ -179,7 +179,7 @@ void add_collectives(Generator& generator, bool all) {
         if (algorithm == schedule::Algorithm::hierarchical)
           options.levels = {{ranks == 4 ? 2 : ranks, schedule::Algorithm::direct},
                             {ranks == 4 ? 2 : 1, schedule::Algorithm::ring}};
-        if (!applicable(collective, algorithm, options)) continue;
+        if (!schedule::why_not(collective, algorithm, options).empty()) continue;
         ++found;
         algorithms.insert(algorithm);
         collectives.insert(collective);

@@ -43,7 +43,7 @@ HEDDLE_FULL_INLINE schedule::Algorithm usual(schedule::Collective collective, By
                                                                          : ring;
   for (const schedule::Algorithm each :
        {bytes <= few_bytes ? recursive_doubling : much, binomial_tree, ring, direct, bruck})
-    if (schedule::applicable(collective, each, {.ranks = ranks, .root = root})) return each;
+    if (schedule::why_not(collective, each, {.ranks = ranks, .root = root}).empty()) return each;
   return direct;
 }
 

@@ -60,7 +60,7 @@ namespace impl {
 
 }  // namespace impl
 
-/// An algorithm for collectives of P ranks. applicable() tells which collectives it performs.
+/// An algorithm for collectives of P ranks. why_not() tells why it does not perform a collective.
 enum class Algorithm : std::uint8_t {
   ring,                ///< passes blocks from neighbour to neighbour; P - 1 steps
   bidirectional_ring,  ///< passes half of each block around the ring in each direction

@@ -5,6 +5,7 @@
 /// @file
 /// collective(): the Schedule of a single collective.
 
+#include <string>
 #include <vector>
 
 #include <heddle/core/index.hpp>
@@ -36,9 +37,10 @@ struct CollectiveOptions {
   bool apart = false;
 };
 
-/// Returns true if the algorithm performs the collective with these options.
-[[nodiscard]] bool applicable(Collective collective, Algorithm algorithm,
-                              const CollectiveOptions& options);
+/// Returns why the algorithm does not perform the collective with these options, or an empty string
+/// if it does.
+[[nodiscard]] std::string why_not(Collective collective, Algorithm algorithm,
+                                  const CollectiveOptions& options);
 
 /// Returns the Schedule of a collective. Its buffers are not transient and are numbered by rank.
 /// For all_to_all, gather, scatter, and all_gather with `apart`, they are the buffers of role

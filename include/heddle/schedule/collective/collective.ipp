@@ -30,10 +30,11 @@ namespace impl {
 
 }  // namespace impl
 
-HEDDLE_INLINE bool applicable(Collective collective, Algorithm algorithm,
-                              const CollectiveOptions& options) {
-  const CollectiveForm form = impl::form_of(collective, algorithm, options);
-  return options.ranks >= 1 && form.why_not(static_cast<std::uint32_t>(options.ranks)).empty();
+HEDDLE_INLINE std::string why_not(Collective collective, Algorithm algorithm,
+                                  const CollectiveOptions& options) {
+  if (options.ranks < 1) return text("there must be at least one rank, got ", options.ranks);
+  return impl::form_of(collective, algorithm, options)
+      .why_not(static_cast<std::uint32_t>(options.ranks));
 }
 
 namespace impl {
