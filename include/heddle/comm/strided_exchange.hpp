@@ -211,7 +211,8 @@ class StridedExchange {
     guarded([&] {
       const auto complete = [&](Message& message) {
         if (!message.open) return;
-        finish(*m_transport, message.request, "StridedExchange", m_options.wait, message.peer);
+        impl::finish(*m_transport, message.request, "StridedExchange", m_options.wait,
+                     message.peer);
         arrive(message);
       };
       for (Message& message : m_receives) complete(message);

@@ -32,22 +32,22 @@ namespace impl {
 void finish(const TransportRef& transport, FunctionRef<bool()> ready, const char* what,
             const ExecuteOptions& options, FunctionRef<std::vector<Rank>()> silent);
 
-}  // namespace impl
-
 /// Waits until `request` is complete. The error names `peer`, the other rank of the message.
 /// @throws communication_error if another rank aborts, or if the wait exceeds the watchdog's time.
 template <Transport T>
 void finish(T& transport, typename T::Request& request, const char* what,
             const ExecuteOptions& options = {}, std::optional<Rank> peer = {}) {
-  impl::finish(
+  finish(
       transport, [&] { return transport.test(request); }, what, options,
       [&] { return std::vector<Rank>(peer ? 1 : 0, peer.value_or(Rank{})); });
 }
 
+}  // namespace impl
+
 /// Returns the bytes `mine` of every rank, by rank, on every rank. All ranks must call it.
 /// @throws contract_error if an option is invalid. The other ranks throw communication_error then,
 ///         and the transport cannot be used again.
-/// @throws communication_error as finish().
+/// @throws communication_error if another rank aborts, or if a wait exceeds the watchdog's time.
 [[nodiscard]] std::vector<std::vector<std::byte>> all_gather(const TransportRef& transport,
                                                              std::span<const std::byte> mine,
                                                              const ExecuteOptions& options = {});
@@ -57,7 +57,7 @@ void finish(T& transport, typename T::Request& request, const char* what,
 /// ranks must call it.
 /// @throws contract_error if there is not one block for each rank, or if an option is invalid. The
 ///         other ranks throw communication_error then, and the transport cannot be used again.
-/// @throws communication_error as finish().
+/// @throws communication_error if another rank aborts, or if a wait exceeds the watchdog's time.
 [[nodiscard]] std::vector<std::vector<std::byte>> all_to_all(
     const TransportRef& transport, const std::vector<std::vector<std::byte>>& blocks,
     const ExecuteOptions& options = {});

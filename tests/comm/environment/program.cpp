@@ -141,7 +141,7 @@ const std::map<std::string_view, std::function<void(heddle::MpiTransport&, heddl
            auto request = transport.send(heddle::Rank{transport.size() - 1}, heddle::Lane{0},
                                          data.data(), data.size());
            try {
-             heddle::finish(transport, request, "large", {.watchdog = watchdog});
+             heddle::impl::finish(transport, request, "large", {.watchdog = watchdog});
            } catch (const std::exception& error) {
              transport.abort({transport.rank(), "large", error.what()});
              transport.cancel(request);

@@ -67,9 +67,9 @@ class RankRace final : public Race {
           sends.push_back(
               m_transport.send(Rank{r}, control_lane, bytes_of(m_ends[self]), sizeof(End)));
       for (std::uint32_t r = 0, s = 0; r < m_ends.size(); ++r)
-        if (r != self) heddle::finish(m_transport, sends[s++], "race", m_wait, Rank{r});
+        if (r != self) heddle::impl::finish(m_transport, sends[s++], "race", m_wait, Rank{r});
       for (auto& [rank, request] : m_open)
-        heddle::finish(m_transport, request, "race", m_wait, Rank{rank});
+        heddle::impl::finish(m_transport, request, "race", m_wait, Rank{rank});
       m_open.clear();
     } catch (const std::exception& error) {
       give_up(error.what());
