@@ -23,6 +23,10 @@ trains "mesh: pipe=2 x data=1 x ring=1 x heads=1 x tensor=1" --pipe 2 --tied --s
 trains "mesh: pipe=1 x data=2 x ring=1 x heads=1 x tensor=1" --data 2 --tied
 trains "mesh: pipe=1 x data=1 x ring=1 x heads=1 x tensor=2" --tensor 2 --tied --save "$folder/tied"
 trains "resumed before step 2" --pipe 2 --tied --resume "$folder/tied"
+# Replicas that divide the parameters; their checkpoint has the embedding once, too.
+trains "sharding: zero1, nodes of 2, pairs of 1" --data 2 --tied --shard zero1
+trains "sharding: zero3, nodes of 2, pairs of 1" --data 2 --tied --shard zero3 --save "$folder/divided"
+trains "resumed before step 2" --pipe 2 --tied --resume "$folder/divided"
 trains "matrix products: " --pipe 2 --report
 trains "offload: 40% of the kept activations" --pipe 2 --offload 40%
 trains "offload: 50% of the kept activations" --pipe 2 --schedule zb-v --offload 50%

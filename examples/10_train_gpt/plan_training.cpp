@@ -92,6 +92,8 @@ std::vector<int> tensor_degrees(const Settings& s, int ranks) {
     if (ranks % degree == 0 && model.heads % degree == 0 && model.heads_of_keys() % degree == 0 &&
         model.context % degree == 0 && by_heads * degree <= model.heads_of_keys())
       all.push_back(degree);
+  // The copies of a tied matrix are divided alike, so one degree is for all stages.
+  if (!s.has("tensor") && model.tied) return {1};
   if (!s.has("tensor") || s.tensor == 0) return all;
   heddle::expects(std::ranges::find(all, s.tensor) != all.end(), [&] {
     return heddle::ErrorInfo{

@@ -50,7 +50,8 @@ void expect_planned(const Settings& s);
 void expect_agreement(const Settings& s, const heddle::Plan& plan);
 
 /// Returns the tensor degrees that a search may choose from on `ranks` ranks: --tensor if it was
-/// given and is not 0, otherwise all that divide the ranks, the heads and the context.
+/// given and is not 0, otherwise all that divide the ranks, the heads and the context. With --tied
+/// and without --tensor it is 1 only, because both stages of the embedding have one degree.
 /// @throws contract_error if --tensor is none of these.
 [[nodiscard]] std::vector<int> tensor_degrees(const Settings& s, int ranks);
 

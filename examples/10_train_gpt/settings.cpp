@@ -265,12 +265,6 @@ Settings parse(int argc, char** argv) {
   s.help = !options.parse(argc, argv);
   s.given = options.given();
   if (s.help) s.text = options.help();
-  heddle::expects(!model.tied || (s.shard.empty() && s.plan.empty()), [&] {
-    return heddle::ErrorInfo{
-        "command line", "--tied needs gradients that the schedule sums",
-        s.shard.empty() ? "--plan with --tied" : heddle::text("--shard ", s.shard, " with --tied"),
-        "leave --shard and --plan out, or --tied"};
-  });
   if (!s.help) choose_lengths(s);
   if (!s.help) divide_sequence(s);
   if (!s.help) divide_replicas(s);

@@ -165,6 +165,9 @@ class GptStage {
   /// To be called where visited arrays were written.
   void state_written() { parameters_written(); }
 
+  /// Sums gradients() over the replicas that divide them.
+  void sum_gradients() { m_shards.sum_gradients(m_exec); }
+
   /// One step of Adam with the gradients as they are.
   void update();
 

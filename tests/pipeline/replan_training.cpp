@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <mpi.h>
 
@@ -286,8 +287,10 @@ TEST_CASE("the GPT trains on while its stages get replicas, and loses them again
 
 TEST_CASE("the GPT goes through plans with and without shardings, and its state with it") {
   using Catch::Matchers::WithinRel;
+  const bool tied = GENERATE(false, true);
   const Text words = Text::load({}, 64);
-  const GptTraining training = wide();
+  GptTraining training = wide();
+  training.model.tied = tied;
   SerialGpt<double> serial(training);
   hd::PlannedMesh places(MPI_COMM_WORLD);
   auto model = make_planned_gpt<double>(training);
@@ -304,7 +307,7 @@ TEST_CASE("the GPT goes through plans with and without shardings, and its state 
     places.begin_plan(plan);
     model.begin_plan(plan);
     hd::Runner run(model, hd::plan::schedule(plan, wide_waits(), {.ranks = ranks}), places);
-    if (step > 0) CHECK(model.migrated().bytes == migrated_bytes(training, before, plan));
+    if (step > 0 && !tied) CHECK(model.migrated().bytes == migrated_bytes(training, before, plan));
     for (int each = 0; each < 2; ++each, ++step)
       REQUIRE_THAT(planned_step(run, training, words, step, places.samples()),
                    WithinRel(serial.step(words, step), 1e-10));

@@ -6,6 +6,7 @@
 // The GPT with its parameters divided over the replicas, against the same training on one rank; and
 // checkpoints, which load on any other division of the ranks.
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
+#include <heddle/core/checkpoint.hpp>
 #include <heddle/heddle.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
 
@@ -51,11 +53,13 @@ struct Division {
   std::optional<hd::ParameterSharding> sharding = {};
   int node = 1, pair = 1;
   std::string schedule = "1f1b";
+  bool tied = false;
 };
 
 GptTraining small(const Division& division, int all_microbatches) {
   GptTraining training;
   training.model = {.layers = 4, .width = 16, .heads = 4, .context = 5, .sequences = 3};
+  training.model.tied = division.tied;
   training.microbatches = all_microbatches / division.data;
   training.replicas = division.data;
   training.optimizer.learning_rate = 1e-2;
@@ -86,6 +90,9 @@ class Training {
   }
   std::vector<double> parameters() {
     return gather<double>(m_model, m_mesh, [](auto& stage) { return stage.parameters(); });
+  }
+  std::vector<double> mean() {
+    return gather<double>(m_model, m_mesh, [](auto& stage) { return stage.shards().mean(); });
   }
   std::vector<double> gradients() {
     return gather<double>(m_model, m_mesh, [](auto& stage) { return stage.gradients(); });
@@ -167,6 +174,23 @@ void expect_serial(Training& ours) {
   }
 }
 
+/// Checks that the embedding and the matrix of the vocabulary have the same bits, and so what the
+/// optimiser keeps of them.
+void expect_tied(Training& ours) {
+  const GptTable table(ours.training().model, 0, ours.training().model.layers);
+  for (const auto& values : {ours.parameters(), ours.mean()}) {
+    std::vector<std::vector<double>> copies;
+    for (const GptTensor& tensor : table.tensors)
+      if (!tensor.shared.empty())
+        copies.emplace_back(
+            values.begin() + static_cast<std::ptrdiff_t>(tensor.offset),
+            values.begin() + static_cast<std::ptrdiff_t>(tensor.offset + tensor.size));
+    REQUIRE(copies.size() == 2);
+    CHECK(copies[0] == copies[1]);
+    CHECK(std::ranges::any_of(copies[0], [](double each) { return each != 0; }));
+  }
+}
+
 }  // namespace
 
 TEST_CASE("with parameters divided over replicas the GPT trains as one rank does") {
@@ -196,6 +220,65 @@ TEST_CASE("two copies of a stage within the pipeline divide their parameters ove
       Training ours({2, 2, 1, sharding, 1, 1, schedule}, 8);
       expect_serial(ours);
     }
+}
+
+TEST_CASE("replicas that divide a tied embedding train it as one rank does") {
+  std::vector<Division> divisions;
+  for_each_division(12, [&](Division division) {
+    division.tied = true;
+    divisions.push_back(division);
+    const int length = division.pipe;
+    for (const char* schedule : {"zb-v", "dualpipe-v"}) {  // both copies on one rank
+      division.schedule = schedule;
+      if (length == 2) divisions.push_back(division);
+    }
+  });
+  for (Division& division : divisions)
+    for (const auto& sharding : {hd::zero_sharding(1), hd::zero_sharding(2), hd::zero_sharding(3),
+                                 hd::three_level_sharding({})}) {
+      if (division.data == 1 && sharding != hd::zero_sharding(1)) continue;  // nothing is divided
+      division.sharding = sharding;
+      division.node = division.pair = division.data % 2 == 0 ? 2 : 1;
+      INFO(division.pipe << " x " << division.data << " x " << division.tensor << ", "
+                         << division.schedule << ", weights by " << sharding.weights
+                         << ", gradients by " << sharding.gradients);
+      Training ours(division, 12);
+      expect_serial(ours);
+      expect_tied(ours);
+    }
+}
+
+TEST_CASE("a checkpoint has a tied embedding once, however it is divided") {
+  const File file;
+  const Division whole{.tied = true};
+  SerialGpt<double> serial(small(whole, 12));
+  std::vector<double> reference;
+  for (int step = 0; step < 4; ++step) reference.push_back(serial.step(words(), step));
+  const std::size_t embedding = 256 * 16;
+  for_each_division(12, [&](Division saving) {
+    saving.tied = true;
+    saving.sharding = hd::zero_sharding(saving.pipe % 2 == 0 ? 1 : 3);
+    Training first(saving, 12);
+    for (int step = 0; step < 2; ++step) static_cast<void>(first.step(step));
+    first.save(file.path(), 2);
+    const hd::Checkpoint checkpoint = hd::Checkpoint::load(file.path().string());
+    for (const char* name : {"", "mean/", "square/"})
+      CHECK(checkpoint.get<double>(hd::text("state/model/", name, "embedding.token")).size() ==
+            embedding);
+    for_each_division(12, [&](Division loading) {
+      if (saving.data > 1 && loading.data > 1) return;
+      loading.tied = true;
+      if (loading.tensor == 1) loading.sharding = hd::zero_sharding(2);
+      if (loading.pipe == 2) loading.schedule = "zb-v";
+      Training second(loading, 12);
+      REQUIRE(second.resume(file.path()) == 2);
+      for (int step = 2; step < 4; ++step) {
+        const double expected = reference[static_cast<std::size_t>(step)];
+        REQUIRE(std::abs(second.step(step) - expected) <= 1e-10 * expected);
+      }
+      expect_tied(second);
+    });
+  });
 }
 
 TEST_CASE("with pairs in nodes in the whole the GPT trains as one rank does") {

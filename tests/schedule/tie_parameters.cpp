@@ -151,6 +151,97 @@ void expect_sums(const Schedule& tied, int stages, std::size_t length, std::size
   CHECK(compared >= parameters * lines * static_cast<std::size_t>(stages));
 }
 
+/// Stages that sum and divide their own gradients over the lines of a mesh, as ParameterShards
+/// does: backward passes add to the whole gradients, which are summed later, or to the summed
+/// share.
+struct OwnSums {
+  std::size_t length, lines;
+  bool whole;
+
+  [[nodiscard]] Share share(Rank rank) const {
+    return even_share(parameters, lines, +rank / length);
+  }
+  [[nodiscard]] Schedule sized(const Schedule& schedule) const {
+    return test_tie_parameters::sized(schedule).with_sizes([&](Buffer& buffer) {
+      const std::string& label = schedule[buffer.label];
+      if (label == role::weights || (label == role::gradients && !whole))
+        buffer.bytes = word * share(buffer.rank).count;
+    });
+  }
+  [[nodiscard]] std::vector<UpdateShare> shares(const Schedule& schedule) const {
+    std::vector<UpdateShare> all;
+    for (const Buffer& buffer : schedule.buffers()) {
+      if (schedule[buffer.label] != role::gradients) continue;
+      const Share own = share(buffer.rank);
+      all.push_back({buffer.rank, buffer.stage, word * own.first, word * own.count,
+                     whole ? word * own.first : 0});
+    }
+    return all;
+  }
+};
+
+/// Performs what concerns gradients and weights, and returns the storage of every buffer.
+std::vector<std::vector<std::int64_t>> performed(const Schedule& schedule, const OwnSums& sums) {
+  std::vector<std::vector<std::int64_t>> memory;
+  for (const Buffer& buffer : schedule.buffers()) memory.emplace_back(buffer.bytes / word);
+  const auto at = [&](const Use& use) {
+    return memory[+use.buffer].data() +
+           schedule::part_offset(schedule[use.buffer], use.first) / word;
+  };
+  std::set<std::size_t> summed;  // buffers of gradients
+  // What a stage does in a group action, or without one in its update.
+  const auto sum_over_lines = [&](BufferId gradients) {
+    const Buffer& mine = schedule[gradients];
+    const Share own = sums.share(mine.rank);
+    if (!sums.whole || !summed.insert(+gradients).second) return;
+    for (std::size_t b = 0; b < memory.size(); ++b) {
+      const Buffer& other = schedule[BufferId{b}];
+      if (schedule[other.label] != role::gradients || other.stage != mine.stage ||
+          other.rank == mine.rank || +other.rank % sums.length != +mine.rank % sums.length)
+        continue;
+      for (std::size_t e = own.first; e < own.end(); ++e) memory[+gradients][e] += memory[b][e];
+    }
+  };
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const Action& action = schedule[ActionId{i}];
+    const auto uses = schedule.uses(ActionId{i});
+    const Rank rank = schedule[action.queue].from;
+    const Share own = sums.share(rank);
+    const std::size_t begin = sums.whole ? own.first : 0;
+    const auto count = [&](const Use& use) {
+      return schedule::part_bytes(schedule[use.buffer], use.first, use.count) / word;
+    };
+    if (action.kind == Kind::move) {
+      REQUIRE(count(uses[0]) == count(uses[1]));
+      std::copy_n(at(uses[0]), count(uses[0]), at(uses[1]));
+    } else if (action.kind == Kind::combine) {
+      for (std::size_t e = 0; e < count(uses[0]); ++e) at(uses[1])[e] += at(uses[0])[e];
+    } else if (action.kind == Kind::update) {
+      sum_over_lines(uses[0].buffer);
+      for (std::size_t e = 0; e < own.count; ++e) at(uses[1])[e] += at(uses[0])[begin + e];
+    } else if (action.kind == Kind::group && uses.size() > 1) {  // of replicas in a line
+      for (std::size_t e = 0; e < count(uses[0]); ++e) {
+        std::int64_t sum = 0;
+        for (const Use& use : uses) sum += at(use)[e];
+        for (const Use& use : uses) at(use)[e] = sum;
+      }
+    } else if (action.kind == Kind::group) {  // by the stage, over the lines
+      CHECK(count(uses[0]) == schedule[uses[0].buffer].bytes / word);
+      sum_over_lines(uses[0].buffer);
+    } else if (action.kind == Kind::backward || action.kind == Kind::backward_weight) {
+      const Use& use = uses.back();
+      for (std::size_t e = 0; e < count(use); ++e) {
+        if (use.access() == Access::write) at(use)[e] = 0;
+        for (std::size_t line = 0; line < sums.lines; ++line)
+          if (!sums.whole || line == +rank / sums.length)
+            at(use)[e] +=
+                term(line, action.stage.value, action.item.value, e + (sums.whole ? 0 : own.first));
+      }
+    }
+  }
+  return memory;
+}
+
 }  // namespace
 
 TEST_CASE("both copies of tied parameters get the sum of their gradients in every schedule") {
@@ -179,6 +270,45 @@ TEST_CASE("both copies of tied parameters get the sum of their gradients in ever
     }
   }
   CHECK(several > 100);
+}
+
+TEST_CASE("copies are tied if their stages sum and divide their own gradients") {
+  std::size_t several = 0;
+  for (const Schedule& schedule : all_schedules()) {
+    const auto length = static_cast<std::size_t>(schedule.ranks());
+    const int stages = stages_of(schedule);
+    const bool replicas = std::ranges::any_of(
+        schedule.actions(), [](const Action& a) { return a.kind == Kind::group; });
+    for (const std::size_t lines : {1, 2, 3})
+      for (const bool whole : {true, false}) {
+        if (replicas && !whole && lines > 1) continue;  // their parts are alike: nothing new
+        INFO(schedule.name() << ", " << lines << (whole ? " whole" : " divided"));
+        const OwnSums sums{length, lines, whole};
+        const Schedule sized = sums.sized(schedule::data_parallel(
+            schedule, MeshShape({{"data", static_cast<int>(lines)}, {"pipe", schedule.ranks()}}),
+            "pipe", {"data"}));
+        const Schedule tied = schedule::tie_parameters(sized, ties_of(stages), sums.shares(sized));
+        const Schedule whole_step = test_tie_parameters::sized(schedule::data_parallel(
+            schedule, MeshShape({{"data", static_cast<int>(lines)}, {"pipe", schedule.ranks()}})));
+        const auto reference =
+            performed(schedule::tie_parameters(whole_step, ties_of(stages)), length);
+        const auto memory = performed(tied, sums);
+        std::size_t compared = 0;
+        for (std::size_t b = 0; b < sized.buffers().size(); ++b) {
+          const Buffer& buffer = tied[BufferId{b}];
+          if (tied[buffer.label] != role::weights) continue;
+          const Share own = sums.share(buffer.rank);
+          const std::vector<std::int64_t> expected(
+              reference[b].begin() + static_cast<std::ptrdiff_t>(own.first),
+              reference[b].begin() + static_cast<std::ptrdiff_t>(own.end()));
+          CHECK(memory[b] == expected);
+          compared += own.count;
+        }
+        CHECK(compared >= parameters * static_cast<std::size_t>(stages));
+        ++several;
+      }
+  }
+  CHECK(several > 50);
 }
 
 TEST_CASE("the sum of tied gradients is printed and takes time") {
@@ -218,6 +348,17 @@ TEST_CASE("tied parameters that cannot be summed are rejected with the reason") 
       ContainsSubstring("overlap"));
   CHECK_THAT(message_of<contract_error>(tie(schedule, {{Stage{0}, 0, Stage{1}, 4, word}})),
              ContainsSubstring("elements of 8"));
+  const auto share = [&](Bytes bytes, Bytes at) {
+    return message_of<contract_error>([&] {
+      (void)schedule::tie_parameters(sized(schedule), ties_of(2),
+                                     {{Rank{1}, Stage{1}, 4 * word, bytes, at}});
+    });
+  };
+  CHECK_THAT(share(8 * word, 4 * word),
+             ContainsSubstring("stage 1 on rank 1 has 88 bytes in elements of 8, the share begins "
+                               "at byte 32 and has 64"));
+  CHECK_THAT(share(4, 0), ContainsSubstring("not among the gradients of its rank"));
+  CHECK_THAT(share(word, 0), ContainsSubstring("no rank updates the other copy"));
   CHECK_THAT(message_of<contract_error>(tie(schedule, {{Stage{0}, 0, Stage{7}, 0, word}})),
              ContainsSubstring("no rank updates the other copy"));
 }

@@ -175,7 +175,10 @@ class ParameterShards {
   }
 
   /// Prepares the gradients before the first backward pass of a step.
-  void zero_gradients(const Exec& exec) { Kokkos::deep_copy(exec, m_gradients, Real(0)); }
+  void zero_gradients(const Exec& exec) {
+    Kokkos::deep_copy(exec, m_gradients, Real(0));
+    m_summed = false;
+  }
   /// Returns the room to which a backward pass adds the gradients of all parameters; add() follows.
   [[nodiscard]] Real* begin_gradients(const Exec& exec) {
     if (!travels(m_room->sharding.gradients)) return m_gradients.data();
@@ -187,6 +190,9 @@ class ParameterShards {
   /// themselves.
   void add(const Exec& exec);
 
+  /// Sums gradients() over all replicas. The update() after it does not sum them again, so that
+  /// they may be changed between both, for example by the gradients of a tied parameter.
+  void sum_gradients(const Exec& exec);
   /// Performs one step of Adam with the gradients summed over all replicas, and sends the new
   /// weights to the shares of the weights.
   void update(const Exec& exec, const kernel::AdamOptions& options);
@@ -222,6 +228,7 @@ class ParameterShards {
   std::shared_ptr<Room> m_room;
   Vector m_masters, m_mean, m_square, m_gradients, m_weights, m_backward;
   std::uint64_t m_steps = 0;
+  bool m_summed = false;  ///< true if gradients() are sums over all replicas
 };
 
 // Apart from the class, and not inline, so that a source of its own may hold them: they take a
@@ -241,12 +248,19 @@ void ParameterShards<Real, Exec>::add(const Exec& exec) {
 }
 
 template <std::floating_point Real, kernel::ExecutionSpace Exec>
-void ParameterShards<Real, Exec>::update(const Exec& exec, const kernel::AdamOptions& options) {
+void ParameterShards<Real, Exec>::sum_gradients(const Exec& exec) {
   const ParameterSharding& how = m_room->sharding;
-  kernel::impl::expect_valid(options,
-                             "heddle::ParameterShards::update");  // before anything is sent
   m_room->group->reduce(exec, m_gradients.data(), m_count, how.gradients, ShardLevel::world,
                         how.gradient_codec);
+  m_summed = true;
+}
+
+template <std::floating_point Real, kernel::ExecutionSpace Exec>
+void ParameterShards<Real, Exec>::update(const Exec& exec, const kernel::AdamOptions& options) {
+  kernel::impl::expect_valid(options,
+                             "heddle::ParameterShards::update");  // before anything is sent
+  if (!m_summed) sum_gradients(exec);
+  m_summed = false;
   const kernel::Vector<const Real, Exec> sum(gradients(), owned().count);
   kernel::adam_update(exec, options, ++m_steps, sum, m_mean, m_square, m_masters);
   publish(exec);

@@ -17,6 +17,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/layout/layer_range.hpp>
+#include <heddle/layout/share.hpp>
 #include <heddle/pipeline/impl/held_array.hpp>
 #include <heddle/pipeline/impl/stage_space.hpp>
 #include <heddle/pipeline/stage.hpp>
@@ -86,11 +87,18 @@ concept AddsGradientsElsewhere = requires(S& stage) {
   stage.added_gradients();
 };
 
+/// A stage that can sum its gradients over other ranks before it updates its part of them.
+template <class S>
+concept SumsGradients = requires(S& stage) {
+  stage.sum_gradients();
+  { stage.owned() } -> std::convertible_to<Share>;
+};
+
 /// The properties of a type of stages.
 struct StageTraits {
   Scalar type;              ///< the type of parameters and activations
   const StageSpace* space;  ///< the memory that holds them
-  bool interleaves_passes, uses_parameters, updates_parts, has_state;
+  bool interleaves_passes, uses_parameters, updates_parts, has_state, sums_gradients;
 };
 
 template <PipelineStage S>
@@ -100,14 +108,17 @@ template <PipelineStage S>
           InterleavesPasses<S>,
           UsesParameters<S>,
           UpdatesParts<S>,
-          HasState<S>};
+          HasState<S>,
+          SumsGradients<S>};
 }
 
 /// The sizes of a stage in elements, in the form in which ranks exchange them.
 struct StageElements {
   std::uint32_t stage;
   std::uint64_t input, output, saved, delta, parameters, gradients;
-  std::uint64_t partners;  ///< most partners in the loss
+  std::uint64_t partners;         ///< most partners in the loss
+  std::uint64_t first_owned = 0;  ///< where its rank's parameters begin among those of the stage
+  std::uint64_t owned_at = 0;     ///< where their gradients begin among the added gradients
 };
 
 /// A PipelineStage without its type: the addresses in its calls are those of bytes. It has all
@@ -129,6 +140,7 @@ class AnyStage {
   virtual void forward_and_backward(const Forward& forward, AnyStage& other,
                                     const Backward& backward) = 0;
   virtual void zero_gradients() = 0;
+  virtual void sum_gradients() = 0;
   virtual void update() = 0;
   virtual void update(std::size_t first, std::size_t count) = 0;
   virtual void fence() = 0;
@@ -166,6 +178,12 @@ class StageOf final : public AnyStage {
     if constexpr (AddsGradientsElsewhere<S>) added = stage.added_gradients().size();
     std::size_t partners = 1;
     if constexpr (HasLossPartners<S>) partners = stage.loss_partners();
+    std::size_t first = 0, at = 0;
+    if constexpr (SumsGradients<S>) {
+      first = Share(stage.owned()).first;
+      if constexpr (AddsGradientsElsewhere<S>)
+        at = static_cast<std::size_t>(stage.gradients() - stage.added_gradients().data());
+    }
     return {number.value,
             stage.input_size(),
             stage.output_size(),
@@ -173,7 +191,9 @@ class StageOf final : public AnyStage {
             stage.delta_size(),
             stage.parameter_count(),
             added,
-            partners};
+            partners,
+            first,
+            at};
   }
   std::byte* parameters() override { return reinterpret_cast<std::byte*>(stage.parameters()); }
   std::byte* added_gradients() override {
@@ -202,6 +222,9 @@ class StageOf final : public AnyStage {
                                  typed(backward));
   }
   void zero_gradients() override { stage.zero_gradients(); }
+  void sum_gradients() override {
+    if constexpr (SumsGradients<S>) stage.sum_gradients();
+  }
   void update() override { stage.update(); }
   void update(std::size_t first, std::size_t count) override {
     if constexpr (UpdatesParts<S>) stage.update(first, count);

@@ -119,27 +119,32 @@ inline plan::Moved carry_state(const TransportRef& transport, const ExecuteOptio
   const std::vector<Bytes> bytes = numbers.element_bytes();
   const auto pieces = plan::migration_pieces(had, needed, bytes);
   HostCopies copies(before, numbers);
-  // By number: the array, and its new values.
-  std::map<std::size_t, std::pair<const HeldArray*, HostElements>> filled;
+  // By number: the elements that this rank needs, in one copy or several, and their new values.
+  std::map<std::size_t, std::pair<IndexSet, HostElements>> filled;
+  for (const plan::HeldElements& each : needed[+transport.rank()]) {
+    HostElements values(static_cast<Bytes>(each.elements.size()) * bytes[each.array]);
+    if (const IndexSet* const own = copies.find(each.array)) {
+      const IndexSet here = intersection(each.elements, *own);
+      if (here.size() > 0)
+        copy_elements(here, *own, copies.data(each.array), each.elements, values.data(),
+                      bytes[each.array]);
+    }
+    filled.try_emplace(each.array, each.elements, std::move(values));
+  }
+  const plan::Moved moved = move_state(transport, options, pieces, bytes, copies,
+                                       [&](const plan::StatePiece& piece, const std::byte* data) {
+                                         auto& [elements, values] = filled.at(piece.array);
+                                         copy_elements(piece.elements, piece.elements, data,
+                                                       elements, values.data(), bytes[piece.array]);
+                                       });
   for (const HeldArray& each : after) {
     const std::size_t array = numbers.of(each.info);
-    const auto at =
-        filled.try_emplace(array, std::pair(&each, HostElements(each.info.bytes()))).first;
-    const IndexSet* const own = copies.find(array);
-    if (own == nullptr) continue;
-    const IndexSet here = intersection(each.info.elements, *own);
-    if (here.size() > 0)
-      copy_elements(here, *own, copies.data(array), each.info.elements, at->second.second.data(),
-                    bytes[array]);
+    auto& [elements, values] = filled.at(array);
+    HostElements own(each.info.bytes());
+    copy_elements(each.info.elements, elements, values.data(), each.info.elements, own.data(),
+                  bytes[array]);
+    each.write(own.data());
   }
-  const plan::Moved moved =
-      move_state(transport, options, pieces, bytes, copies,
-                 [&](const plan::StatePiece& piece, const std::byte* data) {
-                   auto& [held, values] = filled.at(piece.array);
-                   copy_elements(piece.elements, piece.elements, data, held->info.elements,
-                                 values.data(), bytes[piece.array]);
-                 });
-  for (const HeldArray& each : after) each.write(filled.at(numbers.of(each.info)).second.data());
   return moved;
 }
 

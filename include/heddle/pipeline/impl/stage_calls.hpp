@@ -116,7 +116,7 @@ class StageCalls {
       case Kind::update: return stages.update(task.stage(), uses);
       case Kind::combine: return m_traits.space->combine(task);
       case Kind::cast: return m_traits.space->cast(task);
-      case Kind::group: return m_sum(task, m_traits);
+      case Kind::group: return sum(task, stages);
       case Kind::move:  // within this rank: the samples that the next stage needs of ours
         return m_traits.space->copy(uses[0].data, uses[1].data, uses[0].bytes);
       default:
@@ -204,6 +204,15 @@ class StageCalls {
     m_inputs.clear();
     append_uses_with(task, Role::input, m_inputs);
     return m_inputs;
+  }
+
+  /// Performs a group action. One of a single rank is the sum that its stage makes itself; see
+  /// tie_parameters().
+  void sum(const Task& task, HeldStages& stages) {
+    if (task.schedule().uses(task.id()).size() > 1) return m_sum(task, m_traits);
+    AnyStage& stage = *stages.held(task.stage()).stage;
+    stage.sum_gradients();
+    stage.fence();
   }
 
   void alone(const Task& task, const HeldStage& held) {

@@ -148,7 +148,8 @@ HEDDLE_FULL_INLINE PlacedStages StagePlacement::prepare(Schedule schedule, const
     schedule = schedule::expand(schedule, schedule::CollectiveForm{});
   const bool alike = plan == nullptr && m_options.shard_axes.empty();  // replicas have equal values
   schedule = schedule::tie_parameters(schedule,
-                                      tied_ranges(held.all(), m_traits, alike, transport, options));
+                                      tied_ranges(held.all(), m_traits, alike, transport, options),
+                                      sizes.update_shares(size_of(m_traits.type)));
   placed.schedule = m_options.pass ? m_options.pass(schedule) : std::move(schedule);
   return placed;
 }

@@ -22,6 +22,7 @@
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/internal/use_roles.hpp>
 #include <heddle/schedule/message_sizes.hpp>
+#include <heddle/schedule/pass/tie_parameters.hpp>
 #include <heddle/schedule/samples_of.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/schedule/stage_storage.hpp>
@@ -41,6 +42,22 @@ class SizesOfRanks {
     for (const auto& sizes : m_by_rank)
       if (const StageElements* const there = find(sizes, stage)) return *there;
     throw contract_error({"heddle::Stages", "no rank holds a stage", text("stage ", stage)});
+  }
+
+  /// Returns the parts that ranks update of the stages which divide their update among ranks
+  /// themselves, for elements of `element` bytes.
+  [[nodiscard]] std::vector<UpdateShare> update_shares(Bytes element) const {
+    std::vector<std::uint32_t> divided;
+    for (const auto& sizes : m_by_rank)
+      for (const StageElements& each : sizes)
+        if (each.first_owned > 0) divided.push_back(each.stage);
+    std::vector<UpdateShare> shares;
+    for (std::size_t r = 0; r < m_by_rank.size(); ++r)
+      for (const StageElements& each : m_by_rank[r])
+        if (std::find(divided.begin(), divided.end(), each.stage) != divided.end())
+          shares.push_back({Rank{r}, Stage{each.stage}, each.first_owned * element,
+                            each.parameters * element, each.owned_at * element});
+    return shares;
   }
 
  private:

@@ -35,7 +35,7 @@ struct TiedRecord {
 
   std::uint32_t stage;
   std::uint32_t checksum;  ///< the checksum of the values
-  std::uint32_t sums;      ///< 1 if the stage sums its gradients itself
+  std::uint32_t sums;      ///< 1 if the stage sums its gradients itself, in its update only
   std::uint32_t length;    ///< the length of the name
   std::uint64_t first, count;
   std::array<char, longest + 1> name;
@@ -53,7 +53,7 @@ struct TiedRecord {
   const std::size_t named = std::min(tied.name.size(), TiedRecord::longest);
   TiedRecord record{held.number.value,
                     0,
-                    held.sizes.gradients != held.sizes.parameters,
+                    held.sizes.gradients != held.sizes.parameters && !traits.sums_gradients,
                     static_cast<std::uint32_t>(tied.name.size()),
                     tied.first,
                     tied.count,
@@ -100,9 +100,11 @@ inline void check_copies(const std::vector<TiedRecord>& copies, bool compare) {
                      "give both layers the same initial values"};
   });
   if (one.sums != 0 || other.sums != 0)
-    throw infeasible({where, "stages that sum their own gradients cannot have tied parameters",
-                      text("'", name, "' on stages ", one.stage, " and ", other.stage),
-                      "use GradientSum::ring, library or sharded"});
+    throw infeasible(
+        {where, "stages that sum their own gradients in their update cannot have tied parameters",
+         text("'", name, "' on stages ", one.stage, " and ", other.stage),
+         "add the members sum_gradients() and owned() to the stage, or use "
+         "GradientSum::ring, library or sharded"});
 }
 
 /// Returns the ranges of parameters that the stages of all ranks have in common. All ranks must

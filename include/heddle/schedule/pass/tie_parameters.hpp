@@ -24,6 +24,16 @@ struct TiedRanges {
   Bytes bytes = 0;         ///< the size of each copy
 };
 
+/// The part of a stage's gradients that a rank updates, if the stages sum their gradients over
+/// ranks themselves, as ParameterShards does.
+struct UpdateShare {
+  Rank rank = {};    ///< the rank
+  Stage stage = {};  ///< the stage
+  Bytes first = 0;   ///< where the part begins among the parameters of the stage
+  Bytes bytes = 0;   ///< the size of the part
+  Bytes at = 0;      ///< where the part begins in this rank's buffer of gradients
+};
+
 namespace schedule {
 
 /// Returns `schedule` in which both copies of every tied parameter get the sum of their gradients
@@ -33,16 +43,18 @@ namespace schedule {
 /// on the same rank is copied instead of sent.
 ///
 /// If ranks divide an update, as after shard_updates(), a rank receives only the part that it
-/// updates. The updates of all tied stages follow each other. The function is the last pass,
-/// because it cuts gradients into parts of different sizes. A schedule without updates does not
-/// change.
+/// updates. If the stages sum and divide gradients themselves, `shares` has the part of each rank.
+/// A group action of one rank then stands for the sum by its stage, before the copies are sent. It
+/// is in the queue of the updates, so replicas make their sums in one order. The updates of all
+/// tied stages follow each other. The function is the last pass, because it cuts gradients into
+/// parts of different sizes. A schedule without updates does not change.
 ///
 /// @throws infeasible if the schedule is asynchronous: if it updates a tied stage more than once in
 ///         a step, keeps several versions of its weights, or computes with them after the update.
 /// @throws contract_error if a range is not among the gradients of its stage, if it is no whole
 ///         elements, or if two ranges overlap.
-[[nodiscard]] Schedule tie_parameters(const Schedule& schedule,
-                                      const std::vector<TiedRanges>& ties);
+[[nodiscard]] Schedule tie_parameters(const Schedule& schedule, const std::vector<TiedRanges>& ties,
+                                      const std::vector<UpdateShare>& shares = {});
 
 }  // namespace schedule
 

@@ -29,8 +29,9 @@ namespace impl {
 /// The state of one tie_parameters() call.
 class ParameterTier {
  public:
-  ParameterTier(const Schedule& schedule, const std::vector<TiedRanges>& ties)
-      : m_schedule(schedule), m_ties(ties) {
+  ParameterTier(const Schedule& schedule, const std::vector<TiedRanges>& ties,
+                const std::vector<UpdateShare>& shares)
+      : m_schedule(schedule), m_ties(ties), m_shares(shares) {
     check_ties();
     for (std::size_t i = 0; i < schedule.size(); ++i)
       if (schedule[ActionId{i}].kind == Kind::update) add_update(ActionId{i});
@@ -74,20 +75,24 @@ class ParameterTier {
   }
 
  private:
-  /// An update of a tied stage, and the bytes of its gradients that it uses.
+  /// An update of a tied stage, and the bytes of the stage's gradients that it uses.
   struct Update {
     ActionId action;
     Stage stage;
     Rank rank;
     BufferId gradients;
     Bytes begin, end;
+    Bytes at;   ///< where they begin in the buffer `gradients`
+    bool sums;  ///< true if the stage sums them over ranks itself
+
+    [[nodiscard]] Bytes in_buffer(Bytes offset) const { return offset - begin + at; }
   };
   /// Bytes of a gradient that an update gets from the other copy.
   struct Piece {
     const Update* to;
-    Bytes at;  ///< in the gradients of `to`
+    Bytes at;  ///< in the buffer of `to`
     const Update* from;
-    Bytes from_at;
+    Bytes from_at;  ///< in the buffer of `from`
     Bytes bytes;
   };
 
@@ -133,18 +138,40 @@ class ParameterTier {
     const Use& use = uses.front();
     const Buffer& buffer = m_schedule[use.buffer];
     const Bytes begin = schedule::part_offset(buffer, use.first);
-    const Update update{id,          stage,
-                        buffer.rank, use.buffer,
-                        begin,       begin + schedule::part_bytes(buffer, use.first, use.count)};
+    const Bytes end = begin + schedule::part_bytes(buffer, use.first, use.count);
+    Update update{id, stage, buffer.rank, use.buffer, begin, end, begin, false};
+    for (const UpdateShare& share : m_shares)
+      if (share.rank == buffer.rank && share.stage == stage) set_share(update, share, buffer);
     for (const Update& other : m_updates)
       if (other.gradients == update.gradients && other.begin < update.end &&
           update.begin < other.end)
         refuse(id, "the stage is updated more than once in a step");
     for (const TiedRanges& tie : m_ties) {
+      if (update.sums) break;  // the buffer has a part of the stage's gradients
       if (tie.stage == stage) check_range(buffer, tie.offset, tie.bytes);
       if (tie.other == stage) check_range(buffer, tie.other_offset, tie.bytes);
     }
     m_updates.push_back(update);
+  }
+
+  /// Gives an update of a whole buffer the part of the gradients that its rank updates.
+  void set_share(Update& update, const UpdateShare& share, const Buffer& buffer) const {
+    const Bytes element = value_bytes(buffer);
+    expects(update.end - update.begin == buffer.bytes && share.at <= buffer.bytes &&
+                share.bytes <= buffer.bytes - share.at && share.at % element == 0 &&
+                share.first % element == 0 && share.bytes % element == 0,
+            [&] {
+              return ErrorInfo{
+                  where, "the share of an update is not among the gradients of its rank",
+                  text("stage ", share.stage, " on rank ", share.rank, " has ", buffer.bytes,
+                       " bytes in elements of ", element, ", the share begins at byte ", share.at,
+                       " and has ", share.bytes),
+                  "divide updates either by shard_updates() or within the stages"};
+            });
+    update.begin = share.first;
+    update.end = share.first + share.bytes;
+    update.at = share.at;
+    update.sums = true;
   }
 
   void check_range(const Buffer& buffer, Bytes offset, Bytes bytes) const {
@@ -181,9 +208,11 @@ class ParameterTier {
         const auto here = std::ranges::find(from, to.rank, [](const Update* u) { return u->rank; });
         const Update* const chosen = here != from.end() ? *here : from[replica % from.size()];
         const Bytes count = std::min(last - at, chosen->end - from_at);
-        m_pieces.push_back({&to, at, chosen, from_at, count});
-        for (const Bytes end : {at, at + count}) m_cuts[+to.gradients].insert(end);
-        for (const Bytes end : {from_at, from_at + count}) m_cuts[+chosen->gradients].insert(end);
+        const Piece piece{&to, to.in_buffer(at), chosen, chosen->in_buffer(from_at), count};
+        m_pieces.push_back(piece);
+        for (const Bytes end : {piece.at, piece.at + count}) m_cuts[+to.gradients].insert(end);
+        for (const Bytes end : {piece.from_at, piece.from_at + count})
+          m_cuts[+chosen->gradients].insert(end);
         at += count;
       }
     }
@@ -224,9 +253,12 @@ class ParameterTier {
                          first[use.first + use.count] - first[use.first]);
   }
 
-  /// Returns a use of `bytes` bytes of a buffer that has cuts at both ends of them.
+  /// Returns a use of `bytes` bytes of a buffer that has cuts at both ends of them, or of a whole
+  /// buffer.
   [[nodiscard]] Use range(Access access, BufferId buffer, Bytes at, Bytes bytes) const {
-    const std::vector<Bytes>& offsets = m_parts.at(+buffer).offsets;
+    const auto found = m_parts.find(+buffer);
+    if (found == m_parts.end()) return schedule::use(access, buffer, 0, m_schedule[buffer].parts);
+    const std::vector<Bytes>& offsets = found->second.offsets;
     const auto begin = std::ranges::upper_bound(offsets, at) - offsets.begin() - 1;
     const auto end = std::ranges::lower_bound(offsets, at + bytes) - offsets.begin();
     return schedule::use(access, buffer, static_cast<std::uint32_t>(begin),
@@ -248,6 +280,12 @@ class ParameterTier {
   }
 
   void exchange(Builder& builder) const {
+    for (const Update& update : m_updates) {
+      if (!update.sums) continue;
+      const Bytes all = m_schedule[update.gradients].bytes;
+      builder.add({Kind::group, builder.local(update.rank), update.stage},
+                  {range(Access::update, update.gradients, 0, all)});
+    }
     std::vector<BufferId> scratch;
     for (const Piece& piece : m_pieces) {
       Buffer buffer = m_schedule[piece.to->gradients];
@@ -280,6 +318,7 @@ class ParameterTier {
 
   const Schedule& m_schedule;
   const std::vector<TiedRanges>& m_ties;
+  const std::vector<UpdateShare>& m_shares;
   std::vector<Update> m_updates;                     ///< in list order
   std::vector<Piece> m_pieces;                       ///< refer to m_updates
   std::map<std::size_t, std::set<Bytes>> m_cuts;     ///< by buffer
@@ -291,10 +330,10 @@ class ParameterTier {
 
 namespace schedule {
 
-HEDDLE_INLINE Schedule tie_parameters(const Schedule& schedule,
-                                      const std::vector<TiedRanges>& ties) {
+HEDDLE_INLINE Schedule tie_parameters(const Schedule& schedule, const std::vector<TiedRanges>& ties,
+                                      const std::vector<UpdateShare>& shares) {
   if (ties.empty()) return schedule;
-  return heddle::impl::ParameterTier(schedule, ties).run();
+  return heddle::impl::ParameterTier(schedule, ties, shares).run();
 }
 
 }  // namespace schedule
