@@ -2,15 +2,17 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 // coordinate() under a cap: the exact search against an enumeration of all lists, the lower bound,
-// the schedules of the catalogue, and figures of building blocks.
+// the schedules of the catalogue, the building blocks of a V, and figures of their authors.
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
 #include <iterator>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -238,41 +240,88 @@ TEST_CASE("the exact search finds the shortest of all lists, for 300 small probl
 
 TEST_CASE("coordinate() is never longer than a schedule of the catalogue with its computations") {
   int compared = 0;
+  std::set<std::string> names;
+  const std::vector<Costs> all_costs = {costs_of(3, 4, 2, 1), costs_of(1, 1, 1),
+                                        costs_of(10, 20, 10), costs_of(2, 1, 4, 3)};
+  const std::size_t used = test::cases(2, all_costs.size());
   for (const int p : {2, 3, 4})
-    for (const int m : {p, 2 * p}) {
+    for (const int m : {p, 2 * p, 2 * p + 1}) {
       std::map<std::string, std::vector<Orders>> works;  // by what the ranks compute
-      for (const auto& entry : schedule::catalogue()) {
-        if (!entry.synchronous || entry.branches) continue;
+      const auto add = [&](const schedule::NamedSchedule& entry, int group) {
         try {
-          Orders orders = entry.orders({.ranks = p, .microbatches = m});
+          Orders orders = entry.orders({.ranks = p, .microbatches = m, .group = group});
           if (std::ranges::any_of(
                   orders.ranks,
                   [](const auto& list) { return std::ranges::any_of(list, &Order::fused); }) ||
               orders.graph.replicas)
-            continue;
+            return;
+          orders.name = entry.name;
           auto work = orders;
+          work.name = "";
           for (auto& list : work.ranks)
             std::ranges::sort(list, {}, [](const Order& each) {
               return std::tuple(each.kind, each.stage, each.item);
             });
           works[to_string(work)].push_back(std::move(orders));
-        } catch (const infeasible&) {
+        } catch (const error&) {
+          // There is no such schedule of this shape.
         }
+      };
+      for (const auto& entry : schedule::catalogue()) {
+        if (!entry.synchronous || entry.branches) continue;
+        if (!entry.uses(schedule::ShapeOption::group))
+          add(entry, 0);
+        else
+          for (const int group : {2, (p + 1) / 2, p}) add(entry, group);
       }
-      for (const auto& [work, all] : works) {
-        const Costs costs = costs_of(3, 4, 2, 1);
-        for (const Orders& orders : all) {
-          const auto live = std::ranges::max(schedule::live_activations(orders));
-          const auto found = plan::coordinate(all[0], costs, {.cap = live, .rules = {}});
-          INFO(orders.name << " within " << live << ": " << found.rule);
-          CHECK(found.makespan <= step(orders, costs));
-          CHECK(found.live <= live);
-          CHECK(found.bound <= found.makespan);
-          ++compared;
+      for (const auto& [work, all] : works)
+        for (std::size_t c = 0; c < used; ++c) {
+          std::map<std::int64_t, plan::Coordinated<std::int64_t>> within;  // by the cap
+          for (const Orders& orders : all) {
+            const auto live = std::ranges::max(schedule::live_activations(orders));
+            if (!within.contains(live))
+              within[live] = plan::coordinate(all[0], all_costs[c], {.cap = live, .rules = {}});
+            const auto& found = within[live];
+            INFO(orders.name << " p=" << p << " m=" << m << " within " << live << ": "
+                             << found.rule);
+            CHECK(found.makespan <= step(orders, all_costs[c]));
+            CHECK(found.live <= live);
+            CHECK(found.bound <= found.makespan);
+            names.insert(orders.name);
+            ++compared;
+          }
         }
-      }
     }
-  CHECK(compared > 60);
+  CHECK(compared > 300);
+  for (const char* const name :
+       {"1f1b-v", "gis", "interleaved", "v-half", "v-min", "zb-h2", "zb-v"})
+    CHECK(names.contains(name));
+}
+
+TEST_CASE("coordinate() is never longer than a building block of a V, in any of its three forms") {
+  const std::vector<Costs> all_costs = {costs_of(1, 1, 1), costs_of(10, 14, 10, 1)};
+  int compared = 0, reordered = 0;
+  for (const int p : {2, 3, 4, 5})
+    for (const int m : {p, 2 * p - 1, 2 * p + 1})
+      for (const int cap : {p + 1, p + 2, 2 * p}) {
+        const Orders work = schedule::v_min(p, m);
+        for (const Costs& costs : all_costs) {
+          const auto found = plan::coordinate(work, costs, {.cap = cap, .rules = {}});
+          INFO("p=" << p << " m=" << m << " within " << cap << ": " << found.rule);
+          CHECK(found.extra == 0);
+          plan::impl::try_v_blocks(work, static_cast<std::size_t>(cap), 2'000,
+                                   [&](const Orders& block, const std::string& rule) {
+                                     if (std::ranges::max(schedule::live_activations(block)) > cap)
+                                       return;
+                                     INFO(rule);
+                                     CHECK(found.makespan <= step(block, costs));
+                                     ++compared;
+                                     reordered += rule.ends_with("ends reordered");
+                                   });
+        }
+      }
+  CHECK(compared > 1000);
+  CHECK(reordered > 300);
 }
 
 TEST_CASE("the lower bound is reached by 1F1B, ZB-V and one rank, and knows the cap") {
@@ -318,6 +367,25 @@ TEST_CASE("under a cap, no longer than the search for building blocks of its aut
             << 100 * gap / compared << "%\n";
   CHECK(compared >= 20);
   CHECK(shorter >= 8);
+}
+
+TEST_CASE("reordered ends of a V block close the last slot without swaps") {
+  int closed = 0;
+  for (const test::CappedV& each : test::capped_v_of_its_authors) {
+    const bool one_of = each.costs == std::array<std::int64_t, 4>{1, 1, 1, 0} &&
+                        ((each.ranks == 4 && each.microbatches == 8 && each.cap == 5) ||
+                         (each.ranks == 5 && each.cap == 7) || (each.ranks == 6 && each.cap == 9) ||
+                         (each.ranks == 8 && each.cap == 9));
+    if (!one_of) continue;
+    const auto found = plan::coordinate(schedule::v_min(each.ranks, each.microbatches),
+                                        costs_of(1, 1, 1), {.cap = each.cap, .rules = {}});
+    INFO("p=" << each.ranks << " m=" << each.microbatches << " within " << each.cap << ": "
+              << found.rule);
+    CHECK(found.makespan <= each.step);
+    CHECK(found.live <= each.cap);
+    closed += found.rule.find("ends reordered") != std::string::npos;
+  }
+  CHECK(closed >= 6);
 }
 
 TEST_CASE("under a cap of 8 chunks on 8 ranks: 71 slots, and 904 at unequal costs") {

@@ -6,6 +6,7 @@
 /// v_blocks(): the passages of a microbatch through a chain that is folded to a V, and the orders
 /// that repeat them.
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -48,9 +49,10 @@ void try_repeated(const Orders& orders, const Consider& consider) {
   repeat(schedule::impl::v_min_passage(ranks), "V-min repeated");
 }
 
-/// Calls `consider(orders, rule)` with the work of `orders` in the order of many V blocks, repeated
-/// and squeezed, if the work is that of a V. The cap limits the passages and the squeezed ends; 0
-/// means no limit. The blocks have at most about `entries` entries.
+/// Calls `consider(orders, rule)` with the work of `orders` in the order of many V blocks, if the
+/// work is that of a V. A block is repeated, then squeezed, and repeated with its ends reordered.
+/// The cap limits the passages and the squeezed ends; 0 means no limit. The blocks have at most
+/// about `entries` entries.
 template <class Consider>
 void try_v_blocks(const Orders& orders, std::size_t cap, std::size_t entries,
                   const Consider& consider) {
@@ -65,6 +67,8 @@ void try_v_blocks(const Orders& orders, std::size_t cap, std::size_t entries,
     consider(orders_of(table, orders), rule + " repeated");
     table.squeeze(cap);
     consider(orders_of(table, orders), rule);
+    schedule::impl::VTable ends(ranks, std::max(items, 2 * ranks), passage);
+    if (ends.reorder_ends(items)) consider(orders_of(ends, orders), rule + ", ends reordered");
   }
 }
 

@@ -109,9 +109,10 @@ void check(const Orders& orders, const CoordinateOptions& options);
 /// is also tried with other places of its W, as place_weights() does. For a chain with one stage
 /// per rank, the heuristic of the zero-bubble authors adds up to eight candidates, so the best is
 /// never longer than theirs. For a chain that is folded to a V, the candidates include the building
-/// blocks of V-half and V-min with other steps from rank to rank, repeated and squeezed under the
-/// cap. `coordinate(v_min(p, m), costs, {.cap = k, .rules = {}})` returns the shortest of
-/// them for `costs` and k activations without trying lists by priority.
+/// blocks of V-half and V-min with other steps from rank to rank. Each is repeated, squeezed under
+/// the cap, and repeated with its two ends in the order of its authors.
+/// `coordinate(v_min(p, m), costs, {.cap = k, .rules = {}})` returns the shortest of them for
+/// `costs` and k activations without trying lists by priority.
 ///
 /// `bound` is a lower bound: a path of dependencies, the work of a rank with its pipeline fill, or
 /// the time for which activations are kept. If `branches` are allowed and the problem is small, an
@@ -195,8 +196,9 @@ template <Costs C>
     std::vector<std::pair<Time, Orders>> shortest;
     const auto block = [&](const Orders& candidate, const std::string& rule) {
       ++best.tried;
-      consider(candidate, rule);
       const auto least = clock.makespan(candidate);
+      if (!least) return;
+      consider(candidate, rule);
       constexpr std::size_t most = 8;
       if (!least || (shortest.size() == most && !(*least < shortest.back().first))) return;
       const auto at = std::ranges::upper_bound(shortest, *least, std::less<>(),

@@ -4,8 +4,9 @@
 
 /// @file
 /// VTable: a table of the computation of every rank of a V in each slot. It starts as a repeated
-/// passage of the microbatches. squeeze() then closes the gaps at its two ends. The definitions of
-/// v_half() and v_min() use it, and plan::coordinate() uses it for many passages.
+/// passage of the microbatches. squeeze() or reorder_ends() then closes the gaps at its two ends.
+/// The definitions of v_half() and v_min() use it, and plan::coordinate() uses it for many
+/// passages.
 
 #include <algorithm>
 #include <array>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include <heddle/core/index.hpp>
+#include <heddle/schedule/generator/internal/v_ends.hpp>
 #include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0::schedule::impl {
@@ -76,8 +78,7 @@ class VTable {
     }
     put_weights();
     read_cells();
-    for (const auto& kept : m_kept)
-      for (const Kept& each : kept) m_cap = std::max(m_cap, each.live);
+    m_cap = largest_kept();
   }
 
   /// Closes the gaps at the two ends of the table. The first end lasts until the first microbatch
@@ -91,13 +92,37 @@ class VTable {
     const std::size_t back = m_at[0][near_input].front();
     const std::size_t last = m_at[0][near_forward].back();
     move_up([&](std::size_t, std::size_t slot) { return slot < back || slot > last; });
-    settle();
+    (void)settle();
     for (auto& cells : m_cells) std::ranges::replace(cells, weights, idle);
     m_gaps_are_weights = true;
     read_cells();
     const std::size_t end = m_at[0][near_forward].back();
     move_up([&](std::size_t leg, std::size_t slot) { return is_input(leg) && slot > end; });
     put_weights();
+  }
+
+  /// Keeps the first `count` microbatches and orders both ends as Qi et al. do. The forwards of the
+  /// first end take the activations that the passage keeps as early as possible. The I of the
+  /// second end follow each other without waiting. Every computation then moves to the earliest gap
+  /// that leaves its rank within the maximum over all ranks. This needs at least 2 P microbatches
+  /// before. Returns false if there is no such order.
+  [[nodiscard]] bool reorder_ends(std::size_t count) {
+    const std::size_t ranks = m_cells.size();
+    const auto each = [&](const auto& reorder) {
+      for (std::size_t rank = 0; rank < ranks; ++rank)
+        if (!reorder(VCells{ranks, rank, m_microbatches, m_cells[rank]})) return false;
+      return settle();
+    };
+    if (!settle()) return false;
+    const std::size_t most = std::min(largest_kept(), 2 * ranks);
+    if (!each([&](const VCells& cells) { return cells.reorder_begin(most), true; })) return false;
+    if (!each([&](const VCells& cells) { return cells.keep(count), true; })) return false;
+    m_microbatches = count;
+    m_cap = largest_kept();
+    const std::size_t fold = m_at[0][far_forward].back();
+    if (!each([&](const VCells& cells) { return cells.reorder_end(m_cap, fold); })) return false;
+    move_up([](std::size_t, std::size_t) { return true; });
+    return true;
   }
 
   /// Returns the most activations that a rank may keep: those of the passage, or the cap of
@@ -130,8 +155,9 @@ class VTable {
   }
 
  private:
-  /// The content of a cell: one of the four legs of a microbatch, a W, or nothing.
-  enum Cell : std::uint8_t { near_forward, far_forward, far_input, near_input, weights, idle };
+  static constexpr auto near_forward = VCells::near_forward, far_forward = VCells::far_forward,
+                        far_input = VCells::far_input, near_input = VCells::near_input,
+                        weights = VCells::weights, idle = VCells::idle;
 
   /// The state of a rank at the end of a slot.
   struct Kept {
@@ -141,7 +167,7 @@ class VTable {
   };
 
   static bool upwards(std::size_t leg) { return leg == near_forward || leg == far_input; }
-  static bool is_input(std::size_t leg) { return leg == far_input || leg == near_input; }
+  static bool is_input(std::size_t leg) { return VCells::is_input(leg); }
 
   void put(std::size_t rank, std::size_t slot, std::size_t leg) {
     auto& cells = m_cells[rank];
@@ -171,6 +197,13 @@ class VTable {
       m_kept[rank].assign(m_cells[rank].size(), {});
       update_kept(rank, 0, m_cells[rank].size());
     }
+  }
+
+  [[nodiscard]] std::size_t largest_kept() const {
+    std::size_t most = 0;
+    for (const auto& kept : m_kept)
+      for (const Kept& each : kept) most = std::max(most, each.live);
+    return most;
   }
 
   [[nodiscard]] Kept before(std::size_t rank, std::size_t slot) const {
@@ -261,18 +294,45 @@ class VTable {
   }
 
   /// Starts every computation as soon as its inputs exist, in the present order of its rank.
-  void settle() {
-    std::vector<std::vector<std::uint8_t>> settled(m_cells.size());
-    std::vector<std::vector<std::size_t>> inputs(m_cells.size());
-    for_each_cell([&](std::size_t rank, std::size_t, std::size_t leg, std::size_t item) {
-      const std::size_t slot =
-          std::max(settled[rank].size(), earliest(rank, leg, item, inputs[rank]));
-      m_at[rank][leg][item] = slot;
-      settled[rank].resize(slot, idle);
-      settled[rank].push_back(static_cast<std::uint8_t>(leg));
-      if (is_input(leg)) inputs[rank].push_back(slot);
-    });
+  /// Returns false if the computations wait for each other in a cycle.
+  [[nodiscard]] bool settle() {
+    const std::size_t ranks = m_cells.size();
+    std::vector<std::vector<std::uint8_t>> settled(ranks);
+    std::vector<std::vector<std::size_t>> inputs(ranks);
+    std::vector<std::size_t> head(ranks, 0);
+    for (auto& legs : m_at)
+      for (auto& slots : legs) slots.clear();
+    const auto exists = [&](std::size_t rank, std::size_t leg, std::size_t item) {
+      return item < m_at[rank][leg].size();
+    };
+    const auto ready = [&](std::size_t rank, std::size_t leg, std::size_t item) {
+      if (leg == weights) return item < inputs[rank].size();
+      if (leg != near_forward && !exists(rank, leg - 1, item)) return false;
+      if (upwards(leg)) return rank == 0 || exists(rank - 1, leg, item);
+      return rank + 1 == ranks || exists(rank + 1, leg, item);
+    };
+    for (bool any = true; any;) {
+      any = false;
+      for (std::size_t rank = 0; rank < ranks; ++rank)
+        for (const auto& cells = m_cells[rank]; head[rank] < cells.size(); ++head[rank]) {
+          const std::uint8_t leg = cells[head[rank]];
+          if (leg == idle) continue;
+          const std::size_t item = m_at[rank][leg].size();
+          if (!ready(rank, leg, item)) break;
+          const std::size_t slot =
+              std::max(settled[rank].size(), earliest(rank, leg, item, inputs[rank]));
+          m_at[rank][leg].push_back(slot);
+          settled[rank].resize(slot, idle);
+          settled[rank].push_back(leg);
+          if (is_input(leg)) inputs[rank].push_back(slot);
+          any = true;
+        }
+    }
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      if (head[rank] < m_cells[rank].size()) return false;
     m_cells = std::move(settled);
+    read_cells();
+    return true;
   }
 
   std::size_t m_microbatches;
