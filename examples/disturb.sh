@@ -39,7 +39,8 @@ there=$EPOCHREALTIME
 wait "$command" || { echo "the undisturbed run fails"; cat out.txt error.txt; exit 1; }
 duration=$(since "$begin") rest=$(since "$there")
 bash -c "$result" > "$work/expected" || { echo "the result cannot be read"; exit 1; }
-limit=$(awk -v d="$duration" -v w="$watchdog" 'BEGIN { print int(10 * d + w + 60) }')
+# Ranks that set up a mesh wait 120 s for each other, and as long again for the end of an agreement.
+limit=$(awk -v d="$duration" -v w="$watchdog" 'BEGIN { print int(10 * d + w + 300) }')
 
 # disturbed COMMAND...: one run, whose status is in $status and whose fault in $wrong.
 disturbed() {

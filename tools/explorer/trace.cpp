@@ -33,6 +33,7 @@ namespace {
 
 constexpr const char* trace_where = "explorer";
 constexpr std::int64_t most_ranks_of_trace = 4096;
+constexpr std::int64_t most_passes_of_trace = 4096 * 4096;  // weave() has a place for each
 
 [[noreturn]] void wrong_trace(std::string what, std::string why, std::string fix = {}) {
   throw format_error({trace_where, std::move(what), std::move(why), std::move(fix)});
@@ -145,6 +146,15 @@ Traced replica_of(const Traced& all, const std::vector<Place>& places, int repli
 /// Returns the timeline of a replica: the schedule that weave() makes of its passes, with the times
 /// of the trace.
 Timeline timeline_of(const Traced& traced) {
+  std::int64_t stages = 0, items = 0;
+  for (const Drawn& box : traced.boxes) {
+    stages = std::max(stages, std::int64_t{box.stage} + 1);
+    items = std::max(items, std::int64_t{box.item} + 1);
+  }
+  if (stages * items > most_passes_of_trace)
+    wrong_trace("the trace has too many stages and microbatches",
+                text(stages, " stages x ", items, " microbatches"),
+                text("at most ", most_passes_of_trace, " passes are analysed"));
   const Schedule schedule = weave(orders_of(traced.boxes), {});
   using Name = std::array<std::int32_t, 5>;  // kind, from, to, stage, item
   std::map<Name, std::vector<std::size_t>> found;

@@ -57,8 +57,14 @@ Json events_of(const std::string& path) {
   const std::uint64_t sum = fnv1a(std::string_view(content).substr(begin, end + 1 - begin));
   if (about.value("checksum", Json()) != trace::impl::hex_text(sum))
     no_trace(path, "the trace is damaged", "its events do not have the file's checksum");
-  return file.at("traceEvents");
+  const auto events = file.find("traceEvents");
+  if (events == file.end() || !events->is_array())
+    no_trace(path, "the trace has no list of events");
+  return *events;
 }
+
+/// Returns a whole number. @throws Json::exception if it is another value, as -1 or 1e300.
+std::size_t whole(const Json& value) { return value.get_ref<const Json::number_unsigned_t&>(); }
 
 /// The numbers of a slice, by the names of its members.
 struct Slice {
@@ -66,9 +72,9 @@ struct Slice {
   Seconds start, end;
 
   explicit Slice(const Json& event)
-      : action(event.at("args").at("action")),
-        stage(event.at("args").at("stage")),
-        item(event.at("args").at("microbatch")),
+      : action(whole(event.at("args").at("action"))),
+        stage(whole(event.at("args").at("stage"))),
+        item(whole(event.at("args").at("microbatch"))),
         start(event.at("ts").get<double>() * 1e-6),
         end(start + event.at("dur").get<double>() * 1e-6) {}
 };
@@ -82,9 +88,11 @@ Timeline measured_timeline(const std::string& path, const Schedule& schedule) {
   for (const Json& event : events_of(path)) try {
       if (event.at("ph") == "M" && event.at("name") == "process_name" &&
           event.at("args").at("name").get<std::string>().starts_with("predicted: "))
-        others.insert(event.at("pid").get<std::size_t>());
-      if (event.at("ph") != "X" || others.contains(event.at("pid"))) continue;
+        others.insert(whole(event.at("pid")));
+      if (event.at("ph") != "X" || others.contains(whole(event.at("pid")))) continue;
       const Slice slice(event);
+      if (!(slice.start <= slice.end))
+        no_trace(path, "a slice of the trace ends before it starts", event.dump());
       if (slice.action >= schedule.size())
         other_schedule(path, text("it has action ", slice.action, ", and the plan's schedule has ",
                                   schedule.size(), " actions"));
@@ -102,7 +110,7 @@ Timeline measured_timeline(const std::string& path, const Schedule& schedule) {
         span.arrival = std::max(span.end, slice.end);
       seen[slice.action] = true;
     } catch (const Json::exception&) {
-      no_trace(path, "a slice of the trace lacks a member", event.dump());
+      no_trace(path, "a slice of the trace lacks a member, or has a wrong one", event.dump());
     }
   if (const auto missing = std::ranges::find(seen, false); missing != seen.end())
     other_schedule(
