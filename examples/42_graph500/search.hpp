@@ -62,7 +62,7 @@ class Search {
         static_cast<std::int64_t>(m_share.first), static_cast<std::int64_t>(m_share.end())};
     m_frontier = Numbers("graph500::frontier", m_share.count);
     m_later = Numbers("graph500::later", vertices);
-    m_counts = Numbers("graph500::counts", 2);
+    m_count = Numbers("graph500::later_count", 1);
     m_owners = Numbers("graph500::owners", static_cast<std::size_t>(comm.size()));
     m_front = Words("graph500::front", static_cast<std::size_t>(blocks.words()));
     m_found = Words("graph500::found", m_words.count);
@@ -103,13 +103,13 @@ class Search {
   /// Steps bottom-up from the frontier as long as `goes_on(awake before, awake)`. Lists the last
   /// step's vertices.
   template <class GoesOn>
-  void climb(std::int64_t active, std::int64_t distance, Counts& counts, const GoesOn& goes_on);
+  void climb(std::int64_t distance, Counts& counts, const GoesOn& goes_on);
   /// Sends this rank's words to all ranks.
   void share_bits(const Words& mine, Counts& counts);
   [[nodiscard]] Outlook look_ahead() const;
-  [[nodiscard]] std::int64_t number(const Numbers& counts, std::size_t which) const {
+  [[nodiscard]] std::int64_t number(const Numbers& count) const {
     std::int32_t value = 0;
-    Kokkos::deep_copy(m_exec, value, Kokkos::subview(counts, which));
+    Kokkos::deep_copy(m_exec, value, Kokkos::subview(count, 0));
     m_exec.fence("graph500::number");
     return value;
   }
@@ -125,7 +125,7 @@ class Search {
   std::int64_t m_edges;            // of all ranks, in both directions
   Numbers m_offsets;
   Pending m_pending;
-  Numbers m_frontier, m_later, m_counts, m_owners;
+  Numbers m_frontier, m_later, m_count, m_owners;
   Words m_front, m_found, m_asking;  // bits, of all vertices and of this rank's
   std::vector<std::size_t> m_word_counts, m_vertex_counts;  // by rank
 };
@@ -143,21 +143,21 @@ inline Counts Search::run(std::int32_t root, const Numbers& weights, std::int64_
     exchange(counts);
     const Outlook ahead = look_ahead();
     if (ahead.nearest == unknown) return counts;
-    const std::int64_t listed = number(m_pending.count, 0);
-    Kokkos::deep_copy(m_exec, m_counts, 0);
+    const std::int64_t listed = number(m_pending.count);
+    Kokkos::deep_copy(m_exec, m_count, 0);
+    Kokkos::deep_copy(m_exec, m_found, 0);
     Kokkos::parallel_for("graph500::frontier", range(listed),
-                         TakeFrontier{m_pending, m_frontier, m_later, m_counts,
+                         TakeFrontier{m_pending, m_found, m_later, m_count, first_word(),
                                       (ahead.nearest / delta + 1) * delta});
     std::swap(m_pending.list, m_later);
-    const std::int64_t active = number(m_counts, 0);
-    Kokkos::deep_copy(m_exec, m_pending.count, Kokkos::subview(m_counts, std::pair(1, 2)));
+    std::swap(m_pending.count, m_count);
 
     // The two constants are those of Beamer et al.
     const bool dense = ahead.edges > unseen / 15 && !climbed;
     climbed = direction == Direction::bottom_up || (direction == Direction::both && dense);
     if (climbed) {
       std::int64_t awake = ahead.vertices;
-      climb(active, ahead.nearest, counts, [&](std::int64_t found) {
+      climb(ahead.nearest, counts, [&](std::int64_t found) {
         const std::int64_t before = std::exchange(awake, found);
         return direction == Direction::bottom_up
                    ? found > 0
@@ -166,6 +166,9 @@ inline Counts Search::run(std::int32_t root, const Numbers& weights, std::int64_
     } else {
       unseen -= ahead.edges;
       ++counts.run.steps;
+      std::int64_t active = 0;
+      Kokkos::parallel_scan("graph500::list_frontier", range(words()),
+                            ListFrontier{m_found, m_frontier, first_word()}, active);
       m_expansion.expand(m_frontier, active, Relax{m_pending, m_expansion.ends(), weights},
                          counts.run);
     }
@@ -174,7 +177,7 @@ inline Counts Search::run(std::int32_t root, const Numbers& weights, std::int64_
 
 inline Outlook Search::look_ahead() const {
   Outlook ahead;
-  Kokkos::parallel_reduce("graph500::look_ahead", range(number(m_pending.count, 0)),
+  Kokkos::parallel_reduce("graph500::look_ahead", range(number(m_pending.count)),
                           LookAhead{m_pending, m_offsets}, ahead);
   if (m_comm.size() == 1) return ahead;
   ahead.nearest = heddle::all_reduce(ahead.nearest, heddle::Min{}, m_comm);
@@ -189,7 +192,7 @@ inline Outlook Search::look_ahead() const {
 
 inline void Search::exchange(Counts& counts) {
   if (m_comm.size() == 1) return;
-  const std::int64_t listed = number(m_pending.count, 0);
+  const std::int64_t listed = number(m_pending.count);
   Kokkos::deep_copy(m_exec, m_owners, 0);
   Kokkos::parallel_for("graph500::count_messages", range(listed),
                        CountMessages{m_pending, m_blocks, m_owners});
@@ -220,11 +223,7 @@ inline void Search::share_bits(const Words& mine, Counts& counts) {
 }
 
 template <class GoesOn>
-void Search::climb(std::int64_t active, std::int64_t distance, Counts& counts,
-                   const GoesOn& goes_on) {
-  Kokkos::deep_copy(m_exec, m_found, 0);
-  Kokkos::parallel_for("graph500::set_bits", range(active),
-                       SetBits{m_frontier, m_found, first_word()});
+void Search::climb(std::int64_t distance, Counts& counts, const GoesOn& goes_on) {
   Kokkos::parallel_for(
       "graph500::find_asking", range(words()),
       FindAsking{m_pending.best, m_offsets, m_asking, first_word(), m_pending.last});

@@ -137,25 +137,31 @@ struct LookAhead {
 /// Divides the listed vertices of this rank: those below the limit form the frontier.
 struct TakeFrontier {
   Pending pending;
-  Numbers frontier, later, counts;  // counts: of the frontier, and of `later`
-  std::int64_t limit;
+  Words frontier;  // bits of this rank's vertices
+  Numbers later, count;
+  std::int64_t first_word, limit;
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int32_t vertex = pending.list(i);
     if (!pending.owns(vertex)) return;
-    const bool now = pending.best(vertex) >> 32 < limit;
-    if (now) pending.queued(vertex) = 0;
-    (now ? frontier : later)(Kokkos::atomic_fetch_add(&counts(now ? 0 : 1), 1)) = vertex;
+    if (pending.best(vertex) >> 32 < limit) {
+      pending.queued(vertex) = 0;
+      Kokkos::atomic_fetch_or(&frontier(vertex / 64 - first_word), std::uint64_t{1} << vertex % 64);
+    } else {
+      later(Kokkos::atomic_fetch_add(&count(0), 1)) = vertex;
+    }
   }
 };
 
-/// Sets the bits of the frontier.
-struct SetBits {
-  Numbers frontier;
-  Words bits;
+/// Lists the frontier in ascending order. Most vertices then find their parent of the least number
+/// first, and rows are read in the order of memory.
+struct ListFrontier {
+  Words frontier;
+  Numbers list;
   std::int64_t first_word;
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const std::int32_t vertex = frontier(i);
-    Kokkos::atomic_fetch_or(&bits(vertex / 64 - first_word), std::uint64_t{1} << vertex % 64);
+  KOKKOS_FUNCTION void operator()(std::int64_t word, std::int64_t& at, bool last) const {
+    for (std::uint64_t rest = frontier(word); rest != 0; rest &= rest - 1, ++at)
+      if (last)
+        list(at) = static_cast<std::int32_t>(64 * (first_word + word) + Kokkos::countr_zero(rest));
   }
 };
 
