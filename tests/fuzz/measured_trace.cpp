@@ -24,7 +24,7 @@ using namespace heddle;
 namespace {
 
 void read(const std::string& path, const std::string& content) {
-  static const Schedule schedule = schedule::one_f_one_b({.stages = 2, .microbatches = 2});
+  static const Schedule schedule = schedule::one_f_one_b({.ranks = 2, .microbatches = 2});
   std::ofstream(path, std::ios::binary) << content;
   fuzz::accepts([&] {
     const Timeline timeline = tool::measured_timeline(path, schedule);
