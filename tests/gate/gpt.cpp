@@ -24,6 +24,15 @@ template class heddle::TensorLine<float, gate::Exec>;
 template class heddle::ParameterShards<float, gate::Exec>;
 static_assert(heddle::PipelineStage<GateStage>);
 
+/// An update whose memory has a name, which the compiler for devices must see as one.
+struct GateMemory {
+  template <class Visit>
+  void for_each_memory(Visit&& visit) {
+    visit("memory", gate::vector<float>());
+  }
+};
+static_assert(heddle::UpdateMemory<GateMemory>);
+
 double gate_gpt(heddle::DeviceMesh& mesh, std::span<const std::uint8_t> tokens) {
   heddle::Stages<GateStage> model(
       4, [](int first, int last) { return GateStage({.layers = 4}, first, last); });
