@@ -113,6 +113,26 @@ struct Broken : OneRank {
   }
 };
 
+/// Puts all layers on one rank: on a fast one in a search of few steps, on a slow one if there are
+/// more of them. It has no memory for more steps than by default.
+struct Unsteady : OneRank {
+  static constexpr std::string_view name = "Unsteady";
+
+  [[nodiscard]] plan::FoundPlan search(const plan::PlanProblem& problem) const {
+    const std::uint64_t steps = problem.options().budget.steps;
+    if (steps > plan::PlanBudget{}.steps) throw std::bad_alloc();
+    const std::int64_t batch = problem.options().batch;
+    const Rank rank{steps < plan::PlanBudget{}.steps ? 0 : problem.machine().ranks() - 1};
+    const Plan plan{
+        .stages = {{.layers = {0, problem.layers()}, .ranks = {rank}, .samples = {batch}}}};
+    return {.planner = std::string(name),
+            .plan = plan,
+            .formula = 1,
+            .candidates = static_cast<std::size_t>(steps),
+            .end = plan::SearchEnd::cut_off};
+  }
+};
+
 const std::vector<plan::NamedPlanner> one_and_failures = {
     plan::named_planner<NoMemory>("has no memory"), plan::named_planner<OneRank>("one rank"),
     plan::named_planner<Broken>("has no idea")};
@@ -199,6 +219,24 @@ TEST_CASE("the seconds of a search are divided among its planners") {
   CHECK(found.plans()[2].found.end == plan::SearchEnd::cut_off);
   CHECK_THAT(text(found), ContainsSubstring("cut off: Endless, Endless; better plans") &&
                               ContainsSubstring("no plan is faster than "));
+}
+
+TEST_CASE("a limit of time does not lose the plan of a search of few steps") {
+  const plan::Profile profile = chain(2);
+  const Machine machine = two_sites(4);
+  const std::vector<plan::NamedPlanner> unsteady = {plan::named_planner<Unsteady>("is unsteady")};
+  const plan::PlanOptions options{.batch = 4};
+  const plan::PlanSearch alone = plan::search(profile, machine, options, unsteady);
+  REQUIRE(alone.best().stages[0].ranks[0] == Rank{7});
+  plan::PlanOptions timed = options;
+  timed.budget = {.seconds = 1e6, .steps = unlimited};
+  const plan::PlanSearch found = plan::search(profile, machine, timed, unsteady);
+  REQUIRE(found.best().stages[0].ranks[0] == Rank{0});
+  REQUIRE(found.best_priced().simulated < alone.best_priced().simulated);
+  // It has searched with a 64th, an eighth and all of the usual steps.
+  const std::size_t usual = plan::PlanBudget{}.steps;
+  REQUIRE(found.best_priced().found.candidates == usual / 64 + usual / 8 + usual);
+  REQUIRE(found.best_priced().found.end == plan::SearchEnd::cut_off);
 }
 
 TEST_CASE("a progress that returns false stops the planner, and the next ones are not asked") {

@@ -281,12 +281,11 @@ million=(--periodic --ranks 16 --microbatches 1000000)
 expect 0 "1f1b         3000045    0%      0%           1 to 16           30000000" compare interleaved 1f1b "${million[@]}"
 expect 0 "interleaved  3000022.5" compare interleaved 1f1b "${million[@]}"
 expect 0 "300000000" compare 1f1b "${million[@]}" --activation 10
-expect 1 "'Chimera P=4 M=1000' has no period that can be skipped (stage 1 is on ranks 1 and 2)" \
-       compare chimera --periodic --microbatches 1000
 expect 2 "--periodic simulates stages that never wait to send" compare gpipe --periodic --depth 1
 for both in "" --periodic; do
   # shellcheck disable=SC2086
-  "$program" compare gpipe 1f1b kfkb zb-v dualpipe-v --microbatches 64 --F 1.25 --latency 0.5 $both > "shown$both"
+  "$program" compare gpipe 1f1b kfkb zb-v dualpipe-v chimera dualpipe pipedream --microbatches 64 \
+    --F 1.25 --latency 0.5 $both > "shown$both"
 done
 diff shown shown--periodic || { failures=$((failures + 1)); echo "FAILED: --periodic has other numbers"; }
 

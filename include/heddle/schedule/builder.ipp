@@ -67,7 +67,7 @@ HEDDLE_INLINE BufferId Builder::add_buffer(const Buffer& buffer) {
   });
   impl::expect_sizes(buffer, m_body.labels[+buffer.label], "heddle::Builder::add_buffer");
   m_body.buffers.push_back(buffer);
-  m_hazards.add_buffer(buffer.parts);
+  m_hazards.add_buffer(buffer);
   return BufferId{m_body.buffers.size() - 1};
 }
 
@@ -109,7 +109,7 @@ HEDDLE_INLINE void Builder::reserve_actions(std::size_t actions, std::size_t use
   m_body.actions.reserve(actions);
   m_body.uses.reserve(uses);
   m_body.after_begin.reserve(actions + 1);
-  m_body.after.reserve(actions + actions / 8);
+  m_body.after.reserve(actions + actions / 2);
 }
 
 HEDDLE_INLINE void Builder::reserve_buffers(std::size_t buffers, std::size_t parts) {
@@ -204,7 +204,7 @@ namespace schedule {
 
 HEDDLE_INLINE std::vector<heddle::impl::Carried> impl::carried(const Schedule& schedule) {
   heddle::impl::Hazards hazards;
-  for (const Buffer& buffer : schedule.buffers()) hazards.add_buffer(buffer.parts);
+  for (const Buffer& buffer : schedule.buffers()) hazards.add_buffer(buffer);
   const auto length = static_cast<std::uint32_t>(schedule.size());
   std::vector<After> edges;
   std::vector<heddle::impl::Carried> result;

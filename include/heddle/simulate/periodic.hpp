@@ -26,7 +26,7 @@ struct PeriodicStep {
   Seconds makespan = 0;            ///< the time from the first start to the last arrival
   std::vector<Seconds> busy;       ///< by rank: the time of the model's work
   std::vector<std::int64_t> live;  ///< by rank: the peak of live activations, of single stages
-  std::int64_t orders = 0;         ///< F, I, W and B of all ranks
+  std::int64_t orders = 0;         ///< the entries of the orders of all ranks
   std::int64_t simulated = 0;      ///< the orders among them that were simulated
   std::int64_t messages = 0;       ///< moves between ranks
   int period = 0;                  ///< the microbatches of a period; 0 if no period was skipped
@@ -53,9 +53,9 @@ PeriodicStep periodic_step(FunctionRef<Orders(int)> orders_of, int microbatches,
 /// are added as whole multiples of a power of two, so that no sum is rounded. The result differs
 /// from that of simulate() by the rounding of simulate() only.
 ///
-/// @throws infeasible if the step has no period: the orders do not repeat, a stage is on two ranks,
-///         the orders have updates or shares, costs differ between microbatches, queues share
-///         resources of a Machine, or the times do not become steady.
+/// @throws infeasible if the step has no period: the orders do not repeat or have shares, costs
+///         differ between microbatches, queues share resources of a Machine, or the times do not
+///         become steady.
 /// @throws contract_error as weave() and simulate() do.
 template <Costs C>
 [[nodiscard]] PeriodicStep simulate_periodic(impl::FunctionRef<Orders(int)> orders_of,

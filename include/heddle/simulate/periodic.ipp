@@ -41,7 +41,7 @@ HEDDLE_INLINE PeriodicStep impl::periodic_step(impl::FunctionRef<Orders(int)> or
     no_period(sample.name, "queues share resources of the machine");
   ClassPrices prices(woven, costs);
   const StageGraph graph = graph_of(sample);
-  const PeriodProgram program(orders.lists, graph, trains(sample), prices, sample.name);
+  const PeriodProgram program(orders, graph, prices);
   return PeriodEngine(program).run();
 }
 

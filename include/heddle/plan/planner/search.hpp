@@ -106,8 +106,11 @@ class PlanSearch {
 /// links distinguishes keep their order, also if they cannot change places.
 ///
 /// PlanOptions::budget limits the search. Its seconds are divided equally among the planners that
-/// are left, and its steps and bytes are those of each planner. A planner that throws an exception
-/// does not end the search; FoundPlan::end says so, and FoundPlan::infeasible has the message.
+/// are left, and its steps and bytes are those of each planner. If the seconds are limited, a
+/// planner searches with few steps first and then again with more of them, and the best plan
+/// counts. So a search of more time does not lose the plan of a search of less time. A planner that
+/// throws an exception does not end the search; FoundPlan::end says so, and FoundPlan::infeasible
+/// has the message.
 /// Planners that were not asked because PlanOptions::progress returned false are cut off.
 ///
 /// The best plan is never slower than the k fastest ranks as replicas, for any k, if Replicas is

@@ -6,7 +6,9 @@
 /// Definitions of search.hpp.
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <new>
 #include <optional>
@@ -158,6 +160,42 @@ HEDDLE_INLINE Seconds least_step(const PlanProblem& problem) {
 
 namespace impl {
 
+/// Returns the best plan of a planner. With a limit of time, the planner searches with few steps
+/// first, and then again with more of them: a plan of a short search is never lost to a long one.
+/// One of these searches has the steps of PlanBudget. The search ends if `stopped` becomes true.
+inline PricedPlan ask_in_passes(const SortedSearch& sorted, const NamedPlanner& planner,
+                                const PlanBudget& budget, const PlanProblem& problem,
+                                const bool& stopped) {
+  constexpr std::uint64_t growth = 8;
+  const Seconds begin = steady_now();
+  PlanBudget pass = budget;
+  if (std::isfinite(budget.seconds))
+    pass.steps = std::min(budget.steps, PlanBudget{}.steps / (growth * growth));
+  PricedPlan best = priced_plan(sorted.ask(planner, pass), problem);
+  std::size_t candidates = best.found.candidates;
+  for (std::size_t last = candidates; best.found.end == SearchEnd::cut_off && !stopped;) {
+    pass.seconds = budget.seconds - (steady_now() - begin);
+    if (pass.steps == budget.steps || !(pass.seconds > 0)) break;
+    pass.steps = pass.steps > budget.steps / growth ? budget.steps : pass.steps * growth;
+    PricedPlan next;
+    try {
+      next = priced_plan(sorted.ask(planner, pass), problem);
+    } catch (const std::exception&) {
+      if (!best.found.plan) throw;
+      break;
+    }
+    // The steps did not end the search if more of them change nothing.
+    if (std::exchange(last, next.found.candidates) == next.found.candidates) pass = budget;
+    candidates += next.found.candidates;
+    const SearchEnd end = next.found.end;
+    if (!best.found.plan || (next.found.plan && next.simulated < best.simulated))
+      best = std::move(next);
+    best.found.end = end;
+  }
+  best.found.candidates = candidates;
+  return best;
+}
+
 HEDDLE_INLINE std::vector<PricedPlan> ask_planners(const PlanProblem& problem,
                                                    std::span<const NamedPlanner> planners) {
   const Seconds begin = steady_seconds();
@@ -191,7 +229,7 @@ HEDDLE_INLINE std::vector<PricedPlan> ask_planners(const PlanProblem& problem,
     budget.seconds = std::max(0.0, budget.seconds - (steady_seconds() - begin)) /
                      static_cast<double>(planners.size() - p);
     try {
-      priced = priced_plan(sorted.ask(planners[p], budget), problem);
+      priced = ask_in_passes(sorted, planners[p], budget, problem, stopped);
       continue;
     } catch (const std::bad_alloc&) {
       fail("failed: there is no memory left", SearchEnd::failed);

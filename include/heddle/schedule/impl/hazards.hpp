@@ -41,14 +41,17 @@ class Hazards {
  public:
   static constexpr std::uint32_t none = 0xffffffffu;
 
-  /// Appends a buffer of `parts` parts.
-  void add_buffer(std::uint32_t parts);
+  /// Appends a buffer. Consecutive buffers of one rank and stage that have as many parts share a
+  /// range of states, part by part. An action is likely to touch the same part of several of them,
+  /// and so it reaches fewer pages of memory.
+  void add_buffer(const Buffer& buffer);
   /// Reserves memory for so many buffers with so many parts in all.
   void reserve(std::size_t buffers, std::size_t parts);
 
   /// Returns true if no action has written the part yet.
   [[nodiscard]] bool unwritten(BufferId buffer, std::uint32_t part) const {
-    return m_parts[m_first_part[+buffer] + part].writer == none;
+    // Buffers that were added since the last sweep have no places yet.
+    return +buffer >= m_places.size() || m_parts[m_places[+buffer].of(part)].writer == none;
   }
 
   /// Sweeps the action with the number `self`. Appends to `out` its dependencies on earlier actions
@@ -61,23 +64,48 @@ class Hazards {
  private:
   struct PartState {
     std::uint32_t writer = none;
-    std::uint32_t reader = none;  ///< a reader since the last write
-    std::uint32_t more = none;    ///< a chain of readers in other queues
+    /// The reader since the last write, or `chain` + the first Link of readers in several queues.
+    std::uint32_t readers = none;
   };
+  static constexpr std::uint32_t chain = 1u << 31;  ///< above the numbers of actions
   struct Link {
     std::uint32_t reader;
     std::uint32_t next;
   };
 
+  /// A buffer that was added since the last sweep.
+  struct NewBuffer {
+    Rank rank;
+    Stage stage;
+    std::uint32_t parts;
+  };
+  /// The places of the states of a buffer's parts in m_parts.
+  struct Place {
+    std::uint32_t first;
+    std::uint32_t step;
+
+    [[nodiscard]] std::size_t of(std::uint32_t part) const {
+      return first + std::size_t{part} * step;
+    }
+  };
+
+  /// Gives the new buffers their places.
+  void place_buffers();
   static const Action& at(std::span<const Action> actions, std::uint32_t number) {
     return actions[number < actions.size() ? number : number - actions.size()];
   }
   static void depend(std::uint32_t on, std::uint32_t end, std::uint32_t mine, const Action& action,
                      std::span<const Action> actions, std::size_t begin, std::vector<After>& out);
   void add_reader(PartState& part, std::uint32_t self, std::span<const Action> actions);
+  /// Returns the first Link of a part, or none if it has at most one reader.
+  [[nodiscard]] static std::uint32_t first_link(const PartState& part) {
+    return part.readers == none || part.readers < chain ? none : part.readers - chain;
+  }
+  [[nodiscard]] std::uint32_t new_link(Link link);
   void release(PartState& part);
 
-  std::vector<std::uint32_t> m_first_part;
+  std::vector<Place> m_places;   ///< by buffer
+  std::vector<NewBuffer> m_new;  ///< the buffers that have no places yet
   std::vector<PartState> m_parts;
   std::vector<Link> m_links;
   std::uint32_t m_free = none;

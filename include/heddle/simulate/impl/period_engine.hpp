@@ -37,6 +37,7 @@ class PeriodEngine {
         m_ranks(program.ranks().size()),
         m_channels(program.channels().size()),
         m_series(program.series()),
+        m_added(program.gradients()),
         m_log(64 + 4 * std::max(m_ranks.size(), program.longest())) {}
 
   PeriodicStep run() {
@@ -145,6 +146,7 @@ class PeriodEngine {
       }
     }
     rank.clock = (m_terms.size() > 1 || !unit.sends.empty() ? latest() : rank.clock) + unit.time;
+    for (const std::size_t gradients : unit.adds) m_added[gradients] = rank.clock;
     const std::size_t start = m_place;
     for (const Message& message : unit.sends) {
       const PeriodProgram::Channel& kind = m_program.channels()[message.channel];
@@ -251,18 +253,35 @@ class PeriodEngine {
       advance(channel.free);
       advance(channel.delivered);
     }
-    m_step.period = static_cast<int>(shift < 0 ? -shift : shift);
+    m_step.period = static_cast<int>(shift < 0 ? -shift : shift) * m_program.copies();
     m_log.clear();
   }
 
-  /// Adds the updates, and returns the step.
+  /// Adds the sums of gradients and the updates, and returns the step. The last repetitions of all
+  /// entries were simulated, so that m_added has the ends of the last ones.
   PeriodicStep finish() {
     const ClassPrices& prices = m_program.prices();
+    std::vector<PeriodTicks> summed(m_ranks.size()), updates(m_ranks.size());
+    for (const PeriodProgram::StageEnd& stage : m_program.ends()) {
+      PeriodTicks ready = 0;
+      if (stage.ranks.size() > 1) {
+        // The first rank of a stage sums one stage after another, beside its other work.
+        ready = summed[stage.ranks[0]];
+        for (std::size_t copy = 0; copy < stage.ranks.size(); ++copy)
+          ready = std::max(ready, m_added[stage.gradients + copy]);
+        ready += stage.sum;
+        summed[stage.ranks[0]] = ready;
+      }
+      for (std::size_t copy = 0; copy < stage.ranks.size(); ++copy) {
+        PeriodTicks& clock = m_ranks[stage.ranks[copy]].clock;
+        clock = std::max(clock, ready) + stage.updates[copy];
+        updates[stage.ranks[copy]] += stage.updates[copy];
+      }
+    }
     PeriodTicks end = 0;
     for (std::size_t r = 0; r < m_ranks.size(); ++r) {
-      const PeriodTicks updates = m_program.updates(r);
-      end = std::max(end, m_ranks[r].clock + updates);
-      m_step.busy.push_back(prices.seconds(m_program.ranks()[r].busy + updates));
+      end = std::max(end, m_ranks[r].clock);
+      m_step.busy.push_back(prices.seconds(m_program.ranks()[r].busy + updates[r]));
     }
     for (const ChannelState& channel : m_channels) end = std::max(end, channel.delivered);
     m_step.makespan = prices.seconds(end);
@@ -274,8 +293,9 @@ class PeriodEngine {
   std::vector<RankState> m_ranks;
   std::vector<ChannelState> m_channels;
   std::vector<Series> m_series;
-  std::uint32_t m_number = 0;  ///< the number of the present round
-  Round m_round;               ///< the present round
+  std::vector<PeriodTicks> m_added;  ///< when the last unit has added to each of the gradients
+  std::uint32_t m_number = 0;        ///< the number of the present round
+  Round m_round;                     ///< the present round
   RoundLog m_log;
   std::vector<Found> m_needed;       ///< the messages that the present unit needs
   std::vector<PeriodTicks> m_terms;  ///< the terms of the present maximum

@@ -16,6 +16,8 @@
 
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/action.hpp>
+#include <heddle/schedule/order/internal/progress.hpp>
+#include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
 #include <heddle/simulate/impl/class_prices.hpp>
 #include <heddle/simulate/impl/repeated_orders.hpp>
@@ -38,6 +40,7 @@ class PeriodProgram {
     PeriodTicks time = 0;
     std::int64_t entries = 1;
     std::vector<Message> needs, sends;
+    std::vector<std::size_t> adds;  ///< the numbers of the gradients that it adds to
   };
   /// The units of a Repetition.
   struct Phase {
@@ -49,6 +52,14 @@ class PeriodProgram {
     std::vector<Phase> phases;
     PeriodTicks busy = 0;
   };
+  /// A stage behind its last backward. Its copies sum their gradients, which have the numbers
+  /// `gradients`, `gradients` + 1, ... in the order of the ranks. Then each copy is updated.
+  struct StageEnd {
+    std::vector<std::uint32_t> ranks;  ///< in order
+    std::size_t gradients = 0;
+    PeriodTicks sum = 0;               ///< 0 if there is one copy
+    std::vector<PeriodTicks> updates;  ///< by copy
+  };
   /// The queue between two ranks.
   struct Channel {
     /// Any message occupies it. Otherwise it is free whenever its rank has computed.
@@ -59,27 +70,33 @@ class PeriodProgram {
   };
 
   /// @throws infeasible if the orders have no period that can be skipped.
-  PeriodProgram(const RepeatedOrders& lists, const StageGraph& graph, bool trains,
-                ClassPrices& prices, std::string name)
-      : m_lists(lists),
+  PeriodProgram(const PeriodicOrders& orders, const StageGraph& graph, ClassPrices& prices)
+      : m_lists(orders.lists),
+        m_samples(orders.samples),
+        m_copies(orders.copies),
         m_graph(graph),
-        m_trains(trains),
+        m_trains(trains(orders.sample)),
         m_prices(prices),
-        m_name(std::move(name)),
+        m_name(orders.sample.name),
         m_edges(static_cast<std::size_t>(graph.stages)),
-        m_ranks(lists.size()) {
+        m_ends(m_edges.size()),
+        m_ranks(m_lists.size()) {
     for (std::uint32_t e = 0; e < graph.edges.size(); ++e) {
       m_edges[+graph.edges[e].from].push_back(e);
       m_edges[+graph.edges[e].to].push_back(e);
     }
-    find_homes();
+    find_homes(orders.sample);
     count();
     m_prices.choose_ticks(3 * static_cast<double>(m_step.orders + 1));
-    for (std::size_t rank = 0; rank < lists.size(); ++rank) make_phases(rank);
-    if (m_trains)
-      for (std::uint32_t stage = 0; stage < m_home.size(); ++stage) {
-        m_updates.resize(m_ranks.size(), 0);
-        m_updates[m_home[stage]] += m_prices.work(m_home[stage], Kind::update, stage);
+    for (std::size_t rank = 0; rank < m_lists.size(); ++rank) make_phases(rank);
+    if (!m_trains || m_updates)
+      m_ends.clear();
+    else
+      for (std::uint32_t stage = 0; stage < m_ends.size(); ++stage) {
+        StageEnd& end = m_ends[stage];
+        if (end.ranks.size() > 1) end.sum = m_prices.work(end.ranks[0], Kind::group, stage);
+        for (const std::uint32_t rank : end.ranks)
+          end.updates.push_back(m_prices.work(rank, Kind::update, stage));
       }
   }
 
@@ -92,27 +109,48 @@ class PeriodProgram {
   /// Returns the most units of a repetition. A rank may compute one of them in a round, so that a
   /// period may have as many rounds.
   [[nodiscard]] std::size_t longest() const noexcept { return m_longest; }
-  /// Returns the time of the updates of a rank, which follow its list.
-  [[nodiscard]] PeriodTicks updates(std::size_t rank) const {
-    return m_updates.empty() ? 0 : m_updates[rank];
-  }
+  /// Returns the ends of all stages, or nothing if no updates follow the lists.
+  [[nodiscard]] const std::vector<StageEnd>& ends() const noexcept { return m_ends; }
+  /// Returns the number of gradients that are summed.
+  [[nodiscard]] std::size_t gradients() const noexcept { return m_gradients; }
+  /// Returns the number of ranks that divide the microbatches of a stage.
+  [[nodiscard]] int copies() const noexcept { return m_copies; }
   /// Returns the step without its times.
   [[nodiscard]] const PeriodicStep& step() const noexcept { return m_step; }
 
  private:
-  static constexpr std::uint32_t nowhere = 0xffffffffu;
+  /// Finds the ranks of every stage and, if it has copies, of every microbatch of the sample.
+  void find_homes(const Orders& sample) {
+    m_items = items_of(sample);
+    const bool copies = sample.graph.replicas;
+    if (copies) m_home.resize(m_ends.size() * m_items);
+    for (std::uint32_t rank = 0; rank < sample.ranks.size(); ++rank)
+      for (const Order& order : sample.ranks[rank]) {
+        m_updates |= order.kind == Kind::update;
+        std::vector<std::uint32_t>& ranks = m_ends[+order.stage].ranks;
+        if (ranks.empty() || ranks.back() != rank) ranks.push_back(rank);
+        if (copies) m_home[+order.stage * m_items + +order.item] = rank;
+      }
+    for (StageEnd& end : m_ends) {
+      if (end.ranks.size() < 2) continue;
+      end.gradients = m_gradients;
+      m_gradients += end.ranks.size();
+    }
+  }
 
-  void find_homes() {
-    m_home.assign(static_cast<std::size_t>(m_graph.stages), nowhere);
-    for (std::uint32_t rank = 0; rank < m_lists.size(); ++rank)
-      for (const Repetition& repetition : m_lists[rank])
-        for (const RepeatedEntry& entry : repetition.entries) {
-          if (entry.kind > Kind::backward) no_period(m_name, "the orders have updates");
-          std::uint32_t& home = m_home[entry.stage];
-          if (home != nowhere && home != rank)
-            no_period(m_name, text("stage ", entry.stage, " is on ranks ", home, " and ", rank));
-          home = rank;
-        }
+  /// Returns the rank that computes `stage` for the microbatches of an entry of a sample, which is
+  /// repeated as `sample` says.
+  [[nodiscard]] std::uint32_t home(Stage stage, std::int64_t item, const Repetition& sample) const {
+    const std::vector<std::uint32_t>& ranks = m_ends[+stage].ranks;
+    if (ranks.size() == 1) return ranks[0];
+    const auto of = [&](std::int64_t repetition) {
+      return m_home[+stage * m_items + static_cast<std::size_t>(item + repetition * sample.shift)];
+    };
+    for (std::int64_t r = 1; r < sample.times; ++r)
+      if (of(r) != of(0))
+        no_period(m_name, text("consecutive microbatches of stage ", stage, " are on ranks ", of(0),
+                               " and ", of(r)));
+    return of(0);
   }
 
   /// Counts the orders and messages, and finds the peaks of live activations.
@@ -145,15 +183,17 @@ class PeriodProgram {
   void make_phases(std::size_t number) {
     RankProgram& rank = m_ranks[number];
     const auto own = static_cast<std::uint32_t>(number);
-    for (const Repetition& repetition : m_lists[number]) {
+    for (std::size_t place = 0; place < m_lists[number].size(); ++place) {
+      const Repetition& repetition = m_lists[number][place];
+      const Repetition& sample = m_samples[number][place];
       Phase& phase = rank.phases.emplace_back(Phase{{}, repetition.times, repetition.shift});
       for (std::size_t e = 0; e < repetition.entries.size(); ++e) {
         const RepeatedEntry& entry = repetition.entries[e];
         Unit& unit = phase.units.emplace_back();
-        connect(unit, entry);
+        connect(unit, own, entry, sample, e);
         if (entry.fused) {
           const RepeatedEntry& next = repetition.entries[++e];
-          connect(unit, next);
+          connect(unit, own, next, sample, e);
           unit.entries = 2;
           unit.time = m_prices.pair(own, entry.kind, entry.stage, next.kind, next.stage);
         } else {
@@ -166,20 +206,27 @@ class PeriodProgram {
     }
   }
 
-  /// Adds the messages of `entry` to its unit, in the order in which weave() adds them.
-  void connect(Unit& unit, const RepeatedEntry& entry) {
-    if (entry.kind == Kind::backward_weight) return;
+  /// Adds the messages of `entry` of rank `own` to its unit, in the order in which weave() adds
+  /// them. `number` is the place of the entry in its repetition.
+  void connect(Unit& unit, std::uint32_t own, const RepeatedEntry& entry, const Repetition& sample,
+               std::size_t number) {
+    const StageEnd& end = m_ends[entry.stage];
+    if (releases(entry) && end.ranks.size() > 1)
+      unit.adds.push_back(
+          end.gradients +
+          static_cast<std::size_t>(std::ranges::find(end.ranks, own) - end.ranks.begin()));
+    if (entry.kind == Kind::backward_weight || entry.kind == Kind::update) return;
     const bool forward = entry.kind == Kind::forward;
     for (const std::size_t e : m_edges[entry.stage]) {
       const StageGraph::Edge& edge = m_graph.edges[e];
       const bool exchanges = edge.at == Kind::backward;
-      if (m_home[+edge.from] == m_home[+edge.to]) continue;
-      const auto send = [&](Stage from, Stage to, std::size_t series, std::uint8_t flags) {
-        const auto channel =
-            m_channel_of.try_emplace({m_home[+from], m_home[+to]}, m_channels.size());
+      const std::uint32_t other = home(+edge.from == entry.stage ? edge.to : edge.from,
+                                       sample.entries[number].item, sample);
+      if (other == own) continue;
+      const auto send = [&](std::size_t series, std::uint8_t flags) {
+        const auto channel = m_channel_of.try_emplace({own, other}, m_channels.size());
         if (channel.second) m_channels.emplace_back();
-        const Transfer<Seconds>& price =
-            m_prices.move(m_home[+from], m_home[+to], from.value, flags);
+        const Transfer<Seconds>& price = m_prices.move(own, other, entry.stage, flags);
         const Message& message = unit.sends.emplace_back(
             Message{series, entry.item, channel.first->second, m_prices.ticks(price.occupancy),
                     m_prices.ticks(price.latency)});
@@ -188,25 +235,29 @@ class PeriodProgram {
         if (!passed.latency) passed.latency = message.latency;
         passed.unequal |= *passed.latency != message.latency;
       };
-      if (edge.to == entry.stage && forward != exchanges) unit.needs.push_back({2 * e, entry.item});
-      if (edge.from == entry.stage && !forward && !exchanges)
-        unit.needs.push_back({2 * e + 1, entry.item});
-      if (edge.from == entry.stage && forward) send(edge.from, edge.to, 2 * e, 0);
-      if (edge.to == entry.stage && !forward && !exchanges)
-        send(edge.to, edge.from, 2 * e + 1, flag::gradient);
+      const bool leaves = +edge.from == entry.stage;
+      if (!leaves && forward != exchanges) unit.needs.push_back({2 * e, entry.item});
+      if (leaves && !forward && !exchanges) unit.needs.push_back({2 * e + 1, entry.item});
+      if (leaves && forward) send(2 * e, 0);
+      if (!leaves && !forward && !exchanges) send(2 * e + 1, flag::gradient);
     }
   }
 
   const RepeatedOrders& m_lists;
+  const RepeatedOrders& m_samples;
+  int m_copies;
   const StageGraph& m_graph;
   bool m_trains;
+  bool m_updates = false;  ///< the lists have updates
   ClassPrices& m_prices;
   std::string m_name;
   PeriodicStep m_step;
-  std::vector<std::uint32_t> m_home;                ///< by stage: its rank
+  std::size_t m_items = 0;                          ///< the microbatches of the sample
+  std::vector<std::uint32_t> m_home;                ///< with copies: by stage and microbatch
   std::vector<std::vector<std::uint32_t>> m_edges;  ///< by stage: the edges at it
+  std::vector<StageEnd> m_ends;                     ///< by stage
+  std::size_t m_gradients = 0;
   std::vector<RankProgram> m_ranks;
-  std::vector<PeriodTicks> m_updates;  ///< by rank; empty if there are none
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> m_channel_of;
   std::vector<Channel> m_channels;
   std::size_t m_longest = 0;

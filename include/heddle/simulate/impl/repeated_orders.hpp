@@ -55,11 +55,13 @@ using RepeatedOrders = std::vector<std::vector<Repetition>>;
 struct PeriodicOrders {
   RepeatedOrders lists;
   Orders sample;
-  int period = 0;  ///< the microbatches after which the lists repeat; 0 if `sample` is all of them
+  RepeatedOrders samples;  ///< the lists of `sample`: `lists` with other items and numbers
+  int copies = 1;          ///< the ranks that have the same stage and divide the microbatches
 };
 
 /// Returns the orders of `microbatches`. It compares `orders_of` for three numbers of microbatches
 /// that differ by a period, and takes the least period for which the third follows from the others.
+/// If stages have copies, each of them has an equal part of the microbatches of a period.
 /// @throws infeasible if there is none, and the orders are too many to go without.
 [[nodiscard]] PeriodicOrders periodic_orders(FunctionRef<Orders(int)> orders_of, int microbatches);
 

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -128,17 +130,31 @@ HEDDLE_INLINE std::optional<RepeatedOrders> continued(const RepeatedOrders& firs
   return result;
 }
 
+/// Returns the most ranks that have the same stage.
+inline int most_copies(const Orders& orders) {
+  std::map<std::uint32_t, std::set<std::size_t>> ranks;  // by stage
+  for (std::size_t rank = 0; rank < orders.ranks.size(); ++rank)
+    for (const Order& order : orders.ranks[rank]) ranks[order.stage.value].insert(rank);
+  std::size_t most = 1;
+  for (const auto& [stage, copies] : ranks) most = std::max(most, copies.size());
+  return static_cast<int>(most);
+}
+
 HEDDLE_INLINE PeriodicOrders periodic_orders(FunctionRef<Orders(int)> orders_of, int microbatches) {
-  // The number of ranks is that of any orders: the fewest microbatches of which there are some.
-  std::optional<Orders> any;
-  for (int fewest = 1; !any; ++fewest) try {
-      any = orders_of(std::min(fewest, microbatches));
-    } catch (const infeasible&) {
-      if (fewest >= microbatches) throw;
-    }
-  const auto ranks = static_cast<std::int64_t>(any->ranks.size());
+  // Returns the orders of the fewest microbatches, at least `least` of them if there are so many.
+  const auto fewest_orders = [&](std::int64_t least) {
+    for (std::int64_t fewest = least;; ++fewest) try {
+        return orders_of(static_cast<int>(std::min<std::int64_t>(fewest, microbatches)));
+      } catch (const infeasible&) {
+        if (fewest >= microbatches) throw;
+      }
+  };
+  const Orders any = fewest_orders(1);
+  const auto ranks = static_cast<std::int64_t>(any.ranks.size());
+  // With four microbatches a rank, every copy of a stage has some of them.
+  const int copies = any.graph.replicas ? most_copies(fewest_orders(4 * ranks)) : 1;
   const std::int64_t longest = std::max<std::int64_t>(2 * ranks, 16);
-  for (std::int64_t period = 1; period <= longest; ++period) {
+  for (std::int64_t period = copies; period <= longest; period += copies) {
     const std::int64_t most = microbatches - 2 * ranks - 4 * period;
     if (most < 3 * period) break;
     const std::int64_t steps = most / period;
@@ -146,21 +162,24 @@ HEDDLE_INLINE PeriodicOrders periodic_orders(FunctionRef<Orders(int)> orders_of,
     const auto after = [&](int more) { return first + more * static_cast<int>(period); };
     try {
       Orders sample = orders_of(first);
-      RepeatedOrders lists = repeated(sample, period);
-      const RepeatedOrders next = repeated(orders_of(after(1)), period);
-      if (continued(lists, next, 3) != repeated(orders_of(after(3)), period)) continue;
-      return {*continued(lists, next, steps), std::move(sample), static_cast<int>(period)};
+      const std::int64_t shift = period / copies;
+      RepeatedOrders lists = repeated(sample, shift);
+      const RepeatedOrders next = repeated(orders_of(after(1)), shift);
+      if (continued(lists, next, 3) != repeated(orders_of(after(3)), shift)) continue;
+      auto all = *continued(lists, next, steps);
+      return {std::move(all), std::move(sample), std::move(lists), copies};
     } catch (const infeasible&) {  // there are no orders of one of these numbers
     }
   }
   constexpr std::int64_t most_entries = 1 << 20;
   if (ranks * microbatches > most_entries)
     throw infeasible({"heddle::simulate_periodic", "the orders have no period",
-                      text("'", any->name, "' of ", ranks, " ranks; periods of 1 to ", longest,
+                      text("'", any.name, "' of ", ranks, " ranks; periods of 1 to ", longest,
                            " microbatches were tried"),
                       "use simulate(), or fewer microbatches"});
   Orders sample = orders_of(microbatches);
-  return {repeated(sample, 1), std::move(sample), 0};
+  RepeatedOrders lists = repeated(sample, 1);
+  return {lists, std::move(sample), lists, copies};
 }
 
 }  // namespace heddle::inline v0::impl

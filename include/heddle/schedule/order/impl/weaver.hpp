@@ -57,12 +57,8 @@ class Weaver {
   using Edge = WovenStages::Edge;
   using Node = WovenStages::Node;
 
-  /// The actions of a microbatch at a stage that are woven.
-  struct Done {
-    bool forward = false;
-    bool backward = false;  ///< I or B
-    bool weights = false;   ///< W or B
-  };
+  /// The actions of a microbatch at a stage that are woven: F, I or B, and W or B.
+  enum Done : std::uint8_t { did_forward = 1, did_backward = 2, did_weights = 4 };
 
   [[nodiscard]] const Edge& edge_at(std::uint32_t number) const { return m_stages.edges()[number]; }
 
@@ -100,6 +96,7 @@ class Weaver {
     std::size_t buffers = 0;
     std::size_t parts = 0;
     std::size_t moves = 0;
+    std::size_t uses = 0;
     for (const WovenStage& place : m_stages.places()) {
       std::size_t many = 2 + place.splits;
       for (const WovenStage::End& end : place.in) many += 1 + end.crosses;
@@ -108,6 +105,11 @@ class Weaver {
         moves += end.crosses ? (m_trains ? 2 : 1) * m_stages.items() : 0;
       buffers += many + 2;
       parts += many * m_stages.items() + 2;
+      // F uses its inputs, output, saved and weights; compute() has the uses of the others.
+      const std::size_t in = place.in.size(), out = place.out.size();
+      std::size_t each = in + 3;
+      if (m_trains) each += 2 * in + out + (place.splits ? in + out + 8 : 3);
+      uses += each * m_stages.items();
     }
     m_builder.reserve_buffers(buffers, parts);
     for (WovenStage& place : m_stages.places()) {
@@ -149,8 +151,7 @@ class Weaver {
           end.received = make(role::output_grad, activation, {node.out[o]});
       }
     }
-    // This upper bound is exact for chains without split backward passes.
-    const std::size_t uses = m_trains ? 5 * m_stages.entries() : 3 * m_stages.entries();
+    // These upper bounds are nearly exact for stages on one rank.
     m_builder.reserve_actions(m_stages.entries() + moves + m_stages.places().size(),
                               uses + 2 * moves + 64);
   }
@@ -177,26 +178,27 @@ class Weaver {
 
   void check_complete() const {
     const std::size_t items = m_stages.items();
-    for (std::size_t i = 0; i < m_done.size(); ++i) {
-      const Kind first_missing = !m_done[i].forward    ? Kind::forward
-                                 : !m_done[i].backward ? Kind::backward
-                                                       : Kind::backward_weight;
-      expects(m_done[i].forward && (!m_trains || (m_done[i].backward && m_done[i].weights)),
-              [&] { return m_stages.unfinished(i / items, i % items, first_missing); });
-    }
+    const int all = m_trains ? did_forward | did_backward | did_weights : did_forward;
+    for (std::size_t i = 0; i < m_done.size(); ++i)
+      expects(m_done[i] == all, [&] {
+        const Kind first_missing = (m_done[i] & did_forward) == 0    ? Kind::forward
+                                   : (m_done[i] & did_backward) == 0 ? Kind::backward
+                                                                     : Kind::backward_weight;
+        return m_stages.unfinished(i / items, i % items, first_missing);
+      });
   }
 
   /// Notes that `order` is woven. Throws contract_error if it was woven before.
   void note(const Order& order, Rank rank) {
-    Done& done = m_done[+order.stage * m_stages.items() + +order.item];
-    bool& half = order.kind == Kind::forward           ? done.forward
-                 : order.kind == Kind::backward_weight ? done.weights
-                                                       : done.backward;
-    expects(!half && !(order.kind == Kind::backward && done.weights), [&] {
+    const int own = order.kind == Kind::forward           ? did_forward
+                    : order.kind == Kind::backward_weight ? did_weights
+                    : order.kind == Kind::backward_input  ? did_backward
+                                                          : did_backward | did_weights;
+    std::uint8_t& done = m_done[+order.stage * m_stages.items() + +order.item];
+    expects((done & own) == 0, [&] {
       return m_stages.complaint("an action appears twice", text(order, " on rank ", rank));
     });
-    half = true;
-    if (order.kind == Kind::backward) done.weights = true;
+    done = static_cast<std::uint8_t>(done | own);
   }
 
   /// Returns the buffer that holds the value of edge `number` into `place` on its rank. The value
@@ -352,8 +354,8 @@ class Weaver {
   StageGraph m_graph;
   WovenStages m_stages;
   ItemBuffers m_storage;
-  std::vector<Done> m_done;  ///< by stage and microbatch
-  std::vector<Use> m_uses;   ///< the uses of the action that is being added
+  std::vector<std::uint8_t> m_done;  ///< by stage and microbatch: bits of Done
+  std::vector<Use> m_uses;           ///< the uses of the action that is being added
 };
 
 }  // namespace heddle::inline v0::impl

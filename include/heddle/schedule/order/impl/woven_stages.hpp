@@ -85,7 +85,7 @@ class WovenStages {
 
   /// Returns the place at which `stage` computes `item`.
   [[nodiscard]] WovenStage& at(Stage stage, Item item) {
-    return m_places[m_place_of[+stage * m_items + +item]];
+    return m_places[m_place_of[number_of(stage, item)]];
   }
 
   [[nodiscard]] ErrorInfo complaint(std::string what, std::string why, std::string fix = {}) const {
@@ -171,14 +171,20 @@ class WovenStages {
     return node.places.back();
   }
 
+  /// Returns the number of a stage or, with replicas, of its microbatch.
+  [[nodiscard]] std::size_t number_of(Stage stage, Item item) const {
+    return m_orders.graph.replicas ? +stage * m_items + +item : +stage;
+  }
+
   void place_stages() {
-    m_place_of.assign(m_nodes.size() * m_items, nowhere);
+    const std::size_t items = m_orders.graph.replicas ? m_items : 1;
+    m_place_of.assign(m_nodes.size() * items, nowhere);
     for (std::size_t rank = 0; rank < m_orders.ranks.size(); ++rank) {
       for (const Order& order : m_orders.ranks[rank]) {
         const std::uint32_t p = place_on(rank, order);
         m_places[p].splits |= order.kind == Kind::backward_input;
         if (order.kind == Kind::update) continue;
-        std::uint32_t& place = m_place_of[+order.stage * m_items + +order.item];
+        std::uint32_t& place = m_place_of[number_of(order.stage, order.item)];
         expects(place == nowhere || place == p, [&] {
           return complaint("a microbatch of a stage is on two ranks",
                            text(order, " on rank ", rank, ", and on rank ", m_places[place].rank));
@@ -190,8 +196,8 @@ class WovenStages {
       const auto& places = m_nodes[stage].places;
       expects(!places.empty(),
               [&] { return complaint("no rank runs a stage", text("stage ", stage)); });
-      for (std::size_t m = 0; m < m_items; ++m) {
-        std::uint32_t& place = m_place_of[stage * m_items + m];
+      for (std::size_t m = 0; m < items; ++m) {
+        std::uint32_t& place = m_place_of[stage * items + m];
         if (place == nowhere && places.size() == 1) place = places[0];
         expects(place != nowhere, [&] { return unfinished(stage, m, Kind::forward); });
       }
@@ -236,7 +242,7 @@ class WovenStages {
   std::vector<Edge> m_edges;
   std::vector<Node> m_nodes;
   std::vector<WovenStage> m_places;
-  std::vector<std::uint32_t> m_place_of;  ///< by stage and microbatch
+  std::vector<std::uint32_t> m_place_of;  ///< by stage; with replicas by stage and microbatch
   std::size_t m_items = 0;
   std::size_t m_entries = 0;
   bool m_updates = false;

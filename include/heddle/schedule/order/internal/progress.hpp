@@ -123,8 +123,10 @@ class Progress {
 
   [[nodiscard]] std::optional<Order> missing(const Order& order) const {
     const StageInputs& before = m_before[+order.stage];
-    const auto forward = [&](Stage stage) { return seen(m_forward[at(stage, order.item)]); };
-    const auto backward = [&](Stage stage) { return seen(m_backward[at(stage, order.item)]); };
+    const auto forward = [&](Stage stage) { return seen(m_sweeps[at(stage, order.item)].forward); };
+    const auto backward = [&](Stage stage) {
+      return seen(m_sweeps[at(stage, order.item)].backward);
+    };
     switch (order.kind) {
       case Kind::forward:
         for (const Stage from : before.forward)
@@ -153,7 +155,8 @@ class Progress {
 
   /// Returns the sweep in which an F, I or B ran.
   [[nodiscard]] std::uint32_t& sweep_of(const Order& order) {
-    return (order.kind == Kind::forward ? m_forward : m_backward)[at(order.stage, order.item)];
+    Sweeps& sweeps = m_sweeps[at(order.stage, order.item)];
+    return order.kind == Kind::forward ? sweeps.forward : sweeps.backward;
   }
 
   /// Notes that `rank` runs the order, and gives the ranks that wait for it their turns.
@@ -190,8 +193,11 @@ class Progress {
   std::vector<StageInputs> m_before;
   /// Added to the number of the last rank that waits for an order, in the place of its sweep.
   static constexpr std::uint32_t waiter = 1u << 31;
-  std::vector<std::uint32_t> m_forward;   ///< the sweep, by stage and microbatch; 0: not yet
-  std::vector<std::uint32_t> m_backward;  ///< the same for I or B
+  /// The sweeps in which a stage ran F, and I or B, of a microbatch. 0: not yet.
+  struct Sweeps {
+    std::uint32_t forward = 0, backward = 0;
+  };
+  std::vector<Sweeps> m_sweeps;  ///< by stage and microbatch
   std::vector<std::size_t> m_heads;
   std::vector<std::uint32_t> m_next_waiter;  ///< by rank: one that waits for the same, or 0
   std::vector<std::uint32_t*> m_awaited;     ///< by rank: the last order that it has waited for
