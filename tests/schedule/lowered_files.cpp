@@ -54,28 +54,35 @@ class Torch {
   };
   using Lists = std::vector<std::vector<Cell>>;
 
-  static std::string lower(const Lists& compute, int stages, int items) {
+  static std::string lower(const Lists& compute, int stages, int items,
+                           const std::vector<int>& ahead) {
     Lists lists;
-    for (const auto& list : compute) lists.push_back(reduced(unsharded(list), items));
+    for (const auto& list : compute) {
+      const int most = ahead.empty() ? 3 : ahead[lists.size()];
+      lists.push_back(reduced(unsharded(list, static_cast<std::size_t>(most)), items));
+    }
     return sent(lists, stages);
   }
 
  private:
-  static std::vector<Cell> unsharded(const std::vector<Cell>& compute) {
+  static std::vector<Cell> unsharded(const std::vector<Cell>& compute, std::size_t ahead) {
     std::set<int> active;
     std::vector<Cell> result;
     for (std::size_t i = 0; i < compute.size(); ++i) {
-      std::vector<int> next;  // looked for anew from every action
-      for (std::size_t j = i; j < compute.size() && next.size() < 3; ++j)
+      std::vector<int> next, near;  // looked for anew from every action
+      for (std::size_t j = i; j < compute.size() && next.size() < 3; ++j) {
+        const bool is_near = next.size() < ahead;
         for (const Cell& leaf : compute[j].leaves())
           if (std::ranges::count(next, leaf.stage) == 0) next.push_back(leaf.stage);
+        if (is_near) near = next;
+      }
       const std::set<int> before = active;
       for (const int stage : before)
         if (std::ranges::count(next, stage) == 0) {
           result.push_back({stage, "RESHARD"});
           active.erase(stage);
         }
-      for (const int stage : next)
+      for (const int stage : near)
         if (!before.contains(stage)) {
           result.push_back({stage, "UNSHARD"});
           active.insert(stage);
@@ -148,7 +155,7 @@ class Torch {
   }
 };
 
-std::string torch_file(const Orders& orders) {
+std::string torch_file(const Orders& orders, const std::vector<int>& ahead = {}) {
   Torch::Lists lists;
   int stages = 0, items = 0;
   for (const auto& list : orders.ranks) {
@@ -168,7 +175,7 @@ std::string torch_file(const Orders& orders) {
       }
     }
   }
-  return Torch::lower(lists, stages, items);
+  return Torch::lower(lists, stages, items, ahead);
 }
 
 /// "line.cell: what (why)" of the wrong cell.
@@ -338,6 +345,54 @@ TEST_CASE("a thousand files are those of a model of torch's lowering, and are re
   CHECK(reshards_on_the_way > 1000);
   CHECK(pairs > 50);
   CHECK(fourths > 0);
+}
+
+TEST_CASE("a rank unshards as few stages ahead as it is told, and reshards them as before") {
+  const auto file = [](std::vector<int> ahead) {
+    return to_csv(schedule::lower(schedule::read_orders("0F0,1F0,2F0,2B0,1B0,0B0"), ahead));
+  };
+  const std::string rest =
+      "2F0,2B0,2REDUCE_GRAD,2RESHARD,1B0,1REDUCE_GRAD,1RESHARD,0B0,0REDUCE_GRAD,0RESHARD\n";
+  CHECK(file({}) == "0UNSHARD,1UNSHARD,2UNSHARD,0F0,1F0," + rest);
+  CHECK(file({3}) == file({}));
+  CHECK(file({2}) == "0UNSHARD,1UNSHARD,0F0,2UNSHARD,1F0," + rest);
+  CHECK(file({1}) == "0UNSHARD,0F0,1UNSHARD,1F0,2UNSHARD," + rest);
+
+  std::mt19937_64 random(9);
+  int changed = 0, pairs = 0;
+  for (int round = 0; round < 300; ++round) {
+    const Orders orders = random_orders(random);
+    std::vector<int> ahead;
+    for (std::size_t rank = 0; rank < orders.ranks.size(); ++rank)
+      ahead.push_back(1 + static_cast<int>(random() % 3));
+    const LoweredOrders lowered = schedule::lower(orders, ahead), before = schedule::lower(orders);
+    const std::string csv = to_csv(lowered);
+    INFO(orders.name << "\n" << to_string(orders));
+    if (csv != torch_file(orders, ahead)) FAIL(csv << "torch:\n" << torch_file(orders, ahead));
+    if (read_lowered(csv, {.name = orders.name, .graph = orders.graph}) != lowered) FAIL(csv);
+    CHECK(runs_without_buffers(to_csv(lowered, schedule::Receives::late)));
+    for (std::size_t rank = 0; rank < orders.ranks.size(); ++rank) {
+      const auto others = [&](std::vector<schedule::ParameterStep> steps) {
+        std::erase_if(steps, [](const schedule::ParameterStep& step) {
+          return step.action == schedule::ParameterAction::unshard;
+        });
+        return steps;
+      };
+      CHECK(lowered.steps[rank].size() == before.steps[rank].size());
+      CHECK(others(lowered.steps[rank]) == others(before.steps[rank]));
+    }
+    changed += lowered != before;
+    pairs += csv.find("OVERLAP") != std::string::npos;
+  }
+  CHECK(changed > 50);
+  CHECK(pairs > 20);
+
+  CHECK(test::message_of<contract_error>([] {
+          (void)schedule::lower(schedule::one_f_one_b(3, 3), {2, 3});
+        }).find("expected a number of stages ahead for each of 3 ranks") != std::string::npos);
+  CHECK(test::message_of<contract_error>([] {
+          (void)schedule::lower(schedule::one_f_one_b(2, 2), {2, 4});
+        }).find("a rank unshards 1 to 3 stages ahead (got 4)") != std::string::npos);
 }
 
 TEST_CASE("late receives keep no rank from other work, and no rank waits for ever") {

@@ -105,6 +105,8 @@ void add_pictures(CommandLine& command, Settings& s) {
                      "cannot run");
   command.add_flag("transfers", s.transfers,
                    "the CSV file also has sends, receives, UNSHARD, RESHARD and REDUCE_GRAD");
+  command.add_flag("stagger", s.stagger,
+                   "with --transfers: rank 0 has UNSHARD for two stages ahead instead of three");
 }
 
 void add_open(CommandLine& command, Settings& s) {
@@ -127,6 +129,8 @@ void check_values(const CommandLine& command, const Settings& s) {
   if (!std::isfinite(s.cap) || s.cap < 0) throw command.error("--cap is a number of at least 0");
   if (s.transfers && s.csv.empty())
     throw command.error("--transfers says what a csv file holds", "name one with --csv");
+  if (s.stagger && !s.transfers)
+    throw command.error("--stagger places the UNSHARD of a file with transfers", "add --transfers");
 }
 
 schedule::LoweredOrders read_orders(const CommandLine& command, const std::string& name,

@@ -28,6 +28,7 @@ struct Settings : Prices {
   bool refine = false;          ///< schedules are refined for the prices
   bool best = false;            ///< all schedules are compared
   bool transfers = false;
+  bool stagger = false;   ///< rank 0 unshards two stages ahead
   bool live = false;      ///< a chart of live activations
   bool periodic = false;  ///< steady periods are skipped
   bool open = false;      ///< the explorer's page

@@ -39,7 +39,8 @@ void draw(const schedule::LoweredOrders& lowered, const Settings& s) {
   if (!s.perfetto.empty()) trace::write(s.perfetto, priced.timeline);
   if (!s.dot.empty()) write_file(s.dot, trace::to_dot(priced.schedule));
   if (s.csv.empty()) return;
-  write_file(s.csv, s.transfers ? to_lowered_csv(lowered) : schedule::to_csv(lowered.orders));
+  write_file(s.csv,
+             s.transfers ? to_lowered_csv(lowered, s.stagger) : schedule::to_csv(lowered.orders));
   warn_if_not_for_torch(s.csv, lowered.orders);
 }
 

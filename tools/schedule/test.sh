@@ -123,6 +123,9 @@ expect 0 "" check a.csv --csv b.csv --transfers
 holds b.csv "0F0,0SEND_F0,"
 holds b.csv ",0REDUCE_GRAD,0RESHARD"
 expect 0 "48 messages" check b.csv
+expect 0 "" show looped-bfs --ranks 2 --stages-per-rank 3 --microbatches 2 --csv late.csv --transfers --stagger
+holds late.csv "0UNSHARD,2UNSHARD,0F0,"
+wrong "--stagger places the UNSHARD of a file with transfers" show 1f1b --csv late.csv --stagger
 # The steps of a file are kept, and those that one lacks are told and written.
 printf '0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0,0RESHARD,0REDUCE_GRAD\n' > steps.csv
 expect 0 "" check steps.csv --csv kept.csv --transfers

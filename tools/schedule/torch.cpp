@@ -2,9 +2,11 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
+#include <cstddef>
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
@@ -53,8 +55,12 @@ void warn_if_half_lowered(const std::string& file, const std::string& csv,
        "its gradients; --csv FILE --transfers writes one with them");
 }
 
-std::string to_lowered_csv(const schedule::LoweredOrders& lowered) {
-  return schedule::to_csv(reduces(lowered) ? lowered : schedule::lower(lowered.orders),
+std::string to_lowered_csv(const schedule::LoweredOrders& lowered, bool stagger) {
+  std::vector<int> ahead;
+  if (stagger)
+    for (std::size_t rank = 0; rank < lowered.orders.ranks.size(); ++rank)
+      ahead.push_back(rank == 0 ? 2 : 3);
+  return schedule::to_csv(reduces(lowered) ? lowered : schedule::lower(lowered.orders, ahead),
                           schedule::Receives::late);
 }
 

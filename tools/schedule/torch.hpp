@@ -23,7 +23,9 @@ void warn_if_half_lowered(const std::string& file, const std::string& csv,
                           const heddle::schedule::LoweredOrders& lowered);
 
 /// The orders as a file with transfers: with the steps that they have, or with those of torch's
-/// lowering if they reduce no gradients.
-[[nodiscard]] std::string to_lowered_csv(const heddle::schedule::LoweredOrders& lowered);
+/// lowering if they reduce no gradients. If `stagger`, the steps of torch's lowering are those of
+/// its staggered rule.
+[[nodiscard]] std::string to_lowered_csv(const heddle::schedule::LoweredOrders& lowered,
+                                         bool stagger);
 
 }  // namespace tool

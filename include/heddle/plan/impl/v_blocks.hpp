@@ -52,7 +52,7 @@ void try_repeated(const Orders& orders, const Consider& consider) {
 /// Calls `consider(orders, rule)` with the work of `orders` in the order of many V blocks, if the
 /// work is that of a V. A block is repeated, then squeezed, and repeated with its ends reordered.
 /// The cap limits the passages and the squeezed ends; 0 means no limit. The blocks have at most
-/// about `entries` entries.
+/// about `entries` entries. Reordered ends need 2 P microbatches, so P^2 must not exceed `entries`.
 template <class Consider>
 void try_v_blocks(const Orders& orders, std::size_t cap, std::size_t entries,
                   const Consider& consider) {
@@ -67,6 +67,7 @@ void try_v_blocks(const Orders& orders, std::size_t cap, std::size_t entries,
     consider(orders_of(table, orders), rule + " repeated");
     table.squeeze(cap);
     consider(orders_of(table, orders), rule);
+    if (ranks * ranks > entries) continue;
     schedule::impl::VTable ends(ranks, std::max(items, 2 * ranks), passage);
     if (ends.reorder_ends(items)) consider(orders_of(ends, orders), rule + ", ends reordered");
   }

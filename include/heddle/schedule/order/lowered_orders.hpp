@@ -31,7 +31,15 @@ struct LoweredOrders {
 /// a fourth stage can be unsharded. Stages that are resharded at the same place are in ascending
 /// order.
 /// Source: _add_unshard_reshard and _add_reduce_grad in torch/distributed/pipelining/schedules.py.
-[[nodiscard]] LoweredOrders lower(Orders orders);
+///
+/// `ahead` has a number of stages for each rank, from 1 to 3. A rank then unshards a stage only
+/// when it is among so many next stages. Without `ahead` there are three on every rank, so several
+/// gathers stand before the first forward. torch's staggered rule is min(r + 2, 3) for rank r,
+/// because later ranks wait for their first input anyway. All other steps stay at their places.
+/// Source of `ahead`: the change "Stagger FSDP unshards across schedule compute" of PyTorch, which
+/// is under review there.
+/// @throws contract_error if `ahead` has another number of ranks or a number out of range.
+[[nodiscard]] LoweredOrders lower(Orders orders, const std::vector<int>& ahead = {});
 
 }  // namespace heddle::inline v0::schedule
 

@@ -23,8 +23,8 @@ struct VCells {
     return cell == far_input || cell == near_input;
   }
 
-  std::size_t ranks, rank;
-  std::size_t microbatches;
+  std::size_t ranks, rank;           ///< the number of ranks, and the rank of the cells
+  std::size_t microbatches;          ///< the number of microbatches in the cells
   std::vector<std::uint8_t>& cells;  ///< one per slot
 
   /// Orders the cells before the first near I, so that the forwards take `most` activations as

@@ -36,11 +36,14 @@ struct Turn {
   return turns;
 }
 
-/// Returns for every turn the stages that are computed next, from this turn on. There are three, or
-/// four if a fused pair contains the third and the fourth.
+/// The number of stages that a rank keeps unsharded in torch's rule.
+inline constexpr int most_unsharded = 3;
+
+/// Returns for every turn the `most` stages that are computed next, from this turn on. There is one
+/// more if a fused pair contains the last of them and another one.
 [[nodiscard]] inline std::vector<std::vector<Stage>> next_stages(std::span<const Order> list,
-                                                                 const std::vector<Turn>& turns) {
-  constexpr std::size_t most = 3;
+                                                                 const std::vector<Turn>& turns,
+                                                                 std::size_t most) {
   struct Next {
     Stage stage;
     std::size_t turn;
@@ -58,14 +61,16 @@ struct Turn {
   return result;
 }
 
-/// Returns the parameter steps of the list of a rank.
-[[nodiscard]] inline std::vector<ParameterStep> parameter_steps(std::span<const Order> list) {
+/// Returns the parameter steps of the list of a rank, which unshards `ahead` stages ahead.
+[[nodiscard]] inline std::vector<ParameterStep> parameter_steps(std::span<const Order> list,
+                                                                int ahead) {
   std::unordered_map<std::size_t, std::size_t>
       last;  // the last entry that completes a stage's gradient
   for (std::size_t i = 0; i < list.size(); ++i)
     if (completes_gradient(list[i].kind)) last[+list[i].stage] = i;
   const std::vector<Turn> turns = turns_of(list);
-  const std::vector<std::vector<Stage>> next = next_stages(list, turns);
+  const auto next = next_stages(list, turns, most_unsharded);
+  const auto near = next_stages(list, turns, static_cast<std::size_t>(ahead));
   std::vector<ParameterStep> steps;
   std::set<Stage> unsharded;
   for (std::size_t t = 0; t < turns.size(); ++t) {
@@ -73,7 +78,7 @@ struct Turn {
     for (const Stage stage : unsharded)
       if (!soon(stage)) steps.push_back({ParameterStep::Action::reshard, stage, turns[t].first});
     std::erase_if(unsharded, [&](Stage stage) { return !soon(stage); });
-    for (const Stage stage : next[t])
+    for (const Stage stage : near[t])
       if (unsharded.insert(stage).second)
         steps.push_back({ParameterStep::Action::unshard, stage, turns[t].first});
     for (std::size_t i = turns[t].first; i < turns[t].end; ++i)
