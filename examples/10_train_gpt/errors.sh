@@ -70,5 +70,10 @@ refuses "expected 1 or 2, got ways = 3" "${flex[@]}" --ways 3 --capacity 32 --kv
 refuses "a share to offload is a percentage from 0 to 99" "${pipe[@]}" --offload 100%
 refuses "a share to offload is a percentage from 0 to 99" "${pipe[@]}" --offload much
 refuses "a rank needs memory" "${pipe[@]}" --memory -1
+refuses "the steps are not whole rounds of local steps" --data 2 --local-steps 3
+refuses "the steps are not whole rounds of local steps" --data 2 --local-steps -1
+refuses "local steps do not have this option (--local-steps 2 --shard)" --data 2 --local-steps 2 --shard zero1
+refuses "--outer-momentum needs local steps" --data 2 --outer-momentum 0.9
+refuses "momentum = 1" --data 2 --local-steps 2 --outer-momentum 1
 refuses "within the limit" "${pipe[@]}" --memory 1
 exit $((failures > 0))

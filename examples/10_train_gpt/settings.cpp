@@ -149,6 +149,35 @@ void divide_replicas(Settings& s) {
   });
 }
 
+/// Refuses options that do not go together with --local-steps.
+void choose_local_steps(const Settings& s) {
+  if (s.local_steps == 0 && !s.has("local-steps")) {
+    for (const char* const name : {"outer-momentum", "no-gap-penalty"})
+      heddle::expects(!s.has(name), [&] {
+        return heddle::ErrorInfo{"command line", heddle::text("--", name, " needs local steps"),
+                                 "no --local-steps is given", "add for example --local-steps 12"};
+      });
+    return;
+  }
+  heddle::expects(s.local_steps >= 1 && s.steps >= 1 && s.steps % s.local_steps == 0, [&] {
+    return heddle::ErrorInfo{"command line", "the steps are not whole rounds of local steps",
+                             heddle::text("--steps ", s.steps, " --local-steps ", s.local_steps),
+                             "give a --steps that --local-steps divides"};
+  });
+  const std::string_view others[] = {"plan",   "shard",  "save", "resume", "end",     "trace",
+                                     "report", "memory", "log",  "sample", "offload", "lengths"};
+  for (const std::string_view other : others)
+    heddle::expects(!s.has(other) || (other == "sample" && s.sample == 0), [&] {
+      return heddle::ErrorInfo{"command line", "local steps do not have this option",
+                               heddle::text("--local-steps ", s.local_steps, " --", other),
+                               heddle::text("leave --", other, " out, or --local-steps")};
+    });
+  heddle::expects(!s.flexible(), [&] {
+    return heddle::ErrorInfo{"command line", "local steps divide all sequences in the same way",
+                             "--attention flex", "use another --attention"};
+  });
+}
+
 /// Divides the batch into microbatches, the larger ones first.
 void divide_batch(Settings& s) {
   const auto sizes = heddle::schedule::microbatch_sizes(s.batch, s.training.microbatches);
@@ -243,6 +272,13 @@ Settings parse(int argc, char** argv) {
               "seconds after which a rank that does not answer ends the job; 0: never");
   options.add("steps", s.steps, "training steps");
   options.add("end", s.end, "step to train up to, in place of --steps; 0: --steps more");
+  options.add("local-steps", s.local_steps,
+              "steps that each replica of --data takes alone between two averages of the "
+              "parameters, which arrive one round late; 0: replicas sum gradients in each step");
+  options.add("outer-momentum", s.outer_momentum,
+              "momentum of the parameters that the replicas share, for --local-steps");
+  options.flag("no-gap-penalty", s.no_gap_penalty,
+               "move the shared parameters as far as a late average says, for --local-steps");
   options.add("log", s.log, "file to which the number and the loss of each step are appended");
   options.add("rate", s.rate, "learning rate");
   options.add("seed", s.training.seed, "seed of parameters, batches and the sample");
@@ -274,6 +310,7 @@ Settings parse(int argc, char** argv) {
     return heddle::ErrorInfo{"command line", "--save-plan needs a plan", "no --plan is given",
                              "add --plan auto"};
   });
+  if (!s.help) choose_local_steps(s);
   s.training.replicas = s.data;
   s.training.optimizer.learning_rate = s.rate;
   return s;

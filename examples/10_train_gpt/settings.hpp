@@ -27,12 +27,15 @@ struct Settings {
   std::string gradient_sum = "ring";
   std::string precision = "float";
   std::string trace;
-  std::string shard;   ///< none where empty
-  std::string save;    ///< file of a checkpoint, likewise
-  std::string resume;  ///< likewise
-  std::string log;     ///< file of losses, likewise
-  int save_every = 0;  ///< steps between checkpoints; 0: one at the end
-  int end = 0;         ///< step to train up to; 0: `steps` more
+  std::string shard;            ///< none where empty
+  std::string save;             ///< file of a checkpoint, likewise
+  std::string resume;           ///< likewise
+  std::string log;              ///< file of losses, likewise
+  int save_every = 0;           ///< steps between checkpoints; 0: one at the end
+  int end = 0;                  ///< step to train up to; 0: `steps` more
+  int local_steps = 0;          ///< of a round, see train_locally(); 0: gradients are summed
+  double outer_momentum = 0.5;  ///< of the shared parameters, with local steps
+  bool no_gap_penalty = false;  ///< likewise
   int pipe = 1;
   int data = 1;
   int sequence = 1;  ///< ranks that divide each sequence

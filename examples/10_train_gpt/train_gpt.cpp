@@ -16,9 +16,17 @@
 #include "plan_training.hpp"
 #include "settings.hpp"
 #include "train.hpp"
+#include "train_locally.hpp"
 
 namespace hd = heddle;
 using namespace examples;
+
+/// How the settings train.
+template <class Real>
+auto choose_training(const Settings& s) {
+  if (s.local_steps > 0) return train_locally<Real>;
+  return s.plan.empty() ? train<Real> : train_by_plan<Real>;
+}
 
 int main(int argc, char** argv) {
   hd::Environment env(argc, argv);
@@ -31,9 +39,9 @@ int main(int argc, char** argv) {
     if (settings.help) {
       if (rank == 0) std::cout << settings.text;
     } else if (settings.precision == "double") {
-      (settings.plan.empty() ? train<double> : train_by_plan<double>)(settings, MPI_COMM_WORLD);
+      choose_training<double>(settings)(settings, MPI_COMM_WORLD);
     } else if (settings.precision == "float") {
-      (settings.plan.empty() ? train<float> : train_by_plan<float>)(settings, MPI_COMM_WORLD);
+      choose_training<float>(settings)(settings, MPI_COMM_WORLD);
     } else {
       throw hd::contract_error({"command line",
                                 hd::text("no precision '", settings.precision, "'"),

@@ -187,9 +187,10 @@ class SerialGpt {
         m_saved("examples::saved", m_stage.saved_size()),
         m_delta("examples::delta", m_stage.delta_size()) {}
 
-  /// One step over the microbatches of all replicas, in order. Returns the loss.
-  double step(const Text& text, int number) {
-    begin(text, number);
+  /// One step over the microbatches of all replicas, in order, the first of which is replica
+  /// `first` of the text. Returns the loss.
+  double step(const Text& text, int number, int first = 0) {
+    begin(text, number, first);
     m_stage.zero_gradients();
     double loss = 0;
     for (std::size_t m = 0; m < m_stage.microbatches(); ++m) {
@@ -235,10 +236,10 @@ class SerialGpt {
     return {alone(training, training.model.context).shape};
   }
 
-  void begin(const Text& text, int number) {
+  void begin(const Text& text, int number, int first) {
     std::vector<std::uint8_t> tokens;
     std::vector<std::int64_t> lengths;
-    for (int d = 0; d < m_training.replicas; ++d) {
+    for (int d = first; d < first + m_training.replicas; ++d) {
       const auto each = batch(m_training, text, number, d);
       const auto its = batch_lengths(m_training, number, d);
       tokens.insert(tokens.end(), each.begin(), each.end());

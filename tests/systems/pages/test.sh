@@ -38,7 +38,7 @@ case $page in
 esac
 
 status=0
-commands=$(sed -E 's/--steps [0-9]+/--steps 3/; s/\bevents\.12345\b/$(ls events.* | head -1)/' <<< "$commands")
+commands=$(sed -E 's/--(local-)?steps [0-9]+/--\1steps 3/g; s/\bevents\.12345\b/$(ls events.* | head -1)/' <<< "$commands")
 echo "$commands"
 # "On as many ranks as the plan has": what was measured beside other tests may make fewer of them faster.
 mpiexec() {

@@ -54,12 +54,13 @@ struct Tuned {
 
 /// Searches a grid for the point of least cost with a limited number of evaluations. It tries
 /// random points first. After that, every other trial is the neighbour of the best point, and every
-/// other trial the point of the whole grid, that a surrogate predicts to be best: the mean of the
-/// logarithms of the costs that were tried, weighted by the inverse fourth power of their distance
-/// (Shepard, "A two-dimensional interpolation function for irregularly-spaced data", 1968), less a
-/// bonus for the distance to the nearest trial. An infeasible point counts as worse than the worst
-/// cost. If the grid has more than 32768 points, 4096 random ones stand for it in each step.
-/// Equal arguments give equal results.
+/// fourth trial the point of the whole grid, that a surrogate predicts to be best. The remaining
+/// fourth are random points, so that no bad beginning misleads the whole search. The surrogate is
+/// the mean of the logarithms of the costs that were tried, weighted by the inverse fourth power of
+/// their distance (Shepard, "A two-dimensional interpolation function for irregularly-spaced data",
+/// 1968), less a bonus for the distance to the nearest trial. An infeasible point counts as worse
+/// than the worst cost. If the grid has more than 32768 points, 4096 random ones stand for it in
+/// each step. Equal arguments give equal results.
 ///
 /// @throws contract_error if there are no axes, an axis has no values, no evaluation is allowed, or
 ///         if a cost is not positive and finite.

@@ -50,7 +50,7 @@ class Tuner {
       std::optional<TunePoint> next;
       if (count >= first && m_tuned.best) {
         if (count % 2 == 0) next = best_of(estimated(neighbours()), 0);
-        if (!next)
+        if (!next && count % 4 != 3)  // every fourth trial is random
           next = best_of(m_grid.empty() ? estimated(random_points()) : m_grid, exploration);
       }
       if (!next) next = unseen();
