@@ -100,8 +100,8 @@ class Search {
   Counts run(std::int32_t root, const Numbers& weights, std::int64_t delta, Direction direction);
   /// Sends the listed vertices of other ranks to their owners, and lists what arrives.
   void exchange(Counts& counts);
-  /// Steps bottom-up from the frontier as long as `goes_on(awake before, awake)`. Lists the last
-  /// step's vertices.
+  /// Steps bottom-up from the frontier at `distance` as long as goes_on(vertices found) is true.
+  /// Lists the vertices of the last step.
   template <class GoesOn>
   void climb(std::int64_t distance, Counts& counts, const GoesOn& goes_on);
   /// Sends this rank's words to all ranks.

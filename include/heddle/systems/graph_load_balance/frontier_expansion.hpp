@@ -86,7 +86,8 @@ class FrontierExpansion {
   [[nodiscard]] Numbers copied(const char* label, std::span<const std::int32_t> values) const;
   template <class Array>
   [[nodiscard]] Array allocated(const char* label, std::int64_t size) const {
-    return Array(Kokkos::view_alloc(m_exec, std::string(label)), static_cast<std::size_t>(size));
+    return Array(Kokkos::view_alloc(m_exec, Kokkos::WithoutInitializing, std::string(label)),
+                 static_cast<std::size_t>(size));
   }
 
   Exec m_exec;
@@ -124,6 +125,7 @@ FrontierExpansion<Exec>::FrontierExpansion(const Exec& exec, const Graph& graph,
       from.insert(from.end(), static_cast<std::size_t>(graph.degree(node)), node);
     m_from = copied("heddle::kernel::graph_begins", from);
     m_active = allocated<Lengths>("heddle::kernel::graph_active", m_nodes);
+    Kokkos::deep_copy(m_exec, m_active, 0);
   } else if (splits) {
     const NodeParts split = split_nodes(graph, static_cast<std::int32_t>(m_most));
     m_first = copied("heddle::kernel::graph_first_parts", split.first);
