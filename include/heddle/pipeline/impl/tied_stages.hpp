@@ -110,7 +110,7 @@ inline void check_copies(const std::vector<TiedRecord>& copies, bool compare) {
 /// Returns the ranges of parameters that the stages of all ranks have in common. All ranks must
 /// call it. If `compare`, ranks that have the same parameters have the same values.
 /// @throws contract_error on every rank if a parameter has not two copies of one size and of the
-///         same values; infeasible if the stages sum their own gradients.
+///         same values; infeasible if the stages sum their own gradients in their update only.
 [[nodiscard]] inline std::vector<TiedRanges> tied_ranges(std::span<const HeldStage> held,
                                                          const StageTraits& traits, bool compare,
                                                          const TransportRef& transport,
