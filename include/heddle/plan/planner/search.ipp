@@ -167,14 +167,14 @@ inline PricedPlan ask_in_passes(const SortedSearch& sorted, const NamedPlanner& 
                                 const PlanBudget& budget, const PlanProblem& problem,
                                 const bool& stopped) {
   constexpr std::uint64_t growth = 8;
-  const Seconds begin = steady_now();
+  const Seconds begin = steady_seconds();
   PlanBudget pass = budget;
   if (std::isfinite(budget.seconds))
     pass.steps = std::min(budget.steps, PlanBudget{}.steps / (growth * growth));
   PricedPlan best = priced_plan(sorted.ask(planner, pass), problem);
   std::size_t candidates = best.found.candidates;
   for (std::size_t last = candidates; best.found.end == SearchEnd::cut_off && !stopped;) {
-    pass.seconds = budget.seconds - (steady_now() - begin);
+    pass.seconds = budget.seconds - (steady_seconds() - begin);
     if (pass.steps == budget.steps || !(pass.seconds > 0)) break;
     pass.steps = pass.steps > budget.steps / growth ? budget.steps : pass.steps * growth;
     PricedPlan next;
