@@ -374,7 +374,7 @@ TEST_CASE("a rank unshards as few stages ahead as it is told, and reshards them 
     for (std::size_t rank = 0; rank < orders.ranks.size(); ++rank) {
       const auto others = [&](std::vector<schedule::ParameterStep> steps) {
         std::erase_if(steps, [](const schedule::ParameterStep& step) {
-          return step.action == schedule::ParameterAction::unshard;
+          return step.action == schedule::ParameterStep::Action::unshard;
         });
         return steps;
       };
