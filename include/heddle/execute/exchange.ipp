@@ -56,6 +56,7 @@ HEDDLE_INLINE void exchange_blocks(const TransportRef& transport, const char* wh
   };
   const std::unique_ptr<MessageRing> ring = transport.open(2 * std::size_t{ranks});
   std::vector<Rank> peers;  // of the messages, by slot
+  peers.reserve(2 * std::size_t{ranks});  // a message that is posted must be among them
   try {
     for (std::uint32_t r = 0; r < ranks; ++r) {
       if (r == transport.rank().value) continue;

@@ -45,8 +45,9 @@ HEDDLE_INLINE void expect_agreement(const Schedule& schedule, const TransportRef
     });
 }
 
-HEDDLE_INLINE Schedule fitted(Schedule schedule, const TransportRef& transport,
-                              const RunOptions& options) {
+/// Does the work of fitted(), which tells the other ranks of an error.
+HEDDLE_INLINE Schedule fitted_schedule(Schedule schedule, const TransportRef& transport,
+                                       const RunOptions& options) {
   expects(schedule.ranks() == transport.size(), [&] {
     return ErrorInfo{"heddle::prepare", "the schedule does not fit the ranks",
                      text("'", schedule.name(), "' has ", schedule.ranks(), " ranks, there are ",
@@ -59,12 +60,23 @@ HEDDLE_INLINE Schedule fitted(Schedule schedule, const TransportRef& transport,
   return schedule;
 }
 
+HEDDLE_INLINE Schedule fitted(Schedule schedule, const TransportRef& transport,
+                              const RunOptions& options) {
+  return report_on_error(
+      [&] { return fitted_schedule(std::move(schedule), transport, options); },
+      [&](const char* reason) {
+        tell(transport, options.execute, "the preparation of the schedule", reason);
+      },
+      ContractErrors::of_every_rank);
+}
+
 HEDDLE_INLINE std::vector<std::byte*> memory_of_model(
     const Schedule& schedule, const TransportRef& transport, const ExecuteOptions& options,
     FunctionRef<std::byte*(const Schedule&, BufferId)> memory) {
-  std::vector<std::byte*> found(schedule.buffers().size(), nullptr);
+  std::vector<std::byte*> found;
   report_on_error(
       [&] {
+        found.assign(schedule.buffers().size(), nullptr);
         for (std::size_t b = 0; b < found.size(); ++b) {
           const Buffer& buffer = schedule[BufferId{b}];
           if (buffer.rank != transport.rank()) continue;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <heddle/core/units.hpp>
+#include <heddle/execute/abort_on_error.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/impl/model_names.hpp>
 #include <heddle/execute/impl/runner_core.hpp>
@@ -76,7 +77,7 @@ class Runner {
       : m_model(std::forward<M>(model)),
         m_place(std::forward<P>(place)),
         m_options(std::move(options)),
-        m_carrier(impl::carrier(m_model, transport(), m_options.execute)),
+        m_carrier(made_carrier()),
         m_core(heddle::prepare(m_model, std::move(schedule), m_place, m_options), transport(),
                m_carrier, impl::model_ref(m_model), m_options) {}
   /// Allocates the other buffers of what prepare() returned for the same model, place and options.
@@ -87,7 +88,7 @@ class Runner {
       : m_model(model),
         m_place(std::forward<P>(place)),
         m_options(std::move(options)),
-        m_carrier(impl::carrier(m_model, transport(), m_options.execute)),
+        m_carrier(made_carrier()),
         m_core(prepared, transport(), m_carrier, impl::model_ref(m_model), m_options) {}
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
@@ -146,6 +147,12 @@ class Runner {
 
  private:
   [[nodiscard]] TransportType& transport() { return transport_of(m_place); }
+  [[nodiscard]] Carrier made_carrier() {
+    return abort_on_error(
+        transport(), "the preparation of its messages",
+        [this]() -> Carrier { return impl::carrier(m_model, transport(), m_options.execute); },
+        ContractErrors::of_every_rank);
+  }
 
   M m_model;
   P m_place;
