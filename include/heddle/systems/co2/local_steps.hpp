@@ -19,7 +19,7 @@ struct LocalStepsOptions {
   int steps = 1;   ///< local steps of a round, tau in the paper
   int delay = 1;   ///< rounds by which an average is late: 0 or 1
   int rounds = 1;  ///< rounds that the list contains
-  schedule::Algorithm algorithm = schedule::Algorithm::ring;  ///< of reduce-scatter and all-gather
+  schedule::Algorithm algorithm = schedule::Algorithm::ring;  ///< algorithm of both halves
   int chunks = 1;             ///< consecutive messages that carry a block
   Bytes bytes = 0;            ///< the bytes of a rank's parameters
   Scalar type = Scalar::f64;  ///< the type of the parameters
