@@ -26,7 +26,7 @@ trains "resumed before step 2" --pipe 2 --tied --resume "$folder/tied"
 # Replicas that divide the parameters; their checkpoint has the embedding once, too.
 trains "sharding: zero1, nodes of 2, pairs of 1" --data 2 --tied --shard zero1
 trains "sharding: zero3, nodes of 2, pairs of 1" --data 2 --tied --shard zero3 --save "$folder/divided"
-trains "resumed before step 2" --pipe 2 --tied --resume "$folder/divided"
+trains "resumed before step 2" --pipe 2 --tied --microbatches 8 --resume "$folder/divided"
 trains "matrix products: " --pipe 2 --report
 trains "offload: 40% of the kept activations" --pipe 2 --offload 40%
 trains "offload: 50% of the kept activations" --pipe 2 --schedule zb-v --offload 50%

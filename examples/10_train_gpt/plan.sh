@@ -58,8 +58,6 @@ cp "$folder/plan.json" "$folder/four.json"
 trains "sharding zero1" --plan "$folder/four.json" --shard zero1 --save "$folder/checkpoint"
 trains "resumed before step 2" --pipe 4 --batch 12 --microbatches 3 --resume "$folder/checkpoint" \
        --save "$folder/without"
-trains "sharding zero1" --plan "$folder/four.json" --shard zero1 --tied
-trains "rank" --plan auto --batch 8 --microbatches 4 --tied
 sed 's/"schedule"/"sharding": "zero3", "schedule"/' "$folder/four.json" > "$folder/zero3.json"
 trains "resumed before step 4" --plan "$folder/zero3.json" --resume "$folder/without"
 # Gradients in two buckets, summed as soon as they exist: by rings, by MPI, and by the stages.
