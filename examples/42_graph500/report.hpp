@@ -108,7 +108,7 @@ inline void print_rates(const std::string& kernel, const std::vector<double>& se
   for (std::size_t i = 0; i < side * side; ++i)
     for (std::size_t kind = 0; kind < 3; ++kind)
       most = std::max(most, static_cast<double>(cells(i, kind)));
-  std::vector<heddle::Pixel> pixels;
+  std::vector<heddle::trace::Pixel> pixels;
   for (std::size_t i = 0; i < side * side; ++i) {
     double shares[3];
     for (std::size_t kind = 0; kind < 3; ++kind)
@@ -119,7 +119,7 @@ inline void print_rates(const std::string& kernel, const std::vector<double>& se
     };
     pixels.push_back({part(0.1, 1, 0), part(0.6, 0.6, 1), part(1, 0.1, 1)});
   }
-  return heddle::to_png(side, pixels);
+  return heddle::trace::to_png(side, pixels);
 }
 
 }  // namespace graph500

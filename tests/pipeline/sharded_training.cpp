@@ -234,9 +234,11 @@ TEST_CASE("replicas that divide a tied embedding train it as one rank does") {
     }
   });
   for (Division& division : divisions)
-    for (const auto& sharding : {hd::zero_sharding(1), hd::zero_sharding(2), hd::zero_sharding(3),
-                                 hd::three_level_sharding({})}) {
-      if (division.data == 1 && sharding != hd::zero_sharding(1)) continue;  // nothing is divided
+    for (const auto& sharding :
+         {hd::ParameterSharding::zero(1), hd::ParameterSharding::zero(2),
+          hd::ParameterSharding::zero(3), hd::ParameterSharding::three_level({})}) {
+      if (division.data == 1 && sharding != hd::ParameterSharding::zero(1))
+        continue;  // nothing is divided
       division.sharding = sharding;
       division.node = division.pair = division.data % 2 == 0 ? 2 : 1;
       INFO(division.pipe << " x " << division.data << " x " << division.tensor << ", "
@@ -258,7 +260,7 @@ TEST_CASE("a checkpoint has a tied embedding once, however it is divided") {
   for_each_division(12, [&](Division saving) {
     if (saving.tensor > 1) return;
     saving.tied = true;
-    saving.sharding = hd::zero_sharding(saving.pipe % 2 == 0 ? 1 : 3);
+    saving.sharding = hd::ParameterSharding::zero(saving.pipe % 2 == 0 ? 1 : 3);
     Training first(saving, 12);
     for (int step = 0; step < 2; ++step) static_cast<void>(first.step(step));
     first.save(file.path(), 2);
@@ -269,7 +271,7 @@ TEST_CASE("a checkpoint has a tied embedding once, however it is divided") {
     for_each_division(12, [&](Division loading) {
       if (saving.data > 1 && loading.data > 1) return;
       loading.tied = true;
-      if (loading.tensor == 1) loading.sharding = hd::zero_sharding(2);
+      if (loading.tensor == 1) loading.sharding = hd::ParameterSharding::zero(2);
       if (loading.pipe == 2) loading.schedule = "zb-v";
       Training second(loading, 12);
       REQUIRE(second.resume(file.path()) == 2);
