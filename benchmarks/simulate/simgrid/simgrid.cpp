@@ -133,13 +133,13 @@ void carry(const Case& one, ActionId id, const sg::SemaphorePtr& turn, sg::Mailb
 void walk(Case& one, Rank rank) {
   const Program program = slice(
       one.list, rank, [](BufferId, const Buffer&) { return static_cast<std::byte*>(nullptr); });
-  const auto mailbox = [&](const Port& port) {
+  const auto mailbox = [&](const Program::Port& port) {
     const Rank from = port.sends ? rank : port.peer;
     const Rank to = port.sends ? port.peer : rank;
     return sg::Mailbox::by_name(text(one.prefix, from, "-", to, "-", port.lane));
   };
   // Messages travel as soon as they are sent, whether their receiver is there or not.
-  for (const Port& port : program.ports)
+  for (const Program::Port& port : program.ports)
     if (!port.sends) mailbox(port)->set_receiver(sg::Actor::self());
   struct Message {
     sg::CommPtr itself;
@@ -163,7 +163,7 @@ void walk(Case& one, Rank rank) {
     const Program::Step& step = program.steps[s];
     const bool fused = (one.list[step.action].flags & flag::with_next) != 0;
     for (std::size_t each = s; each <= s + fused; ++each)
-      for (const Wait& needed : program.waits_of(each))
+      for (const Program::Wait& needed : program.waits_of(each))
         if (!needed.carried) wait(needed.port, needed.messages);
     if (step.does != Program::Step::Does::run) {
       sg::Mailbox* const box = mailbox(program.ports[step.port]);
