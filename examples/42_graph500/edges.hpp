@@ -63,10 +63,10 @@ class Scramble {
 /// its index, so the graph is the same for any number of ranks. Weights are 1 to 255.
 [[nodiscard]] inline EdgeList r_mat(int scale, std::int64_t factor, std::uint64_t seed, int ranks,
                                     int rank) {
-  heddle::expects(scale >= 1 && scale <= 30 && factor >= 1, [&] {
+  heddle::expects(scale >= 1 && scale <= 23 && factor >= 1, [&] {
     return heddle::ErrorInfo{"command line", "there is no such graph",
                              heddle::text("--scale ", scale, ", --edgefactor ", factor),
-                             "give a scale from 1 to 30 and an edge factor of at least 1"};
+                             "give a scale from 1 to 23 and an edge factor of at least 1"};
   });
   EdgeList list{std::int64_t{1} << scale, factor << scale, 255, {}};
   const heddle::Random random(seed, "graph500 edges");

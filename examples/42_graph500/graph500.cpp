@@ -7,8 +7,7 @@
 //   mpiexec -n 4 example_42_graph500 --scale 16              (or any other number of ranks)
 //   mpiexec -n 4 example_42_graph500 --edges FILE            your own edges, one a line
 //   mpiexec -n 4 example_42_graph500 --pictures FOLDER       writes levels.png there
-//   example_42_graph500 --plant                              plants faults that validation must
-//   find
+//   example_42_graph500 --plant                              plants faults to be found
 
 #include <algorithm>
 #include <array>
@@ -301,7 +300,8 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     // All ranks read the same command line and the same file, so rank 0 speaks for all.
     const bool shared = dynamic_cast<const hd::contract_error*>(&error) != nullptr ||
-                        dynamic_cast<const hd::format_error*>(&error) != nullptr;
+                        dynamic_cast<const hd::format_error*>(&error) != nullptr ||
+                        dynamic_cast<const hd::infeasible*>(&error) != nullptr;
     if (world.rank() == 0 || !shared) std::cerr << "graph500: " << error.what() << '\n';
     return 1;
   }

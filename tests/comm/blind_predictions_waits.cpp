@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -159,7 +160,8 @@ struct Prediction {
 /// others on the average. With 19 runs of two ranks these are 90%.
 std::pair<double, double> errors_of_two_ranks(const Known& known) {
   constexpr int runs = 19;
-  std::pair<double, double> range{0, 0};
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  std::pair<double, double> range{infinity, -infinity};
   for (int run = 0; run < runs; ++run) {
     const Configuration of{run % 2 == 0 ? "1f1b" : "gpipe", 2, 2 + run % 5,
                            run % 3 == 0 ? fewest_samples : most_samples};

@@ -101,12 +101,14 @@ struct Outcome {
   bool failed = false;              ///< whether the allocation was reached
   std::string thrown;               ///< what run_threads() throws
   std::vector<std::string> others;  ///< what the errors of the ranks say whose allocations succeed
+  std::vector<std::string> seen;    ///< the tasks of each rank that ended
 };
 
 /// Two steps of `schedule`, in which allocation `n` of rank `failing` fails.
 Outcome run(const Schedule& schedule, Rank failing, std::int64_t n, bool all_later) {
   Outcome outcome;
   outcome.others.resize(static_cast<std::size_t>(schedule.ranks()));
+  outcome.seen.resize(static_cast<std::size_t>(schedule.ranks()));
   std::atomic<bool> failed = false;
   try {
     run_threads(schedule.ranks(), [&](ThreadTransport& transport) {
@@ -120,6 +122,7 @@ Outcome run(const Schedule& schedule, Rank failing, std::int64_t n, bool all_lat
         runner.drain();
         if (mine) failed = left == never || left < 0;
         left = never;
+        outcome.seen[+transport.rank()] = model.seen;
       } catch (const std::exception& error) {
         if (mine) failed = true;
         if (!mine) outcome.others[+transport.rank()] = error.what();
@@ -133,11 +136,10 @@ Outcome run(const Schedule& schedule, Rank failing, std::int64_t n, bool all_lat
   return outcome;
 }
 
-/// Whether the run threw the error of the failing rank if it threw one, and the other ranks name
-/// it.
-bool is_right(const Outcome& outcome, Rank failing) {
-  if (outcome.thrown.empty())
-    return true;  // nobody needed the memory, or the allocation was not reached
+/// Whether the run threw the error of the failing rank, and the other ranks name it. If it threw
+/// none, nobody needed the memory, or the allocation was not reached: then it did all its tasks.
+bool is_right(const Outcome& outcome, const Outcome& undisturbed, Rank failing) {
+  if (outcome.thrown.empty()) return outcome.seen == undisturbed.seen;
   const std::string name = text("rank ", failing, " failed at ");
   return outcome.failed && outcome.thrown.find("bad_alloc") != std::string::npos &&
          std::ranges::all_of(outcome.others, [&](const std::string& other) {
@@ -153,6 +155,7 @@ void fail_each(const Schedule& schedule, Rank failing, bool all_later, std::int6
   std::int64_t count = 1;
   while (run(schedule, failing, count, all_later).failed) count *= 2;
   const std::int64_t stride = std::max<std::int64_t>(1, count / most);
+  const Outcome undisturbed = run(schedule, failing, count, all_later);
   std::int64_t tried = 0;
   for (std::int64_t n = 0;; n += stride, ++tried) {
     // Nothing else allocates between both looks at `live`.
@@ -161,7 +164,7 @@ void fail_each(const Schedule& schedule, Rank failing, bool all_later, std::int6
     {
       const Outcome outcome = run(schedule, failing, n, all_later);
       done = !outcome.failed;
-      wrong = !is_right(outcome, failing);
+      wrong = !is_right(outcome, undisturbed, failing);
     }
     const std::int64_t leaked = live - before;
     INFO("rank " << failing << ", allocation " << n << (all_later ? " and all later ones" : ""));

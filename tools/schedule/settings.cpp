@@ -105,8 +105,10 @@ void add_pictures(CommandLine& command, Settings& s) {
                      "cannot run");
   command.add_flag("transfers", s.transfers,
                    "the CSV file also has sends, receives, UNSHARD, RESHARD and REDUCE_GRAD");
-  command.add_flag("stagger", s.stagger,
-                   "with --transfers: rank 0 has UNSHARD for two stages ahead instead of three");
+  command.add_flag(
+      "stagger", s.stagger,
+      "with --transfers, which a file without them gets: rank 0 has UNSHARD for two stages "
+      "ahead instead of three");
 }
 
 void add_open(CommandLine& command, Settings& s) {

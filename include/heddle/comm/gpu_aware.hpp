@@ -29,7 +29,7 @@ enum class Vendor : std::uint8_t { cuda, hip };
 template <class MemorySpace>
 [[nodiscard]] bool gpu_aware() {
   static_assert(Kokkos::is_memory_space_v<MemorySpace>,
-                "heddle::gpu_aware: name a Kokkos memory space");
+                "heddle: a View's memory has to be a Kokkos memory space");
   if constexpr (Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemorySpace>::accessible) return true;
 #if defined(KOKKOS_ENABLE_CUDA)
   else if constexpr (std::is_same_v<typename MemorySpace::execution_space, Kokkos::Cuda>)

@@ -112,8 +112,7 @@ void tell(const TransportRef& transport, const ExecuteOptions& options, const ch
 /// folded if the options say so. Its buffers have their sizes, so the memory is known before any is
 /// allocated. All ranks must call it.
 /// @throws infeasible on every rank if a machine is given and has too little memory. The error
-/// names
-///         the rank, the tier and the missing bytes.
+///         names the rank, the tier and the missing bytes.
 /// @throws contract_error if the schedule has another number of ranks than the place, or if the
 ///         ranks do not have the same schedule. Errors of the model are thrown as they are; the
 ///         other ranks throw communication_error. After an error the transport cannot be used

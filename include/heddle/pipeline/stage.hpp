@@ -92,9 +92,10 @@ struct BackwardCall {
 ///   ranks and steps a share of it. The gradients of replicas within the pipeline are added to it
 ///   before `update`.
 /// - `sum_gradients()` and `owned() -> Share`: for a stage whose `update` sums gradients over other
-///   ranks, and which has tied parameters. `sum_gradients` completes the sums of `gradients()`, and
-///   the `update` after it does not sum again. `owned` is the part of the stage's parameters that
-///   `parameters()` and `gradients()` hold; the ranges of `tied_parameters()` count all of them.
+///   ranks and divides the update among them, and which has tied parameters. `sum_gradients`
+///   completes the sums of `gradients()`, and the `update` after it does not sum again. `owned` is
+///   the part of the stage's parameters that `parameters()` and `gradients()` hold; the ranges of
+///   `tied_parameters()` count all of them.
 /// - `forward_and_backward(ForwardCall, other, BackwardCall)`: `forward` here, and `backward_input`
 ///   and `backward_weight` of `other`, a stage of the same type or this one, in any order, so that
 ///   one computes while the other communicates. If the gradients of `other` begin with this pair,

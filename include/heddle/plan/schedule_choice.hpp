@@ -41,9 +41,9 @@ class ScheduleChoice {
   /// of this share longer than the fastest.
   static constexpr double gain = 0.02;
 
-  /// Constructs a choice among `candidates`. A candidate fits if schedule::fold()
-  /// needs at most `memory` bytes on every rank, as far as it knows the sizes of its buffers; see
-  /// as_run(). The first choice is the first candidate that fits, because no costs are known yet.
+  /// Constructs a choice among `candidates`. A candidate fits if schedule::fold() needs at most
+  /// `memory` bytes on every rank, as far as it knows the sizes of its buffers; see as_run(). The
+  /// first choice is the first candidate that fits, because no costs are known yet.
   /// @throws contract_error if there are no candidates, or if their numbers of ranks differ.
   /// @throws infeasible if no candidate fits.
   explicit ScheduleChoice(std::vector<Schedule> candidates,

@@ -80,6 +80,23 @@ TEST_CASE("every policy follows each edge once, with the value before the step",
       REQUIRE(std::vector<std::int64_t>(values.data(), values.data() + values.extent(0)) ==
               expected);
       REQUIRE(run.edges() == edges);
+
+      // A second step of the same object, of the other nodes: the marks of the first are old.
+      std::vector<std::int64_t> after = expected;
+      for (const heddle::systems::GraphEdge& edge : list.edges)
+        if (!is_active(edge.from))
+          after[static_cast<std::size_t>(edge.to)] += expected[static_cast<std::size_t>(edge.from)];
+      std::vector<std::int32_t> others;
+      for (std::int32_t node = 0; node < list.nodes; ++node)
+        if (!is_active(node)) others.push_back(node);
+      const Expansion::Numbers rest("rest", others.size());
+      const auto rest_nodes = heddle::host_mirror(rest);
+      for (std::size_t i = 0; i < others.size(); ++i) rest_nodes(i) = others[i];
+      Kokkos::deep_copy(rest, rest_nodes);
+      expansion.expand(rest, static_cast<std::int64_t>(others.size()),
+                       AddValues{expansion.ends(), sums}, run);
+      Kokkos::deep_copy(values, sums);
+      REQUIRE(std::vector<std::int64_t>(values.data(), values.data() + values.extent(0)) == after);
     }
   }
   REQUIRE(between_active > 0);

@@ -60,6 +60,7 @@ struct TiedRecord {
                     {}};
   std::copy_n(tied.name.begin(), named, record.name.begin());
   const Bytes element = size_of(traits.type);
+  if (held.sizes.first_owned > 0) return record;  // parameters() begins within the stage's
   if (tied.first > held.sizes.parameters || tied.count > held.sizes.parameters - tied.first)
     return record;  // tie_parameters() says so
   HostElements values(tied.count * element);

@@ -184,13 +184,15 @@ inline PricedPlan ask_in_passes(const SortedSearch& sorted, const NamedPlanner& 
       if (!best.found.plan) throw;
       break;
     }
-    // The steps did not end the search if more of them change nothing.
-    if (std::exchange(last, next.found.candidates) == next.found.candidates) pass = budget;
-    candidates += next.found.candidates;
+    // It was not the steps that ended the search if more of them change nothing.
+    const bool same = next.found.candidates > 0 && next.found.candidates == last;
+    last = next.found.candidates;
+    candidates += last;
     const SearchEnd end = next.found.end;
     if (!best.found.plan || (next.found.plan && next.simulated < best.simulated))
       best = std::move(next);
     best.found.end = end;
+    if (same) break;
   }
   best.found.candidates = candidates;
   return best;

@@ -200,7 +200,7 @@ template <Costs C>
       if (!least) return;
       consider(candidate, rule);
       constexpr std::size_t most = 8;
-      if (!least || (shortest.size() == most && !(*least < shortest.back().first))) return;
+      if (shortest.size() == most && !(*least < shortest.back().first)) return;
       const auto at = std::ranges::upper_bound(shortest, *least, std::less<>(),
                                                &std::pair<Time, Orders>::first);
       shortest.insert(at, {*least, candidate})->second.name = rule;

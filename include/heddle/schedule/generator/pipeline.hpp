@@ -14,8 +14,8 @@
 
 namespace heddle::inline v0::schedule {
 
-/// Options of a pipeline. A rank holds one stage, or two where the generator folds the pipeline to a
-/// V: then rank r has the stages r and 2 ranks - 1 - r.
+/// Options of a pipeline. A rank holds one stage, or two where the generator folds the pipeline to
+/// a V: then rank r has the stages r and 2 ranks - 1 - r.
 struct PipelineOptions {
   int ranks = 1;          ///< number of ranks
   int microbatches = 1;   ///< in a step

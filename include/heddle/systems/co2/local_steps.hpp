@@ -45,8 +45,8 @@ struct LocalStepsOptions {
 ///
 /// Let c be the time of a local step, A that of the messages and u that of an update action. A
 /// round takes max(steps c, A + u) + u with the delay and steps c + A + 3 u without it.
-/// @throws contract_error if `steps` or `rounds` is below 1, if `delay` is not 0 or 1, or if the
-///         bytes are not whole elements.
+/// @throws contract_error if `ranks`, `steps` or `rounds` is below 1, if `delay` is not 0 or 1, or
+///         if the bytes are not whole elements.
 /// @throws infeasible if the algorithm has no reduce-scatter or no all-gather.
 [[nodiscard]] Schedule local_steps(const LocalStepsOptions& options);
 

@@ -186,13 +186,14 @@ class LocalStepsWriter {
 }  // namespace impl
 
 HEDDLE_INLINE Schedule local_steps(const LocalStepsOptions& options) {
-  expects(options.steps >= 1 && options.rounds >= 1 && (options.delay == 0 || options.delay == 1),
-          [&] {
-            return ErrorInfo{"heddle::systems::local_steps", "the options of a round are not valid",
-                             text("steps = ", options.steps, ", delay = ", options.delay,
-                                  ", rounds = ", options.rounds),
-                             "use at least one step and one round, and a delay of 0 or 1"};
-          });
+  const bool valid = options.ranks >= 1 && options.steps >= 1 && options.rounds >= 1 &&
+                     (options.delay == 0 || options.delay == 1);
+  expects(valid, [&] {
+    return ErrorInfo{"heddle::systems::local_steps", "the options of a round are not valid",
+                     text("ranks = ", options.ranks, ", steps = ", options.steps,
+                          ", delay = ", options.delay, ", rounds = ", options.rounds),
+                     "use at least one rank, one step and one round, and a delay of 0 or 1"};
+  });
   const Schedule sum = impl::divided_update(options);
   return impl::LocalStepsWriter(sum, options).write();
 }

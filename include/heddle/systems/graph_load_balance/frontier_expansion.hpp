@@ -49,6 +49,8 @@ class FrontierExpansion {
   /// Copies the graph. Runs on `exec`.
   /// @throws contract_error if the graph or the options are wrong, see check().
   FrontierExpansion(const Exec& exec, const Graph& graph, const FrontierOptions& options = {});
+  FrontierExpansion(const FrontierExpansion&) = delete;  // a copy would share the marks of steps
+  FrontierExpansion& operator=(const FrontierExpansion&) = delete;
 
   /// Returns the number of nodes.
   [[nodiscard]] std::int64_t nodes() const { return m_nodes; }

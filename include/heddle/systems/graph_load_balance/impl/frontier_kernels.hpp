@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The kernels of FrontierExpansion: the preparation of a frontier, and its expansion by each
-/// policy. And those of GraphTraversal.
+/// The kernels of FrontierExpansion (the preparation of a frontier, and its expansion by each
+/// policy) and of GraphTraversal.
 
 #include <cstdint>
 
