@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
+// alone: yes
 
 // Training by local steps over threads: equal to a serial run of all ranks; plain data parallelism
 // if the only local step is averaged at once; the loss of data parallelism with a late average; an
