@@ -399,10 +399,10 @@ TEST_CASE("stages whose arrays, or memory of the update, share a name get no Run
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", ranks}});
   const auto stages = [&](std::vector<const char*> memory) {
     return hd::Stages<Remembering>(ranks, [=](int first, int last) {
-      const auto layers = static_cast<std::size_t>(last - first);
+      const auto held = static_cast<std::size_t>(last - first);
       return Remembering(
-          std::vector<Pair>(layers), {.takes_data = first == 0, .computes_loss = last == ranks}, {},
-          {last == ranks ? memory : std::vector<const char*>{"x"}, {"memory", 2 * layers}});
+          std::vector<Pair>(held), {.takes_data = first == 0, .computes_loss = last == ranks}, {},
+          {last == ranks ? memory : std::vector<const char*>{"x"}, {"memory", 2 * held}});
     });
   };
   const auto schedule = [&] {
