@@ -174,16 +174,21 @@ TEST_CASE("light items go in chunks, and none of them waits behind a heavy one")
   for (const int workers : {1, 2, 3}) {
     for (const bool ordered : {true, false}) {
       std::atomic<int> at_once{0}, most{1}, light_behind{0};
+      std::atomic<bool> begun{false};
       std::vector<std::int64_t> arrived;
       bool right = true;
       const pattern::FarmReport report = pattern::farm(
           {.workers = workers, .attempts = 3, .backoff = 1e-6, .seed = 5, .ordered = ordered},
           numbers(count),
           [&](int item, const pattern::FarmTask& task) {
+            const auto late = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+            // Those after the heavy ones must not all be done before a slow thread begins these.
+            while (workers > 2 && item > 9'001 && !begun && std::chrono::steady_clock::now() < late)
+              std::this_thread::yield();
             if (is_heavy(item)) {
               if (++at_once == 2) most = 2;
+              begun = true;
               // It ends when the others have come by, or if they do not come for long.
-              const auto late = std::chrono::steady_clock::now() + std::chrono::seconds(10);
               while ((most < std::min(workers, 2) || (workers > 2 && light_behind == 0)) &&
                      std::chrono::steady_clock::now() < late)
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
