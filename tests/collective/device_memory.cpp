@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 1 2
+// threads: yes
 // program: its own
 
 /// @file
@@ -25,6 +26,7 @@
 #include <heddle/collective/call_options.hpp>
 #include <heddle/collective/cast.hpp>
 #include <heddle/collective/operations.hpp>
+#include <heddle/collective/request.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/device_transport.hpp>
 #include <heddle/comm/gpu_aware.hpp>
@@ -189,6 +191,30 @@ TEST_CASE("sums of Views in the kernels' memory: exact, and encoded as on the ho
     exec.fence("heddle::test::summed");
     const std::vector<float> got = examples::copy_to_host<Exec>(device.data(), count);
     CHECK(same(got, std::vector<float>(host.data(), host.data() + count)));
+  }
+}
+
+TEST_CASE("a progress thread sums while the caller queues kernels in its own instance") {
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  if (level != MPI_THREAD_MULTIPLE) SKIP("MPI takes no calls of several threads");
+  const hd::Communicator comm(MPI_COMM_WORLD);
+  const hd::CallOptions by_thread{.algorithm = hd::schedule::Algorithm::ring,
+                                  .progress_thread = true,
+                                  .wait = {.watchdog = 30}};
+  const Exec exec;
+  std::int64_t all = 0;
+  for (int rank = 0; rank < comm.size(); ++rank) all += rank + 1;
+  for (int round = 0; round < 5; ++round) {
+    const View<std::int64_t> numbers("heddle::test::numbers", 100'003);
+    const View<std::int64_t> others("heddle::test::others", 100'003);
+    add_multiples(exec, numbers, +comm.rank() + 1);
+    hd::Request request = hd::start_all_reduce(exec, numbers, hd::Sum{}, comm, by_thread);
+    for (int kernel = 0; kernel < 50; ++kernel) add_multiples(exec, others, 1);
+    request.wait();
+    exec.fence("heddle::test::summed");
+    CHECK(wrong(numbers, all) == 0);
+    CHECK(wrong(others, 50) == 0);
   }
 }
 
