@@ -9,6 +9,8 @@
 # failed, the same command begins again in the same folder, with the files that are there, and must succeed.
 # What the shell command RESULT prints in the folder then equals what it prints after an undisturbed run.
 # No rank is stopped for good if WATCHDOG, the seconds that ranks wait for each other, is 10 or more.
+# MPI_Init and MPI_Finalize have no watchdog. If HEDDLE_MARKS names the library of mark_mpi.cpp, a rank that is
+# stopped while a rank is in one of them is continued, and the run must succeed then.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/processes.sh"
 first=$1 watchdog=$3 ranks=$4 result=$5
@@ -29,6 +31,14 @@ within() {
 # since TIME: the seconds that have passed.
 since() { awk -v a="$EPOCHREALTIME" -v b="$1" 'BEGIN { print a - b }'; }
 begun() { started || ended; }
+# in_mpi: whether a rank of the run is in MPI_Init or MPI_Finalize.
+in_mpi() {
+  local rank
+  for rank in $(processes | awk '$2 != "launcher" { print $1 }'); do
+    [[ -e $work/begun.$rank && ! -e $work/ending.$rank ]] || return 0
+  done
+  return 1
+}
 
 # The undisturbed run: how long it takes, and how much of it is left once its ranks are found.
 mkdir "$work/reference" && cd "$work/reference" || exit 1
@@ -45,7 +55,8 @@ limit=$(awk -v d="$duration" -v w="$watchdog" 'BEGIN { print int(10 * d + w + 30
 # disturbed COMMAND...: one run, whose status is in $status and whose fault in $wrong.
 disturbed() {
   pid=""
-  SILENT_RUN=$work "$@" > out.txt 2> error.txt & command=$!
+  rm -f "$work"/begun.* "$work"/ending.*
+  LD_PRELOAD=${HEDDLE_MARKS:-} SILENT_RUN=$work "$@" > out.txt 2> error.txt & command=$!
   within "$limit" begun || { wrong="the rank does not start"; return; }
   sleep "$(awk -v d="$rest" -v p="$place" 'BEGIN { print d * p / 1000 }')"
   if [[ -n $pid ]] && kill -0 "$pid" 2> /dev/null; then
@@ -59,17 +70,21 @@ disturbed() {
   fi
   # If the others have ended, only the launcher waits for a stopped rank, which is continued then. And Open
   # MPI 4.1's mpiexec can deadlock in its own end if a rank that it wakes ends by itself meanwhile.
-  local alone=0 left until=$((SECONDS + limit))
+  local alone=0 left until=$((SECONDS + limit)) mpi=$((SECONDS + watchdog + 10))
   until ended || ((SECONDS >= until)); do
     left=$(processes | awk '$2 != "launcher" { print $1 }')
     if [[ -z $left || $left == "$pid" ]]; then alone=$((alone + 1)); else alone=0; fi
     if [[ $left == "$pid" && $alone == 40 ]]; then kill -CONT "$pid" 2> /dev/null; alone=0; fi
     ((alone < 60)) || { kill_all; sleep 0.5; break; }
+    if [[ $kind == STOP && -n ${HEDDLE_MARKS:-} && -n $pid ]] && ((SECONDS >= mpi)) && in_mpi; then
+      kill -CONT "$pid" 2> /dev/null
+      kind=delay continued=$((continued + 1))
+    fi
     sleep 0.25
   done
   ended || wrong="it hangs"
 }
-failures=0 hits=0 again=0
+failures=0 hits=0 again=0 continued=0
 for ((run = first; run < first + count; ++run)); do
   RANDOM=$run
   kinds=(KILL delay STOP)
@@ -93,6 +108,6 @@ for ((run = first; run < first + count; ++run)); do
   tail -n 50 out.txt error.txt
   kill_all
 done
-echo "$((count - failures)) of $count runs as they should, $hits of them disturbed, $again begun again;" \
-     "an undisturbed run takes $duration s, $rest s of it with all ranks"
+echo "$((count - failures)) of $count runs as they should, $hits of them disturbed, $again begun again," \
+     "$continued stopped in MPI_Init or MPI_Finalize; an undisturbed run takes $duration s, $rest s of it with all ranks"
 exit $((failures > 0))

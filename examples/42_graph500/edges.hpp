@@ -89,10 +89,12 @@ class Scramble {
   return list;
 }
 
-/// Reads this rank's slice of the edges in the file `path`. A line has two vertices, from 0 on, and
-/// a weight of at least 1, which is 1 if it is missing. Lines that begin with # or % are comments.
-[[nodiscard]] inline EdgeList read_edges(const std::string& path, int ranks, int rank) {
-  const std::string content = heddle::read_file(path);
+/// Returns this rank's slice of the edges in `content`, the text of the file `path`. A line has two
+/// vertices, from 0 on, and a weight of at least 1, which is 1 if it is missing. Lines that begin
+/// with # or % are comments.
+/// @throws format_error that names the line if it is no edge, or if there is none.
+[[nodiscard]] inline EdgeList edges_of(std::string_view content, const std::string& path, int ranks,
+                                       int rank) {
   EdgeList list;
   std::vector<Edge> all;
   std::size_t line_number = 0;
@@ -139,6 +141,11 @@ class Scramble {
   const auto first = all.begin() + static_cast<std::ptrdiff_t>(share.first);
   list.mine.assign(first, first + static_cast<std::ptrdiff_t>(share.count));
   return list;
+}
+
+/// Reads this rank's slice of the edges in the file `path`. See edges_of().
+[[nodiscard]] inline EdgeList read_edges(const std::string& path, int ranks, int rank) {
+  return edges_of(heddle::read_file(path), path, ranks, rank);
 }
 
 }  // namespace graph500

@@ -14,8 +14,6 @@
 #include <iostream>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <system_error>
 #include <vector>
 
 #include <heddle/core.hpp>
@@ -24,36 +22,11 @@
 
 #include "../common/columns.hpp"
 #include "../common/command_line.hpp"
+#include "times.hpp"
 
 namespace hd = heddle;
 
 namespace {
-
-/// Returns the numbers of a file, between which there is white space.
-std::vector<double> read_times(const std::string& file) {
-  const std::string content = hd::read_file(file);
-  const std::string_view text = hd::impl::without_mark(content);
-  std::vector<double> times;
-  std::size_t line = 1;
-  for (std::size_t i = 0; i < text.size();) {
-    if (std::string_view(" \t\r\n").find(text[i]) != std::string_view::npos) {
-      line += text[i++] == '\n' ? 1u : 0u;
-      continue;
-    }
-    const std::size_t end = std::min(text.find_first_of(" \t\r\n", i), text.size());
-    double time = 0;
-    const auto [rest, error] = std::from_chars(text.data() + i, text.data() + end, time);
-    if (error != std::errc{} || rest != text.data() + end || !std::isfinite(time) || time < 0)
-      throw hd::format_error({hd::text(file, ':', line), "a time must be a number of at least 0",
-                              hd::text('\'', text.substr(i, end - i), '\''),
-                              "leave out runs that found no result"});
-    times.push_back(time);
-    i = end;
-  }
-  if (times.empty())
-    throw hd::format_error({file, "a prediction needs the times of runs", "there are none"});
-  return times;
-}
 
 std::string rounded(double value) {
   char digits[32];
@@ -74,7 +47,7 @@ void print_fit(const std::string& name, const hd::systems::EmpiricalTimes& runs,
 }
 
 void predict(const std::string& file, const std::vector<int>& walkers) {
-  const hd::systems::EmpiricalTimes runs(read_times(file));
+  const hd::systems::EmpiricalTimes runs(tool::times_of(hd::read_file(file), file));
   const auto exponential = hd::systems::ShiftedExponential::fit(runs);
   std::optional<hd::systems::LognormalTimes> lognormal;
   if (runs.times().front() > 0) lognormal = hd::systems::LognormalTimes::fit(runs);
