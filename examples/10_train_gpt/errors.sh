@@ -75,5 +75,8 @@ refuses "the steps are not whole rounds of local steps" --data 2 --local-steps -
 refuses "local steps do not have this option (--local-steps 2 --shard)" --data 2 --local-steps 2 --shard zero1
 refuses "--outer-momentum needs local steps" --data 2 --outer-momentum 0.9
 refuses "momentum = 1" --data 2 --local-steps 2 --outer-momentum 1
+refuses "a slice has no token of a sequence" "${pipe[@]}" --slices 0
+refuses "sequences that are cut do not have this option" "${pipe[@]}" --slices 2 --offload 40%
+refuses "precedes the backward of a later slice" "${pipe[@]}" --slices 2 --schedule 1f1b
 refuses "within the limit" "${pipe[@]}" --memory 1
 exit $((failures > 0))

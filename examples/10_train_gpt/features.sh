@@ -34,6 +34,9 @@ trains "offload: 50% of the kept activations" --pipe 2 --schedule zb-v --offload
 trains "1F1B P=2 M=3" --pipe 2 --batch 8 --microbatches 3
 trains "ZB-H1 P=2 M=3" --pipe 2 --batch 8 --microbatches 3 --schedule zb-h1
 trains "mesh: pipe=1 x data=1 x ring=1 x heads=1 x tensor=2" --tensor 2 --batch 8 --microbatches 3
+# Slices of sequences, which do not divide the context of 16 tokens.
+trains "Seq1F1B P=2 M=12 slices=3" --pipe 2 --slices 3
+trains "slices: 3 of each sequence" --tensor 2 --slices 3 --kv-heads 2
 # What a pipeline has saved, replicas and a divided layer go on with.
 trains "mesh: pipe=2 x data=1 x ring=1 x heads=1 x tensor=1" --pipe 2 --save "$folder/checkpoint"
 trains "resumed before step 2" --pipe 2 --resume "$folder/checkpoint"

@@ -15,6 +15,7 @@
 #include <heddle/core.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/order/live_activations.hpp>
+#include <heddle/schedule/pass/link_slices.hpp>
 #include <heddle/schedule/pass/park.hpp>
 
 #include "options.hpp"
@@ -178,6 +179,26 @@ void choose_local_steps(const Settings& s) {
   });
 }
 
+/// Chooses the schedule of slices, and refuses options that do not go together with them.
+void choose_slices(Settings& s) {
+  if (!s.has("slices")) return;
+  const int context = s.training.model.context;
+  heddle::expects(s.slices >= 1 && s.slices <= context, [&] {
+    return heddle::ErrorInfo{"command line", "a slice has no token of a sequence",
+                             heddle::text("--slices ", s.slices, " --context ", context),
+                             heddle::text("give 1 to ", context, " slices")};
+  });
+  for (const std::string_view other :
+       {"sequence", "attention", "plan", "local-steps", "batch", "offload", "group"})
+    heddle::expects(!s.has(other), [&] {
+      return heddle::ErrorInfo{"command line", "sequences that are cut do not have this option",
+                               heddle::text("--slices ", s.slices, " --", other),
+                               heddle::text("leave --", other, " out, or --slices")};
+    });
+  if (!s.has("schedule")) s.schedule = "seq-1f1b";
+  s.group = s.slices;
+}
+
 /// Divides the batch into microbatches, the larger ones first.
 void divide_batch(Settings& s) {
   const auto sizes = heddle::schedule::microbatch_sizes(s.batch, s.training.microbatches);
@@ -220,6 +241,8 @@ Settings parse(int argc, char** argv) {
       "sequence", s.sequence,
       "ranks that divide each sequence, for long contexts; --plan auto then uses this sequence "
       "degree only, and without the option any");
+  options.add("slices", s.slices,
+              "parts of each sequence that follow each other through the pipeline, by seq-1f1b");
   options.add("attention", s.attention,
               "method for --sequence: ulysses, ring, usp, rsa, automatic (chooses by predicted "
               "times) or flex (divides the ranks into groups for each batch)");
@@ -301,6 +324,7 @@ Settings parse(int argc, char** argv) {
   s.help = !options.parse(argc, argv);
   s.given = options.given();
   if (s.help) s.text = options.help();
+  if (!s.help) choose_slices(s);
   if (!s.help) choose_lengths(s);
   if (!s.help) divide_sequence(s);
   if (!s.help) divide_replicas(s);
@@ -331,7 +355,8 @@ heddle::Schedule make_schedule(const Settings& s) {
                                                        .stages_per_rank = s.stages_per_rank,
                                                        .group = s.group}),
                                          s.training);
-  const heddle::Schedule schedule = heddle::weave(orders);
+  heddle::Schedule schedule = heddle::weave(orders);
+  if (s.slices > 0) schedule = heddle::schedule::link_slices(schedule, s.slices);
   const int percent = offload_percent(s);
   if (percent == 0) return schedule;
   std::vector<heddle::Parking> parking;

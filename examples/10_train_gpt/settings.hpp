@@ -23,7 +23,7 @@ namespace examples {
 struct Settings {
   GptTraining training;
   std::string text;
-  std::string schedule = "1f1b";
+  std::string schedule = "1f1b";  ///< by default seq-1f1b for slices
   std::string gradient_sum = "ring";
   std::string precision = "float";
   std::string trace;
@@ -38,6 +38,7 @@ struct Settings {
   bool no_gap_penalty = false;  ///< likewise
   int pipe = 1;
   int data = 1;
+  int slices = 0;    ///< of each sequence, one after another; 0: sequences are not cut
   int sequence = 1;  ///< ranks that divide each sequence
   int tensor = 1;
   std::string attention = "ring";    ///< method, with a sequence of several ranks
@@ -75,7 +76,7 @@ struct Settings {
   [[nodiscard]] bool flexible() const { return attention == "flex"; }
   /// Microbatches of the schedule.
   [[nodiscard]] int microbatches() const {
-    return plans ? plans->microbatches() : training.microbatches;
+    return plans ? plans->microbatches() : training.microbatches * std::max(slices, 1);
   }
   /// Ranks of the other axis that divides a sequence.
   [[nodiscard]] int ring_axis() const { return sequence / heads_axis; }

@@ -25,6 +25,7 @@
 #include "gpt_checkpoint.hpp"
 #include "gpt_flex.hpp"
 #include "gpt_generate.hpp"
+#include "gpt_slices.hpp"
 #include "gpt_training.hpp"
 #include "gpt_weights.hpp"
 #include "host_copy.hpp"
@@ -90,6 +91,11 @@ void train(const Settings& s, MPI_Comm comm) {
   std::optional<FlexBatches<Real>> flexible;
   if (s.plans)
     flexible.emplace(training, *s.plans, mesh.coordinate("data"), mesh["ring"], line, options);
+  std::optional<SlicedBatches<Real>> sliced;
+  if (s.slices > 0) {
+    sliced.emplace(training, s.slices, line);
+    if (speaks) std::cout << "slices: " << s.slices << " of each sequence\n";
+  }
   if (speaks && s.sequence > 1 && !flexible)
     std::cout << "sequence: " << s.sequence << " ranks, " << sequence.method() << ", "
               << sequence.order() << " order\n";
@@ -103,12 +109,15 @@ void train(const Settings& s, MPI_Comm comm) {
                 << '\n';
   }
   Memory memory(s.memory);
-  Gpt<Real> model = make_gpt<Real>(
-      training,
-      {.gradient_sum = make_gradient_sum(s),
-       .shard_axes = room ? shard_axes(mesh.shape()) : std::vector<std::string>(),
-       .allocate = memory.allocator()},
-      line, room, sequence, flexible ? flexible->shapes() : std::vector<GptBlockShape>());
+  Gpt<Real> model =
+      make_gpt<Real>(training,
+                     {.gradient_sum = make_gradient_sum(s),
+                      .shard_axes = room ? shard_axes(mesh.shape()) : std::vector<std::string>(),
+                      .allocate = memory.allocator()},
+                     line, room, sequence,
+                     flexible ? flexible->shapes()
+                     : sliced ? sliced->shapes()
+                              : std::vector<GptBlockShape>());
   heddle::SpaceMover<typename Space::execution_space> mover;
   heddle::ExecuteOptions execute{.record = true, .watchdog = s.watchdog};
   if (const int percent = offload_percent(s); percent > 0) {
@@ -138,8 +147,9 @@ void train(const Settings& s, MPI_Comm comm) {
       // The first step warms up caches and libraries; it is not what a step costs.
       if (step == 1 && steps > 1) run.reset_costs();
       run.profile(step < 2 || step % 2 == 1);
-      const heddle::StepResult result = flexible
-                                            ? run.step(flexible->batch(text, begin + step))
+      const heddle::StepResult result = flexible ? run.step(flexible->batch(text, begin + step))
+                                        : sliced
+                                            ? run.step(sliced->batch(text, begin + step, replica))
                                             : run.step(batch(training, text, begin + step, replica),
                                                        weight(training), training.sizes);
       losses.push_back(result.loss);

@@ -13,7 +13,8 @@
 /// SequenceLine may divide the sequences: each has the rows of its positions, and all parameters.
 /// Replicas of a stage may divide its parameters between them, see ParameterShards. Both make the
 /// same calls too. The microbatches of a step may also be packed sequences of any lengths, each
-/// over ranks of its own: see GptPacked.
+/// over ranks of its own, or slices of sequences: see GptPacked. The keys and values of the earlier
+/// slices of a sequence are read where their forward passes saved them.
 /// Link with heddle_gpt, which has the stage for float and double; another type of number needs a
 /// source like gpt_float.cpp.
 
@@ -49,6 +50,7 @@
 #include "gpt_packed.hpp"
 #include "gpt_sampling.hpp"
 #include "gpt_shape.hpp"
+#include "gpt_slice_attention.hpp"
 #include "space.hpp"
 
 // What travels between ranks is compiled in gpt_travel_float.cpp and gpt_travel_double.cpp.
@@ -141,7 +143,10 @@ class GptStage {
   /// tokens are copied before this returns.
   void begin_step(std::span<const std::uint8_t> tokens, double weight,
                   std::span<const std::int64_t> sequences = {});
-  /// Takes the packed microbatches of a step. Lines must outlive the step.
+  /// Takes the packed microbatches of a step. Lines must outlive the step. If they are slices, the
+  /// microbatches of a sequence follow one another: forwards run from its first slice to its last
+  /// one, backward passes from the last one to the first one, and none between them of another
+  /// sequence. See heddle::schedule::link_slices().
   void begin_step(std::span<const GptPacked<Real, execution_space>> microbatches);
   /// Of the tokens that begin_step() took.
   [[nodiscard]] std::size_t microbatches() const { return m_losses.extent(0); }
@@ -273,6 +278,10 @@ class GptStage {
   void begin(heddle::Item m, std::size_t samples);
   /// Gives the stage the shape of a microbatch with so many whole sequences.
   void shape_for(std::size_t sequences);
+  /// Shows block `b` the slices that microbatch `m` attends to, if sequences are cut.
+  void attend_to(heddle::Item m, std::size_t b);
+  /// Begins or continues the sums of the gradients of keys and values, if sequences are cut.
+  void begin_key_gradients(heddle::Item m);
   /// Whether the microbatch is empty. If only this rank has none of its rows, it takes part.
   [[nodiscard]] bool idle() const { return m_blocks.shape.attention.context == 0; }
   void expect_tokens(std::span<const std::uint8_t> tokens) const;
@@ -375,6 +384,10 @@ class GptStage {
   std::vector<GptPacked<Real, execution_space>> m_packed;  ///< of this step
   std::vector<PackedTokens> m_packed_tokens;
   Positions m_packed_rows;
+  GptSliceAttention<Real, execution_space> m_slices;
+  std::vector<Real*> m_kept;  ///< where the slices of this step are saved, by microbatch
+  Buffer m_key_grads;         ///< of the slices of one sequence, by block
+  std::size_t m_summed = 0;   ///< the microbatch that has added to m_key_grads last
   Buffer m_row_loss;
   Partials m_row_partials;
   std::vector<std::size_t> m_norm_offsets;

@@ -18,6 +18,7 @@
 
 #include "gpt_config.hpp"
 #include "gpt_shape.hpp"
+#include "gpt_slice_attention.hpp"
 
 namespace examples {
 
@@ -119,6 +120,8 @@ struct GptBlock {
   heddle::SequenceLine<Real, Exec> sequence;
   GptBlockShape shape;
   GptScratch<Real, Exec> scratch;
+  /// The slices that the present one attends to; none if sequences are not cut.
+  GptSliceAttention<Real, Exec>* slices = nullptr;
 
   /// stream: x, becomes the block's output.
   void forward(const Weights& weights, const Matrix& stream, const Saved& saved) const {
@@ -189,7 +192,9 @@ struct GptBlock {
  private:
   /// From saved.qkv to saved.attended.
   void attention_forward(const Saved& saved) const {
-    if (shape.blockwise)
+    if (slices != nullptr)
+      slices->forward(exec, shape, saved.qkv, saved.attention, saved.attended);
+    else if (shape.blockwise)
       heddle::sequence_attention_forward(sequence, exec, shape.attention, saved.qkv,
                                          saved.attention, saved.attended);
     else
@@ -198,7 +203,10 @@ struct GptBlock {
   }
   void attention_backward(const Saved& saved, const Input& output_grad,
                           const Matrix& qkv_grad) const {
-    if (shape.blockwise)
+    if (slices != nullptr)
+      slices->backward(exec, shape, saved.qkv, saved.attention, saved.attended, output_grad,
+                       qkv_grad);
+    else if (shape.blockwise)
       heddle::sequence_attention_backward(sequence, exec, shape.attention, saved.qkv,
                                           saved.attention, output_grad, qkv_grad);
     else

@@ -193,6 +193,12 @@ void GptStage<Real, Space>::begin_step(
       Kokkos::View<const std::size_t*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   Kokkos::deep_copy(m_exec, m_packed_rows, HostRows(table_rows.data(), table_rows.size()));
   copy_tokens(tokens, m_packed.size());
+  m_kept.assign(m_packed.size(), nullptr);
+  const std::size_t sums = m_table.blocks.size() * sequences() * context() * 2 *
+                           m_blocks.shape.attention.heads.kv_columns();
+  if (!m_packed.empty() && m_packed.front().slices > 0 && m_key_grads.size() < sums)
+    m_key_grads = Buffer(
+        Kokkos::view_alloc(m_exec, Kokkos::WithoutInitializing, "heddle::gpt::key_grads"), sums);
 }
 
 template <class Real, class Space>
@@ -227,6 +233,7 @@ void GptStage<Real, Space>::copy_tokens(const std::vector<std::uint8_t>& own,
 template <class Real, class Space>
 void GptStage<Real, Space>::begin(heddle::Item m, std::size_t samples) {
   expect_started(m);
+  m_blocks.slices = nullptr;
   if (m_packed.empty()) {
     const std::size_t count = m_first_sequence[+m + 1] - m_first_sequence[+m];
     // Between layers that ranks divide, each of them may have a part of the samples.
@@ -247,6 +254,45 @@ void GptStage<Real, Space>::begin(heddle::Item m, std::size_t samples) {
   const std::size_t first = m_packed_tokens[+m].row_begin;
   m_table_rows = Kokkos::subview(m_packed_rows, std::pair(first, first + packed.table_rows.size()));
   m_weight = packed.weight;
+  if (packed.slices > 0) m_blocks.slices = &m_slices;
+}
+
+template <class Real, class Space>
+void GptStage<Real, Space>::attend_to(heddle::Item m, std::size_t b) {
+  if (m_blocks.slices == nullptr) return;
+  m_slices.visible.clear();
+  const std::size_t columns = 2 * m_blocks.shape.attention.heads.kv_columns();
+  for (std::size_t each = +m - +m % m_packed[+m].slices; each <= +m; ++each) {
+    const GptBlockShape& shape = m_packed[each].shape;
+    const std::size_t first = m_packed[each].table_rows.front();
+    heddle::expects(m_kept[each] != nullptr, [&] {
+      return heddle::ErrorInfo{"GptStage", "an earlier slice of the sequence has not been computed",
+                               heddle::text("microbatch ", m, " attends to microbatch ", each),
+                               "make the schedule with heddle::schedule::link_slices()"};
+    });
+    m_slices.visible.push_back(
+        {Saved(extent(shape), m_kept[each]).block(b).qkv,
+         Matrix(m_key_grads.data() + (b * context() + first) * sequences() * columns,
+                shape.all_rows(), columns),
+         static_cast<std::int64_t>(first)});
+  }
+}
+
+template <class Real, class Space>
+void GptStage<Real, Space>::begin_key_gradients(heddle::Item m) {
+  if (m_blocks.slices == nullptr) return;
+  const std::size_t slices = m_packed[+m].slices;
+  if (+m % slices + 1 == slices) {
+    Kokkos::deep_copy(m_exec, m_key_grads, Real(0));
+  } else {
+    heddle::expects(m_summed == +m + 1, [&] {
+      return heddle::ErrorInfo{
+          "GptStage", "the backward pass of a slice does not follow that of the next slice",
+          heddle::text("microbatch ", m, " follows microbatch ", m_summed),
+          "make the schedule with heddle::schedule::link_slices()"};
+    });
+  }
+  m_summed = +m;
 }
 
 template <class Real, class Space>
@@ -264,8 +310,11 @@ void GptStage<Real, Space>::forward(const heddle::ForwardCall<Real>& call) {
   } else {
     Kokkos::deep_copy(m_exec, stream, Input(call.input, rows(), width()));
   }
-  for (std::size_t b = 0; b < m_table.blocks.size(); ++b)
+  if (m_blocks.slices != nullptr) m_kept[+call.item] = call.saved;
+  for (std::size_t b = 0; b < m_table.blocks.size(); ++b) {
+    attend_to(call.item, b);
     m_blocks.forward(block(flat, b), stream, keep.block(b));
+  }
   if (!m_predicts) return;
   predict(flat, stream, keep);
   const std::pair<std::size_t, std::size_t> own_rows(0, m_blocks.shape.all_rows());
@@ -291,9 +340,12 @@ void GptStage<Real, Space>::backward_input(const heddle::BackwardCall<Real>& cal
     hk::layer_norm_backward_input(m_exec, keep.normalised, keep.inverse, norm_scale(flat),
                                   left.normed, left.top);
   }
-  for (std::size_t b = m_table.blocks.size(); b-- > 0;)
+  begin_key_gradients(call.item);
+  for (std::size_t b = m_table.blocks.size(); b-- > 0;) {
+    attend_to(call.item, b);
     m_blocks.backward_input(block(flat, b), keep.block(b), above(left, b, call.output_grad),
                             left.block(b), below(left, b, call.input_grad));
+  }
 }
 
 template <class Real, class Space>

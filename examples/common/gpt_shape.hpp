@@ -81,6 +81,18 @@ struct GptBlockShape {
                                                : probabilities()),
         attention_scratch(blockwise ? 0 : probabilities()) {}
 
+  /// Returns the shape of a slice of `count` positions of each sequence, which reads the keys and
+  /// values of earlier slices, too.
+  template <class Line, class Sequence>
+  [[nodiscard]] static GptBlockShape of_slice(const GptConfig& config, const Line& line,
+                                              const Sequence& sequence, std::int64_t count) {
+    GptBlockShape shape(config, line, sequence,
+                        {static_cast<std::size_t>(config.sequences), count, {}}, true);
+    // The largest score and the sum of each row and head. The output is in `attended`.
+    shape.attention_saved = 2 * shape.all_rows() * shape.attention.heads.heads;
+    return shape;
+  }
+
   /// N.
   [[nodiscard]] std::size_t all_rows() const { return attention.sequences * positions; }
   /// a.

@@ -23,4 +23,5 @@
 #include <heddle/schedule/generator/theory.hpp>
 #include <heddle/schedule/generator/v_shape.hpp>
 #include <heddle/schedule/generator/vocabulary_parallel.hpp>
+#include <heddle/schedule/generator/weight_pipeline.hpp>
 #include <heddle/schedule/generator/zero_bubble.hpp>

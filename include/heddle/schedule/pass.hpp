@@ -17,6 +17,7 @@
 #include <heddle/schedule/pass/group.hpp>
 #include <heddle/schedule/pass/in_shares.hpp>
 #include <heddle/schedule/pass/in_time_order.hpp>
+#include <heddle/schedule/pass/link_slices.hpp>
 #include <heddle/schedule/pass/merge_backward.hpp>
 #include <heddle/schedule/pass/overlap.hpp>
 #include <heddle/schedule/pass/park.hpp>

@@ -36,6 +36,9 @@ inline constexpr const char* delta = "delta";
 inline constexpr const char* weights = "weights";
 /// The gradients of the parameters, summed over the microbatches.
 inline constexpr const char* gradients = "gradients";
+/// The sums of the gradients of the keys and values of slices, which the stages hold; it has no
+/// bytes. See link_slices().
+inline constexpr const char* slice_grads = "slice_grads";
 }  // namespace role
 
 /// The purpose of a buffer of a stage, or of one use of it by an action; see BoundUse::role. Each
@@ -54,6 +57,7 @@ enum class Role : std::uint8_t {
   gradients,    ///< the gradients of the parameters
   narrow,       ///< a message at a cut, see schedule::cast_at_cut()
   residual,     ///< the rounding errors of the messages at a cut
+  slice_grads,  ///< the sums of the gradients of keys and values, see schedule::link_slices()
 };
 
 namespace impl {

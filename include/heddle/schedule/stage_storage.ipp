@@ -16,12 +16,19 @@ namespace heddle::inline v0 {
 
 HEDDLE_INLINE Role impl::role_of(std::string_view label) noexcept {
   static constexpr std::pair<std::string_view, Role> roles[] = {
-      {role::input, Role::input},           {role::output, Role::output},
-      {role::saved, Role::saved},           {role::parked, Role::parked},
-      {role::exchanged, Role::exchanged},   {role::output_grad, Role::output_grad},
-      {role::input_grad, Role::input_grad}, {role::delta, Role::delta},
-      {role::weights, Role::weights},       {role::gradients, Role::gradients},
-      {role::narrow, Role::narrow},         {role::residual, Role::residual},
+      {role::input, Role::input},
+      {role::output, Role::output},
+      {role::saved, Role::saved},
+      {role::parked, Role::parked},
+      {role::exchanged, Role::exchanged},
+      {role::output_grad, Role::output_grad},
+      {role::input_grad, Role::input_grad},
+      {role::delta, Role::delta},
+      {role::weights, Role::weights},
+      {role::gradients, Role::gradients},
+      {role::narrow, Role::narrow},
+      {role::residual, Role::residual},
+      {role::slice_grads, Role::slice_grads},
   };
   for (const auto& [name, role] : roles)
     if (name == label) return role;

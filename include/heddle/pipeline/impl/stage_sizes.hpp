@@ -91,7 +91,7 @@ class UseCounts {
   }
 
  private:
-  std::array<std::size_t, static_cast<std::size_t>(Role::residual) + 1> m_counts = {};
+  std::array<std::size_t, static_cast<std::size_t>(Role::slice_grads) + 1> m_counts = {};
 };
 
 /// Returns the uses of action `id` that have `role`, in their order.
@@ -252,7 +252,7 @@ using SizeOfRole = std::uint64_t StageElements::*;
   auto bind = [&, next = std::size_t{0}](Buffer& buffer) mutable {
     const Role role = roles.of(buffer);
     const std::uint64_t input = of_inputs[next++];
-    if (role == Role::narrow || role == Role::residual) return;
+    if (role == Role::narrow || role == Role::residual || role == Role::slice_grads) return;
     const bool is_input = role == Role::input || role == Role::input_grad;
     const auto size = size_of_role(role);
     expects(is_input || size != nullptr, [&] {
