@@ -19,6 +19,7 @@
 #include <heddle/schedule.hpp>
 
 #include "support/cases.hpp"
+#include "support/changed_list.hpp"
 #include "support/coverage.hpp"
 
 namespace test_mutations {
@@ -123,53 +124,6 @@ class Numbers {
   std::vector<std::vector<std::uint64_t>> m_memory;
 };
 
-enum class Change { drop, swap, redirect, duplicate, overwrite, relabel };
-
-/// Returns the schedule with a random change of this kind. Nothing if the Builder rejects it.
-std::optional<Schedule> changed(const Schedule& schedule, Change change, Random& random,
-                                std::uint64_t& index) {
-  const auto below = [&](std::size_t bound) {
-    return static_cast<std::size_t>(random.below(index++, bound));
-  };
-  std::vector<std::size_t> list;
-  for (std::size_t i = 0; i < schedule.size(); ++i) list.push_back(i);
-  const std::size_t chosen = below(list.size()), other = below(list.size());
-  if (change == Change::drop) list.erase(list.begin() + static_cast<std::ptrdiff_t>(chosen));
-  if (change == Change::swap) std::swap(list[chosen], list[other]);
-  if (change == Change::duplicate)
-    list.insert(list.begin() + static_cast<std::ptrdiff_t>(std::max(chosen, other)), chosen);
-  Builder builder = Builder::like(schedule, [](const Buffer& buffer) { return buffer; });
-  try {
-    for (const std::size_t i : list) {
-      const ActionId id{i};
-      const Action& action = schedule[id];
-      std::vector<Use> uses(schedule.uses(id).begin(), schedule.uses(id).end());
-      ActionSpec spec{action.kind, action.queue, action.stage, action.item};  // without fusion
-      if (i == chosen && change == Change::redirect) {
-        Use& use = uses[below(uses.size())];
-        const Buffer& buffer = schedule[use.buffer];
-        if (below(2) == 0) {  // another part, or another buffer of the rank
-          use.first = static_cast<std::uint32_t>(below(buffer.parts - use.count + 1));
-        } else {
-          const BufferId to{below(schedule.buffers().size())};
-          if (schedule[to].rank == buffer.rank && schedule[to].parts >= use.first + use.count)
-            use.buffer = to;
-        }
-      }
-      if (i == chosen && change == Change::overwrite && action.kind <= Kind::backward)
-        for (Use& use : uses)
-          if (use.access() == Access::update)
-            use = schedule::write(use.buffer, use.first, use.count);
-      if (i == chosen && change == Change::relabel)
-        (below(2) == 0 ? spec.item.value : spec.stage.value) ^= 1;
-      builder.add(spec, uses);
-    }
-    return std::move(builder).build();
-  } catch (const contract_error&) {
-    return std::nullopt;
-  }
-}
-
 std::vector<Case> cases_to_change() {
   std::vector<Case> cases;
   const auto add = [&](const Schedule& schedule, const SerialStep& step) {
@@ -210,8 +164,8 @@ TEST_CASE("changes of a list are found, or do not change the numbers") {
   for (std::uint64_t n = 0; n < test::cases(3'000, 100'000); ++n) {
     const std::size_t number = n % cases.size();
     const Case& of = cases[number];
-    const auto change = static_cast<Change>(random.below(index++, 6));
-    const std::optional<Schedule> made = changed(of.schedule, change, random, index);
+    const auto change = static_cast<test::Change>(random.below(index++, test::changes));
+    const std::optional<Schedule> made = test::changed(of.schedule, change, random, index);
     coverage.count("rejected by the Builder", !made);
     if (!made) continue;
     const std::string why = why_not_equivalent(*made, of.step);

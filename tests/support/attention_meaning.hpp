@@ -40,6 +40,7 @@ namespace heddle::test {
 /// What a part of a buffer holds.
 struct AttentionValue {
   bool written = false;
+  bool wrong = false;                    ///< a sum over other tokens
   std::string what = {};                 ///< such as "queries 3.1", of blocks that travel
   std::vector<std::uint64_t> sums = {};  ///< of the tokens of a piece
 };
@@ -48,7 +49,11 @@ struct AttentionValue {
 class AttentionMeaning {
  public:
   AttentionMeaning(const Schedule& schedule, const schedule::AttentionForm& form)
-      : m_schedule(schedule), m_mask(form.mask), m_pieces(form), m_ranks(form.ranks) {
+      : m_schedule(schedule),
+        m_mask(form.mask),
+        m_pieces(form),
+        m_ranks(form.ranks),
+        m_backward(form.backward) {
     m_tokens = form.all_tokens();
     for (const Buffer& buffer : schedule.buffers()) m_values.emplace_back(buffer.parts);
     for (std::size_t b = 0; b < m_values.size(); ++b) {
@@ -60,7 +65,8 @@ class AttentionMeaning {
       for (std::size_t part = 0; part < m_values[b].size(); ++part)
         if (block || saved || scores)
           m_values[b][part] = {
-              true, name(label, scores ? part : +schedule.buffers()[b].rank, scores ? 0 : part)};
+              true, false,
+              name(label, scores ? part : +schedule.buffers()[b].rank, scores ? 0 : part)};
     }
   }
 
@@ -119,16 +125,19 @@ class AttentionMeaning {
       for (std::uint32_t i = 0; use.reads() && i < use.count; ++i)
         if (!value(use, i).written)
           fault(id, text("reads an unwritten part of ", role(+use.buffer)));
+    const bool transfers =
+        m_schedule[id].kind == Kind::move || m_schedule[id].kind == Kind::combine;
+    if (transfers && m_schedule.bytes(uses[0]) != m_schedule.bytes(uses[1]))
+      fault(id, "has a source and a destination of different sizes");
     if (!m_fault.empty()) return;
     switch (m_schedule[id].kind) {
       case Kind::move:
         for (std::uint32_t i = 0; i < uses[1].count; ++i) value(uses[1], i) = value(uses[0], i);
         return;
       case Kind::combine:
-        for (std::uint32_t i = 0; i < uses[1].count; ++i)
-          add(id, value(uses[1], i).sums, value(uses[0], i).sums);
+        for (std::uint32_t i = 0; i < uses[1].count; ++i) add(value(uses[1], i), value(uses[0], i));
         return;
-      case Kind::user: return user(uses);
+      case Kind::user: return user(id);
       default: break;
     }
     role(+uses[1].buffer) == "keys_values" || role(+uses[1].buffer) == "ring" ||
@@ -137,33 +146,61 @@ class AttentionMeaning {
         : two_passes(id);
   }
 
-  void add(ActionId id, std::vector<std::uint64_t>& into, const std::vector<std::uint64_t>& from) {
-    if (into.size() != from.size()) return fault(id, "sums of other tokens");
-    for (std::size_t i = 0; i < into.size(); ++i) into[i] += from[i];
+  /// Sums of other tokens are no sums, which is a fault only if they are a result. Zeros add
+  /// nothing.
+  static void add(AttentionValue& into, const AttentionValue& from) {
+    const auto is_zero = [](std::uint64_t sum) { return sum == 0; };
+    if (!from.wrong && std::ranges::all_of(from.sums, is_zero)) return;
+    into.wrong = into.wrong || from.wrong || into.sums.size() != from.sums.size();
+    for (std::size_t i = 0; !into.wrong && i < into.sums.size(); ++i) into.sums[i] += from.sums[i];
   }
 
   /// The softmax of rsa() finishes rows; its clearing action clears gradients.
-  void user(std::span<const Use> uses) {
-    for (const Use& use : uses)
+  void user(ActionId id) {
+    if (m_schedule[m_schedule[id].queue].from.value != m_schedule[id].stage.value)
+      return fault(id, "has queries of another rank than it says");
+    for (const Use& use : m_schedule.uses(id))
       for (std::uint32_t i = 0; i < use.count; ++i) {
+        if (use.first + i >= ranks() && use.access() == Access::write)
+          return fault(id, "clears a part of no block");
         AttentionValue& each = value(use, i);
-        if (role(+use.buffer) == "scores") each.what = "finished " + each.what;
+        if (role(+use.buffer) == "scores") {
+          if (each.what != name("scores", use.first + i, 0))
+            return fault(id, "finishes " + each.what);
+          each.what = "finished " + each.what;
+        } else if (use.access() != Access::write && role(+use.buffer) != "values") {
+          return fault(id, "takes rows of " + role(+use.buffer));
+        }
         if (use.access() != Access::write) continue;
         const std::size_t tokens =
             positions(use.first + i, 0, m_pieces.pieces()).size();  // of the block of the part
-        each = {true, {}, std::vector<std::uint64_t>(tokens, 0)};
+        each = {true, false, {}, std::vector<std::uint64_t>(tokens, 0)};
       }
   }
 
-  /// Adds the weights of the visible pairs to one side of them.
+  /// Adds the weights of the visible pairs to one side of them, those of rsa() by their buffer.
   void weigh(std::vector<std::uint64_t>& sums, const std::vector<std::int64_t>& mine,
-             const std::vector<std::int64_t>& others, bool queries, bool begin) {
+             const std::vector<std::int64_t>& others, bool queries, bool begin,
+             std::string_view label = {}) {
+    const std::uint64_t factor = label == "key_grads" ? 3 : label == "value_grads" ? 5 : 1;
     if (begin) sums.assign(mine.size(), 0);
+    if (sums.size() != mine.size()) {
+      if (m_fault.empty()) m_fault = text(m_schedule.name(), ": sums of other tokens");
+      return;
+    }
     for (std::size_t i = 0; i < mine.size(); ++i)
       for (const std::int64_t other : others) {
         const std::int64_t q = queries ? mine[i] : other, k = queries ? other : mine[i];
-        if (sees(m_mask, q, k)) sums[i] += pair_weight(q, k);
+        if (sees(m_mask, q, k)) sums[i] += factor * pair_weight(q, k);
       }
+  }
+
+  /// The parts of a use are those of a block, from `first` on.
+  void expect(ActionId id, const Use& use, std::string_view label, std::uint32_t block,
+              std::uint32_t first = 0) {
+    for (std::uint32_t i = 0; i < use.count; ++i)
+      if (value(use, i).what != name(label, block, first + i))
+        fault(id, text("has ", value(use, i).what, " in place of ", label));
   }
 
   void one_pass(ActionId id) {
@@ -171,18 +208,27 @@ class AttentionMeaning {
     const schedule::AttentionPieces::Block block = m_pieces.block(m_schedule, id);
     const bool backward = m_schedule[id].kind == Kind::backward;
     const Use& result = uses[backward ? 4 : 2];
+    if (result.count != block.query_count || (backward && uses[5].count != block.key_count))
+      return fault(id, "has results of other pieces");
     for (std::uint32_t i = 0; i < block.query_count; ++i)
       if (value(uses[0], i).what != name("queries", block.queries, block.first_query + i))
         fault(id, "has other queries than it says: " + value(uses[0], i).what);
     for (std::uint32_t i = 0; i < block.key_count; ++i)
       if (value(uses[1], i).what != name("keys_values", block.keys, block.first_key + i))
         fault(id, "has other keys than it says: " + value(uses[1], i).what);
+    if (backward) {
+      expect(id, uses[2], "state", block.queries, block.first_query);
+      expect(id, uses[3], "output_grads", block.queries, block.first_query);
+      if (uses[2].count != block.query_count || uses[3].count != block.query_count)
+        fault(id, "has rows of other pieces");
+    }
     if (!m_fault.empty()) return;
     const auto keys = positions(block.keys, block.first_key, block.key_count);
     for (std::uint32_t i = 0; i < block.query_count; ++i) {
       const auto mine = positions(block.queries, block.first_query + i, 1);
       weigh(value(result, i).sums, mine, keys, true, result.access() == Access::write);
       value(result, i).written = true;
+      if (result.access() == Access::write) value(result, i).wrong = false;
     }
     if (!backward) return;
     const auto queries = positions(block.queries, block.first_query, block.query_count);
@@ -190,12 +236,16 @@ class AttentionMeaning {
       const auto mine = positions(block.keys, block.first_key + i, 1);
       weigh(value(uses[5], i).sums, mine, queries, false, uses[5].access() == Access::write);
       value(uses[5], i).written = true;
+      if (uses[5].access() == Access::write) value(uses[5], i).wrong = false;
     }
   }
 
   void two_passes(ActionId id) {
     const auto uses = m_schedule.uses(id);
     const std::uint32_t q = m_schedule[id].stage.value, k = m_schedule[id].item.value;
+    if (q >= ranks() || k >= ranks()) return fault(id, "names a block that does not exist");
+    if (m_schedule[m_schedule[id].queue].from.value != q)
+      return fault(id, "has queries of another rank than it says");
     const auto queries = positions(q, 0, m_pieces.pieces());
     const auto keys = positions(k, 0, m_pieces.pieces());
     const bool backward = m_schedule[id].kind == Kind::backward;
@@ -203,19 +253,25 @@ class AttentionMeaning {
     const bool by_keys = first != backward;
     if (value(uses[1]).what != name(by_keys ? "keys" : "values", k, 0))
       fault(id, "has other keys than it says: " + value(uses[1]).what);
+    if (!backward && first) expect(id, uses[0], "queries", q);
+    if (backward) expect(id, uses[0], first ? "scores" : "score_grads", k);
+    if (backward && first) expect(id, uses[2], "output", q);
+    if (backward && first) expect(id, uses[3], "output_grads", q);
+    if (backward && !first) expect(id, uses[2], "queries", q);
     const auto add_to = [&](const Use& use, bool of_queries) {
       weigh(value(use).sums, of_queries ? queries : keys, of_queries ? keys : queries, of_queries,
-            use.access() == Access::write);
+            use.access() == Access::write, role(+use.buffer));
       value(use).written = true;
+      if (use.access() == Access::write) value(use).wrong = false;
     };
     if (!backward && first) {
-      value(uses[2]) = {true, name("scores", k, 0)};
+      value(uses[2]) = {true, false, name("scores", k, 0)};
     } else if (!backward) {
       if (value(uses[0]).what != "finished " + name("scores", k, 0))
         fault(id, "has unfinished rows: " + value(uses[0]).what);
       add_to(uses[2], true);
     } else if (first) {
-      value(uses[4]) = {true, name("score_grads", k, 0)};
+      value(uses[4]) = {true, false, name("score_grads", k, 0)};
       add_to(uses[5], false);
     } else {
       add_to(uses[3], true);
@@ -227,9 +283,8 @@ class AttentionMeaning {
   void compare() {
     for (std::size_t b = 0; b < m_values.size(); ++b) {
       const std::string& label = role(b);
-      const bool forward = m_schedule.actions().front().kind != Kind::backward && !trained();
       const bool of_queries =
-          label == "query_grads" || (forward && (label == "state" || label == "output"));
+          label == "query_grads" || (!m_backward && (label == "state" || label == "output"));
       const bool of_keys =
           label == "key_value_grads" || label == "key_grads" || label == "value_grads";
       if (!of_queries && !of_keys) continue;
@@ -243,16 +298,13 @@ class AttentionMeaning {
         std::vector<std::int64_t> all;
         for (std::int64_t t = 0; t < m_tokens; ++t) all.push_back(t);
         std::vector<std::uint64_t> expected;
-        weigh(expected, mine, all, of_queries, true);
-        if (!m_values[b][part].written || m_values[b][part].sums != expected)
+        weigh(expected, mine, all, of_queries, true, label);
+        if (!m_values[b][part].written || m_values[b][part].wrong ||
+            m_values[b][part].sums != expected)
           m_fault = text(m_schedule.name(), ": wrong pairs in ", label, " of rank ", rank,
                          ", part ", part);
       }
     }
-  }
-  [[nodiscard]] bool trained() const {
-    return std::ranges::any_of(m_schedule.actions(),
-                               [](const Action& each) { return each.kind == Kind::backward; });
   }
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(m_ranks); }
 
@@ -260,6 +312,7 @@ class AttentionMeaning {
   AttentionMask m_mask;
   schedule::AttentionPieces m_pieces;
   int m_ranks;
+  bool m_backward;
   std::int64_t m_tokens = 0;
   std::vector<Values> m_values;
   std::string m_fault;

@@ -94,7 +94,7 @@ proctype owner() {
   if
   :: fault == 2 -> link = false
   :: else ->
-       atomic { !ending -> ending = true };          /* end(): const std::scoped_lock lock(ending) */
+       atomic { !ending -> ending = true };          /* end(): std::scoped_lock lock(ending) */
        link = false;                                 /* link->pool = nullptr */
        ending = false
   fi;
@@ -145,7 +145,7 @@ proctype user(byte outer; byte inner) {
 proctype builder(byte outer) {
   LOCK(outer);
   inside[outer]++;
-  LOCK(LIST);                                    /* ForkGuard(): const std::scoped_lock held(the_list) */
+  LOCK(LIST);                                    /* ForkGuard(): scoped_lock held(the_list) */
   registered[2] = true;                          /* newest = this */
   UNLOCK(LIST);
   LOCK(2);

@@ -23,7 +23,8 @@ using TermId = std::uint32_t;
 struct Term {
   enum class Kind : std::uint8_t { nothing, value, sum, rounded, encoded, join };
   /// The kind of a value. A contribution is the gradient of the parameters for one microbatch. A
-  /// wrong value is not one of the serial step.
+  /// wrong value is not one of the serial step. Pairs are what a block of queries (stage, line) and
+  /// one of keys (item, edge) add to a result of attention.
   enum class Role : std::uint8_t {
     initial,
     wrong,
@@ -32,7 +33,8 @@ struct Term {
     input_grad,
     delta,
     contribution,
-    weights
+    weights,
+    pairs
   };
 
   Kind kind = Kind::nothing;

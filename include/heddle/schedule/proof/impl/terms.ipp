@@ -207,6 +207,9 @@ HEDDLE_INLINE std::string Terms::describe(TermId id) const {
     case Term::Role::contribution: return of_item("gradient") + part();
     case Term::Role::weights:
       return text("version ", term.item, " of the weights of stage ", term.stage, part());
+    case Term::Role::pairs:
+      return text("the pairs of queries ", term.stage, '.', term.line, " and keys ", term.item, '.',
+                  term.edge);
     case Term::Role::wrong: return "a wrong value";
     case Term::Role::initial: break;
   }
