@@ -183,6 +183,54 @@ std::string window_section(const std::filesystem::path& folder,
   return page;
 }
 
+/// A step in which weights travel instead of activations (TawPipe).
+/// @returns the text, after its picture is written.
+std::string travelling_section(const std::filesystem::path& folder,
+                               const std::filesystem::path& pictures) {
+  const schedule::WeightPipelineOptions options{
+      .ranks = 4, .groups = 2, .rounds = 2, .sizes = {.parameters = 1}};
+  const Timeline timeline = simulate(schedule::weight_pipeline(options),
+                                     StageCosts{.forward = 1, .backward = 2, .per_byte = 0.5});
+  const std::string file = "weight-pipeline.svg";
+  write_file(folder / pictures / file,
+             trace::to_svg(timeline, {.title = "weight-pipeline", .unit = "F"}));
+  const auto messages = schedule::weight_pipeline_messages(options);
+  return text(
+      "\n## weights that travel\n\n"
+      "TawPipe: each rank holds the weights of one stage and computes microbatches of its own "
+      "through all\nstages. The weights of a stage and their gradients travel, and no activations "
+      "do. 4 ranks in 2 groups compute\n2 microbatches each. A message takes half a forward. ",
+      messages.across, " messages cross the groups, and ", messages.within,
+      " stay within one.\n\nMakespan ", number(timeline.makespan()), " F.\n\n![weight-pipeline](",
+      (pictures / file).generic_string(), ")\n");
+}
+
+/// Forwards and backwards in units that alternate, so that the sums of divided layers hide.
+/// @returns the text, after its pictures are written.
+std::string braided_section(const std::filesystem::path& folder,
+                            const std::filesystem::path& pictures) {
+  std::string page =
+      "\n## braided passes\n\n"
+      "2 stages on each of 2 ranks of the pipeline, and 2 ranks divide each layer. A stage has two "
+      "units, an\nattention and an MLP, and a sum over the 2 ranks follows each unit. A unit of a "
+      "forward takes 1/2, a unit of\na backward 1, and a message 1/4.\n";
+  const auto add = [&](const char* name, const char* about, const Orders& orders) {
+    const MeshShape mesh({{"pipe", 2}, {"tensor", 2}});
+    const Schedule copies = schedule::data_parallel(
+        weave(schedule::braid(orders, 2), {.activation = 1}), mesh, "pipe", {"tensor"});
+    const Timeline timeline = simulate(schedule::exchange_sums(copies, 2),
+                                       StageCosts{.forward = 0.5, .backward = 1, .per_byte = 0.25});
+    const std::string file = text(name, ".svg");
+    write_file(folder / pictures / file, trace::to_svg(timeline, {.title = name, .unit = "F"}));
+    page += text("\n", about, " Makespan ", number(timeline.makespan()), " F.\n\n![", name, "](",
+                 (pictures / file).generic_string(), ")\n");
+  };
+  add("sums-between-passes", "Interleaved 1F1B, whose units wait for their sums.",
+      schedule::interleaved(2, 2, 4));
+  add("sums-braided", "Combined 1F1B with units that alternate.", schedule::combined_1f1b(2, 2, 4));
+  return page;
+}
+
 /// Recorded runs of patterns that decide while they run. `schedule record` draws them anew.
 std::string recorded_section() {
   std::string page =
@@ -239,12 +287,16 @@ void gallery(const std::filesystem::path& folder) {
           "\nBelow the catalogue: [overlap](#overlap), [attention over a sharded "
           "sequence](#attention-over-a-sharded-sequence),\n[sequence "
           "groups](#groups-of-ranks-for-the-sequences-of-a-batch), [a window of "
-          "weights](#a-window-of-weights), [recorded runs](#recorded-runs).\n" +
+          "weights](#a-window-of-weights), [weights that travel](#weights-that-travel), [braided "
+          "passes](#braided-passes), [recorded "
+          "runs](#recorded-runs).\n" +
           sections;
   page += overlap_section(folder, pictures);
   page += attention_section(folder, pictures);
   page += groups_section(folder, pictures);
   page += window_section(folder, pictures);
+  page += travelling_section(folder, pictures);
+  page += braided_section(folder, pictures);
   page += recorded_section();
   write_file(folder / "gallery.md", page);
 }

@@ -5,6 +5,7 @@
 /// @file
 /// Includes all headers of schedule/pass/: functions that change Orders or a Schedule.
 
+#include <heddle/schedule/pass/braid.hpp>
 #include <heddle/schedule/pass/cast_at_cut.hpp>
 #include <heddle/schedule/pass/copy_out.hpp>
 #include <heddle/schedule/pass/data_parallel.hpp>
