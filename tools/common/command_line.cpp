@@ -2,9 +2,9 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -12,8 +12,11 @@
 #include <fcntl.h>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
+#include <ranges>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -28,6 +31,8 @@
 #include <heddle/core/version.hpp>
 
 #include "command_line.hpp"
+#include "parser.hpp"
+#include "quantities.hpp"
 
 namespace tool {
 
@@ -55,6 +60,10 @@ std::string begins_with_dash(const std::string& value) {
              : "";
 }
 
+std::string dash_or_name(const std::string& value) {
+  return value == "-" ? "" : begins_with_dash(value);
+}
+
 /// Reads all of `word`. @throws CLI::ValidationError, which names the option, if it is no number.
 template <class Number>
 void read(const std::string& option, std::string_view word, Number& number) {
@@ -69,40 +78,33 @@ void read(const std::string& option, std::string_view word, Number& number) {
                      " ('", word, "')"));
 }
 
-/// Reads "4096", "40GB" or "1.5GiB".
-void read_bytes(const std::string& option, std::string_view word, std::uint64_t& bytes) {
-  constexpr std::string_view powers = "kMGT";
-  std::string_view digits = word;
-  double unit = 1;
-  if (digits.ends_with('B')) {
-    digits.remove_suffix(1);
-    const bool binary = digits.ends_with('i');
-    if (binary) digits.remove_suffix(1);
-    const char last = digits.empty() ? ' ' : digits.back() == 'K' ? 'k' : digits.back();
-    const std::size_t power = powers.find(last) + 1;  // 0 if it is none
-    if (power > 0) digits.remove_suffix(1);
-    if (binary && power == 0) return read(option, word, bytes);
-    for (std::size_t i = 0; i < power; ++i) unit *= binary ? 1024 : 1000;
+/// Returns what `parse(word)` returns. @throws CLI::ValidationError, which names the option, for
+/// what it throws.
+template <class Parse>
+auto parsed(const std::string& option, std::string_view word, Parse&& parse) {
+  try {
+    return parse(word);
+  } catch (const std::invalid_argument& wrong) {
+    throw CLI::ValidationError(option, wrong.what());
   }
-  if (digits.size() == word.size()) return read(option, word, bytes);
-  double number = 0;
-  read(option, digits, number);
-  const double all = number * unit;
-  if (!(all >= 0 && all < 9e18 && std::floor(all) == all))
-    throw CLI::ValidationError(option, text("not a whole number of bytes ('", word, "')"));
-  bytes = static_cast<std::uint64_t>(all);
+}
+
+/// Calls `piece(word)` for each word of "1,2,1".
+template <class Piece>
+void each_piece(std::string_view list, Piece&& piece) {
+  for (bool more = true; more;) {
+    const std::string_view word = list.substr(0, list.find(','));
+    more = word.size() < list.size();
+    list.remove_prefix(word.size() + more);
+    piece(word);
+  }
 }
 
 /// Reads all of "1,2,1".
 template <class Number>
 void read(const std::string& option, std::string_view list, std::vector<Number>& numbers) {
   numbers.clear();
-  for (bool more = true; more;) {
-    const std::string_view piece = list.substr(0, list.find(','));
-    more = piece.size() < list.size();
-    list.remove_prefix(piece.size() + more);
-    read(option, piece, numbers.emplace_back());
-  }
+  each_piece(list, [&](std::string_view word) { read(option, word, numbers.emplace_back()); });
 }
 
 /// The option `name` of `app`, read into `target`.
@@ -178,66 +180,6 @@ int status_with_output(const std::string& program, int status) {
   return status == 0 ? 1 : status;
 }
 
-struct CommandLine::Parser {
-  struct Command {
-    std::unique_ptr<CommandLine> line;
-    Action action;
-  };
-
-  std::string name;                        ///< with the program's before it
-  std::unique_ptr<CLI::App> program = {};  ///< of the program's command line, which owns the others
-  CLI::App* app = nullptr;
-  std::vector<Command> commands = {};
-
-  /// The name of the program is `other` from now on.
-  void rename(const std::string& other) {
-    for (const Command& command : commands)
-      command.line->m_parser->name.replace(0, name.size(), other);
-    name = other;
-    app->name(other);
-  }
-
-  /// The usage, and the line that names the page of the options.
-  [[nodiscard]] std::string usage() const {
-    std::string line = CLI::Formatter().make_usage(app, name);
-    line.erase(line.find_last_not_of('\n') + 1);
-    return text(line.substr(line.find_first_not_of('\n')), "\n", name,
-                " --help says what the options are");
-  }
-
-  /// @throws usage_error for the first word that was not expected, if there is one.
-  void refuse_rest(const CommandLine& line) const {
-    for (const std::string& word : app->remaining()) {
-      if (word == "--") continue;
-      if (!word.starts_with('-')) {
-        if (!commands.empty()) throw line.no_such("command", word, command_names());
-        throw line.error(text("'", word, "' is one argument too many"));
-      }
-      std::vector<std::string> names;
-      for (const CLI::Option* option : app->get_options())
-        if (option->nonpositional()) names.push_back(option->get_name());
-      const std::string wrong = word.substr(0, word.find('='));
-      throw line.error(text("no option '", wrong, "'"),
-                       heddle::impl::did_you_mean(wrong, {names.begin(), names.end()}));
-    }
-  }
-
-  /// @throws usage_error for an option that is given more than once.
-  void refuse_repeated(const CommandLine& line) const {
-    for (const CLI::Option* option : app->get_options())
-      if (option->nonpositional() && option->get_items_expected_max() == 1 && option->count() > 1)
-        throw line.error(text(option->get_name(), " is given ", option->count(), " times"),
-                         "give it once");
-  }
-
-  [[nodiscard]] std::vector<std::string_view> command_names() const {
-    std::vector<std::string_view> names;
-    for (const Command& command : commands)
-      names.push_back(command.line->m_parser->app->get_name());
-    return names;
-  }
-};
-
 CommandLine::CommandLine(const std::string& name, const std::string& about)
     : m_parser(new Parser{name}) {
   m_parser->program = std::make_unique<CLI::App>(about, name);
@@ -266,24 +208,94 @@ void CommandLine::add_argument(const std::string& name, Target target, const std
   add(*m_parser->app, name, target, help)->required(required);
 }
 
-void CommandLine::add_file(const std::string& name, std::string& target, const std::string& help) {
-  m_parser->app->add_option(name, target, help)
-      ->check([](const std::string& value) { return value == "-" ? "" : begins_with_dash(value); })
+void CommandLine::add_input(const std::string& name, InputTarget target, const std::string& help,
+                            bool required) {
+  std::visit(
+      [&](auto* value) {
+        m_parser->app->add_option(name, *value, help + "; - is the standard input")
+            ->check(dash_or_name)
+            ->required(required);
+      },
+      target);
+  m_parser->inputs.push_back(target);
+}
+
+void CommandLine::add_output(const std::string& name, std::string& target, const std::string& help,
+                             const std::string& dash) {
+  m_parser->app->add_option(name, target, text(help, "; ", dash))
+      ->check(dash_or_name)
       ->required(!name.starts_with("--"));
+  m_parser->outputs.push_back(&target);
 }
 
-void CommandLine::add_option(const std::string& name, Target target, const std::string& help) {
-  add(*m_parser->app, "--" + name, target, help);
+void CommandLine::add_option(const std::string& name, Target target, const std::string& help,
+                             bool required) {
+  add(*m_parser->app, "--" + name, target, help)->required(required);
 }
 
-void CommandLine::add_bytes(const std::string& name, std::uint64_t& target,
-                            const std::string& help) {
+void CommandLine::add_bytes(const std::string& name, std::uint64_t& target, const std::string& help,
+                            const std::string& other) {
+  const std::string option = "--" + name;
   m_parser->app
       ->add_option_function<std::string>(
-          "--" + name,
-          [name, &target](const std::string& word) { read_bytes("--" + name, word, target); }, help)
+          other.empty() ? option : text(option, ",--", other),
+          [option, &target](const std::string& word) {
+            target = parsed(option, word, parse_bytes);
+          },
+          help)
       ->type_name("BYTES")
       ->default_str(text(target));
+}
+
+void CommandLine::add_seconds(const std::string& name, double& target, const std::string& help) {
+  const std::string option = "--" + name;
+  m_parser->app
+      ->add_option_function<std::string>(
+          option,
+          [option, &target](const std::string& word) {
+            target = parsed(option, word, parse_time).value;
+          },
+          help)
+      ->type_name("SECONDS")
+      ->default_str(text(target));
+}
+
+void CommandLine::add_times(const std::string& name, TimeTarget target, const std::string& help) {
+  add_quantities("--" + name, target, help, parse_time, "TIME");
+}
+
+void CommandLine::add_rate(const std::string& name, double& target, const std::string& help) {
+  add_quantities("--" + name, &target, help, parse_rate, "BYTES/TIME");
+}
+
+void CommandLine::add_quantities(const std::string& option, TimeTarget target,
+                                 const std::string& help, Quantity (*reader)(std::string_view),
+                                 const std::string& type) {
+  Parser& parser = *m_parser;
+  parser.times.all.emplace_back(option, target);
+  const auto read_one = [option, reader, &parser](std::string_view word) {
+    const Quantity read = parsed(option, word, reader);
+    if (read.value != 0) {
+      const auto [first, inserted] = parser.times.unit.try_emplace(option, read.unit);
+      first->second = first->second && read.unit;
+      parser.times.any |= read.unit;
+    }
+    return read.value;
+  };
+  const auto read_all = [target, read_one](const std::string& words) {
+    if (double* const* one = std::get_if<double*>(&target)) {
+      **one = read_one(words);
+      return;
+    }
+    std::vector<double>& all = *std::get<std::vector<double>*>(target);
+    all.clear();
+    each_piece(words, [&](std::string_view word) { all.push_back(read_one(word)); });
+  };
+  const bool one = std::holds_alternative<double*>(target);
+  parser.app->add_option_function<std::string>(option, read_all, help)
+      ->type_name(one ? type : text(type, "[,", type, "...]"))
+      ->default_str(
+          text(one ? *std::get<double*>(target) : std::get<std::vector<double>*>(target)->front()));
 }
 
 void CommandLine::add_flag(const std::string& name, bool& target, const std::string& help) {
@@ -321,6 +333,7 @@ std::optional<std::string> CommandLine::parse(int argc, const char* const* argv)
   line.m_parser->refuse_rest(line);
   if (&line == this && !m_parser->commands.empty())
     throw error("a command is missing", listed(m_parser->command_names()));
+  line.m_parser->settle(line);
   return {};
 }
 
@@ -346,6 +359,8 @@ int CommandLine::run(int argc, const char* const* argv, const std::function<int(
   }
   return status_with_output(m_parser->name, status);
 }
+
+bool CommandLine::has_units() const { return m_parser->times.any; }
 
 bool CommandLine::given(const std::string& name) const {
   return m_parser->app->count("--" + name) > 0;

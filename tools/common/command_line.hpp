@@ -16,6 +16,8 @@
 #include <variant>
 #include <vector>
 
+#include "quantities.hpp"
+
 namespace tool {
 
 /// A command line that asks for something that the program does not do. Its text ends with the
@@ -42,6 +44,10 @@ void print_error(const std::string& program, std::string_view message);
 /// begin with `-`: as a file name that is a mistyped option. Several numbers are written 1,2,1.
 using Target = std::variant<std::string*, std::vector<std::string>*, int*, std::uint64_t*, double*,
                             std::vector<double>*>;
+/// What the name of an input file is read into.
+using InputTarget = std::variant<std::string*, std::vector<std::string>*>;
+/// What times are read into.
+using TimeTarget = std::variant<double*, std::vector<double>*>;
 
 /// The command line of a program, or of one of its commands. Declare what it takes, then parse.
 class CommandLine {
@@ -61,13 +67,29 @@ class CommandLine {
   /// all that follow, at least one if it is required.
   void add_argument(const std::string& name, Target target, const std::string& help,
                     bool required = true);
-  /// As add_argument(), but for a file that may be `-`, the standard input or output. A `name` that
-  /// begins with `--` is an option, which nobody must give.
-  void add_file(const std::string& name, std::string& target, const std::string& help);
+  /// As add_argument(), but for a file that is read. It may be `-`, the standard input, which one
+  /// argument of the command line can be; `target` then holds /dev/stdin.
+  void add_input(const std::string& name, InputTarget target, const std::string& help,
+                 bool required = true);
+  /// Adds an argument, or an option if `name` begins with `--`, for a file that is written. It may
+  /// be `-`, the standard output, which write_output() knows; one of them can be it. `dash` says
+  /// what `-` means.
+  void add_output(const std::string& name, std::string& target, const std::string& help,
+                  const std::string& dash = "- is the standard output");
   /// Adds `--name VALUE`. A vector of texts takes one of each `--name`.
-  void add_option(const std::string& name, Target target, const std::string& help);
-  /// Adds `--name BYTES`, a whole number of bytes that may have a unit: 40GB, 1.5GiB.
-  void add_bytes(const std::string& name, std::uint64_t& target, const std::string& help);
+  void add_option(const std::string& name, Target target, const std::string& help,
+                  bool required = false);
+  /// Adds `--name BYTES`, a whole number of bytes that may have a unit: 40GB, 1.5GiB. `other` is
+  /// another name of the option.
+  void add_bytes(const std::string& name, std::uint64_t& target, const std::string& help,
+                 const std::string& other = {});
+  /// Adds `--name TIME`, seconds or a number with a unit: 5ms, 3min.
+  void add_seconds(const std::string& name, double& target, const std::string& help);
+  /// Adds `--name TIME` of a command whose times are in any unit of the reader's, or in seconds if
+  /// they have a unit. See has_units().
+  void add_times(const std::string& name, TimeTarget target, const std::string& help);
+  /// As add_times(), for bytes per unit of time: 25GB/s.
+  void add_rate(const std::string& name, double& target, const std::string& help);
   /// Adds `--name`, which sets `target`.
   void add_flag(const std::string& name, bool& target, const std::string& help);
 
@@ -86,6 +108,9 @@ class CommandLine {
 
   /// Whether the command line has the option `name`, written without dashes.
   [[nodiscard]] bool given(const std::string& name) const;
+  /// Returns true if times and rates have units, so that times are in seconds. Those that are not
+  /// 0 have units all or none; parse() has checked it.
+  [[nodiscard]] bool has_units() const;
   /// "what; fix" with the usage of this command, to be thrown for values that are wrong together.
   [[nodiscard]] usage_error error(const std::string& what, const std::string& fix = "") const;
   /// The error for a `word` that is not one of `names`, `kind` being what they are.
@@ -94,6 +119,9 @@ class CommandLine {
 
  private:
   struct Parser;
+  /// As add_times(), for words that `reader` reads.
+  void add_quantities(const std::string& option, TimeTarget target, const std::string& help,
+                      Quantity (*reader)(std::string_view), const std::string& type);
   explicit CommandLine(std::unique_ptr<Parser> parser);
 
   std::unique_ptr<Parser> m_parser;

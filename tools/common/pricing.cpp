@@ -76,7 +76,9 @@ StageSizes sizes_of(const Prices& s, double share) {
 }  // namespace
 
 Orders fewest_orders(const schedule::NamedSchedule& entry, schedule::PipelineShape shape) {
-  const int most = shape.microbatches;
+  // Microbatches come in multiples of the ranks, of twice as many, or of a group.
+  const auto most = std::min<std::int64_t>(
+      shape.microbatches, 4 * std::int64_t{shape.ranks} + 2 * std::int64_t{shape.group} + 16);
   for (shape.microbatches = 1;; ++shape.microbatches) try {
       return entry.orders(shape);
     } catch (const infeasible&) {

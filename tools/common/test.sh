@@ -58,6 +58,14 @@ for program in "$@"; do
   [[ $status -eq 2 ]] && grep -q "^$name: " error || fail "$name --no-such-option ends with $status"
 done
 
+# Help says what must be given.
+for program in "$@"; do
+  case $(basename "$program") in
+    plan) "$program" search --help > good && grep -qE -- '--batch .*REQUIRED' good || fail "plan search --help" ;;
+    schedule) "$program" check --help > good && grep -qE 'FILE.csv .*REQUIRED' good || fail "schedule check --help" ;;
+  esac
+done
+
 # A file that is written is not where the output goes, and the output is no part of the file.
 for program in "$@"; do
   [[ $(basename "$program") == schedule ]] || continue
@@ -106,7 +114,8 @@ says schedule '\x1b[31mred' show "$red"
 says schedule '\x1b[31mred' "$red"
 says systems_report '\x1b[31mred' "$red"
 says elastic '\x1b[31mred' --ranks 1 --checkpoint "$red.txt" -- true
-# takes NAME FILE ARGUMENTS...: FILE is read as well with a mark of UTF-8 as without
+# takes NAME FILE ARGUMENTS...: FILE is read as well with a mark of UTF-8 as without, and as well from the
+# standard input, which can be one file only
 takes() {
   local name=$1 file=$2 program
   shift 2
@@ -117,6 +126,15 @@ takes() {
     printf '%s' "$mark" | cat - "$file" > taken
     "$program" "${@/FILE/taken}" > good_marked 2> error || fail "$name $* with a mark"
     cmp -s good good_marked || fail "$name $* with a mark prints other things"
+    if [[ "$*" == *FILE*FILE* ]]; then
+      status=0
+      "$program" "${@/FILE/-}" < "$file" > good_piped 2> error || status=$?
+      [[ $status -eq 2 ]] && grep -q "the standard input is one file" error || fail "$name $* with - twice"
+      continue
+    fi
+    "$program" "${@/FILE/-}" < "$file" > good_piped 2> error || fail "$name $* with -"
+    sed -i 's,/dev/stdin,taken,' good_piped  # a drawing has the name of its file
+    cmp -s good good_piped || fail "$name $* with - prints other things"
   done
 }
 printf '0F0,0B0\n1F0,1B0\n' > good.csv

@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
         }
       });
   answer.add_argument("REQUEST", &request, "key=value pairs joined by &; several with spaces");
-  answer.add_argument("FILE", &file, "a schedule file, or the slices of a trace", false);
+  answer.add_input("FILE", &file, "a schedule file, or the slices of a trace", false);
   int step = 1;
   tool::CommandLine& check = program.add_command(
       "check", "Compares its numbers with the library's, for the whole catalogue.",

@@ -156,7 +156,8 @@ void run(int argc, char** argv) {
       "strided messages between ranks 0 and 1 are fastest, or what planners need: the links\n"
       "between all ranks, or the layers of a transformer: mpiexec -n RANKS measure FILE ...");
   tool::LayerSizes sizes;
-  program.add_file("FILE", file, "for the table, the machine or the profile; -: it is only shown");
+  program.add_output("FILE", file, "for the table, the machine or the profile",
+                     "-: it is only shown");
   program.add_argument("WHAT", &words,
                        "names of collectives (none: all_reduce) and sizes in bytes (none: 8 bytes "
                        "to 8 MiB), or paths, or, for the program plan, machine or profile",

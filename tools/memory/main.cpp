@@ -16,6 +16,7 @@
 #include <iomanip>
 #include <iostream>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +32,8 @@
 #include <heddle/memory/trace/trace.hpp>
 
 #include "../common/command_line.hpp"
+#include "../common/progress.hpp"
+#include "../common/streams.hpp"
 #include "picture.hpp"
 #include "read_events.hpp"
 
@@ -114,6 +117,7 @@ hd::Seconds second_replay(const memory::Trace& trace, R& resource, memory::Touch
 
 void replay(const memory::Trace& trace, memory::Touch touch) {
   std::vector<Row> rows;
+  std::optional<tool::ProgressLine> line(std::in_place, "replaying");
   Malloc by_malloc;
   rows.push_back({"malloc", second_replay(trace, by_malloc, touch, [] {}), 0, 0});
   const auto measure = [&](const std::string& name, const auto& system, auto& resource) {
@@ -131,6 +135,7 @@ void replay(const memory::Trace& trace, memory::Touch touch) {
     memory::Pool pool(beneath);
     measure(huge == memory::HugePages::yes ? "Pool of huge Pages" : "Pool of Pages", beneath, pool);
   }
+  line.reset();
   const std::uint64_t live = trace.peak();
   std::cout << trace.blocks() << " blocks, peak " << live << " B; the second of two replays\n"
             << "composition                 time       peak B  peak/live    B of the system\n";
@@ -170,29 +175,32 @@ int main(int argc, char** argv) {
   program
       .add_command("show", "Prints what is live at the peak, by label.",
                    [&](const tool::CommandLine&) { show(memory::Trace::load(trace)); })
-      .add_argument("TRACE", &trace, "a trace file, from memory::Trace::save() or memory import");
+      .add_input("TRACE", &trace, "a trace file, from memory::Trace::save() or memory import");
   tool::CommandLine& replayed =
       program.add_command("replay", "Times the same allocations with other resources.",
                           [&](const tool::CommandLine& command) {
                             const memory::Touch written = touch_of(command, touch);
                             replay(memory::Trace::load(trace), written);
                           });
-  replayed.add_argument("TRACE", &trace, "a trace file");
+  replayed.add_input("TRACE", &trace, "a trace file");
   replayed.add_argument("WRITTEN", &touch,
                         "what replay writes: none, pages (a byte of each page of a block) or all",
                         false);
   tool::CommandLine& drawn =
       program.add_command("picture", "Draws live memory over time.", [&](const tool::CommandLine&) {
-        hd::write_file(picture, memory_tool::picture(memory::Trace::load(trace),
-                                                     std::filesystem::path(trace).stem().string()));
+        tool::write_output(picture,
+                           memory_tool::picture(memory::Trace::load(trace),
+                                                std::filesystem::path(trace).stem().string()));
       });
-  drawn.add_argument("TRACE", &trace, "a trace file");
-  drawn.add_argument("FILE.svg", &picture, "the picture");
-  tool::CommandLine& imported = program.add_command(
-      "import", "Makes a trace of the events of libheddle_malloc.so.",
-      [&](const tool::CommandLine&) { memory_tool::read_events(events).save(trace); });
-  imported.add_argument("EVENTS", &events,
-                        "FILE.<process>, which HEDDLE_MALLOC_TRACE=FILE tells it to write");
-  imported.add_argument("TRACE", &trace, "the file to write");
+  drawn.add_input("TRACE", &trace, "a trace file");
+  drawn.add_output("FILE.svg", picture, "the picture");
+  tool::CommandLine& imported =
+      program.add_command("import", "Makes a trace of the events of libheddle_malloc.so.",
+                          [&](const tool::CommandLine&) {
+                            tool::write_output(trace, memory_tool::read_events(events).content());
+                          });
+  imported.add_input("EVENTS", &events,
+                     "FILE.<process>, which HEDDLE_MALLOC_TRACE=FILE tells it to write");
+  imported.add_output("TRACE", trace, "the file to write");
   return program.run(argc, argv);
 }

@@ -36,6 +36,7 @@ done
 grep -q '^Pages .* 4005888 ' replayed.txt || fail "pages of blocks are not counted: $(cat replayed.txt)"
 "$program" picture small.trace small.svg
 grep -q 'weights' small.svg || fail "the picture has no labels"
+"$program" picture small.trace - | cmp - small.svg || fail "the picture on the standard output is another one"
 grep -q '^Usage: memory' <("$program" --help) || fail "there is no help"
 grep -q 'WRITTEN' <("$program" replay --help) || fail "there is no help of a command"
 grep -q '^memory (Heddle) ' <("$program" --version) || fail "there is no version"

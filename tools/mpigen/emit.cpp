@@ -2,7 +2,6 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <cstddef>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,12 +10,12 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
-#include <heddle/core/file.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/layout.hpp>
 #include <heddle/schedule.hpp>
 #include <heddle/systems/mpirigen/emit_mpi.hpp>
 
+#include "../common/streams.hpp"
 #include "emit.hpp"
 
 namespace tool {
@@ -118,15 +117,12 @@ void add_emit(CommandLine& program) {
         const Schedule list =
             colon == std::string::npos ? pipeline_of(line, *e) : collective_of(line, *e, colon);
         const std::string file = systems::emit_mpi(list, {.name = e->space});
-        if (e->file == "-")
-          std::cout << file;
-        else
-          write_file(e->file, file);
+        write_output(e->file, file);
       });
   command.add_argument("NAME", &e->name,
                        "name of a schedule, see schedule list, or of a collective and its "
                        "algorithm, such as all_reduce:ring");
-  command.add_file("FILE", e->file, "a file for the program");
+  command.add_output("FILE", e->file, "a file for the program");
   command.add_option("namespace", &e->space, "namespace of the program");
   command.add_option("ranks", &e->shape.ranks, "ranks of the pipeline or the collective");
   command.add_option("microbatches", &e->shape.microbatches, "microbatches of a step");
@@ -141,13 +137,12 @@ void add_emit(CommandLine& program) {
   command.add_option("chunks", &e->chunks,
                      "messages into which a block of a sum or a collective is cut");
   command.add_option("type", &e->type, "type of the elements: byte, f32, f64, i32, i64, ...");
-  command.add_option("activation", &e->sizes.activation,
-                     "bytes that a stage sends to the next one");
-  command.add_option("saved", &e->sizes.saved, "bytes that a stage keeps from forward to backward");
-  command.add_option("delta", &e->sizes.delta, "bytes that a stage keeps from I to W");
-  command.add_option("parameters", &e->sizes.parameters,
-                     "bytes of the weights of a stage, and as many of their gradients");
-  command.add_option("bytes", &e->bytes, "for a collective: bytes of the data of a rank");
+  command.add_bytes("activation", e->sizes.activation, "bytes that a stage sends to the next one");
+  command.add_bytes("saved", e->sizes.saved, "bytes that a stage keeps from forward to backward");
+  command.add_bytes("delta", e->sizes.delta, "bytes that a stage keeps from I to W");
+  command.add_bytes("parameters", e->sizes.parameters,
+                    "bytes of the weights of a stage, and as many of their gradients");
+  command.add_bytes("bytes", e->bytes, "for a collective: bytes of the data of a rank");
   command.add_option("root", &e->root, "for a collective with a root: its rank");
 }
 

@@ -10,7 +10,6 @@
 
 #include <cmath>
 #include <cstddef>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,6 +21,7 @@
 
 #include "../common/columns.hpp"
 #include "../common/command_line.hpp"
+#include "../common/streams.hpp"
 #include "emit.hpp"
 #include "mpi_calls.hpp"
 
@@ -31,24 +31,17 @@ namespace {
 
 std::string read(const std::string& file) { return heddle::read_file(file); }
 
-void write(const std::string& file, const std::string& content) {
-  if (file == "-")
-    std::cout << content;
-  else
-    heddle::write_file(file, content);
-}
-
 void add_strip(CommandLine& program) {
   const auto files = std::make_shared<std::vector<std::string>>(3);
   CommandLine& command = program.add_command(
       "strip", "Takes the MPI calls out of a C or C++ source.", [files](const CommandLine&) {
         const Stripped stripped = strip(read((*files)[0]));
-        write((*files)[1], stripped.source);
-        write((*files)[2], to_list(stripped.calls));
+        write_output((*files)[1], stripped.source);
+        write_output((*files)[2], to_list(stripped.calls));
       });
-  command.add_argument("SOURCE", &(*files)[0], "the source");
-  command.add_file("STRIPPED", (*files)[1], "a file for the source without calls");
-  command.add_file("LIST", (*files)[2],
+  command.add_input("SOURCE", &(*files)[0], "the source");
+  command.add_output("STRIPPED", (*files)[1], "a file for the source without calls");
+  command.add_output("LIST", (*files)[2],
                      "a file for the calls: 'LINE, CALL', or 'LINE:COLUMN, CALL' for a call within "
                      "a line, as they stand in SOURCE");
 }
@@ -57,11 +50,12 @@ void add_insert(CommandLine& program) {
   const auto files = std::make_shared<std::vector<std::string>>(3);
   CommandLine& command = program.add_command(
       "insert", "Puts MPI calls into a source: undoes strip.", [files](const CommandLine&) {
-        write((*files)[2], insert({read((*files)[0]), read_list(read((*files)[1]), (*files)[1])}));
+        write_output((*files)[2],
+                     insert({read((*files)[0]), read_list(read((*files)[1]), (*files)[1])}));
       });
-  command.add_argument("STRIPPED", &(*files)[0], "the source without calls");
-  command.add_argument("LIST", &(*files)[1], "the calls");
-  command.add_file("SOURCE", (*files)[2], "a file for the source with calls");
+  command.add_input("STRIPPED", &(*files)[0], "the source without calls");
+  command.add_input("LIST", &(*files)[1], "the calls");
+  command.add_output("SOURCE", (*files)[2], "a file for the source with calls");
 }
 
 /// "-" if there is nothing of which `value` is a share.
@@ -89,8 +83,8 @@ void add_score(CommandLine& program) {
         }
         print_columns(rows);
       });
-  command.add_argument("TRUTH", &(*files)[0], "the true list");
-  command.add_argument("PREDICTED", &(*files)[1], "the other list");
+  command.add_input("TRUTH", &(*files)[0], "the true list");
+  command.add_input("PREDICTED", &(*files)[1], "the other list");
   command.set_note([] {
     return std::string(
         "Two calls are a pair if their lines differ by no more than the tolerance. Location is "

@@ -26,6 +26,9 @@
 #include <heddle/trace.hpp>
 
 #include "../common/columns.hpp"
+#include "../common/size_check.hpp"
+#include "../common/streams.hpp"
+#include "../common/timeline_output.hpp"
 #include "commands.hpp"
 #include "measured.hpp"
 
@@ -47,7 +50,6 @@ struct Settings {
 };
 
 std::string seconds(double value) { return text(value, " s"); }
-std::string gigabytes(Bytes bytes) { return text(static_cast<double>(bytes) / 1e9, " GB"); }
 
 /// Returns the problem of a plan that exists: its batch and its schedule.
 plan::PlanOptions options_of(const Plan& plan, const Settings& s) {
@@ -81,12 +83,19 @@ void show(const CommandLine& command, const Settings& s) {
   const plan::Profile profile = json::read_profile(s.profile);
   const Machine machine = json::read_machine(s.machine);
   const Plan plan = checked_plan(s.plan, profile, machine);
+  WordsBeside words(s.svg == "-" || s.perfetto == "-");
   std::cout << plan << "\nhash " << std::hex << hash(plan) << std::dec << "\n\n";
   const plan::PlanProblem problem(profile, machine, options_of(plan, s));
+  check_size(schedule::find_schedule(plan.schedule),
+             {.ranks = static_cast<int>(plan.stages.size()) * plan.bucket_count(),
+              .microbatches = plan.microbatches,
+              .stages_per_rank = 1},
+             "plan", "plan check prices plans of any number of microbatches");
   const Timeline timeline = simulated_timeline(plan, problem);
   std::cout << to_grid(timeline, s.columns);
-  if (!s.svg.empty()) write_file(s.svg, trace::to_svg(timeline));
-  if (!s.perfetto.empty()) trace::write(s.perfetto, timeline);
+  words.end();
+  if (!s.svg.empty()) write_output(s.svg, trace::to_svg(timeline));
+  if (!s.perfetto.empty()) write_timeline(s.perfetto, timeline);
 }
 
 void check_plan(const Settings& s) {
@@ -105,7 +114,7 @@ void check_plan(const Settings& s) {
     for (const Rank rank : plan.stages[i].ranks) most = std::max(most, memory[+rank]);
     rows.push_back({text(i), seconds(price.forward), seconds(price.backward), seconds(price.update),
                     seconds(price.gradient_sum), seconds(price.send_forward),
-                    seconds(price.send_backward), gigabytes(most)});
+                    seconds(price.send_backward), bytes_text(static_cast<double>(most))});
   }
   std::cout << plan << "\n\n";
   print_columns(rows);
@@ -145,7 +154,7 @@ void compare(const Settings& s) {
     const auto shortage = memory_shortage(plan, problem);
     row.insert(row.end(),
                {seconds(simulated), seconds(simulated / static_cast<double>(plan.batch())),
-                gigabytes(std::ranges::max(memory)),
+                bytes_text(static_cast<double>(std::ranges::max(memory))),
                 shortage ? text("no: rank ", shortage->rank) : std::string("yes")});
   }
   print_columns(rows);
@@ -193,8 +202,10 @@ void import_profile(const CommandLine& command, const Settings& s) {
                           .model = s.model.empty() ? s.text : s.model,
                           .device = s.device,
                           .samples = static_cast<std::int64_t>(s.samples)});
+  WordsBeside words(s.output == "-");
   std::cout << profile << '\n';
-  if (!s.output.empty()) json::write_profile(s.output, profile);
+  words.end();
+  if (!s.output.empty()) write_output(s.output, json::profile_text(profile));
 }
 
 void add_state(CommandLine& command, Settings& s) {
@@ -217,12 +228,12 @@ void add_show(CommandLine& program) {
   CommandLine& command = program.add_command(
       "show", "Prints a plan; for a profile and a machine also its simulated step.",
       [s](const CommandLine& line) { show(line, *s); });
-  command.add_argument("PLAN", &s->plan, "the plan");
-  command.add_argument("PROFILE", &s->profile, "the profile of the model", false);
-  command.add_argument("MACHINE", &s->machine, "the machine", false);
+  command.add_input("PLAN", &s->plan, "the plan");
+  command.add_input("PROFILE", &s->profile, "the profile of the model", false);
+  command.add_input("MACHINE", &s->machine, "the machine", false);
   command.add_option("columns", &s->columns, "of the drawing in the terminal");
-  command.add_option("svg", &s->svg, "a file for a picture");
-  command.add_option("perfetto", &s->perfetto, "a file for Perfetto or chrome://tracing");
+  command.add_output("--svg", s->svg, "a file for a picture");
+  command.add_output("--perfetto", s->perfetto, "a file for Perfetto or chrome://tracing");
 }
 
 void add_check(CommandLine& program) {
@@ -230,9 +241,9 @@ void add_check(CommandLine& program) {
   CommandLine& command =
       program.add_command("check", "Says what is wrong with a plan, or what its stages cost.",
                           [s](const CommandLine&) { check_plan(*s); });
-  command.add_argument("PLAN", &s->plan, "the plan");
-  command.add_argument("PROFILE", &s->profile, "the profile of the model");
-  command.add_argument("MACHINE", &s->machine, "the machine");
+  command.add_input("PLAN", &s->plan, "the plan");
+  command.add_input("PROFILE", &s->profile, "the profile of the model");
+  command.add_input("MACHINE", &s->machine, "the machine");
   add_state(command, *s);
 }
 
@@ -241,9 +252,9 @@ void add_compare(CommandLine& program) {
   CommandLine& command = program.add_command(
       "compare", "Prices plans by the formulas of all planners and by the simulator.",
       [s](const CommandLine&) { compare(*s); });
-  command.add_argument("PROFILE", &s->profile, "the profile of the model");
-  command.add_argument("MACHINE", &s->machine, "the machine");
-  command.add_argument("PLAN", &s->plans, "the plans");
+  command.add_input("PROFILE", &s->profile, "the profile of the model");
+  command.add_input("MACHINE", &s->machine, "the machine");
+  command.add_input("PLAN", &s->plans, "the plans");
   add_state(command, *s);
 }
 
@@ -254,11 +265,11 @@ void add_error(CommandLine& program) {
       "Says how far measured steps are from what a plan's files predict, and from what the plan "
       "itself says.",
       [s](const CommandLine&) { compare_with_runs(*s); });
-  command.add_argument("PLAN", &s->plan, "the plan that ran");
-  command.add_argument("PROFILE", &s->profile, "the profile of the model");
-  command.add_argument("MACHINE", &s->machine, "the machine");
-  command.add_argument("MEASURED", &s->plans,
-                       "traces of steps, such as train_gpt --plan PLAN --trace MEASURED writes");
+  command.add_input("PLAN", &s->plan, "the plan that ran");
+  command.add_input("PROFILE", &s->profile, "the profile of the model");
+  command.add_input("MACHINE", &s->machine, "the machine");
+  command.add_input("MEASURED", &s->plans,
+                    "traces of steps, such as train_gpt --plan PLAN --trace MEASURED writes");
 }
 
 void add_import(CommandLine& program) {
@@ -266,9 +277,8 @@ void add_import(CommandLine& program) {
   CommandLine& command = program.add_command(
       "import", "Makes a profile of a text profile of the planners DAPPLE and PipeDream.",
       [s](const CommandLine& line) { import_profile(line, *s); });
-  command.add_argument("FILE", &s->text,
-                       "the text profile: nodes, then edges that begin with a tab");
-  command.add_option("output", &s->output, "a file for the profile");
+  command.add_input("FILE", &s->text, "the text profile: nodes, then edges that begin with a tab");
+  command.add_output("--output", s->output, "a file for the profile");
   command.add_option("samples", &s->samples, "samples of the microbatch that was measured");
   command.add_option("device", &s->device, "the kind of device; others are relative to it");
   command.add_option("model", &s->model, "the name of the model; without one that of FILE");

@@ -27,6 +27,8 @@
 #include <heddle/systems/rhino/rhino_plan.hpp>
 
 #include "../common/columns.hpp"
+#include "../common/progress.hpp"
+#include "../common/streams.hpp"
 #include "commands.hpp"
 
 namespace tool {
@@ -44,11 +46,6 @@ struct Settings {
 };
 
 std::string seconds(double value) { return value < 1e300 ? text(value, " s") : "not possible"; }
-
-/// Whether a file is one of a program. Other wrong files are found when they are parsed.
-bool is_program(const std::string& name) {
-  return read_file(name).find("\"heddle-program\"") != std::string::npos;
-}
 
 /// Prints what Rhino chose, and from what.
 void explain_rhino(const systems::TensorProgram& program, const Machine& machine,
@@ -131,20 +128,22 @@ void explain_hap(const systems::TensorProgram& program, const Machine& machine, 
 }
 
 /// Prints the best time of a planner for each value of an axis, the other axes being free.
-void explain_axes(const CommandLine& command, const Settings& s) {
+void explain_axes(const CommandLine& command, const std::string& content, const Settings& s) {
   if (s.batch < 1)
     throw command.error("--batch is missing", "say the samples of a step, for example --batch 64");
   const std::string name = s.planner.empty() ? "Frontier 3D" : s.planner;
   std::vector<std::string_view> names;
   for (const plan::NamedPlanner& planner : systems::planners()) names.push_back(planner.name);
   if (std::ranges::find(names, name) == names.end()) throw command.no_such("planner", name, names);
-  const plan::Profile profile = json::read_profile(s.model);
+  const plan::Profile profile = json::parse_profile(content, s.model);
   const Machine machine = json::read_machine(s.machine);
   const plan::PlanOptions free{.batch = static_cast<std::int64_t>(s.batch)};
   const plan::PlanProblem problem(profile, machine, free);
   std::vector<std::vector<std::string>> rows = {
       {"axis", "value", "best step by the formula", "simulated"}};
+  ProgressLine line;
   const auto add = [&](const char* axis, int value, const plan::PlanOptions& options) {
+    line.say(text(name, ", ", axis, ' ', value));
     const plan::PlanProblem fixed(profile, machine, options);
     const plan::FoundPlan found = plan::find_planner(systems::planners(), name).search(fixed);
     rows.push_back({axis, text(value), found.plan ? seconds(found.formula) : found.infeasible,
@@ -160,8 +159,10 @@ void explain_axes(const CommandLine& command, const Settings& s) {
     options.microbatches = {count};
     add("microbatches", count, options);
   }
-  std::cout << name << ": the best plan for each value of an axis, the others being free\n\n";
-  print_columns(rows);
+  line.print_above([&] {
+    std::cout << name << ": the best plan for each value of an axis, the others being free\n\n";
+    print_columns(rows);
+  });
 }
 
 /// The planners of programs. The first one is the usual one.
@@ -183,9 +184,12 @@ void explain_program(const systems::TensorProgram& program, const Settings& s) {
 }
 
 void explain(const CommandLine& command, const Settings& s) {
-  if (!is_program(s.model)) return explain_axes(command, s);
+  const std::string content = read_file(s.model);
+  // Other wrong files are found when they are parsed.
+  if (content.find("\"heddle-program\"") == std::string::npos)
+    return explain_axes(command, content, s);
   check_planner(command, s.planner);
-  explain_program(systems::read_program(s.model), s);
+  explain_program(systems::parse_program(content, s.model), s);
 }
 
 /// The sizes of a transformer, and what is asked about its program.
@@ -209,18 +213,21 @@ void show_transformer(const CommandLine& command, const TransformerSettings& s) 
                                                                  .hidden = whole(s.hidden),
                                                                  .vocabulary = whole(s.words)});
   if (s.gradients) program = systems::reverse(program, s.words > 0 ? "loss" : "output");
+  WordsBeside words(s.output == "-");
   std::cout << program << '\n';
-  if (!s.output.empty()) {
+  if (!s.output.empty() && s.output != "-") {
     systems::write_program(s.output, program);
     std::cout << "\nwrote " << s.output << '\n';
   }
-  if (s.machine.empty()) return;
-  for (Settings one = s; const std::string_view name : program_planners) {
-    if (!s.planner.empty() && s.planner != name) continue;
+  Settings one = s;
+  for (const std::string_view name : program_planners) {
+    if (s.machine.empty() || (!s.planner.empty() && s.planner != name)) continue;
     one.planner = name;
     std::cout << '\n' << name << ":\n";
     explain_program(program, one);
   }
+  words.end();
+  if (s.output == "-") write_output(s.output, systems::program_text(program));
 }
 
 /// Adds the options of the planners of programs.
@@ -242,8 +249,8 @@ void add_explain(CommandLine& program) {
   CommandLine& command = program.add_command(
       "explain", "Says why a planner decides as it does, and what the alternatives cost.",
       [s](const CommandLine& line) { explain(line, *s); });
-  command.add_argument("MODEL", &s->model, "a tensor program, or the profile of a model");
-  command.add_argument("MACHINE", &s->machine, "the machine");
+  command.add_input("MODEL", &s->model, "a tensor program, or the profile of a model");
+  command.add_input("MACHINE", &s->machine, "the machine");
   command.add_option("planner", &s->planner,
                      "for a program Rhino (usual) or HAP; for a profile one of the planners");
   add_program_options(command, *s);
@@ -265,8 +272,9 @@ void add_program(CommandLine& program) {
   command.add_option("vocabulary", &s->words,
                      "words, for a whole GPT with its loss; 0: the blocks only");
   command.add_flag("gradients", s->gradients, "adds the backward pass");
-  command.add_option("output", &s->output, "writes the program to this file");
-  command.add_option("machine", &s->machine, "a machine, for which planners divide the program");
+  command.add_output("--output", s->output, "writes the program to this file");
+  command.add_input("--machine", &s->machine, "a machine, for which planners divide the program",
+                    false);
   command.add_option("planner", &s->planner, "Rhino or HAP only; usual: both");
   add_program_options(command, *s);
 }

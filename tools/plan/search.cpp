@@ -14,7 +14,6 @@
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -27,6 +26,8 @@
 #include <heddle/schedule.hpp>
 #include <heddle/systems/planners.hpp>
 
+#include "../common/progress.hpp"
+#include "../common/streams.hpp"
 #include "commands.hpp"
 
 namespace tool {
@@ -41,7 +42,8 @@ struct Search {
   std::vector<std::string> planners = {};
   std::uint64_t batch = 0, sequence = 1;
   double state = plan::PlanOptions{}.state_per_parameter;
-  double seconds = 0, memory = static_cast<double>(plan::PlanBudget{}.bytes) / 1e9;
+  double seconds = 0;
+  Bytes memory = plan::PlanBudget{}.bytes;
 };
 
 /// Returns the format of the option --cast: `f16`, or `i8/64` with a scale for 64 elements.
@@ -68,42 +70,12 @@ Codec codec_of(const CommandLine& command, const std::string& word) {
   return codec;
 }
 
-/// Returns a number with three digits and the largest of the units in which it is at least 1.
-std::string with_unit(double value, std::vector<std::pair<double, const char*>> units) {
-  const auto unit = std::ranges::find_if(
-      units, [&](const auto& each) { return value >= each.first || &each == &units.back(); });
-  std::ostringstream out;
-  out << std::setprecision(3) << value / unit->first << ' ' << unit->second;
-  return out.str();
+/// Returns what a planner has done so far.
+std::string progress_text(const plan::PlanProgress& progress) {
+  std::string words = text(progress.planner, ": ", progress.candidates, " candidates");
+  if (std::isfinite(progress.best)) words += text(", best ", time_text(progress.best));
+  return words;
 }
-std::string time_text(Seconds time) {
-  return with_unit(time, {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}});
-}
-std::string bytes_text(double bytes) {
-  return with_unit(bytes, {{1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "KB"}, {1, "B"}});
-}
-
-/// Draws the progress of a search in one line of the terminal, if the standard error is one.
-class ProgressLine {
- public:
-  ProgressLine() : m_drawn(::isatty(STDERR_FILENO) == 1) {}
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-  ~ProgressLine() {
-    if (m_drawn) std::cerr << clear << std::flush;
-  }
-
-  void draw(const plan::PlanProgress& progress) const {
-    if (!m_drawn) return;
-    std::cerr << clear << progress.planner << ": " << progress.candidates << " candidates";
-    if (std::isfinite(progress.best)) std::cerr << ", best " << time_text(progress.best);
-    std::cerr << std::flush;
-  }
-
- private:
-  static constexpr const char* clear = "\r\033[K";
-  bool m_drawn;
-};
 
 /// Returns the bytes of the rank that has least left, beside its capacity if that is known.
 std::string fullest(const std::vector<Bytes>& memory, const Machine& machine) {
@@ -123,20 +95,13 @@ std::string fullest(const std::vector<Bytes>& memory, const Machine& machine) {
               room > 0 ? text(" of ", bytes_text(room)) : std::string());
 }
 
-/// Returns the content of a file, or of the standard input if the name is `-`.
-std::string content_of(const std::string& name) {
-  return read_file(name == "-" ? "/dev/stdin" : name);
-}
-
 void search(const CommandLine& command, const Search& s) {
   if (s.batch < 1)
-    throw command.error("--batch is missing", "say the samples of a step, for example --batch 64");
+    throw command.error("--batch is 0", "say the samples of a step, for example --batch 64");
   if (command.given("seconds") && !(s.seconds > 0))
     throw command.error("--seconds is not above 0",
                         "leave it out to search without a limit of time");
-  if (!(s.memory > 0)) throw command.error("--memory is not above 0", "it is in gigabytes");
-  if (s.profile == "-" && s.machine == "-")
-    throw command.error("the standard input is one file", "name a file for PROFILE or MACHINE");
+  if (s.memory == 0) throw command.error("--memory is not above 0", "write for example 500MB");
   std::vector<plan::NamedPlanner> asked = systems::planners();
   std::vector<std::string_view> names;
   for (const plan::NamedPlanner& planner : asked) names.push_back(planner.name);
@@ -144,13 +109,13 @@ void search(const CommandLine& command, const Search& s) {
     if (std::ranges::find(names, name) == names.end())
       throw command.no_such("planner", name, names);
   if (!s.planners.empty()) asked = plan::select_planners(asked, s.planners);
-  const ProgressLine line;
+  ProgressLine line("reading files");
   plan::PlanOptions options{.batch = static_cast<std::int64_t>(s.batch),
                             .schedule = s.schedule,
                             .state_per_parameter = s.state,
-                            .budget = {.bytes = static_cast<Bytes>(s.memory * 1e9)},
+                            .budget = {.bytes = s.memory},
                             .progress = [&](const plan::PlanProgress& progress) {
-                              line.draw(progress);
+                              line.say(progress_text(progress));
                               return true;
                             }};
   if (command.given("seconds")) {
@@ -163,29 +128,28 @@ void search(const CommandLine& command, const Search& s) {
   } catch (const contract_error& unknown) {
     throw command.error(unknown.complaint().what, unknown.complaint().fix);
   }
-  const plan::Profile profile = json::parse_profile(content_of(s.profile), s.profile);
-  const Machine machine = json::parse_machine(content_of(s.machine), s.machine);
+  const plan::Profile profile = json::read_profile(s.profile);
+  const Machine machine = json::read_machine(s.machine);
   for (int degree = 2; degree <= machine.ranks(); ++degree)
     if (machine.ranks() % degree == 0 && static_cast<std::uint64_t>(degree) <= s.sequence)
       options.sequence_degrees.push_back(degree);
   const plan::PlanSearch found = plan::search(profile, machine, options, asked);
-  // A plan on the standard output stands there alone.
-  std::ostream& out = s.output == "-" ? std::cerr : std::cout;
-  out << found << "\n\n" << std::flush;
+  WordsBeside words(s.output == "-");
+  line.print_above([&] { std::cout << found << "\n\n" << std::flush; });
   try {
     static_cast<void>(found.best());
   } catch (const infeasible& none) {
     throw no_answer(none.what());
   }
   const plan::PricedPlan& best = found.best_priced();
-  out << best.found.planner << ": " << time_text(best.simulated) << " a step, "
-      << with_unit(static_cast<double>(s.batch) / best.simulated, {{1, "samples a second"}}) << "; "
-      << fullest(best.memory, machine) << '\n'
-      << *best.found.plan << '\n';
-  if (s.output == "-")
-    std::cout << json::plan_text(*best.found.plan);
-  else if (!s.output.empty())
-    json::write_plan(s.output, *best.found.plan);
+  line.print_above([&] {
+    std::cout << best.found.planner << ": " << time_text(best.simulated) << " a step, "
+              << std::setprecision(3) << static_cast<double>(s.batch) / best.simulated
+              << " samples a second; " << fullest(best.memory, machine) << '\n'
+              << std::setprecision(6) << *best.found.plan << '\n';
+  });
+  words.end();
+  if (!s.output.empty()) write_output(s.output, json::plan_text(*best.found.plan));
 }
 
 }  // namespace
@@ -195,13 +159,13 @@ void add_search(CommandLine& program) {
   CommandLine& command = program.add_command(
       "search", "Asks the planners for plans, and writes the best one. Status 3: no plan fits.",
       [s](const CommandLine& line) { search(line, *s); });
-  command.add_file("PROFILE", s->profile, "the profile of the model; - is the standard input");
-  command.add_file("MACHINE", s->machine, "the machine; - is the standard input");
-  command.add_option("batch", &s->batch, "samples of a step");
+  command.add_input("PROFILE", &s->profile, "the profile of the model");
+  command.add_input("MACHINE", &s->machine, "the machine");
+  command.add_option("batch", &s->batch, "samples of a step", true);
   command.add_option("planner", &s->planners, "asks this planner, and others that are given so");
-  command.add_option("seconds", &s->seconds,
-                     "ends the search after this time, with the best plans");
-  command.add_option("memory", &s->memory, "gigabytes of the tables of a planner, at most");
+  command.add_seconds("seconds", s->seconds,
+                      "ends the search after this time, with the best plans");
+  command.add_bytes("memory", s->memory, "bytes of the tables of a planner, at most");
   command.add_option("schedule", &s->schedule, "the schedule of the plans, see schedule list");
   command.add_option("cast", &s->cast,
                      "a format that planners may choose for messages between sites, such as f16 or "
@@ -209,8 +173,7 @@ void add_search(CommandLine& program) {
   command.add_option("sequence", &s->sequence,
                      "the most ranks that may divide each sequence; the profile needs the bytes of "
                      "keys");
-  command.add_file("--output", s->output,
-                   "a file for the plan of the least simulated time; - is the standard output");
+  command.add_output("--output", s->output, "a file for the plan of the least simulated time");
   command.add_option("state", &s->state,
                      "bytes that a rank keeps for each byte of its weights: weights, gradients and "
                      "what the optimiser remembers");

@@ -67,14 +67,20 @@ wrong "a command is missing; there are search, show, check, compare, error, expl
 wrong "no command 'serch'; did you mean 'search'?" serch
 wrong "no option '--bach'; did you mean '--batch'?" search profile.json machine.json --bach 4
 wrong "PROFILE is required" search
-wrong "--batch is missing" search profile.json machine.json
+wrong "--batch is required" search profile.json machine.json
+wrong "--batch is 0" search profile.json machine.json --batch 0
 wrong "no planner 'Dappel'; did you mean 'DAPPLE'?" \
       search profile.json machine.json --batch 4 --planner Dappel
 wrong "no planner 'Meti'; did you mean 'Metis'?" \
       search profile.json machine.json --batch 4 --planner DAPPLE --planner Meti
 wrong "--seconds is not above 0" search profile.json machine.json --batch 4 --seconds 0
 wrong "--memory is not above 0" search profile.json machine.json --batch 4 --memory 0
+wrong "no unit of bytes 'XB'" search profile.json machine.json --batch 4 --memory 5XB
+wrong "no unit of time 'sec'; there are h, min, s, ms, us" \
+      search profile.json machine.json --batch 4 --seconds 5sec
 wrong "the standard input is one file" search - - --batch 4
+wrong "the standard input is one file" compare - machine.json two.json -
+wrong "the standard output is one file" show two.json profile.json machine.json --svg - --perfetto -
 wrong "no schedule '1f1f'; did you mean '1f1b'?" \
       search profile.json machine.json --batch 4 --schedule 1f1f
 wrong "no format 'f17'; did you mean 'f16'?" search profile.json machine.json --batch 4 --cast f17
@@ -119,6 +125,31 @@ expect 0 "two.json   " compare profile.json machine.json two.json slow.json
 expect 0 "41 s       10.25 s" compare profile.json machine.json two.json slow.json
 expect 0 "no: rank 0" compare profile.json machine.json four.json
 expect 2 "PLAN is required" compare profile.json machine.json
+
+# A plan of a thousand million microbatches is priced, but not drawn: (1e9 - 1 + 2) x 8, and updates of 1.
+sed 's/"microbatches": 4/"microbatches": 1000000000/' two.json > many.json
+expect 0 "simulated step 8e+09 s" check many.json profile.json machine.json
+expect 0 "8e+09 s" compare profile.json machine.json many.json
+expect 1 "'1f1b' of 2 ranks and 1000000000 microbatches is too large" show many.json profile.json machine.json
+expect 1 "plan check prices plans of any number of microbatches" show many.json profile.json machine.json
+# Files in pipes: the same output, and a file on the standard output stands there alone.
+same() {  # same FILE COMMAND...: the command has this output
+  local file=$1
+  shift
+  "$@" 2> errors | cmp - "$file" || { failures=$((failures + 1)); echo "FAILED: $*: $(cat errors)"; }
+}
+"$program" check two.json profile.json machine.json > checked
+same checked "$program" check - profile.json machine.json < two.json
+same checked "$program" check two.json - machine.json < profile.json
+same checked "$program" check two.json profile.json - < machine.json
+"$program" compare profile.json machine.json slow.json | sed 's/slow.json /          /' > compared
+"$program" compare profile.json machine.json - < slow.json | sed 's/\/dev\/stdin/         /; s/ *$//' |
+  diff -bB compared - || { failures=$((failures + 1)); echo "FAILED: compare of a plan in a pipe"; }
+same a.svg "$program" show two.json profile.json machine.json --svg -
+same a.json "$program" show - profile.json machine.json --perfetto - < two.json
+"$program" error two.json profile.json machine.json a.json > wrong_by
+"$program" error two.json profile.json machine.json - < a.json | sed 's/\/dev\/stdin/a.json/' | diff -b wrong_by - ||
+  { failures=$((failures + 1)); echo "FAILED: error of a trace in a pipe"; }
 
 # The trace of a step of 41 s, and one of a model with F 4 on each stage: (4 - 1 + 2) x 10 + 1 = 51 s.
 sed 's/"forward": 1/"forward": 2/g' profile.json > heavy.json
@@ -173,10 +204,24 @@ expect 0 "Metis " search profile.json machine.json --batch 4 --planner Metis --p
 cmp best.json piped.json || { failures=$((failures + 1)); echo "FAILED: a plan in a pipe"; }
 grep -q "samples a second; rank [0-9]* needs [0-9.]* MB of 12 MB" table ||
   { failures=$((failures + 1)); echo "FAILED: the summary: $(cat table)"; }
-"$program" search profile.json - --batch 4 --seconds 60 --output timed.json < machine.json > table
+"$program" search profile.json - --batch 4 --seconds 1min --memory 0.5GB --output timed.json < machine.json > table
 cmp best.json timed.json || { failures=$((failures + 1)); echo "FAILED: a search with a limit"; }
 grep -q "cut off" table && { failures=$((failures + 1)); echo "FAILED: 60 s are not enough"; }
 expect 0 "cut off: DAPPLE" search profile.json machine.json --batch 4 --seconds 1e-9
+expect 0 "cut off: DAPPLE" search profile.json machine.json --batch 4 --seconds 0.001us
+# Replicas with equal samples are told in few words.
+cat > wide.json << END
+{"format": "heddle-machine", "version": 1, "machine": {"devices": [{"name": "fast", "count": 16}],
+  "levels": [{"name": "rank", "ranks": 1}, {"name": "all", "ranks": 16}]}}
+END
+expect 0 "ranks 0-15, samples 1 (16 ranks)" search profile.json wide.json --batch 16 --planner Replicas
+# A terminal shows work of more than a second.
+if command -v script > /dev/null; then
+  script -qec "(sleep 2.2; cat profile.json) | '$program' search - machine.json --batch 4" typescript \
+    < /dev/null > terminal
+  grep -q "reading files, 1 s" terminal || { failures=$((failures + 1)); echo "FAILED: no progress is shown"; }
+fi
+grep -q "reading files" table && { failures=$((failures + 1)); echo "FAILED: progress without a terminal"; }
 "$program" search profile.json machine.json --batch 4 --output again.json > /dev/null
 cmp best.json again.json || { failures=$((failures + 1)); echo "FAILED: two searches differ"; }
 # One long sample on two ranks: each has half of it. The keys of attention must be known.
@@ -240,6 +285,7 @@ expect 0 "block0.mlp.contract_product = matmul block0.mlp.activated[sequence, po
 expect 0 "dimension hidden of 24" program --width 8 --heads 2 --hidden 24
 expect 0 "block1.output = " program --layers 2
 expect 0 "output loss" program --vocabulary 16
+same block.json "$program" program --width 8 --heads 2 --output -
 expect 0 "output vocabulary_gradient[" program --vocabulary 16 --gradients
 for planner in Rhino HAP; do
   phrase="communication 0 s"
@@ -274,6 +320,9 @@ expect 0 "graph.txt: 2 layers, 2000000 bytes of parameters, input of 16 bytes a 
        import graph.txt --samples 4 --device fast --output imported.json
 expect 0 "layer 0 (Conv(3, 8)): parameters 1000000, output 10, saved 58" \
        import graph.txt --samples 4
+same imported.json "$program" import - --samples 4 --device fast --model graph.txt --output - < graph.txt
+"$program" explain layer.json machine.json > explained
+same explained "$program" explain - machine.json < layer.json
 expect 0 "DAPPLE " search imported.json machine.json --batch 8 --output of_imported.json
 expect 0 "simulated step " check of_imported.json imported.json machine.json
 sed 's/; 32\]/; 32/' graph.txt > broken.txt

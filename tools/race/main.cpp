@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
         }
         predict(file, numbers);
       });
-  command.add_argument("RUNS.txt", &file, "the times, or steps, of runs that found a result");
+  command.add_input("RUNS.txt", &file, "the times, or steps, of runs that found a result");
   command.add_option("walkers", &walkers, "the numbers of walkers, such as 2,8,64");
   return program.run(argc, argv);
 }

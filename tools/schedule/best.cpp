@@ -19,6 +19,7 @@
 #include <heddle/simulate/costs.hpp>
 
 #include "../common/columns.hpp"
+#include "../common/progress.hpp"
 #include "best.hpp"
 #include "commands.hpp"
 
@@ -31,8 +32,8 @@ namespace {
 /// Returns the orders with their price, and whether they fit the memory of `s`.
 Candidate candidate(std::string name, const Orders& orders, const Settings& s) {
   Candidate result{std::move(name), price(orders, s)};
-  result.fits = !(s.cap > 0 && std::ranges::max(result.priced.activations) > s.cap * (1 + 1e-12)) &&
-                !(s.cap_bytes > 0 && most_bytes(result.priced.timeline) > s.cap_bytes);
+  result.fits =
+      fits(result.priced.activations, s.cap_bytes > 0 ? most_bytes(result.priced.timeline) : 0, s);
   return result;
 }
 
@@ -109,6 +110,7 @@ Orders refined(const Orders& orders, const Settings& s) {
 
 /// Prints what the step would take if one of its limits did not exist.
 void explain(const Orders& orders, const Settings& s) {
+  ProgressLine line("searching");
   const Priced priced = price(orders, s);
   const double makespan = priced.timeline.makespan();
   std::vector<std::pair<std::string, double>> limits;
@@ -144,13 +146,18 @@ void explain(const Orders& orders, const Settings& s) {
                         reordered(0));
   }
   std::vector<std::vector<std::string>> rows = {{"if", "makespan", "shorter by"},
-                                                {"as it is", number(makespan), ""}};
+                                                {"as it is", time_of(makespan, s), ""}};
   for (const auto& [name, time] : limits)
-    rows.push_back({name, number(time), percent(1 - time / makespan)});
-  print_columns(rows);
+    rows.push_back({name, time_of(time, s), percent(1 - time / makespan)});
+  line.print_above([&] { print_columns(rows); });
 }
 
 }  // namespace
+
+bool fits(const std::vector<double>& activations, Bytes bytes, const Settings& s) {
+  return !(s.cap > 0 && std::ranges::max(activations) > s.cap * (1 + 1e-12)) &&
+         !(s.cap_bytes > 0 && bytes > s.cap_bytes);
+}
 
 std::vector<Candidate> candidates(const Settings& s) {
   std::vector<Candidate> all;
@@ -187,11 +194,11 @@ const Candidate& shortest(const std::vector<Candidate>& all, const Settings& s) 
   return *best;
 }
 
-std::string with_gap(const Candidate& candidate) {
+std::string with_gap(const Candidate& candidate, const Settings& s) {
   const double makespan = candidate.priced.timeline.makespan();
   if (candidate.bound > 0 && candidate.bound < makespan * (1 - 1e-9))
     return text(candidate.name, "; ", percent(makespan / candidate.bound - 1),
-                " above the lower bound ", number(candidate.bound), " of its computations");
+                " above the lower bound ", time_of(candidate.bound, s), " of its computations");
   return text(candidate.name, candidate.bound > 0 ? "; optimal for its computations" : "");
 }
 
@@ -201,7 +208,7 @@ Orders orders_of(const schedule::NamedSchedule* entry, const Settings& s) {
   const auto all = candidates(s);
   const Candidate& best = shortest(all, s);
   Orders orders = best.priced.orders;
-  orders.name = text("best (", with_gap(best), ")");
+  orders.name = text("best (", with_gap(best, s), ")");
   return orders;
 }
 
@@ -212,6 +219,7 @@ void add_explain(CommandLine& program) {
       "explain", "Says what limits a schedule: messages, stages, warm-up, order or memory.",
       [settings](const CommandLine& line) {
         check_values(line, *settings);
+        settings->seconds = line.has_units();
         explain(orders_of(named_schedules(line, *settings)[0], *settings), *settings);
       });
   command.add_argument("NAME", &settings->names[0], "of the schedule, see schedule list, or best");

@@ -26,6 +26,11 @@ struct Candidate {
   double bound = 0;  ///< lower bound of all orders with its computations that fit; 0 if unknown
 };
 
+/// Returns whether the memory of a rank in `s` holds `activations`, the most of each rank, and
+/// `bytes`, the most of all ranks.
+[[nodiscard]] bool fits(const std::vector<double>& activations, heddle::Bytes bytes,
+                        const Settings& s);
+
 /// Returns what `best` chooses from: the results of plan::coordinate() for the computations of five
 /// schedules, then the synchronous schedules of the catalogue that there are of this shape.
 [[nodiscard]] std::vector<Candidate> candidates(const Settings& s);
@@ -35,7 +40,7 @@ struct Candidate {
 [[nodiscard]] const Candidate& shortest(const std::vector<Candidate>& all, const Settings& s);
 
 /// Returns the name of a candidate with its gap to the lower bound, if that is known.
-[[nodiscard]] std::string with_gap(const Candidate& candidate);
+[[nodiscard]] std::string with_gap(const Candidate& candidate, const Settings& s);
 
 /// Returns the orders of one of named_schedules(). If `entry` is null these are the shortest ones
 /// for the prices of `s` in its memory: of the schedules of the catalogue and of the results of

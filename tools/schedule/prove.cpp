@@ -12,6 +12,7 @@
 #include <heddle/core/text.hpp>
 #include <heddle/schedule.hpp>
 
+#include "../common/progress.hpp"
 #include "best.hpp"
 #include "commands.hpp"
 #include "settings.hpp"
@@ -24,6 +25,7 @@ namespace {
 
 /// Proves that the list of `orders` computes the serial step.
 void prove(const Orders& orders) {
+  ProgressLine line("proving");
   const Schedule woven = weave(orders);
   const schedule::SerialStep step = schedule::serial_step(orders);
   if (const std::string why = schedule::why_not_equivalent(woven, step); !why.empty())
@@ -40,11 +42,13 @@ void prove(const Orders& orders) {
         }));
       stale = std::max(stale, earlier - std::min(earlier, step.versions[stage][item]));
     }
-  std::cout << text(woven.name(), ": ", woven.size(), " actions compute the serial step of ",
-                    step.graph.stages, " stages and ", step.microbatches, " microbatches");
-  if (!step.versions.empty())
-    std::cout << text(", with weights that lack up to ", stale, " updates");
-  std::cout << '\n';
+  line.print_above([&] {
+    std::cout << text(woven.name(), ": ", woven.size(), " actions compute the serial step of ",
+                      step.graph.stages, " stages and ", step.microbatches, " microbatches");
+    if (!step.versions.empty())
+      std::cout << text(", with weights that lack up to ", stale, " updates");
+    std::cout << '\n';
+  });
 }
 
 }  // namespace
@@ -57,14 +61,13 @@ void add_prove(CommandLine& program) {
       [settings](const CommandLine& line) {
         check_values(line, *settings);
         const std::string& name = settings->names[0];
-        if (name.ends_with(".csv"))
+        if (name.ends_with(".csv") || name == "/dev/stdin")
           prove(read_orders(line, name, read_file(name), *settings).orders);
         else
           prove(orders_of(named_schedules(line, *settings)[0], *settings));
       });
-  command.add_argument(
-      "NAME", &settings->names[0],
-      "a schedule, see schedule list, or FILE.csv of torch.distributed.pipelining");
+  command.add_input("NAME", &settings->names[0],
+                    "a schedule, see schedule list, or FILE.csv of torch.distributed.pipelining");
   add_shape(command, *settings);
   add_prices(command, *settings);
   add_dialect(command, *settings);

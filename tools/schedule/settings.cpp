@@ -4,15 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <fstream>
 #include <string>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
 
+#include "../common/size_check.hpp"
 #include "best.hpp"
 #include "settings.hpp"
 
@@ -20,36 +19,9 @@ namespace tool {
 
 using namespace heddle;
 
-namespace {
-
-/// Returns the bytes of memory of this machine, or of the control group of this process if that has
-/// fewer.
-double memory_of_machine() {
-  double bytes =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  double limit = 0;  // "max" is no number
-  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) bytes = std::min(bytes, limit);
-  return bytes;
+std::string time_of(double time, const Settings& s) {
+  return s.seconds ? time_text(time) : number(time);
 }
-
-/// @throws infeasible if the schedule is larger than a Schedule or than the memory.
-void check_size(const schedule::NamedSchedule& entry, const Settings& s) {
-  const Size size = size_of(entry, s.shape);
-  const double memory = memory_of_machine();
-  constexpr double most_actions = 1 << 30;
-  if (size.bytes <= memory && size.actions < most_actions) return;
-  const auto gigabytes = [](double bytes) { return text(number(bytes / 1e9), " GB"); };
-  throw infeasible({"schedule",
-                    text("'", entry.name, "' of ", s.shape.ranks, " ranks and ",
-                         s.shape.microbatches, " microbatches is too large"),
-                    size.bytes > memory
-                        ? text("it needs up to ", gigabytes(size.bytes), ", this machine has ",
-                               gigabytes(memory))
-                        : text("it has up to ", size.actions, " actions, expected fewer than 2^30"),
-                    "use fewer ranks or microbatches, or compare --periodic"});
-}
-
-}  // namespace
 
 void add_shape(CommandLine& command, Settings& s) {
   command.add_option("ranks", &s.shape.ranks, "ranks of the pipeline");
@@ -61,9 +33,8 @@ void add_shape(CommandLine& command, Settings& s) {
   command.add_option("pairs", &s.shape.pairs, "for chimera: pipelines in each direction");
   command.add_option("most-live", &s.shape.most_live,
                      "for dapple: microbatches whose activations fit a rank; 0: all");
-  command.add_option("cap", &s.cap,
-                     "for best: live activations that fit a rank, in microbatches; 0: all");
-  command.add_bytes("cap-bytes", s.cap_bytes, "for best: bytes that fit a rank, as 40GB; 0: all");
+  command.add_option("cap", &s.cap, "live activations that fit a rank, in microbatches; 0: all");
+  command.add_bytes("cap-bytes", s.cap_bytes, "bytes that fit a rank, as 40GB; 0: all", "fits");
   command.add_flag("refine", s.refine,
                    "searches for a shorter order for these costs in which no rank keeps more");
 }
@@ -73,19 +44,18 @@ void add_prices(CommandLine& command, Settings& s) {
     return std::string(
         "Times and sizes are those of one microbatch for the share of the model that a rank has "
         "when\n"
-        "each has one. Times have no unit. Several, --F 1,2,1, are those of the stages as they "
-        "are.");
+        "each has one. Times have no unit, or all of them have one: --F 5ms --I 5ms --W 4ms.\n"
+        "Several, --F 1,2,1, are those of the stages as they are.");
   });
-  command.add_option("F", &s.forward, "time of a forward");
-  command.add_option("I", &s.backward_input, "time of a backward for the input");
-  command.add_option("W", &s.backward_weight, "time of a backward for the weights");
-  command.add_option("B", &s.backward,
-                     "time of a whole backward, which is less than I + W if both halves run a part "
-                     "of the forward again; 0: I + W");
-  command.add_option("FB", &s.forward_backward, "time of a fused pair; 0: as long as both");
-  command.add_option("latency", &s.latency, "time that every transfer takes besides its bytes");
-  command.add_option("bandwidth", &s.bandwidth,
-                     "bytes of a transfer per unit of time; 0: unlimited");
+  command.add_times("F", &s.forward, "time of a forward");
+  command.add_times("I", &s.backward_input, "time of a backward for the input");
+  command.add_times("W", &s.backward_weight, "time of a backward for the weights");
+  command.add_times("B", &s.backward,
+                    "time of a whole backward, which is less than I + W if both halves run a part "
+                    "of the forward again; 0: I + W");
+  command.add_times("FB", &s.forward_backward, "time of a fused pair; 0: as long as both");
+  command.add_times("latency", &s.latency, "time that every transfer takes besides its bytes");
+  command.add_rate("bandwidth", s.bandwidth, "bytes of a transfer per unit of time; 0: unlimited");
   command.add_option("depth", &s.depth,
                      "unsent results of a stage after which it waits; -1: it never waits");
   command.add_bytes("activation", s.activation, "bytes that a stage sends to the next one");
@@ -97,10 +67,10 @@ void add_prices(CommandLine& command, Settings& s) {
 void add_pictures(CommandLine& command, Settings& s) {
   command.add_option("columns", &s.columns, "width of the drawing in the terminal");
   command.add_flag("live", s.live, "also draws the live activations over time");
-  command.add_option("svg", &s.svg, "a file for the picture");
-  command.add_option("perfetto", &s.perfetto, "a file for ui.perfetto.dev");
-  command.add_option("dot", &s.dot, "a file for Graphviz");
-  command.add_option("csv", &s.csv,
+  command.add_output("--svg", s.svg, "a file for the picture");
+  command.add_output("--perfetto", s.perfetto, "a file for ui.perfetto.dev");
+  command.add_output("--dot", s.dot, "a file for Graphviz");
+  command.add_output("--csv", s.csv,
                      "a file for torch.distributed.pipelining; schedule --help says what that "
                      "cannot run");
   command.add_flag("transfers", s.transfers,
@@ -182,8 +152,11 @@ std::vector<const schedule::NamedSchedule*> named_schedules(const CommandLine& c
     }
   }
   for (const auto* option : {"cap", "cap-bytes"})
-    if (command.given(option) && !best)
+    if (command.given(option) && !best && !s.compares)
       throw command.error(text("--", option, " means nothing to this schedule"), "it is for best");
+  if (s.cap_bytes > 0 && !s.sized())
+    throw command.error("the bytes of a rank are not known",
+                        "give --saved, --activation and --parameters");
   if (best && !s.equal_stages())
     throw command.error("'best' compares schedules with different numbers of stages",
                         "give one time for each of --F, --I, --W and --B");
@@ -198,7 +171,9 @@ std::vector<const schedule::NamedSchedule*> named_schedules(const CommandLine& c
     throw command.error("--periodic is for single schedules, not for 'best'", "leave one out");
   if (!s.periodic)
     for (const auto& entry : schedule::catalogue())
-      if (best || std::ranges::count(entries, &entry) > 0) check_size(entry, s);
+      if (best || std::ranges::count(entries, &entry) > 0)
+        check_size(entry, s.shape, "schedule",
+                   "use fewer ranks or microbatches, or compare --periodic");
   if (best || (!command.given("FB") && s.equal_stages())) return entries;
   // The stages and pairs of a schedule are those of the same one of few microbatches.
   std::vector<Orders> all;

@@ -23,10 +23,13 @@ struct Settings : Prices {
   bool replicas = false;
   bool vertical_sync = false;
   int branches = 1;
-  double cap = 0;               ///< for best: live activations of a rank; 0: no limit
-  heddle::Bytes cap_bytes = 0;  ///< for best: bytes of a rank; 0: no limit
+  double cap = 0;               ///< live activations that fit a rank; 0: no limit
+  heddle::Bytes cap_bytes = 0;  ///< bytes that fit a rank; 0: no limit
+  bool seconds = false;         ///< times have units
+  bool compares = false;        ///< several schedules are compared
   bool refine = false;          ///< schedules are refined for the prices
-  bool best = false;            ///< all schedules are compared
+  bool best = false;            ///< all schedules and searches are compared
+  bool all = false;             ///< all schedules of the catalogue are compared
   bool transfers = false;
   bool stagger = false;   ///< rank 0 unshards two stages ahead
   bool live = false;      ///< a chart of live activations
@@ -35,6 +38,9 @@ struct Settings : Prices {
   int columns = 100;      ///< of the drawing in the terminal
   std::string svg = {}, perfetto = {}, dot = {}, csv = {};
 };
+
+/// Returns a time of a timeline, with a unit if the times of the command line have units.
+[[nodiscard]] std::string time_of(double time, const Settings& s);
 
 /// --ranks, --microbatches and what else makes the shape of a schedule.
 void add_shape(CommandLine& command, Settings& s);

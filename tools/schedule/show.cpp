@@ -2,8 +2,10 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 #include <algorithm>
+#include <array>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <heddle/core/file.hpp>
@@ -11,6 +13,9 @@
 #include <heddle/schedule.hpp>
 #include <heddle/trace.hpp>
 
+#include "../common/progress.hpp"
+#include "../common/streams.hpp"
+#include "../common/timeline_output.hpp"
 #include "best.hpp"
 #include "commands.hpp"
 #include "settings.hpp"
@@ -25,22 +30,26 @@ namespace {
 
 /// Prints what is known of the orders and writes the files that are wanted.
 void draw(const schedule::LoweredOrders& lowered, const Settings& s) {
+  const bool beside = std::ranges::count(std::array{s.svg, s.perfetto, s.dot, s.csv}, "-") > 0;
+  WordsBeside words(beside);
   const Priced priced = price(lowered.orders, s);
-  // What the command line calls 1 is no second.
+  // Without a unit, what the command line calls 1 is no second.
+  const auto unit = s.seconds ? std::nullopt : std::optional<std::string>("");
   std::cout << in_colours(to_grid(priced.schedule, s.columns)) << '\n'
-            << in_colours(to_grid(priced.timeline, s.columns, ""));
+            << in_colours(to_grid(priced.timeline, s.columns, unit));
   if (s.live) std::cout << '\n' << live_chart(priced, s.columns) << '\n';
   std::cout << text("live activations of the ranks: ", of_ranks(priced.activations), "; ",
                     priced.messages, " messages\n");
   const bool sized = s.sized();
   if (sized) std::cout << '\n' << trace::memory_report(priced.timeline);
+  words.end();
   if (!s.svg.empty())
-    write_file(s.svg, trace::to_svg(priced.timeline, {.unit = "", .memory = sized}));
-  if (!s.perfetto.empty()) trace::write(s.perfetto, priced.timeline);
-  if (!s.dot.empty()) write_file(s.dot, trace::to_dot(priced.schedule));
+    write_output(s.svg, trace::to_svg(priced.timeline, {.unit = unit, .memory = sized}));
+  if (!s.perfetto.empty()) write_timeline(s.perfetto, priced.timeline);
+  if (!s.dot.empty()) write_output(s.dot, trace::to_dot(priced.schedule));
   if (s.csv.empty()) return;
-  write_file(s.csv,
-             s.transfers ? to_lowered_csv(lowered, s.stagger) : schedule::to_csv(lowered.orders));
+  write_output(s.csv,
+               s.transfers ? to_lowered_csv(lowered, s.stagger) : schedule::to_csv(lowered.orders));
   warn_if_not_for_torch(s.csv, lowered.orders);
 }
 
@@ -69,7 +78,12 @@ void add_show(CommandLine& program) {
         check_values(line, *settings);
         if (settings->open && settings->names[0] == best_name)
           throw line.error("the explorer has no schedule 'best'", "leave out --open");
-        const Orders orders = orders_of(named_schedules(line, *settings)[0], *settings);
+        settings->seconds = line.has_units();
+        Orders orders;
+        {
+          const ProgressLine progress(settings->names[0]);
+          orders = orders_of(named_schedules(line, *settings)[0], *settings);
+        }
         std::string url;
         if (settings->open) url = explorer_url(line, *settings);
         draw({orders}, *settings);
@@ -90,9 +104,10 @@ void add_check(CommandLine& program) {
       "check", "Draws a schedule file of torch.distributed.pipelining, or says what is wrong.",
       [settings, name](const CommandLine& line) {
         check_values(line, *settings);
+        settings->seconds = line.has_units();
         check(line, *name, *settings);
       });
-  command.add_argument("FILE.csv", name.get(), "the file");
+  command.add_input("FILE.csv", name.get(), "the file");
   add_prices(command, *settings);
   add_pictures(command, *settings);
   add_dialect(command, *settings);

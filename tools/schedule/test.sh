@@ -66,7 +66,7 @@ wrong "no option '-x'" show -x
 wrong "no option '-x.csv'" check -x.csv
 wrong "'--transfers' begins with '-'" show 1f1b --csv --transfers
 wrong "'-a.svg' begins with '-'; a file may be called ./-a.svg" show 1f1b --svg=-a.svg
-wrong "'-' begins with '-'" show 1f1b --svg -
+wrong "the standard output is one file" show 1f1b --svg - --csv -
 wrong "'-folder' begins with '-'" gallery -- -folder
 wrong "no schedule 'zbv'; did you mean 'zb-v'? there are gpipe, 1f1b" show zbv
 wrong "no schedule 'one_f_one_b'; did you mean '1f1b'?" show one_f_one_b
@@ -177,7 +177,7 @@ expect 0 "zb-h1     27        11.1%   11.1%" compare 1f1b zb-h1
 expect 0 "zb-h1     33        27.3%   11.1%" compare 1f1b zb-h1 --latency 0.5
 expect 0 "1f1b-v    31.5      23.8%   -            3 3 3 3" compare 1f1b-v
 expect 0 "-            4 3 2 1" compare 1f1b --F 1,2,1,1
-expect 0 "48000" compare gpipe 1f1b --activation 1000
+expect 0 "48 kB" compare gpipe 1f1b --activation 1000
 expect 0 "1 to 16" compare 1f1b --ranks 16 --microbatches 32
 expect 2 "NAME is required" compare
 expect 2 "no option '--ranks'" gallery nowhere --ranks 8
@@ -283,7 +283,7 @@ expect 1 "use fewer ranks or microbatches, or compare --periodic" compare gpipe 
 million=(--periodic --ranks 16 --microbatches 1000000)
 expect 0 "1f1b         3000045    0%      0%           1 to 16           30000000" compare interleaved 1f1b "${million[@]}"
 expect 0 "interleaved  3000022.5" compare interleaved 1f1b "${million[@]}"
-expect 0 "300000000" compare 1f1b "${million[@]}" --activation 10
+expect 0 "300 MB" compare 1f1b "${million[@]}" --activation 10
 expect 2 "--periodic simulates stages that never wait to send" compare gpipe --periodic --depth 1
 for both in "" --periodic; do
   # shellcheck disable=SC2086
@@ -314,7 +314,7 @@ expect 2 "--best compares all schedules; leave out their names" compare --best 1
 "$program" show best --cap-bytes 2.5kB --saved 1kB | diff shown - || { failures=$((failures + 1)); echo "FAILED: 2.5kB is not 2500"; }
 "$program" show 1f1b --saved 2048 > shown
 "$program" show 1f1b --saved 2KiB | diff shown - || { failures=$((failures + 1)); echo "FAILED: 2KiB is not 2048"; }
-expect 2 "--cap-bytes: not a number ('40X')" show best --cap-bytes 40XB
+expect 2 "--cap-bytes: no unit of bytes 'XB'; write for example 40GB or 1.5GiB" show best --cap-bytes 40XB
 expect 2 "--cap-bytes: not a whole number of bytes ('1.5B')" show best --cap-bytes 1.5B
 expect 2 "not a whole number of at least 0 ('-1')" show best --cap-bytes=-1
 # A shorter order for given costs in which no rank keeps more: ZB-V takes 240 and keeps 3.5 4 4 4.
@@ -328,6 +328,44 @@ expect 2 "--periodic simulates schedules as they are" compare 1f1b --refine --pe
 expect 0 "messages took no time                                                 33        32.7%" explain 1f1b --latency 1
 expect 0 "there were no warm-up, no drain and no gap" explain zb-h1
 expect 0 "all stages took equally long" explain 1f1b --F 1,2,1,1
+
+# All schedules that there are of the shape, and those that fit the bytes of a rank.
+"$program" compare --all > shown
+for name in gpipe 1f1b zb-v chimera dualpipe pipedream; do holds shown "$name "; done
+"$program" compare --all --ranks 3 > shown
+grep -q "^chimera" shown && { failures=$((failures + 1)); echo "FAILED: chimera of 3 ranks"; }
+grep -qE "^there are none of this shape: .*chimera, " shown || { failures=$((failures + 1)); echo "FAILED: what is missing"; }
+"$program" compare --all --fits 45GB --saved 10GB > shown
+grep -qE "^gpipe .*80 GB +no$" shown || { failures=$((failures + 1)); echo "FAILED: 80 GB fit 45 GB"; }
+grep -qE "^1f1b .*40 GB +yes$" shown || { failures=$((failures + 1)); echo "FAILED: 40 GB do not fit 45 GB"; }
+grep -qE "^(gpipe|1f1b) .*(8 8 8 8|4 3 2 1) .*(no|yes)$" <("$program" compare gpipe 1f1b --cap 4) ||
+  { failures=$((failures + 1)); echo "FAILED: --cap says nothing"; }
+expect 2 "--all compares all schedules; leave out their names" compare --all 1f1b
+expect 2 "the bytes of a rank are not known; give --saved, --activation and --parameters" compare --all --fits 40GB
+expect 2 "--periodic does not know the bytes of a rank" compare 1f1b --periodic --fits 40GB --saved 1GB
+# Times with units: all of them, or none.
+expect 0 "1f1b      165 ms" compare 1f1b --F 5ms --I 5ms --W 5000us
+expect 0 "makespan 165 ms" show 1f1b --F 5ms --I 5ms --W 5ms
+expect 2 "--I has no unit, and other times have one; give all times units, such as 5ms, or none" show 1f1b --F 5ms
+expect 2 "--F: no unit of time 'sec'; there are h, min, s, ms, us" show 1f1b --F 5sec
+# 7 messages of 250 ms each way beside a step of 5 stages of 1 s
+expect 0 "1f1b" compare 1f1b --F 1s --I 1s --W 1s --activation 1GB --bandwidth 4GB/s
+"$program" compare stream --F 1 "${link[@]}" --csv plain.csv > shown
+"$program" compare stream --F 1s --I 0 --W 0 --activation 1kB --bandwidth 4kB/s --csv units.csv > shown
+diff plain.csv units.csv || { failures=$((failures + 1)); echo "FAILED: times with units are other times"; }
+# Files in pipes.
+"$program" show 1f1b --csv a.csv --svg a.svg > shown
+for file in csv svg; do
+  "$program" show 1f1b --$file - 2> errors | cmp - a.$file || { failures=$((failures + 1)); echo "FAILED: --$file -"; }
+done
+"$program" check a.csv > shown
+"$program" check - < a.csv | diff <(sed 's/a.csv//' shown) <(sed 's/.dev.stdin//' /dev/stdin) ||
+  { failures=$((failures + 1)); echo "FAILED: check -"; }
+"$program" prove - < a.csv > shown
+holds shown "compute the serial step of 4 stages and 8 microbatches"
+"$program" compare gpipe 1f1b --csv table.csv > shown
+"$program" compare gpipe 1f1b --csv - 2> errors | cmp - table.csv || { failures=$((failures + 1)); echo "FAILED: compare --csv -"; }
+holds errors "gpipe "
 
 # The page of the explorer: written, and opened where there is a desktop, whose browser is a script here.
 export TMPDIR=$folder/pages

@@ -189,8 +189,14 @@ struct StagePrice {
 /// its gradient_sum and its update, or those of a bucket behind the bucket's last backward. If
 /// backwards are split, W takes the measured time of the slowest rank, and I the rest. Every other
 /// price of a plan is compared with this one.
+///
+/// If the plan has more than 2^20 stages times microbatches, simulate_periodic() prices it. It
+/// skips steady periods, so that 10^6 microbatches take less than a second. The result is the same
+/// up to the rounding of simulate().
 /// @throws contract_error as stage_prices(), and if the plan's schedule does not have one stage on
 ///         each rank.
+/// @throws infeasible if the plan has more than 2^22 stages times microbatches and no steady period
+///         (see simulate_periodic()), or if its schedule has no orders of so many microbatches.
 [[nodiscard]] Seconds simulated_step(const Plan& plan, const PlanProblem& problem);
 
 /// Returns the Timeline whose makespan is simulated_step(). Its rank s stands for all ranks of
@@ -222,7 +228,11 @@ struct StagePrice {
 /// that have the same weights. zeropp and three-level keep what ParameterShards keeps: the
 /// optimiser's weights and what it remembers over all these ranks, gradients and weights at their
 /// levels, and the second copy of the weights.
+///
+/// If the plan has more than 2^20 stages times microbatches, the live microbatches follow from one
+/// period of the orders, and are the same.
 /// @throws contract_error as simulated_step().
+/// @throws infeasible as simulated_step().
 [[nodiscard]] std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem& problem);
 
 /// Returns simulated_step() and plan_memory() of a plan, for Plan::prediction.

@@ -17,6 +17,7 @@
 
 #include <heddle/core/codec.hpp>
 #include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
@@ -29,18 +30,20 @@
 #include <heddle/plan/impl/ring_exchange.hpp>
 #include <heddle/plan/impl/stage_exchange.hpp>
 #include <heddle/plan/impl/traffic_round.hpp>
+#include <heddle/plan/internal/kept_by_stage.hpp>
 #include <heddle/plan/internal/plan_bytes.hpp>
+#include <heddle/plan/internal/step_in_periods.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
 #include <heddle/schedule/action.hpp>
 #include <heddle/schedule/internal/is_time.hpp>
-#include <heddle/schedule/order/live_activations.hpp>
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/weave.hpp>
 #include <heddle/schedule/pass/gradient_sum.hpp>
 #include <heddle/schedule/plan.hpp>
 #include <heddle/schedule/schedule.hpp>
 #include <heddle/simulate/costs.hpp>
+#include <heddle/simulate/periodic.hpp>
 #include <heddle/simulate/simulate.hpp>
 
 namespace heddle::inline v0::plan {
@@ -130,6 +133,17 @@ struct BucketPrice {
                       .backward_weight = times.slowest.backward_weight});
   }
   return prices;
+}
+
+/// Returns the seconds by which the sums and updates of a stage end behind its last pass, which is
+/// a W if `split`, else a backward. See behind_backward().
+[[nodiscard]] inline Seconds behind_passes(const std::vector<BucketPrice>& buckets, bool split) {
+  Seconds computed = 0, summed = 0;  // since the last pass began
+  for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
+    computed += split ? bucket->backward_weight : bucket->price.backward;
+    summed = std::max(summed, computed) + bucket->price.gradient_sum + bucket->price.update;
+  }
+  return summed - computed;
 }
 
 /// The costs of a plan's schedule. Stage s of the plan is on rank s.
@@ -234,7 +248,46 @@ HEDDLE_INLINE std::vector<StagePrice> stage_prices(const Plan& plan, const PlanP
   return prices;
 }
 
+HEDDLE_INLINE Seconds impl::step_in_periods(const Plan& plan, const PlanProblem& problem) {
+  constexpr const char* where = "heddle::plan::simulated_step";
+  const std::size_t stages = plan.stages.size();
+  const auto orders_of = [&](int microbatches) {
+    return line_orders(plan.schedule, stages, microbatches, where);
+  };
+  PlanCosts costs{.prices = {}, .weights = {}, .of_rank = stage_prices(plan, problem)};
+  // With two microbatches for each stage, every rank ends as it does with more of them.
+  const Orders few = orders_of(2 * static_cast<int>(stages));
+  for (std::size_t s = 0; s < stages; ++s) {
+    const std::vector<Order>& list = few.ranks[s];
+    if (plan.bucket_count() > 1 &&
+        std::ranges::any_of(list, [](const Order& order) { return order.kind == Kind::update; }))
+      throw infeasible({where, "updates of buckets have no steady period if they are among passes",
+                        text("'", few.name, "' with ", plan.bucket_count(), " buckets"),
+                        "use one bucket, or fewer microbatches"});
+    // The passes of the buckets of a stage follow one another like those of one stage. Behind the
+    // last pass are the sums and updates that no pass hides.
+    const std::vector<BucketPrice> buckets = bucket_prices(plan, plan.stages[s], problem);
+    StagePrice& whole = costs.prices.emplace_back();
+    Seconds& weights = costs.weights.emplace_back();
+    for (const BucketPrice& bucket : buckets) {
+      whole.forward += bucket.price.forward;
+      whole.backward += bucket.price.backward;
+      weights += bucket.backward_weight;
+    }
+    whole.gradient_sum = buckets.size() == 1
+                             ? buckets[0].price.gradient_sum + buckets[0].price.update
+                             : behind_passes(buckets, list.back().kind == Kind::backward_weight);
+  }
+  return simulate_periodic(orders_of, plan.microbatches, costs).makespan;
+}
+
 HEDDLE_INLINE Seconds simulated_step(const Plan& plan, const PlanProblem& problem) {
+  const std::int64_t passes = impl::passes(plan.stages.size(), plan.microbatches);
+  if (passes > impl::most_listed) try {
+      return impl::step_in_periods(plan, problem);
+    } catch (const infeasible&) {
+      if (passes > impl::most_listed_without_period) throw;
+    }
   return simulated_timeline(plan, problem).makespan();
 }
 
@@ -251,13 +304,7 @@ HEDDLE_INLINE Timeline simulated_timeline(const Plan& plan, const PlanProblem& p
 
 HEDDLE_INLINE Seconds behind_backward(const Plan& plan, const PlanStage& stage,
                                       const PlanProblem& problem) {
-  Seconds computed = 0, summed = 0;  // since the last backward began
-  const std::vector<impl::BucketPrice> buckets = impl::bucket_prices(plan, stage, problem);
-  for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
-    computed += bucket->price.backward;
-    summed = std::max(summed, computed) + bucket->price.gradient_sum + bucket->price.update;
-  }
-  return summed - computed;
+  return impl::behind_passes(impl::bucket_prices(plan, stage, problem), false);
 }
 
 HEDDLE_INLINE std::vector<Bytes> plan_memory(const Plan& plan, const PlanProblem& problem) {

@@ -17,7 +17,7 @@
 #include <heddle/simulate/impl/class_prices.hpp>
 #include <heddle/simulate/impl/period_engine.hpp>
 #include <heddle/simulate/impl/period_program.hpp>
-#include <heddle/simulate/impl/repeated_orders.hpp>
+#include <heddle/simulate/internal/repeated_orders.hpp>
 #include <heddle/simulate/periodic.hpp>
 
 namespace heddle::inline v0 {

@@ -19,14 +19,12 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
-#include <heddle/plan/impl/plan_orders.hpp>
+#include <heddle/plan/internal/kept_by_stage.hpp>
 #include <heddle/plan/internal/plan_bytes.hpp>
 #include <heddle/plan/internal/sites.hpp>
 #include <heddle/plan/internal/stage_memory.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
-#include <heddle/schedule/order/live_activations.hpp>
-#include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/plan.hpp>
 
 namespace heddle::inline v0::plan::impl {
@@ -57,9 +55,8 @@ namespace heddle::inline v0::plan::impl {
 HEDDLE_INLINE const KeptByStage& PlanBytes::kept_of(const Plan& plan) {
   const std::tuple key(plan.schedule, plan.stages.size(), plan.microbatches);
   if (const auto known = m_kept.find(key); known != m_kept.end()) return known->second;
-  const Orders orders = plan_orders(plan, "heddle::plan::simulated_step");
-  KeptByStage kept{schedule::live_activations(orders), {}};
-  for (const std::vector<Order>& rank : orders.ranks) kept.split.push_back(most_split(rank));
+  KeptByStage kept = kept_by_schedule(plan.schedule, plan.stages.size(), plan.microbatches,
+                                      "heddle::plan::simulated_step");
   return m_kept.emplace(key, std::move(kept)).first->second;
 }
 

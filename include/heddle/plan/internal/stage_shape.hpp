@@ -32,9 +32,6 @@
 #include <heddle/plan/internal/stage_memory.hpp>
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/profile.hpp>
-#include <heddle/schedule/generator/catalogue.hpp>
-#include <heddle/schedule/order/live_activations.hpp>
-#include <heddle/schedule/order/orders.hpp>
 
 namespace heddle::inline v0::plan::impl {
 
@@ -95,30 +92,6 @@ class LayerTable {
   std::map<int, ByteSums> m_bytes;                    ///< by tensor degree
   std::map<std::size_t, std::vector<int>> m_degrees;  ///< by kind
 };
-
-/// Returns what the stages of the schedule called `name` keep, or nothing if it does not have one
-/// stage on each of `stages` ranks for so many microbatches.
-[[nodiscard]] inline std::optional<KeptByStage> kept_by_stage(const std::string& name, int stages,
-                                                              int microbatches) {
-  const schedule::NamedSchedule& named = schedule::find_schedule(name);
-  if (named.branches) return {};
-  Orders orders;
-  try {
-    orders = named.orders({.ranks = stages, .microbatches = microbatches, .stages_per_rank = 1});
-  } catch (const infeasible&) {
-    return {};
-  } catch (const contract_error&) {
-    return {};
-  }
-  if (orders.ranks.size() != static_cast<std::size_t>(stages)) return {};
-  KeptByStage kept{schedule::live_activations(orders), {}};
-  for (std::size_t s = 0; s < orders.ranks.size(); ++s) {
-    for (const Order& order : orders.ranks[s])
-      if (+order.stage != s) return {};
-    kept.split.push_back(most_split(orders.ranks[s]));
-  }
-  return kept;
-}
 
 /// The ranks and samples of a stage, without its layers.
 class StageShape {

@@ -22,6 +22,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/machine/machine.hpp>
 #include <heddle/plan/impl/ring_exchange.hpp>
+#include <heddle/plan/internal/kept_by_stage.hpp>
 #include <heddle/plan/internal/sites.hpp>
 #include <heddle/plan/internal/stage_shape.hpp>
 #include <heddle/plan/internal/stage_table.hpp>

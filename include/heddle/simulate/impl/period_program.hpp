@@ -20,7 +20,7 @@
 #include <heddle/schedule/order/orders.hpp>
 #include <heddle/schedule/order/stage_graph.hpp>
 #include <heddle/simulate/impl/class_prices.hpp>
-#include <heddle/simulate/impl/repeated_orders.hpp>
+#include <heddle/simulate/internal/repeated_orders.hpp>
 #include <heddle/simulate/periodic.hpp>
 
 namespace heddle::inline v0::impl {

@@ -26,6 +26,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/plan/found_plan.hpp>
+#include <heddle/plan/internal/kept_by_stage.hpp>
 #include <heddle/plan/internal/least_shortage.hpp>
 #include <heddle/plan/internal/plan_bytes.hpp>
 #include <heddle/plan/internal/search_watch.hpp>
@@ -178,8 +179,7 @@ class MetisSearch {
     const auto [place, inserted] = m_kept.try_emplace({stages, microbatches});
     if (inserted) {
       place->second = plan::impl::kept_by_stage(m_problem.options().schedule, stages, microbatches);
-      m_watch.spend(4 * static_cast<std::uint64_t>(stages) *
-                    static_cast<std::uint64_t>(microbatches));
+      m_watch.spend(4 * plan::impl::listed_passes(stages, microbatches));
     }
     return place->second ? &*place->second : nullptr;
   }

@@ -21,6 +21,7 @@
 #include <heddle/core/units.hpp>
 #include <heddle/layout/layer_range.hpp>
 #include <heddle/machine/machine.hpp>
+#include <heddle/plan/internal/kept_by_stage.hpp>
 #include <heddle/plan/internal/search_watch.hpp>
 #include <heddle/plan/internal/sites.hpp>
 #include <heddle/plan/internal/stage_memory.hpp>
@@ -132,8 +133,7 @@ class SiteStages {
     for (int stages = 1; stages <= most; ++stages) {
       const auto kept =
           plan::impl::kept_by_stage(m_problem.options().schedule, stages, m_microbatches);
-      m_watch.spend(static_cast<std::uint64_t>(stages) *
-                    static_cast<std::uint64_t>(m_microbatches));
+      m_watch.spend(plan::impl::listed_passes(stages, m_microbatches));
       m_allowed.push_back(kept.has_value());
       m_most.push_back(m_most.empty() ? plan::impl::KeptMicrobatches{} : m_most.back());
       for (std::size_t behind = 0; kept && behind < m_most.size(); ++behind)

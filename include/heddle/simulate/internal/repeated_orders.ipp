@@ -20,7 +20,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/order/orders.hpp>
-#include <heddle/simulate/impl/repeated_orders.hpp>
+#include <heddle/simulate/internal/repeated_orders.hpp>
 
 namespace heddle::inline v0::impl {
 

@@ -68,5 +68,5 @@ struct PeriodicOrders {
 }  // namespace heddle::inline v0::impl
 
 #if HEDDLE_DEFINES_SIMULATE
-#include <heddle/simulate/impl/repeated_orders.ipp>
+#include <heddle/simulate/internal/repeated_orders.ipp>
 #endif
