@@ -5,15 +5,12 @@
 /// @file
 /// all_reduce(): merges the Views of all ranks, and leaves the result on every rank.
 
-#include <memory>
 #include <type_traits>
 
 #include <Kokkos_Core.hpp>
-#include <mpi.h>
 
 #include <heddle/collective/call_options.hpp>
-#include <heddle/collective/impl/call_view.hpp>
-#include <heddle/collective/internal/call.hpp>
+#include <heddle/collective/internal/instance.hpp>
 #include <heddle/collective/internal/merging_in.hpp>
 #include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/collective/operations.hpp>
@@ -22,19 +19,22 @@
 #include <heddle/collective/request.hpp>
 #include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
+#include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
 
-/// The call that all_reduce() makes.
-class AllReduceCall final : public InPlaceCall {
- public:
-  AllReduceCall(const CallArguments& with, const ViewRef& view);
-  void check() override;
-  int library(MPI_Request* request) override;
-  [[nodiscard]] std::unique_ptr<Call> moved() override;
-};
+/// The functions below, for Views of one type. A merge is that of `by`.
+void all_reduce(const Instance& by, const ViewRef& view, const Communicator& comm,
+                const CallOptions& options, ContractLevel level = contract_level);
+[[nodiscard]] Request start_all_reduce(const Instance& by, const ViewRef& view,
+                                       const Communicator& comm, const CallOptions& options,
+                                       ContractLevel level = contract_level);
+[[nodiscard]] Prepared prepare_all_reduce(const Instance& by, const ViewRef& view,
+                                          const Communicator& comm, const CallOptions& options,
+                                          ContractLevel level = contract_level);
 
 }  // namespace impl
 
@@ -48,7 +48,7 @@ class AllReduceCall final : public InPlaceCall {
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 void all_reduce(const Exec& space, const View& view, const R& reduction, const Communicator& comm,
                 const CallOptions& options = {}) {
-  impl::AllReduceCall({impl::instance<View>(space, reduction), comm, options}, view).perform();
+  impl::all_reduce(impl::instance<View>(space, reduction), view, comm, options);
 }
 
 /// Returns the merge of the numbers `value` of all ranks of `comm`, the same on every rank:
@@ -58,8 +58,10 @@ template <class T, Reduction<T> R>
 requires std::is_arithmetic_v<T>
 [[nodiscard]] T all_reduce(T value, const R& reduction, const Communicator& comm,
                            const CallOptions& options = {}) {
-  const Kokkos::View<T*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> view(&value, 1);
-  all_reduce(Kokkos::DefaultHostExecutionSpace{}, view, reduction, comm, options);
+  const Kokkos::DefaultHostExecutionSpace space;
+  impl::all_reduce(
+      impl::MergingIn<Kokkos::DefaultHostExecutionSpace, Kokkos::HostSpace, T, R>(space, reduction),
+      impl::ViewRef(&value, sizeof(T), scalar_of<T>), comm, options);
   return value;
 }
 
@@ -70,7 +72,7 @@ requires std::is_arithmetic_v<T>
 template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
 [[nodiscard]] Request start_all_reduce(const Exec& space, const View& view, const R& reduction,
                                        const Communicator& comm, const CallOptions& options = {}) {
-  return impl::AllReduceCall({impl::instance<View>(space, reduction), comm, options}, view).start();
+  return impl::start_all_reduce(impl::instance<View>(space, reduction), view, comm, options);
 }
 
 /// Returns an all_reduce() of `view` that can be performed repeatedly.
@@ -79,8 +81,7 @@ template <class Exec, TransferableView View, Reduction<typename View::non_const_
 [[nodiscard]] Prepared prepare_all_reduce(const Exec& space, const View& view, const R& reduction,
                                           const Communicator& comm,
                                           const CallOptions& options = {}) {
-  return Prepared(
-      impl::AllReduceCall({impl::instance<View>(space, reduction), comm, options}, view));
+  return impl::prepare_all_reduce(impl::instance<View>(space, reduction), view, comm, options);
 }
 
 }  // namespace heddle::inline v0

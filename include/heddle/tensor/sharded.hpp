@@ -22,12 +22,26 @@
 #include <heddle/comm/device_mesh.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/layout/index_set.hpp>
 #include <heddle/layout/layout.hpp>
 #include <heddle/layout/placement.hpp>
+#include <heddle/memory/internal/own_record.hpp>
 #include <heddle/tensor/internal/merge_by.hpp>
 
 namespace heddle::inline v0 {
+
+namespace impl {
+
+/// The label of a rank's part.
+inline constexpr const char* part_label = "heddle::tensor::sharded";
+
+/// Allocates zeros in host memory for a part with `dims` extents. The memory lives as long as the
+/// tracker, its copies and the Views of its record.
+[[nodiscard]] Kokkos::Impl::SharedAllocationTracker zeroed_part(
+    const std::array<std::size_t, 8>& extents, std::size_t dims, Bytes element);
+
+}  // namespace impl
 
 /// A Sharded of elements of any type. Copies share the elements.
 class AnySharded {
@@ -138,10 +152,7 @@ class Sharded : public AnySharded {
   ///         because they cannot be added or multiplied, or have no order.
   Sharded(const Communicator& comm, Layout layout)
       : AnySharded(comm, std::move(layout), dims, &impl::can_merge<Element>, left) {
-    Order extents;
-    const auto here = extents_here();
-    for (std::size_t dim = 0; dim < dims; ++dim) extents.dimension[dim] = here[dim];
-    m_view = View("heddle::tensor::sharded", extents);
+    m_view = zeros(extents_here(), std::make_index_sequence<dims>());
   }
   /// Constructs a tensor from existing elements. `mine` is the View of this rank's elements,
   /// including halos.
@@ -172,6 +183,20 @@ class Sharded : public AnySharded {
   [[nodiscard]] auto owned_parts() const { return inner(std::make_index_sequence<dims>()); }
 
  private:
+  /// Returns a new View of zeros. The allocation of numbers in host memory is compiled once.
+  template <std::size_t... dim>
+  [[nodiscard]] static View zeros(const std::array<std::size_t, 8>& extents,
+                                  std::index_sequence<dim...>) {
+    if constexpr (std::is_arithmetic_v<Element> &&
+                  std::is_same_v<typename View::memory_space, Kokkos::HostSpace> &&
+                  memory::impl::own_record<Kokkos::HostSpace>)
+      return memory::impl::view_of<View>(impl::zeroed_part(extents, dims, sizeof(Element))
+                                             .template get_record<Kokkos::HostSpace>(),
+                                         std::array<std::size_t, dims>{extents[dim]...},
+                                         std::index_sequence<dim...>());
+    else
+      return View(impl::part_label, extents[dim]...);
+  }
   template <std::size_t... dim>
   [[nodiscard]] auto inner(std::index_sequence<dim...>) const {
     return Kokkos::subview(m_view, AnySharded::inner(dim, m_view.extent(dim))...);

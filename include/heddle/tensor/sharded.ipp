@@ -20,11 +20,19 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/core/units.hpp>
 #include <heddle/layout/index_set.hpp>
 #include <heddle/layout/layout.hpp>
 #include <heddle/tensor/sharded.hpp>
 
 namespace heddle::inline v0 {
+
+HEDDLE_FULL_INLINE Kokkos::Impl::SharedAllocationTracker impl::zeroed_part(
+    const std::array<std::size_t, 8>& extents, std::size_t dims, Bytes element) {
+  Bytes bytes = element;
+  for (std::size_t dim = 0; dim < dims; ++dim) bytes *= extents[dim];
+  return Kokkos::View<std::byte*, Kokkos::HostSpace>(part_label, bytes).impl_track();
+}
 
 HEDDLE_FULL_INLINE AnySharded::AnySharded(const AnySharded& other) = default;
 HEDDLE_FULL_INLINE AnySharded::AnySharded(AnySharded&& other) noexcept = default;

@@ -5,15 +5,9 @@
 /// @file
 /// copy_past_caches(): a copy for another core, in whose caches the place may still be.
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
+#include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 
 namespace heddle::inline v0::impl {
@@ -21,20 +15,10 @@ namespace heddle::inline v0::impl {
 /// Copies bytes by stores that do not read the lines which they overwrite, where the processor has
 /// such: to fetch them from a core of another die takes ten times as long. They are in memory, for
 /// every core to see, when it returns.
-inline void copy_past_caches(const std::byte* from, std::byte* into, Bytes bytes) {
-#if defined(__SSE2__)
-  constexpr Bytes width = sizeof(__m128i);
-  const Bytes ahead = std::min(bytes, (0 - reinterpret_cast<std::uintptr_t>(into)) % width);
-  std::memcpy(into, from, ahead);
-  Bytes done = ahead;
-  for (; done + width <= bytes; done += width)
-    _mm_stream_si128(reinterpret_cast<__m128i*>(into + done),
-                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + done)));
-  std::memcpy(into + done, from + done, bytes - done);
-  _mm_sfence();
-#else
-  std::memcpy(into, from, bytes);
-#endif
-}
+void copy_past_caches(const std::byte* from, std::byte* into, Bytes bytes);
 
 }  // namespace heddle::inline v0::impl
+
+#if HEDDLE_DEFINES_COLLECTIVE
+#include <heddle/collective/impl/copy_past_caches.ipp>
+#endif

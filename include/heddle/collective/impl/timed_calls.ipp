@@ -21,6 +21,7 @@
 #include <heddle/collective/barrier.hpp>
 #include <heddle/collective/broadcast.hpp>
 #include <heddle/collective/gather.hpp>
+#include <heddle/collective/impl/all_reduce_call.hpp>
 #include <heddle/collective/impl/perform.hpp>
 #include <heddle/collective/impl/performer.hpp>
 #include <heddle/collective/impl/scan_call.hpp>

@@ -54,11 +54,14 @@ class ViewRef {
     }
   }
 
+  /// Refers to one element of `bytes` bytes that is in no View. It cannot keep a copy.
+  ViewRef(void* number, Bytes bytes, Scalar scalar) noexcept;
+
   /// Makes it refer to a copy of the View, which lives as long as this and all copies of this.
   void keep();
 
   [[nodiscard]] Bytes bytes() const noexcept { return size * element; }
-  [[nodiscard]] std::string label() const { return m_label(m_view); }
+  [[nodiscard]] std::string label() const;
   /// Returns the bytes from the first element to the end of the last one. No stride is negative.
   [[nodiscard]] Bytes span() const noexcept;
   /// Returns `count` indices of the first axis, from `first` on.

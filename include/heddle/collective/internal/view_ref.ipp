@@ -6,6 +6,7 @@
 /// Definitions of view_ref.hpp.
 
 #include <cstddef>
+#include <string>
 
 #include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/core/contract.hpp>
@@ -16,6 +17,16 @@
 #include <heddle/layout/strided_block.hpp>
 
 namespace heddle::inline v0::impl {
+
+HEDDLE_FULL_INLINE ViewRef::ViewRef(void* number, Bytes bytes, Scalar scalar) noexcept
+    : data(static_cast<std::byte*>(number)), element(bytes), type(scalar), axes(1), size(1) {
+  extents[0] = 1;
+  strides[0] = 1;
+}
+
+HEDDLE_FULL_INLINE std::string ViewRef::label() const {
+  return m_label == nullptr ? std::string() : m_label(m_view);
+}
 
 HEDDLE_FULL_INLINE void ViewRef::keep() {
   if (m_view == nullptr || m_kept != nullptr) return;

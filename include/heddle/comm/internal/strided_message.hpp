@@ -3,8 +3,7 @@
 #pragma once
 
 /// @file
-/// StridedMessage: boxes of memory that travel as one message, by a StridedPath; and which paths
-/// there are from memory of a kind.
+/// StridedMessage: boxes of memory that travel as one message, by a StridedPath.
 
 #include <cstddef>
 #include <iosfwd>
@@ -14,37 +13,17 @@
 #include <Kokkos_Core.hpp>
 
 #include <heddle/comm/block_datatype.hpp>
-#include <heddle/comm/gpu_aware.hpp>
 #include <heddle/comm/impl/host_memory.hpp>
+#include <heddle/comm/internal/box_memory.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
-#include <heddle/kernel/view.hpp>
 #include <heddle/layout/path_table.hpp>
 #include <heddle/layout/strided_block.hpp>
 #include <heddle/memory/internal/message_room.hpp>
 
 namespace heddle::inline v0::impl {
-
-/// Properties of the memory in which boxes lie.
-struct BoxMemory {
-  bool on_host;             ///< the host reaches it
-  bool mpi_takes_it;        ///< pointers to it
-  bool kernels_reach_host;  ///< its kernels reach the host's memory that messages pass through
-  friend bool operator==(const BoxMemory&, const BoxMemory&) = default;
-};
-
-/// A message of boxes in `Memory`, which kernels of `Exec` pack.
-template <kernel::ExecutionSpace Exec, class Memory = typename Exec::memory_space>
-[[nodiscard]] BoxMemory box_memory() {
-  return {Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible, gpu_aware<Memory>(),
-          Kokkos::SpaceAccessibility<Exec, HostMemoryBeside<Memory>>::accessible};
-}
-
-/// @throws contract_error, from `where`, for a table that has a path which needs pointers that MPI,
-/// or kernels, do not take: on all ranks that have it, whatever each of them sends.
-void expect_usable(const PathTable& paths, const BoxMemory& memory, const char* where);
 
 /// The path of one message of blocks of some bytes each, whose runs are as long as they are on
 /// average: a datatype only where MPI has one that packs in this order, and sends it in one piece.

@@ -24,23 +24,11 @@
 #include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/memory/impl/listed_view.hpp>
+#include <heddle/memory/internal/own_record.hpp>
 #include <heddle/memory/resource.hpp>
 #include <heddle/memory/space.hpp>
 
 namespace heddle::inline v0::memory::impl {
-
-/// True if Heddle constructs the allocation record of a View itself, which relies on Kokkos'
-/// internals. Otherwise, or if HEDDLE_VIEWS_BY_SPACE is defined, Kokkos constructs it with a Space.
-template <class MemorySpace>
-inline constexpr bool own_record =
-#if KOKKOS_VERSION < 50000 || KOKKOS_VERSION >= 50300 || defined(KOKKOS_ENABLE_DEBUG) || \
-    defined(KOKKOS_ENABLE_IMPL_VIEW_LEGACY) || defined(HEDDLE_VIEWS_BY_SPACE)
-    false;
-#elif defined(KOKKOS_ENABLE_DEBUG_BOUNDS_CHECK)
-    on_host<MemorySpace>;  // errors on devices read the label in front of the data
-#else
-    true;
-#endif
 
 /// Returns the bytes of a View of type `View` with these run-time extents. @throws out_of_memory if
 /// they exceed the address space.
@@ -186,18 +174,7 @@ class ViewRecord final : public Kokkos::Impl::SharedAllocationRecord<MemorySpace
   R m_resource;
 };
 
-/// Returns the View that `record` belongs to.
-template <class View, std::size_t... Axes>
-[[nodiscard]] View view_of(Kokkos::Impl::SharedAllocationRecord<void, void>* record,
-                           const std::array<std::size_t, View::rank_dynamic>& extents,
-                           std::index_sequence<Axes...>) {
-  using Mapping = typename View::mapping_type;
-  return View(typename View::data_handle_type(record),
-              Mapping(typename View::extents_type(extents[Axes]...)),
-              typename View::accessor_type{});
-}
-
-/// Returns the same View, but constructed by Kokkos.
+/// Returns the View that view_of() returns, but constructed by Kokkos.
 template <class DataType, class View, class R, std::size_t... Axes>
 [[nodiscard]] View by_space(R&& resource, std::string_view label,
                             const std::array<std::size_t, View::rank_dynamic>& extents,

@@ -5,26 +5,22 @@
 /// @file
 /// HaloExchange: the exchanges of a Halo.
 
-#include <cstddef>
-#include <cstdint>
 #include <iosfwd>
+#include <memory>
 #include <optional>
-#include <vector>
 
-#include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/linkage.hpp>
-#include <heddle/execute/execute_options.hpp>
-#include <heddle/layout/layout.hpp>
-#include <heddle/layout/path_table.hpp>
-#include <heddle/schedule/redistribution/block_exchange.hpp>
-#include <heddle/schedule/redistribution/halo_exchange.hpp>
-#include <heddle/schedule/redistribution/staleness.hpp>
 
 namespace heddle::inline v0 {
 
-class Communicator;
+class PathTable;
 class Schedule;
+struct ExecuteOptions;
+namespace schedule {
+struct HaloOptions;
+struct Staleness;
+}  // namespace schedule
 
 namespace impl {
 
@@ -54,35 +50,9 @@ class HaloExchange {
   void print(std::ostream& out) const;
 
  private:
-  struct Slot;
-
-  /// Returns the slot of call `call`, counted from 1. Completed calls used it before.
-  [[nodiscard]] Slot& slot_of(std::int64_t call);
-  /// Checks the call `call`, and begins the exchange.
-  void begin(const char* call, const Instance& by, const ShardRef& tensor,
-             const ExecuteOptions& options, ContractLevel level);
-  /// Completes the call that has begun: fills its halo.
-  void complete(const Instance& by);
-  /// Runs `work`. If it throws, the exchanges pending in other slots cannot complete, and are not
-  /// waited for.
-  template <class Work>
-  void guarded(Work&& work);
-  /// Calls `work` with a handler that performs the exchange of a slot. With an age, it leaves the
-  /// received data packed.
-  template <class Work>
-  void keeping(const Instance& by, Slot& slot, Work&& work) const;
-  void advance(const Instance& by, Slot& slot);
-  void finish(const Instance& by, Slot& slot);
-
-  const Communicator* m_comm;
-  Layout m_layout;
-  MpiTransport m_transport;
-  schedule::Staleness m_staleness;
-  schedule::BlockExchange m_exchange;
-  std::vector<Slot> m_slots;  ///< each refers to the transport
-  std::int64_t m_calls = 0;
-  bool m_started = false;         ///< The last call has begun and is not completed.
-  std::byte* m_target = nullptr;  ///< the memory of its tensor
+  // Defined beside the functions, so that programs do not compile the transport.
+  struct State;
+  std::unique_ptr<State> m_state;
 };
 
 }  // namespace impl

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,14 +19,17 @@
 #include <heddle/collective/internal/meet.hpp>
 #include <heddle/comm/agreement.hpp>
 #include <heddle/comm/communicator.hpp>
-#include <heddle/comm/internal/strided_message.hpp>
+#include <heddle/comm/internal/box_memory.hpp>
+#include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/task.hpp>
+#include <heddle/layout/layout.hpp>
 #include <heddle/layout/path_table.hpp>
+#include <heddle/schedule/redistribution/block_exchange.hpp>
 #include <heddle/schedule/redistribution/exchange_schedule.hpp>
 #include <heddle/schedule/redistribution/halo_exchange.hpp>
 #include <heddle/schedule/redistribution/staleness.hpp>
@@ -39,20 +43,55 @@
 
 namespace heddle::inline v0::impl {
 
-/// An exchange, which is in flight for as many calls as its age.
-struct HaloExchange::Slot {
-  /// A received piece that waits for the call that needs it.
-  struct Arrived {
-    std::size_t piece = 0;
-    std::byte* data = nullptr;
+/// What a HaloExchange keeps, and how it exchanges.
+struct HaloExchange::State {
+  /// An exchange, which is in flight for as many calls as its age.
+  struct Slot {
+    /// A received piece that waits for the call that needs it.
+    struct Arrived {
+      std::size_t piece = 0;
+      std::byte* data = nullptr;
+    };
+    std::unique_ptr<ExchangePerformer> performer;
+    std::vector<Arrived> arrived = {};
+    bool under_way = false;
   };
-  std::unique_ptr<ExchangePerformer> performer;
-  std::vector<Arrived> arrived = {};
-  bool under_way = false;
+
+  State(const ShardRef& tensor, const schedule::HaloOptions& options,
+        const schedule::Staleness& of_data, const std::optional<PathTable>& paths,
+        ContractLevel level);
+
+  /// Returns the slot of call `call`, counted from 1. Completed calls used it before.
+  [[nodiscard]] Slot& slot_of(std::int64_t call);
+  /// Checks the call `call`, and begins the exchange.
+  void begin(const char* call, const Instance& by, const ShardRef& tensor,
+             const ExecuteOptions& options, ContractLevel level);
+  /// Completes the call that has begun: fills its halo.
+  void complete(const Instance& by);
+  /// Runs `work`. If it throws, the exchanges pending in other slots cannot complete, and are not
+  /// waited for.
+  template <class Work>
+  void guarded(Work&& work);
+  /// Calls `work` with a handler that performs the exchange of a slot. With an age, it leaves the
+  /// received data packed.
+  template <class Work>
+  void keeping(const Instance& by, Slot& slot, Work&& work) const;
+  void advance(const Instance& by, Slot& slot);
+  void finish(const Instance& by, Slot& slot);
+
+  const Communicator* comm;
+  Layout layout;
+  MpiTransport transport;
+  schedule::Staleness staleness;
+  schedule::BlockExchange blocks;
+  std::vector<Slot> slots = {};  ///< each refers to the transport
+  std::int64_t calls = 0;
+  bool started = false;         ///< The last call has begun and is not completed.
+  std::byte* target = nullptr;  ///< the memory of its tensor
 };
 
-HEDDLE_FULL_INLINE HaloExchange::Slot& HaloExchange::slot_of(std::int64_t call) {
-  return m_slots[static_cast<std::size_t>(call - 1) % m_slots.size()];
+HEDDLE_FULL_INLINE HaloExchange::State::Slot& HaloExchange::State::slot_of(std::int64_t call) {
+  return slots[static_cast<std::size_t>(call - 1) % slots.size()];
 }
 
 /// Checks that all ranks construct the same Halo, before any member needs communication.
@@ -85,90 +124,64 @@ HEDDLE_FULL_INLINE HaloExchange::Slot& HaloExchange::slot_of(std::int64_t call) 
   return options;
 }
 
+HEDDLE_FULL_INLINE HaloExchange::State::State(const ShardRef& tensor,
+                                              const schedule::HaloOptions& options,
+                                              const schedule::Staleness& of_data,
+                                              const std::optional<PathTable>& paths,
+                                              ContractLevel level)
+    : comm(&agreed(tensor, options, of_data, level)),
+      layout(tensor.tensor->layout()),
+      transport(comm->get()),
+      staleness(of_data),
+      blocks(schedule::halo_exchange(tensor.tensor->in_memory(), comm->size(), tensor.element,
+                                     in_memory(options, *tensor.tensor))) {
+  const bool apart = staleness.age > 0;
+  const Schedule made =
+      schedule::to_schedule(blocks, text("halo of ", staleness), tensor.type, apart);
+  if (paths) expect_usable(*paths, tensor.space->memory(), "heddle::Halo");
+  for (int slot = 0; slot <= staleness.age; ++slot)
+    slots.push_back(
+        {tensor.space->performer(blocks, made, transport, {nullptr, tensor.data}, paths, apart)});
+}
+
 HEDDLE_FULL_INLINE HaloExchange::HaloExchange(const ShardRef& tensor,
                                               const schedule::HaloOptions& options,
                                               const schedule::Staleness& staleness,
                                               const std::optional<PathTable>& paths,
                                               ContractLevel level)
-    : m_comm(&agreed(tensor, options, staleness, level)),
-      m_layout(tensor.tensor->layout()),
-      m_transport(m_comm->get()),
-      m_staleness(staleness),
-      m_exchange(schedule::halo_exchange(tensor.tensor->in_memory(), m_comm->size(), tensor.element,
-                                         in_memory(options, *tensor.tensor))) {
-  const bool apart = staleness.age > 0;
-  const Schedule schedule =
-      schedule::to_schedule(m_exchange, text("halo of ", staleness), tensor.type, apart);
-  if (paths) expect_usable(*paths, tensor.space->memory(), "heddle::Halo");
-  for (int slot = 0; slot <= staleness.age; ++slot)
-    m_slots.push_back({tensor.space->performer(m_exchange, schedule, m_transport,
-                                               {nullptr, tensor.data}, paths, apart)});
-}
+    : m_state(std::make_unique<State>(tensor, options, staleness, paths, level)) {}
 
 HEDDLE_FULL_INLINE HaloExchange::~HaloExchange() = default;
 
 HEDDLE_FULL_INLINE void HaloExchange::exchange(const Instance& by, const ShardRef& tensor,
                                                const ExecuteOptions& options, ContractLevel level) {
-  begin("heddle::Halo::exchange", by, tensor, options, level);
-  complete(by);
+  m_state->begin("heddle::Halo::exchange", by, tensor, options, level);
+  m_state->complete(by);
 }
 
 HEDDLE_FULL_INLINE void HaloExchange::start(const Instance& by, const ShardRef& tensor,
                                             const ExecuteOptions& options, ContractLevel level) {
-  begin("heddle::Halo::start", by, tensor, options, level);
-  guarded([&] { advance(by, slot_of(m_calls)); });
+  State& state = *m_state;
+  state.begin("heddle::Halo::start", by, tensor, options, level);
+  state.guarded([&] { state.advance(by, state.slot_of(state.calls)); });
 }
 
 HEDDLE_FULL_INLINE void HaloExchange::wait(const Instance& by) {
-  expects(m_started, [] {
+  expects(m_state->started, [] {
     return ErrorInfo{"heddle::Halo::wait",
                      "no exchange has been started",
                      {},
                      "call start() before each wait()"};
   });
-  complete(by);
-}
-
-HEDDLE_FULL_INLINE void HaloExchange::begin(const char* call, const Instance& by,
-                                            const ShardRef& tensor, const ExecuteOptions& options,
-                                            ContractLevel level) {
-  const AnySharded& given = *tensor.tensor;
-  const auto check = [&] {
-    expects(!m_started, [&] {
-      return ErrorInfo{call,
-                       "the exchange that was started is not complete",
-                       {},
-                       "call wait() before the next call"};
-    });
-    expects(given.layout() == m_layout, [&] {
-      return ErrorInfo{call, "the tensor has another layout",
-                       text(given.layout(), ", expected ", m_layout),
-                       "make a Halo for each layout"};
-    });
-    expects(same_ranks(given.comm(), *m_comm), [&] {
-      return ErrorInfo{call, "the tensor is among the ranks of another communicator",
-                       text(given.layout()),
-                       "use the communicator of the tensor that the Halo was constructed with"};
-    });
-  };
-  const auto describe = [&] { return CollectiveCall{call, {{"layout", text(given.layout())}}}; };
-  agree(*m_comm, call, options.watchdog, check, describe, level);
-  by.fence("heddle::tensor::halo");
-  guarded([&] {
-    Slot& now = slot_of(++m_calls);
-    now.performer->begin({nullptr, tensor.data}, options);
-    now.arrived.clear();
-    now.under_way = true;
-    m_started = true;
-    m_target = tensor.data;
-  });
+  m_state->complete(by);
 }
 
 HEDDLE_FULL_INLINE bool HaloExchange::advance(const Instance& by) {
+  State& state = *m_state;
   bool done = true;
-  guarded([&] {
-    for (Slot& slot : m_slots) {
-      if (slot.under_way) advance(by, slot);
+  state.guarded([&] {
+    for (State::Slot& slot : state.slots) {
+      if (slot.under_way) state.advance(by, slot);
       done = done && !slot.under_way;
     }
   });
@@ -177,52 +190,87 @@ HEDDLE_FULL_INLINE bool HaloExchange::advance(const Instance& by) {
 
 HEDDLE_FULL_INLINE void HaloExchange::end(const Instance& by) noexcept {
   try {
-    for (Slot& slot : m_slots) finish(by, slot);
+    for (State::Slot& slot : m_state->slots) m_state->finish(by, slot);
   } catch (...) {  // the other ranks are told, a destructor cannot
   }
 }
 
 HEDDLE_FULL_INLINE const Schedule& HaloExchange::schedule() const noexcept {
-  return m_slots.front().performer->schedule();
+  return m_state->slots.front().performer->schedule();
 }
 
 HEDDLE_FULL_INLINE void HaloExchange::print(std::ostream& out) const {
-  m_slots.front().performer->print(out);
+  m_state->slots.front().performer->print(out);
 }
 
-HEDDLE_FULL_INLINE void HaloExchange::complete(const Instance& by) {
-  m_started = false;
+HEDDLE_FULL_INLINE void HaloExchange::State::begin(const char* call, const Instance& by,
+                                                   const ShardRef& tensor,
+                                                   const ExecuteOptions& options,
+                                                   ContractLevel level) {
+  const AnySharded& given = *tensor.tensor;
+  const auto check = [&] {
+    expects(!started, [&] {
+      return ErrorInfo{call,
+                       "the exchange that was started is not complete",
+                       {},
+                       "call wait() before the next call"};
+    });
+    expects(given.layout() == layout, [&] {
+      return ErrorInfo{call, "the tensor has another layout",
+                       text(given.layout(), ", expected ", layout), "make a Halo for each layout"};
+    });
+    expects(same_ranks(given.comm(), *comm), [&] {
+      return ErrorInfo{call, "the tensor is among the ranks of another communicator",
+                       text(given.layout()),
+                       "use the communicator of the tensor that the Halo was constructed with"};
+    });
+  };
+  const auto describe = [&] { return CollectiveCall{call, {{"layout", text(given.layout())}}}; };
+  agree(*comm, call, options.watchdog, check, describe, level);
+  by.fence("heddle::tensor::halo");
   guarded([&] {
-    Slot& now = slot_of(m_calls);
-    const int age = m_staleness.of_call(m_calls);
+    Slot& now = slot_of(++calls);
+    now.performer->begin({nullptr, tensor.data}, options);
+    now.arrived.clear();
+    now.under_way = true;
+    started = true;
+    target = tensor.data;
+  });
+}
+
+HEDDLE_FULL_INLINE void HaloExchange::State::complete(const Instance& by) {
+  started = false;
+  guarded([&] {
+    Slot& now = slot_of(calls);
+    const int age = staleness.of_call(calls);
     if (age > 0 && now.under_way) advance(by, now);
-    Slot& due = slot_of(m_calls - age);
+    Slot& due = slot_of(calls - age);
     finish(by, due);
-    const ExchangeHandler places(by, m_exchange, *due.performer);
+    const ExchangeHandler places(by, blocks, *due.performer);
     for (const Slot::Arrived& arrived : due.arrived)
-      places.unpack(arrived.piece, arrived.data, m_target);
+      places.unpack(arrived.piece, arrived.data, target);
   });
 }
 
 template <class Work>
-void HaloExchange::guarded(Work&& work) {
+void HaloExchange::State::guarded(Work&& work) {
   try {
     work();
   } catch (...) {
-    for (Slot& slot : m_slots)
+    for (Slot& slot : slots)
       if (std::exchange(slot.under_way, false))
         slot.performer->abort("heddle::Halo::exchange", "another exchange of this halo failed");
-    m_started = false;
+    started = false;
     throw;
   }
 }
 
 template <class Work>
-void HaloExchange::keeping(const Instance& by, Slot& slot, Work&& work) const {
-  const ExchangeHandler performs(by, m_exchange, *slot.performer);
+void HaloExchange::State::keeping(const Instance& by, Slot& slot, Work&& work) const {
+  const ExchangeHandler performs(by, blocks, *slot.performer);
   const auto keeps = [&](const Task& task) {
     const BoundUse& packed = task.uses()[0];
-    if (m_slots.size() > 1 && task.kind() == Kind::cast && packed.access == Access::read)
+    if (slots.size() > 1 && task.kind() == Kind::cast && packed.access == Access::read)
       slot.arrived.push_back({+task.item(), packed.data});
     else
       performs(task);
@@ -230,14 +278,14 @@ void HaloExchange::keeping(const Instance& by, Slot& slot, Work&& work) const {
   work(keeps);
 }
 
-HEDDLE_FULL_INLINE void HaloExchange::advance(const Instance& by, Slot& slot) {
+HEDDLE_FULL_INLINE void HaloExchange::State::advance(const Instance& by, Slot& slot) {
   keeping(by, slot, [&](Handler keeps) { slot.under_way = !slot.performer->advance(keeps); });
 }
 
-HEDDLE_FULL_INLINE void HaloExchange::finish(const Instance& by, Slot& slot) {
+HEDDLE_FULL_INLINE void HaloExchange::State::finish(const Instance& by, Slot& slot) {
   if (!std::exchange(slot.under_way, false)) return;
-  if (m_slots.size() == 1)
-    slot.performer->finish(ExchangeHandler(by, m_exchange, *slot.performer));
+  if (slots.size() == 1)
+    slot.performer->finish(ExchangeHandler(by, blocks, *slot.performer));
   else
     keeping(by, slot, [&](Handler keeps) { slot.performer->finish(keeps); });
 }

@@ -13,7 +13,7 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/comm/internal/strided_message.hpp>
+#include <heddle/comm/internal/box_memory.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/task.hpp>
@@ -28,6 +28,8 @@ struct BlockExchange;
 }
 
 namespace impl {
+
+class StridedMessage;
 
 /// The addresses of this rank's arrays "from" and "to".
 using ExchangeMemory = std::array<std::byte*, 2>;
