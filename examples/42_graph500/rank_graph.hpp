@@ -16,7 +16,6 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <heddle/collective/all_to_all.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/text.hpp>
@@ -24,6 +23,7 @@
 #include <heddle/systems/graph_load_balance/graph.hpp>
 
 #include "edges.hpp"
+#include "exchange.hpp"
 
 namespace graph500 {
 
@@ -76,16 +76,7 @@ template <class Exec, class View>
 [[nodiscard]] View exchanged(const Exec& exec, const View& send,
                              const std::vector<std::size_t>& counts,
                              const heddle::Communicator& comm) {
-  using Counts = Kokkos::View<std::uint64_t*, Kokkos::HostSpace>;
-  const Counts out("graph500::sent", counts.size()), in("graph500::received", counts.size());
-  std::copy(counts.begin(), counts.end(), out.data());
-  heddle::all_to_all(Kokkos::DefaultHostExecutionSpace{}, out, in, comm);
-  std::size_t sum = 0;
-  for (std::size_t q = 0; q < counts.size(); ++q) sum += in(q);
-  const View received(Kokkos::view_alloc(exec, Kokkos::WithoutInitializing, "graph500::messages"),
-                      sum);
-  heddle::all_to_all(exec, send, received, comm, {.counts = counts});
-  return received;
+  return examples::Exchange(counts, comm).there(exec, send);
 }
 
 /// Returns the graph whose rows are those of this rank's vertices, in ascending order. Loops are

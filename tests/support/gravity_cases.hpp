@@ -9,16 +9,96 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <ranges>
+#include <span>
 #include <vector>
 
+#include <heddle/pattern/fork_join.hpp>
+#include <heddle/systems/photons/curve_cut.hpp>
 #include <heddle/systems/photons/dual_traversal.hpp>
 #include <heddle/systems/photons/grid_curve.hpp>
 
+#include "../../examples/40_nbody/trees.hpp"
 #include "support/curve_surface.hpp"
 #include "support/ewald.hpp"
-#include "support/tree_gravity.hpp"
+#include "support/particle_mesh.hpp"
 
 namespace heddle::test {
+
+using nbody::Forest;
+using nbody::imbalance;
+using nbody::key_of;
+using nbody::NearForces;
+using nbody::NearPairs;
+using nbody::NearPotential;
+using nbody::Splitting;
+using nbody::TaylorTerms;
+
+/// Returns the trees of pieces of about equal weight.
+[[nodiscard]] inline Forest forest_of(const Particles& particles, std::span<const double> weights,
+                                      int pieces, std::size_t leaf_size) {
+  std::vector<std::uint64_t> keys;
+  for (const Vector3& at : particles.places) keys.push_back(key_of(at));
+  return Forest(particles, keys, systems::cut_curve(keys, weights, pieces), leaf_size);
+}
+
+/// What gravity() returns.
+struct Gravity {
+  std::vector<Vector3> forces;
+  std::vector<double> work;        ///< near interactions by particle
+  std::vector<double> piece_work;  ///< the same by piece
+  std::uint64_t covered = 0;       ///< pairs of particles that the traversals covered
+  std::uint64_t far_pairs = 0;     ///< pairs of nodes that the trees approximated
+};
+
+/// Computes the forces on all particles: on one path of a fork the far part, on the others the near
+/// part of one piece each, from the trees of all pieces.
+[[nodiscard]] inline Gravity gravity(const Particles& particles, const Splitting& splitting,
+                                     std::span<const double> weights, int pieces = 1,
+                                     int threads = 1) {
+  const Forest forest = forest_of(particles, weights, pieces, splitting.leaf_size);
+  const auto far_part = [&] {
+    Gravity part;
+    part.forces = ParticleMesh(splitting.mesh, splitting.rs, splitting.meshes).forces(particles);
+    part.work.resize(particles.size());
+    return part;
+  };
+  const auto near_part = [&](std::size_t target) {
+    NearForces near(particles, forest, splitting);
+    for (const std::size_t source : forest.roots)
+      if (target != Forest::none && source != Forest::none)
+        systems::dual_traversal(target, source, near);
+    near.finish();
+    Gravity part{near.fields(), near.work(), {}, near.covered, near.far_pairs};
+    for (std::size_t i = 0; i < particles.size(); ++i)
+      for (double& x : part.forces[i]) x *= particles.masses[i];
+    part.piece_work.push_back(std::reduce(part.work.begin(), part.work.end()));
+    return part;
+  };
+  const auto add = [&](const std::vector<Gravity>& parts) {
+    Gravity sum = parts.front();
+    for (const Gravity& part : parts | std::views::drop(1)) {
+      for (std::size_t i = 0; i < particles.size(); ++i) {
+        add_to(sum.forces[i], part.forces[i]);
+        sum.work[i] += part.work[i];
+      }
+      sum.piece_work.push_back(part.piece_work.front());
+      sum.covered += part.covered;
+      sum.far_pairs += part.far_pairs;
+    }
+    return sum;
+  };
+  return heddle::pattern::fork_join({.threads = threads}, [&](heddle::pattern::Fork& fork) {
+    return fork.map(
+        std::views::iota(0, pieces + 1),
+        [&](heddle::pattern::Fork&, int path) {
+          return path == 0 ? far_part()
+                           : near_part(forest.roots[static_cast<std::size_t>(path - 1)]);
+        },
+        add);
+  });
+}
 
 /// Errors of gravity() against Ewald's sums over several sets of 64 random particles.
 struct ErrorsOfSets {
@@ -97,8 +177,7 @@ class EwaldSets {
 [[nodiscard]] inline double near_interactions(std::size_t count, std::size_t clusters,
                                               double theta) {
   const Particles particles = random_particles(count, 7, clusters);
-  const Forest forest(particles, systems::CurveKind::hilbert, std::vector<double>(count, 1.0), 1,
-                      8);
+  const Forest forest = forest_of(particles, std::vector<double>(count, 1.0), 1, 8);
   const Splitting usual;
   NearPairs pairs(forest, usual.cut * usual.rs / static_cast<double>(usual.mesh), theta);
   systems::dual_traversal(forest.roots[0], forest.roots[0], pairs);
@@ -178,8 +257,7 @@ struct Rebalanced {
     const Gravity run = gravity(particles, splitting, weights, pieces);
     if (round == 0) {
       result.by_count = imbalance(run.piece_work);
-      const Forest forest(particles, systems::CurveKind::hilbert, run.work, pieces,
-                          splitting.leaf_size);
+      const Forest forest = forest_of(particles, run.work, pieces, splitting.leaf_size);
       std::vector<double> work;
       for (const std::size_t root : forest.roots) {
         work.push_back(0);

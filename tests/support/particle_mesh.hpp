@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// The far part of gravity in a periodic box of side 1: a particle mesh by a Fourier transform.
+/// The far part of gravity in a periodic box of side 1, in one process and by another transform
+/// than the one of example 40.
 
 #include <algorithm>
 #include <array>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../examples/40_nbody/mesh_cells.hpp"
 #include "support/ewald.hpp"
 
 namespace heddle::test {
@@ -67,7 +69,7 @@ class ParticleMesh {
   }
 
  private:
-  using Place = std::array<std::size_t, 3>;
+  using Place = nbody::MeshPlace;
 
   /// Returns the far force on each particle: masses spread on the mesh by cloud in cell, the
   /// potential -4 pi rho / k^2 exp(-k^2 rs^2) with the window of the cloud taken out twice, its
@@ -76,11 +78,12 @@ class ParticleMesh {
     const double cells = static_cast<double>(m_side * m_side * m_side);
     std::vector<std::complex<double>> mesh(m_side * m_side * m_side);
     for (std::size_t i = 0; i < particles.size(); ++i)
-      for_each_cell(particles.places[i], [&](const Place& at, double share) {
+      nbody::for_each_cell(particles.places[i], m_side, [&](const Place& at, double share) {
         mesh[number(at)] += particles.masses[i] * share * cells;
       });
     transform_all(mesh, -1);
-    for_each_place([&](const Place& at) { mesh[number(at)] *= green(at) / cells; });
+    for_each_place(
+        [&](const Place& at) { mesh[number(at)] *= nbody::green(at, m_side, m_rs) / cells; });
     transform_all(mesh, 1);
     std::vector<Vector3> pull(mesh.size());
     for_each_place([&](const Place& at) {
@@ -90,14 +93,13 @@ class ParticleMesh {
           there[d] = (at[d] + step) % m_side;
           return mesh[number(there)].real();
         };
-        pull[number(at)][d] =
-            -static_cast<double>(m_side) / 12 *
-            (8 * (potential(1) - potential(m_side - 1)) - (potential(2) - potential(m_side - 2)));
+        pull[number(at)][d] = nbody::slope(potential(m_side - 2), potential(m_side - 1),
+                                           potential(1), potential(2), m_side);
       }
     });
     std::vector<Vector3> forces(particles.size());
     for (std::size_t i = 0; i < particles.size(); ++i)
-      for_each_cell(particles.places[i], [&](const Place& at, double share) {
+      nbody::for_each_cell(particles.places[i], m_side, [&](const Place& at, double share) {
         add_to(forces[i], pull[number(at)], particles.masses[i] * share);
       });
     return forces;
@@ -112,38 +114,6 @@ class ParticleMesh {
     for (std::size_t x = 0; x < m_side; ++x)
       for (std::size_t y = 0; y < m_side; ++y)
         for (std::size_t z = 0; z < m_side; ++z) visit(Place{x, y, z});
-  }
-
-  /// Calls `visit(place, share)` for the 8 cells that a particle's cloud covers.
-  template <class Visit>
-  void for_each_cell(const Vector3& at, Visit visit) const {
-    for (std::size_t corner = 0; corner < 8; ++corner) {
-      Place place{};
-      double share = 1;
-      for (std::size_t d = 0; d < 3; ++d) {
-        const double scaled = at[d] * static_cast<double>(m_side);
-        const double low = std::floor(scaled);
-        const std::size_t up = corner >> d & 1;
-        place[d] = (static_cast<std::size_t>(low) + up) % m_side;
-        share *= up == 1 ? scaled - low : 1 - (scaled - low);
-      }
-      visit(place, share);
-    }
-  }
-
-  /// Returns the factor between a wave of the density and the potential's.
-  [[nodiscard]] double green(const Place& at) const {
-    double square = 0, window = 1;
-    for (const std::size_t n : at) {
-      const auto wave = static_cast<double>(n) - static_cast<double>(2 * n < m_side ? 0 : m_side);
-      const double k = 2 * std::numbers::pi * wave;
-      square += k * k;
-      const double half = k / static_cast<double>(2 * m_side);
-      if (half != 0) window *= std::pow(std::sin(half) / half, 2);
-    }
-    if (square == 0) return 0;
-    // A cloud multiplies by its window once on the way in and once on the way out.
-    return -4 * std::numbers::pi / square * std::exp(-square * m_rs * m_rs) / (window * window);
   }
 
   void transform_all(std::vector<std::complex<double>>& mesh, double sign) const {

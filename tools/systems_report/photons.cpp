@@ -18,7 +18,6 @@
 #include "comparison.hpp"
 #include "support/ewald.hpp"
 #include "support/gravity_cases.hpp"
-#include "support/tree_gravity.hpp"
 
 namespace hd = heddle;
 

@@ -18,9 +18,7 @@
 #include "support/cases.hpp"
 #include "support/ewald.hpp"
 #include "support/gravity_cases.hpp"
-#include "support/near_potential.hpp"
 #include "support/particle_mesh.hpp"
-#include "support/tree_gravity.hpp"
 
 namespace test_tree_gravity {
 

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Gravity in a periodic box as PHoToNs computes it: a mesh for far, trees for near and direct
-/// pairs for very near particles, on pieces of a Hilbert curve that threads compute side by side.
+/// The near part of gravity in a periodic box: trees on pieces of a Hilbert curve, whose pairs of
+/// nodes are dropped, approximated or computed exactly.
 
 #include <algorithm>
 #include <cmath>
@@ -18,17 +18,17 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/pattern/fork_join.hpp>
 #include <heddle/systems/photons/curve_cut.hpp>
 #include <heddle/systems/photons/curve_tree.hpp>
 #include <heddle/systems/photons/dual_traversal.hpp>
 #include <heddle/systems/photons/grid_curve.hpp>
 
-#include "support/ewald.hpp"
-#include "support/near_potential.hpp"
-#include "support/particle_mesh.hpp"
+#include "near_potential.hpp"
+#include "particles.hpp"
 
-namespace heddle::test {
+namespace nbody {
+
+namespace systems = heddle::systems;
 
 /// How gravity is divided into far, near and exact.
 struct Splitting {
@@ -40,6 +40,17 @@ struct Splitting {
   int order = 4;              ///< terms of the trees' expansions: potentials up to this degree
   std::size_t leaf_size = 8;  ///< most particles of a leaf
 };
+
+inline constexpr int key_bits = 21;  ///< of each coordinate
+
+/// Returns the place of a particle on the Hilbert curve.
+[[nodiscard]] inline std::uint64_t key_of(const Vector3& at) {
+  const systems::GridCurve<3> curve(systems::CurveKind::hilbert, key_bits);
+  systems::GridCurve<3>::Cell cell{};
+  for (std::size_t d = 0; d < 3; ++d)
+    cell[d] = static_cast<std::uint32_t>(at[d] * static_cast<double>(curve.side()));
+  return curve.key(cell);
+}
 
 /// The particles in the order of a curve, in pieces that have a tree each.
 struct Forest {
@@ -54,32 +65,27 @@ struct Forest {
   std::vector<Node> nodes;
   std::vector<std::size_t> roots;  ///< by piece
 
-  /// Divides the particles into pieces of about equal weight.
-  Forest(const Particles& particles, systems::CurveKind kind, std::span<const double> weights,
-         int pieces, std::size_t leaf_size) {
-    constexpr int bits = 21;
-    const systems::GridCurve<3> curve(kind, bits);
-    std::vector<std::uint64_t> keys;
-    for (const Vector3& at : particles.places) {
-      systems::GridCurve<3>::Cell cell{};
-      for (std::size_t d = 0; d < 3; ++d)
-        cell[d] = static_cast<std::uint32_t>(at[d] * static_cast<double>(curve.side()));
-      keys.push_back(curve.key(cell));
-    }
-    const systems::CurveCut cut = systems::cut_curve(keys, weights, pieces);
+  static constexpr std::size_t none = SIZE_MAX;  ///< the root of a piece without particles
+
+  /// Makes a tree of each piece of `cut`. `keys` are the particles', by key_of().
+  Forest(const Particles& particles, std::span<const std::uint64_t> keys,
+         const systems::CurveCut& cut, std::size_t leaf_size) {
     order.resize(keys.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(keys[i], i); });
     std::vector<std::uint64_t> sorted;
     for (const std::size_t i : order) sorted.push_back(keys[i]);
     std::size_t first = 0;
-    for (int p = 0; p < pieces; ++p) {
+    for (std::size_t p = 0; p < cut.begins.size(); ++p) {
       std::size_t last = first;
-      while (last < sorted.size() && cut.owner(sorted[last]) == p) ++last;
-      add_tree(
-          particles,
-          systems::CurveTree(std::span(sorted).subspan(first, last - first), 3, bits, leaf_size),
-          first);
+      while (last < sorted.size() && cut.owner(sorted[last]) == static_cast<int>(p)) ++last;
+      if (first == last)
+        roots.push_back(none);
+      else
+        add_tree(particles,
+                 systems::CurveTree(std::span(sorted).subspan(first, last - first), 3, key_bits,
+                                    leaf_size),
+                 first);
       first = last;
     }
   }
@@ -256,65 +262,10 @@ class NearForces : public NearPairs {
   std::vector<double> m_derivatives;
 };
 
-/// What gravity() returns.
-struct Gravity {
-  std::vector<Vector3> forces;
-  std::vector<double> work;        ///< near interactions by particle
-  std::vector<double> piece_work;  ///< the same by piece
-  std::uint64_t covered = 0;       ///< pairs of particles that the traversals covered
-  std::uint64_t far_pairs = 0;     ///< pairs of nodes that the trees approximated
-};
-
-/// Computes the forces on all particles: on one path of a fork the far part, on the others the near
-/// part of one piece each, from the trees of all pieces.
-[[nodiscard]] inline Gravity gravity(const Particles& particles, const Splitting& splitting,
-                                     std::span<const double> weights, int pieces = 1,
-                                     int threads = 1) {
-  const Forest forest(particles, systems::CurveKind::hilbert, weights, pieces, splitting.leaf_size);
-  const auto far_part = [&] {
-    Gravity part;
-    part.forces = ParticleMesh(splitting.mesh, splitting.rs, splitting.meshes).forces(particles);
-    part.work.resize(particles.size());
-    return part;
-  };
-  const auto near_part = [&](std::size_t target) {
-    NearForces near(particles, forest, splitting);
-    for (const std::size_t source : forest.roots) systems::dual_traversal(target, source, near);
-    near.finish();
-    Gravity part{near.fields(), near.work(), {}, near.covered, near.far_pairs};
-    for (std::size_t i = 0; i < particles.size(); ++i)
-      for (double& x : part.forces[i]) x *= particles.masses[i];
-    part.piece_work.push_back(std::reduce(part.work.begin(), part.work.end()));
-    return part;
-  };
-  const auto add = [&](const std::vector<Gravity>& parts) {
-    Gravity sum = parts.front();
-    for (const Gravity& part : parts | std::views::drop(1)) {
-      for (std::size_t i = 0; i < particles.size(); ++i) {
-        add_to(sum.forces[i], part.forces[i]);
-        sum.work[i] += part.work[i];
-      }
-      sum.piece_work.push_back(part.piece_work.front());
-      sum.covered += part.covered;
-      sum.far_pairs += part.far_pairs;
-    }
-    return sum;
-  };
-  return heddle::pattern::fork_join({.threads = threads}, [&](heddle::pattern::Fork& fork) {
-    return fork.map(
-        std::views::iota(0, pieces + 1),
-        [&](heddle::pattern::Fork&, int path) {
-          return path == 0 ? far_part()
-                           : near_part(forest.roots[static_cast<std::size_t>(path - 1)]);
-        },
-        add);
-  });
-}
-
 /// Returns the largest of the numbers over their mean.
 [[nodiscard]] inline double imbalance(const std::vector<double>& work) {
   return std::ranges::max(work) * static_cast<double>(work.size()) /
          std::reduce(work.begin(), work.end());
 }
 
-}  // namespace heddle::test
+}  // namespace nbody

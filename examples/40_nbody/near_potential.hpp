@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "support/ewald.hpp"
+#include "particles.hpp"
 
-namespace heddle::test {
+namespace nbody {
 
 /// The potential erfc(r / 2 rs) / r, which is Newton's without the part that a mesh computes.
 class NearPotential {
@@ -124,4 +124,4 @@ class TaylorTerms {
   std::vector<std::size_t> m_sums;    // by pairs of terms
 };
 
-}  // namespace heddle::test
+}  // namespace nbody
