@@ -12,14 +12,13 @@
 #include <mpi.h>
 
 #include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/call_form.hpp>
 #include <heddle/collective/impl/call_view.hpp>
 #include <heddle/collective/internal/call.hpp>
 #include <heddle/collective/internal/merging_in.hpp>
 #include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/collective/operations.hpp>
-#include <heddle/collective/prepared.hpp>
 #include <heddle/collective/reduction.hpp>
-#include <heddle/collective/request.hpp>
 #include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/linkage.hpp>
@@ -44,11 +43,17 @@ class AllReduceCall final : public InPlaceCall {
 ///
 /// The call waits for the work of `space` first, and returns when the result has arrived. Kernels
 /// that merge run in `space`. All ranks must call it with Views of the same size.
+///
+/// `all_reduce<Request>(...)` starts the call, and `all_reduce<Prepared>(...)` returns a call that
+/// can be performed repeatedly. While a Request makes progress, kernels that merge run in `space`,
+/// so `space` should be an instance that the caller's own kernels do not use.
 /// Throws the errors of CallOptions.
-template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
-void all_reduce(const Exec& space, const View& view, const R& reduction, const Communicator& comm,
+template <impl::CallForm Form = void, class Exec, TransferableView View,
+          Reduction<typename View::non_const_value_type> R>
+Form all_reduce(const Exec& space, const View& view, const R& reduction, const Communicator& comm,
                 const CallOptions& options = {}) {
-  impl::AllReduceCall({impl::instance<View>(space, reduction), comm, options}, view).perform();
+  return impl::perform_as<Form>(
+      impl::AllReduceCall({impl::instance<View>(space, reduction), comm, options}, view));
 }
 
 /// Returns the merge of the numbers `value` of all ranks of `comm`, the same on every rank:
@@ -61,26 +66,6 @@ requires std::is_arithmetic_v<T>
   const Kokkos::View<T*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> view(&value, 1);
   all_reduce(Kokkos::DefaultHostExecutionSpace{}, view, reduction, comm, options);
   return value;
-}
-
-/// Starts an all_reduce() and returns a Request for it. Waits for the work of `space` before it
-/// starts. Kernels that merge run in `space` while the Request makes progress, so `space` should be
-/// an instance that the caller's own kernels do not use.
-/// Throws the errors of all_reduce().
-template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
-[[nodiscard]] Request start_all_reduce(const Exec& space, const View& view, const R& reduction,
-                                       const Communicator& comm, const CallOptions& options = {}) {
-  return impl::AllReduceCall({impl::instance<View>(space, reduction), comm, options}, view).start();
-}
-
-/// Returns an all_reduce() of `view` that can be performed repeatedly.
-/// Throws the errors of all_reduce().
-template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
-[[nodiscard]] Prepared prepare_all_reduce(const Exec& space, const View& view, const R& reduction,
-                                          const Communicator& comm,
-                                          const CallOptions& options = {}) {
-  return Prepared(
-      impl::AllReduceCall({impl::instance<View>(space, reduction), comm, options}, view));
 }
 
 }  // namespace heddle::inline v0
