@@ -5,7 +5,6 @@
 /// @file
 /// The room memory/source/: resources that obtain memory from the system or from Kokkos.
 
-#include <heddle/memory/source/coloured.hpp>
 #include <heddle/memory/source/free_ranges.hpp>
 #include <heddle/memory/source/from_space.hpp>
 #include <heddle/memory/source/ldm.hpp>
