@@ -251,7 +251,7 @@ Outcome<Wide> by_kernels(Codes code, const std::vector<Wide>& from, bool feedbac
   const View<Wide> source = on_device(from), merged = on_device(from);
   const View<Wide> decoded("heddle::test::decoded", n), lost("heddle::test::lost", n),
       kept("heddle::test::kept", n);
-  const hd::RunAsKernel<Exec> run;
+  const hd::impl::RunAsKernel<Exec> run;
   encode_and_decode(run, message_at(bytes.data(), code, n), source.data(),
                     feedback ? lost.data() : nullptr, kept.data(), decoded.data(), merged.data());
   run.exec.fence("heddle::test::encoded");
@@ -323,7 +323,7 @@ void expect_decoded(hd::Scalar type) {
     expected[i] = static_cast<Wide>(std::bit_cast<Narrow>(static_cast<Pattern>(i)));
   const View<std::byte> message = on_device(bytes);
   const View<Wide> decoded("heddle::test::decoded", count);
-  const hd::RunAsKernel<Exec> run;
+  const hd::impl::RunAsKernel<Exec> run;
   run(hd::impl::Decode<Wide>{message_at(message.data(), {type, 0}, count), decoded.data()});
   run.exec.fence("heddle::test::decoded");
   CHECK(same(examples::copy_to_host<Exec>(decoded.data(), count), expected));
