@@ -31,7 +31,7 @@ void show(const hd::Schedule& schedule, int chunks) {
             << hd::schedule::bubble_ratio(ranks, microbatches, chunks)
             << "\nlive activations at the peak:";
   for (int rank = 0; rank < ranks; ++rank)
-    std::cout << ' ' << hd::schedule::peak_parts(timeline, hd::Rank{rank}, hd::role::saved);
+    std::cout << ' ' << hd::schedule::peak(timeline, hd::Rank{rank}, hd::role::saved).parts;
   std::cout << "\n\n";
 }
 

@@ -43,8 +43,8 @@ int main(int argc, char** argv) {
                          Fill{gradients, me});
 
   hd::all_reduce(Space{}, by_library, hd::Sum{}, mesh["data"]);  // waits for Space{} first
-  auto sum = hd::prepare_all_reduce(Space{}, by_schedule, hd::Sum{}, mesh["data"],
-                                    {.algorithm = hd::schedule::Algorithm::ring});
+  auto sum = hd::all_reduce<hd::Prepared>(Space{}, by_schedule, hd::Sum{}, mesh["data"],
+                                          {.algorithm = hd::schedule::Algorithm::ring});
   sum();  // again and again on the same memory, in a training loop
 
   const auto library_sum = hd::host_mirror(by_library);

@@ -51,8 +51,8 @@ void forecast() {
     const auto farm = hd::pattern::forecast_farm(
         {.workers = workers, .ordered = false}, 320,
         [&](hd::Worker, const hd::pattern::FarmTask& task) {
-          return hd::pattern::ForecastAttempt{0.5 +
-                                              times.uniform(static_cast<std::uint64_t>(task.item))};
+          return hd::pattern::FarmForecast::Attempt{
+              0.5 + times.uniform(static_cast<std::uint64_t>(task.item))};
         });
     std::cout << workers << (workers == 1 ? " worker: 320" : " workers: 320")
               << " items of 0.5 to 1.5 s in " << std::lround(farm.makespan) << " s, utilisation "

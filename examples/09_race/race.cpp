@@ -75,15 +75,16 @@ double steps_of_one(std::uint64_t seed) {
 }  // namespace
 
 int main() {
-  const auto found = hd::pattern::race({.walkers = 4, .order = hd::pattern::RaceOrder::by_work},
-                                       [](hd::pattern::Walker& walker) -> std::optional<Board> {
-                                         Search search(static_cast<std::uint64_t>(walker.number()));
-                                         for (; !search.is_done(); walker.work()) {
-                                           if (walker.stop_requested()) return std::nullopt;
-                                           search.step();
-                                         }
-                                         return search.board();
-                                       });
+  const auto found =
+      hd::pattern::race({.walkers = 4, .order = hd::pattern::RaceOptions::Order::by_work},
+                        [](hd::pattern::Walker& walker) -> std::optional<Board> {
+                          Search search(static_cast<std::uint64_t>(walker.number()));
+                          for (; !search.is_done(); walker.work()) {
+                            if (walker.stop_requested()) return std::nullopt;
+                            search.step();
+                          }
+                          return search.board();
+                        });
   std::cout << "walker " << found.winner << " wins with "
             << found.work[static_cast<std::size_t>(found.winner)] << " steps; rows:";
   for (const int row : *found.value) std::cout << ' ' << row;

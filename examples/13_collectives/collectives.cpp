@@ -59,15 +59,15 @@ void run(hd::Environment& env) {
   // in a separate thread.
   const Vector<double> sum("sum", 1000);
   Kokkos::deep_copy(sum, static_cast<double>(me + 1));
-  hd::Request request = hd::start_all_reduce(Exec{}, sum, hd::Sum{}, comm,
-                                             {.algorithm = hd::schedule::Algorithm::ring});
+  hd::Request request = hd::all_reduce<hd::Request>(Exec{}, sum, hd::Sum{}, comm,
+                                                    {.algorithm = hd::schedule::Algorithm::ring});
   double worked = 0;
   for (int piece = 0; piece < 100 && !request.test(); ++piece) worked += std::sqrt(piece);
   request.wait();
   if (env.thread_level() == hd::ThreadLevel::multiple) {
     Kokkos::deep_copy(sum, static_cast<double>(me + 1));
     hd::Request alone =
-        hd::start_all_reduce(Exec{}, sum, hd::Sum{}, comm, {.progress_thread = true});
+        hd::all_reduce<hd::Request>(Exec{}, sum, hd::Sum{}, comm, {.progress_thread = true});
     for (int piece = 0; piece < 1000; ++piece) worked += std::sqrt(piece);
     alone.wait();
   }
@@ -109,7 +109,7 @@ void run(hd::Environment& env) {
   // lost.
   for (const bool feedback : {true, false}) {
     const Vector<float> rounded("rounded", 64);
-    auto small = hd::prepare_all_reduce(
+    auto small = hd::all_reduce<hd::Prepared>(
         Exec{}, rounded, hd::Sum{}, comm,
         {.algorithm = hd::schedule::Algorithm::ring,
          .codec = hd::Codec{.type = hd::Scalar::i8, .block = 64, .feedback = feedback}});
@@ -134,8 +134,8 @@ void run(hd::Environment& env) {
   if (speaks) std::cout << "a gradient by its factors, " << gradient(63, 31) << '\n';
 
   // A collective of Heddle's is a Schedule: it can be printed, counted and simulated.
-  auto prepared = hd::prepare_all_reduce(Exec{}, sum, hd::Max{}, comm,
-                                         {.algorithm = hd::schedule::Algorithm::ring});
+  auto prepared = hd::all_reduce<hd::Prepared>(Exec{}, sum, hd::Max{}, comm,
+                                               {.algorithm = hd::schedule::Algorithm::ring});
   prepared();
   if (speaks) {
     const hd::Schedule schedule = prepared.schedule();

@@ -43,7 +43,7 @@ hd::plan::Profile profile_by_hand() {
 hd::Seconds measured(const hd::Schedule& schedule, const hd::plan::RankCosts& costs) {
   std::vector<hd::Seconds> steps(3);
   hd::run_threads(schedule.ranks(), [&](hd::ThreadTransport& threads) {
-    hd::ShapedTransport network(threads, hd::shape_of(costs.machine()));
+    hd::ShapedTransport network(threads, hd::Shape::of(costs.machine()));
     hd::Seconds end = 0;  // of the last wait; the next one makes up for a late awakening
     const auto wait = [&](const hd::Task& task) {
       if (task.kind() == hd::Kind::combine) return hd::combine_on_host(task);

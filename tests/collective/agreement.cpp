@@ -280,14 +280,14 @@ TEST_CASE("arguments that are wrong on one rank are an error on all ranks") {
        }},
       {"counts do not fit",
        [&](const auto& comm, bool wrong) {
-         auto request = hd::start_all_gather(Exec{}, view(2), view(2 * size(comm)), comm,
-                                             counts(comm, wrong ? 1 : 2));
+         auto request = hd::all_gather<hd::Request>(Exec{}, view(2), view(2 * size(comm)), comm,
+                                                    counts(comm, wrong ? 1 : 2));
          request.wait();
        }},
       {"counts do not fit",
        [&](const auto& comm, bool wrong) {
-         auto prepared = hd::prepare_all_to_all(Exec{}, view(2 * size(comm)), view(2 * size(comm)),
-                                                comm, counts(comm, wrong ? 1 : 2));
+         auto prepared = hd::all_to_all<hd::Prepared>(
+             Exec{}, view(2 * size(comm)), view(2 * size(comm)), comm, counts(comm, wrong ? 1 : 2));
          prepared();
        }},
       {"elements cannot be added",
@@ -316,7 +316,7 @@ TEST_CASE("calls are compared while some ranks wait for a request that needs the
   const View<double> first("first", 5000);
   Kokkos::deep_copy(first, 1);
   hd::Request request =
-      hd::start_all_reduce(Exec{}, first, hd::Sum{}, comm, {.algorithm = Algorithm::ring});
+      hd::all_reduce<hd::Request>(Exec{}, first, hd::Sum{}, comm, {.algorithm = Algorithm::ring});
   if (+comm.rank() % 2 == 1) request.wait();
   sum(comm);
   request.wait();

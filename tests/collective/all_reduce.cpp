@@ -93,7 +93,7 @@ TEMPLATE_TEST_CASE("the library's sum and ours equal the serial one", "", std::i
         hd::all_reduce(Exec{}, view, hd::Sum{}, comm, options);
         CHECK(wrong() == 0);
         fill();
-        hd::Request request = hd::start_all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+        hd::Request request = hd::all_reduce<hd::Request>(Exec{}, view, hd::Sum{}, comm, options);
         while (!request.test()) {
         }
         CHECK(wrong() == 0);
@@ -108,7 +108,8 @@ TEST_CASE("a prepared sum is made again and again, also of what others use in be
   for (const auto& algorithm : ways(comm)) {
     std::array<Kokkos::View<double*, Kokkos::HostSpace>, 3> views;
     for (auto& view : views) view = Kokkos::View<double*, Kokkos::HostSpace>("view", 101);
-    auto sum = hd::prepare_all_reduce(Exec{}, views[0], hd::Sum{}, comm, {.algorithm = algorithm});
+    auto sum =
+        hd::all_reduce<hd::Prepared>(Exec{}, views[0], hd::Sum{}, comm, {.algorithm = algorithm});
     CHECK(sum.by_library() == !algorithm.has_value());
     if (algorithm) CHECK(sum.schedule().ranks() == comm.size());
     for (int again = 0; again < 4; ++again) {
@@ -117,7 +118,7 @@ TEST_CASE("a prepared sum is made again and again, also of what others use in be
       hd::Request first = sum.start();
       // Two of one size at the same time, of which one has the Schedule of the prepared one.
       hd::Request second =
-          hd::start_all_reduce(Exec{}, views[1], hd::Sum{}, comm, {.algorithm = algorithm});
+          hd::all_reduce<hd::Request>(Exec{}, views[1], hd::Sum{}, comm, {.algorithm = algorithm});
       hd::all_reduce(Exec{}, views[2], hd::Sum{}, comm, {.algorithm = algorithm});
       again % 2 == 0 ? second.wait() : first.wait();
       first.wait();
@@ -135,8 +136,8 @@ TEST_CASE("the scheduled sum has one order: equal bits on all ranks and in all r
   const Kokkos::View<double*, Kokkos::HostSpace> view("view", 1003);
   const std::span data(view.data(), view.size());
   std::vector<double> first;
-  auto sum = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm,
-                                    {.algorithm = Algorithm::ring, .chunks = 2});
+  auto sum = hd::all_reduce<hd::Prepared>(Exec{}, view, hd::Sum{}, comm,
+                                          {.algorithm = Algorithm::ring, .chunks = 2});
   for (int again = 0; again < 5; ++again) {
     for (std::size_t i = 0; i < data.size(); ++i)
       data[i] = random.normal(+comm.rank() * data.size() + i);

@@ -53,11 +53,13 @@ TEST_CASE("calls reject options that are none, in all forms") {
   const auto add = [&](const char* name, const CallOptions& options, const char* word) {
     table.push_back(
         {name, [=, &world] { all_reduce(Exec{}, all, Sum{}, world, options); }, {word}});
-    table.push_back({name,
-                     [=, &world] { start_all_reduce(Exec{}, all, Sum{}, world, options).wait(); },
-                     {word}});
     table.push_back(
-        {name, [=, &world] { prepare_all_reduce(Exec{}, all, Sum{}, world, options)(); }, {word}});
+        {name,
+         [=, &world] { all_reduce<Request>(Exec{}, all, Sum{}, world, options).wait(); },
+         {word}});
+    table.push_back({name,
+                     [=, &world] { all_reduce<Prepared>(Exec{}, all, Sum{}, world, options)(); },
+                     {word}});
     table.push_back({name, [=, &world] { all_gather(Exec{}, one, all, world, options); }, {word}});
   };
   constexpr Algorithm direct = Algorithm::direct;

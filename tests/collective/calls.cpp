@@ -152,8 +152,8 @@ TEST_CASE("broadcast from every root") {
         in_every_form(
             [&] { Kokkos::deep_copy(view, filled(count, +comm.rank())); },
             [&] { hd::broadcast(Exec{}, view, Rank{root}, comm, options); },
-            [&] { return hd::start_broadcast(Exec{}, view, Rank{root}, comm, options); },
-            [&] { return hd::prepare_broadcast(Exec{}, view, Rank{root}, comm, options); },
+            [&] { return hd::broadcast<hd::Request>(Exec{}, view, Rank{root}, comm, options); },
+            [&] { return hd::broadcast<hd::Prepared>(Exec{}, view, Rank{root}, comm, options); },
             [&] {
               for (std::size_t i = 0; i < count; ++i) REQUIRE(view(i) == value(root, i));
             });
@@ -170,8 +170,12 @@ TEST_CASE("reduce to every root") {
         in_every_form(
             [&] { Kokkos::deep_copy(view, filled(count, +comm.rank())); },
             [&] { hd::reduce(Exec{}, view, hd::Sum{}, Rank{root}, comm, options); },
-            [&] { return hd::start_reduce(Exec{}, view, hd::Sum{}, Rank{root}, comm, options); },
-            [&] { return hd::prepare_reduce(Exec{}, view, hd::Sum{}, Rank{root}, comm, options); },
+            [&] {
+              return hd::reduce<hd::Request>(Exec{}, view, hd::Sum{}, Rank{root}, comm, options);
+            },
+            [&] {
+              return hd::reduce<hd::Prepared>(Exec{}, view, hd::Sum{}, Rank{root}, comm, options);
+            },
             [&] {
               if (+comm.rank() != root) return;
               for (std::size_t i = 0; i < count; ++i) {
@@ -190,25 +194,29 @@ TEST_CASE("reduce_scatter of even, uneven and empty blocks") {
   for (const std::size_t scale : {0, 1, 7, 501})
     for (const bool counted : {false, true}) {
       const auto counts = counted ? uneven(p, scale) : dealt(scale, p);
-      in_every_way(
-          comm, Collective::reduce_scatter, counted ? counts : std::vector<std::size_t>{},
-          [&](const hd::CallOptions& options) {
-            const View in("in", sum(counts)), out("out", counts[me]);
-            in_every_form(
-                [&] { Kokkos::deep_copy(in, filled(in.size(), me)); },
-                [&] { hd::reduce_scatter(Exec{}, in, out, hd::Sum{}, comm, options); },
-                [&] { return hd::start_reduce_scatter(Exec{}, in, out, hd::Sum{}, comm, options); },
-                [&] {
-                  return hd::prepare_reduce_scatter(Exec{}, in, out, hd::Sum{}, comm, options);
-                },
-                [&] {
-                  for (std::size_t i = 0; i < out.size(); ++i) {
-                    std::int32_t expected = 0;
-                    for (std::size_t r = 0; r < p; ++r) expected += value(r, first(counts, me) + i);
-                    REQUIRE(out(i) == expected);
-                  }
-                });
-          });
+      in_every_way(comm, Collective::reduce_scatter, counted ? counts : std::vector<std::size_t>{},
+                   [&](const hd::CallOptions& options) {
+                     const View in("in", sum(counts)), out("out", counts[me]);
+                     in_every_form(
+                         [&] { Kokkos::deep_copy(in, filled(in.size(), me)); },
+                         [&] { hd::reduce_scatter(Exec{}, in, out, hd::Sum{}, comm, options); },
+                         [&] {
+                           return hd::reduce_scatter<hd::Request>(Exec{}, in, out, hd::Sum{}, comm,
+                                                                  options);
+                         },
+                         [&] {
+                           return hd::reduce_scatter<hd::Prepared>(Exec{}, in, out, hd::Sum{}, comm,
+                                                                   options);
+                         },
+                         [&] {
+                           for (std::size_t i = 0; i < out.size(); ++i) {
+                             std::int32_t expected = 0;
+                             for (std::size_t r = 0; r < p; ++r)
+                               expected += value(r, first(counts, me) + i);
+                             REQUIRE(out(i) == expected);
+                           }
+                         });
+                   });
     }
 }
 
@@ -222,30 +230,30 @@ TEST_CASE(
       for (const int in_place_from : {-1, 0, 1}) {  // no rank, all, the odd ones
         const bool in_place = in_place_from == 0 || (in_place_from == 1 && me % 2 == 1);
         const auto counts = counted ? uneven(p, scale) : dealt(scale, p);
-        in_every_way(comm, Collective::all_gather, counted ? counts : std::vector<std::size_t>{},
-                     [&](const hd::CallOptions& options) {
-                       // The library wants all ranks in place, or none.
-                       if (in_place_from == 1 && !options.algorithm) return;
-                       const View out("out", sum(counts));
-                       const std::size_t begin = first(counts, me);
-                       const View in =
-                           in_place
-                               ? View(Kokkos::subview(out, std::pair(begin, begin + counts[me])))
-                               : View("in", counts[me]);
-                       in_every_form(
-                           [&] {
-                             Kokkos::deep_copy(out, -1);
-                             Kokkos::deep_copy(in, filled(in.size(), me));
-                           },
-                           [&] { hd::all_gather(Exec{}, in, out, comm, options); },
-                           [&] { return hd::start_all_gather(Exec{}, in, out, comm, options); },
-                           [&] { return hd::prepare_all_gather(Exec{}, in, out, comm, options); },
-                           [&] {
-                             for (std::size_t r = 0; r < p; ++r)
-                               for (std::size_t i = 0; i < counts[r]; ++i)
-                                 REQUIRE(out(first(counts, r) + i) == value(r, i));
-                           });
-                     });
+        in_every_way(
+            comm, Collective::all_gather, counted ? counts : std::vector<std::size_t>{},
+            [&](const hd::CallOptions& options) {
+              // The library wants all ranks in place, or none.
+              if (in_place_from == 1 && !options.algorithm) return;
+              const View out("out", sum(counts));
+              const std::size_t begin = first(counts, me);
+              const View in = in_place
+                                  ? View(Kokkos::subview(out, std::pair(begin, begin + counts[me])))
+                                  : View("in", counts[me]);
+              in_every_form(
+                  [&] {
+                    Kokkos::deep_copy(out, -1);
+                    Kokkos::deep_copy(in, filled(in.size(), me));
+                  },
+                  [&] { hd::all_gather(Exec{}, in, out, comm, options); },
+                  [&] { return hd::all_gather<hd::Request>(Exec{}, in, out, comm, options); },
+                  [&] { return hd::all_gather<hd::Prepared>(Exec{}, in, out, comm, options); },
+                  [&] {
+                    for (std::size_t r = 0; r < p; ++r)
+                      for (std::size_t i = 0; i < counts[r]; ++i)
+                        REQUIRE(out(first(counts, r) + i) == value(r, i));
+                  });
+            });
       }
 }
 
@@ -271,8 +279,8 @@ TEST_CASE("all_to_all of even, uneven and empty blocks") {
                   Kokkos::deep_copy(out, -1);
                 },
                 [&] { hd::all_to_all(Exec{}, in, out, comm, options); },
-                [&] { return hd::start_all_to_all(Exec{}, in, out, comm, options); },
-                [&] { return hd::prepare_all_to_all(Exec{}, in, out, comm, options); },
+                [&] { return hd::all_to_all<hd::Request>(Exec{}, in, out, comm, options); },
+                [&] { return hd::all_to_all<hd::Prepared>(Exec{}, in, out, comm, options); },
                 [&] {
                   for (std::size_t r = 0; r < p; ++r)
                     for (std::size_t i = 0; i < received[r]; ++i)
@@ -295,26 +303,28 @@ TEST_CASE("gather to every root, and scatter from it") {
         const std::size_t whole = me == root ? sum(counts) : 0;
         in_every_way(comm, Collective::gather, told, [&](const hd::CallOptions& options) {
           const View in = filled(counts[me], me), out("out", whole);
-          in_every_form([&] { Kokkos::deep_copy(out, -1); },
-                        [&] { hd::gather(Exec{}, in, out, at, comm, options); },
-                        [&] { return hd::start_gather(Exec{}, in, out, at, comm, options); },
-                        [&] { return hd::prepare_gather(Exec{}, in, out, at, comm, options); },
-                        [&] {
-                          for (std::size_t r = 0; r < p && me == root; ++r)
-                            for (std::size_t i = 0; i < counts[r]; ++i)
-                              REQUIRE(out(first(counts, r) + i) == value(r, i));
-                        });
+          in_every_form(
+              [&] { Kokkos::deep_copy(out, -1); },
+              [&] { hd::gather(Exec{}, in, out, at, comm, options); },
+              [&] { return hd::gather<hd::Request>(Exec{}, in, out, at, comm, options); },
+              [&] { return hd::gather<hd::Prepared>(Exec{}, in, out, at, comm, options); },
+              [&] {
+                for (std::size_t r = 0; r < p && me == root; ++r)
+                  for (std::size_t i = 0; i < counts[r]; ++i)
+                    REQUIRE(out(first(counts, r) + i) == value(r, i));
+              });
         });
         in_every_way(comm, Collective::scatter, told, [&](const hd::CallOptions& options) {
           const View in = filled(whole, root), out("out", counts[me]);
-          in_every_form([&] { Kokkos::deep_copy(out, -1); },
-                        [&] { hd::scatter(Exec{}, in, out, at, comm, options); },
-                        [&] { return hd::start_scatter(Exec{}, in, out, at, comm, options); },
-                        [&] { return hd::prepare_scatter(Exec{}, in, out, at, comm, options); },
-                        [&] {
-                          for (std::size_t i = 0; i < counts[me]; ++i)
-                            REQUIRE(out(i) == value(root, first(counts, me) + i));
-                        });
+          in_every_form(
+              [&] { Kokkos::deep_copy(out, -1); },
+              [&] { hd::scatter(Exec{}, in, out, at, comm, options); },
+              [&] { return hd::scatter<hd::Request>(Exec{}, in, out, at, comm, options); },
+              [&] { return hd::scatter<hd::Prepared>(Exec{}, in, out, at, comm, options); },
+              [&] {
+                for (std::size_t i = 0; i < counts[me]; ++i)
+                  REQUIRE(out(i) == value(root, first(counts, me) + i));
+              });
         });
       }
 }
@@ -323,12 +333,12 @@ TEST_CASE("a barrier holds all ranks until the last has come") {
   const hd::Communicator comm(MPI_COMM_WORLD);
   in_every_way(comm, Collective::barrier, {}, [&](const hd::CallOptions& options) {
     hd::barrier(comm, options);
-    auto prepared = hd::prepare_barrier(comm, options);
+    auto prepared = hd::barrier<hd::Prepared>(comm, options);
     prepared();
     // Not done on any rank before the last one starts it: which is told by a message.
     hd::Request request;
     if (+comm.rank() + 1 < static_cast<std::size_t>(comm.size())) {
-      request = hd::start_barrier(comm, options);
+      request = hd::barrier<hd::Request>(comm, options);
       for (int polls = 0; polls < 100; ++polls) REQUIRE_FALSE(request.test());
       int seen = 1;
       MPI_Send(&seen, 1, MPI_INT, comm.size() - 1, 77, MPI_COMM_WORLD);
@@ -337,7 +347,7 @@ TEST_CASE("a barrier holds all ranks until the last has come") {
         int seen = 0;
         MPI_Recv(&seen, 1, MPI_INT, r, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       }
-      request = hd::start_barrier(comm, options);
+      request = hd::barrier<hd::Request>(comm, options);
     }
     request.wait();
   });

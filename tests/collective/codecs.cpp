@@ -66,7 +66,7 @@ TEST_CASE("an encoded sum errs as its codec says, equally on all ranks, call by 
           .algorithm = algorithm,
           .codec = hd::Codec{.type = Scalar::i8, .block = 64, .agree = true}};
       const View view("view", n), least("least", n);
-      auto prepared = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+      auto prepared = hd::all_reduce<hd::Prepared>(Exec{}, view, hd::Sum{}, comm, options);
       for (int again = 0; again < 2; ++again) {
         for (std::size_t i = 0; i < n; ++i) view(i) = static_cast<float>(number(+comm.rank(), i));
         again == 0 ? hd::all_reduce(Exec{}, view, hd::Sum{}, comm, options) : prepared();
@@ -91,7 +91,7 @@ TEST_CASE("without an algorithm a codec takes one of ours; extremes are merged e
   const hd::CallOptions options{.codec = hd::Codec{Scalar::f16}};
   const View view("view", 31);
   for (std::size_t i = 0; i < 31; ++i) view(i) = static_cast<float>(i + 31 * +comm.rank());
-  auto prepared = hd::prepare_all_reduce(Exec{}, view, hd::Max{}, comm, options);
+  auto prepared = hd::all_reduce<hd::Prepared>(Exec{}, view, hd::Max{}, comm, options);
   CHECK_FALSE(prepared.by_library());
   prepared();
   for (std::size_t i = 0; i < 31; ++i)  // whole numbers below 2048
@@ -132,13 +132,13 @@ TEST_CASE("only what ranks of different numbers send each other is encoded") {
     for (const std::size_t n : {0, 1, 97, 100003}) {
       INFO(*options.algorithm << ", " << n << " elements");
       const View view("view", n), least("least", n);
-      auto prepared = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+      auto prepared = hd::all_reduce<hd::Prepared>(Exec{}, view, hd::Sum{}, comm, options);
       // Messages across are those of the exact call, encoded; all others are as they are there.
       hd::CallOptions exact = options;
       exact.codec.reset();
       exact.shared_memory = false;
       const hd::Schedule whole =
-          hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, exact).schedule();
+          hd::all_reduce<hd::Prepared>(Exec{}, view, hd::Sum{}, comm, exact).schedule();
       const auto encoded = [](hd::Bytes bytes) {
         return hd::impl::encoded_bytes(Scalar::i8, 64, bytes / sizeof(float));
       };
@@ -188,8 +188,8 @@ TEST_CASE("prepared calls with error feedback err no more over many steps than i
         .codec = hd::Codec{.type = Scalar::i8, .block = 32, .feedback = feedback, .agree = true}};
     const std::array<float, 2> scales = {1, 1e6F};
     const std::array<View, 2> views = {View("small", n), View("great", n)};
-    std::array sums = {hd::prepare_all_reduce(Exec{}, views[0], hd::Sum{}, comm, options),
-                       hd::prepare_all_reduce(Exec{}, views[1], hd::Sum{}, comm, options)};
+    std::array sums = {hd::all_reduce<hd::Prepared>(Exec{}, views[0], hd::Sum{}, comm, options),
+                       hd::all_reduce<hd::Prepared>(Exec{}, views[1], hd::Sum{}, comm, options)};
     std::array totals = {std::vector<double>(n), std::vector<double>(n)};
     const auto mine = [&](std::size_t which, std::size_t rank, std::size_t i) {
       return scales[which] * static_cast<float>(number(rank, i));
@@ -253,7 +253,8 @@ TEST_CASE("codecs that a call has no place for are refused") {
             })
             .find("error feedback needs a prepared call, which keeps the rounding errors between "
                   "calls (codec i8 "
-                  "with feedback); call prepare_...()") != std::string::npos);
+                  "with feedback); prepare the call, as in all_reduce<Prepared>(...)") !=
+        std::string::npos);
   CHECK(why({.type = Scalar::i8, .block = 32, .agree = true},
             [&](const hd::CallOptions& options) {
               hd::all_to_all(Exec{}, view, other, comm, options);

@@ -209,7 +209,7 @@ TEST_CASE("a progress thread sums while the caller queues kernels in its own ins
     const View<std::int64_t> numbers("heddle::test::numbers", 100'003);
     const View<std::int64_t> others("heddle::test::others", 100'003);
     add_multiples(exec, numbers, +comm.rank() + 1);
-    hd::Request request = hd::start_all_reduce(exec, numbers, hd::Sum{}, comm, by_thread);
+    hd::Request request = hd::all_reduce<hd::Request>(exec, numbers, hd::Sum{}, comm, by_thread);
     for (int kernel = 0; kernel < 50; ++kernel) add_multiples(exec, others, 1);
     request.wait();
     exec.fence("heddle::test::summed");
@@ -277,7 +277,7 @@ Outcome<Wide> by_kernels(Codes code, const std::vector<Wide>& from, bool feedbac
   const View<Wide> source = on_device(from), merged = on_device(from);
   const View<Wide> decoded("heddle::test::decoded", n), lost("heddle::test::lost", n),
       kept("heddle::test::kept", n);
-  const hd::RunAsKernel<Exec> run;
+  const hd::impl::RunAsKernel<Exec> run;
   encode_and_decode(run, message_at(bytes.data(), code, n), source.data(),
                     feedback ? lost.data() : nullptr, kept.data(), decoded.data(), merged.data());
   run.exec.fence("heddle::test::encoded");
@@ -349,7 +349,7 @@ void expect_decoded(hd::Scalar type) {
     expected[i] = static_cast<Wide>(std::bit_cast<Narrow>(static_cast<Pattern>(i)));
   const View<std::byte> message = on_device(bytes);
   const View<Wide> decoded("heddle::test::decoded", count);
-  const hd::RunAsKernel<Exec> run;
+  const hd::impl::RunAsKernel<Exec> run;
   run(hd::impl::Decode<Wide>{message_at(message.data(), {type, 0}, count), decoded.data()});
   run.exec.fence("heddle::test::decoded");
   CHECK(same(examples::copy_to_host<Exec>(decoded.data(), count), expected));

@@ -217,19 +217,19 @@ bool right_with(const Case& made, const hd::Communicator& comm, Random& random) 
   if (made.collective == Collective::all_reduce) {
     perform(
         made.form, [&] { hd::all_reduce(exec, view, hd::Sum{}, comm, options); },
-        [&] { return hd::start_all_reduce(exec, view, hd::Sum{}, comm, options); },
-        [&] { return hd::prepare_all_reduce(exec, view, hd::Sum{}, comm, options); });
+        [&] { return hd::all_reduce<hd::Request>(exec, view, hd::Sum{}, comm, options); },
+        [&] { return hd::all_reduce<hd::Prepared>(exec, view, hd::Sum{}, comm, options); });
   } else if (made.collective == Collective::reduce) {
     perform(
         made.form, [&] { hd::reduce(exec, view, hd::Sum{}, made.root, comm, options); },
-        [&] { return hd::start_reduce(exec, view, hd::Sum{}, made.root, comm, options); },
-        [&] { return hd::prepare_reduce(exec, view, hd::Sum{}, made.root, comm, options); });
+        [&] { return hd::reduce<hd::Request>(exec, view, hd::Sum{}, made.root, comm, options); },
+        [&] { return hd::reduce<hd::Prepared>(exec, view, hd::Sum{}, made.root, comm, options); });
     if (me != +made.root) expected = get(view);
   } else {
     perform(
         made.form, [&] { hd::broadcast(exec, view, made.root, comm, options); },
-        [&] { return hd::start_broadcast(exec, view, made.root, comm, options); },
-        [&] { return hd::prepare_broadcast(exec, view, made.root, comm, options); });
+        [&] { return hd::broadcast<hd::Request>(exec, view, made.root, comm, options); },
+        [&] { return hd::broadcast<hd::Prepared>(exec, view, made.root, comm, options); });
     expected = values_of(+made.root, count);
   }
   return get(view) == expected && held.gaps_untouched();
@@ -270,8 +270,8 @@ bool right_with(const Case& made, const hd::Communicator& comm, Random& random) 
           [&](const auto& from, const auto& to) {
             perform(
                 made.form, [&] { hd::all_gather(exec, from, to, comm, options); },
-                [&] { return hd::start_all_gather(exec, from, to, comm, options); },
-                [&] { return hd::prepare_all_gather(exec, from, to, comm, options); });
+                [&] { return hd::all_gather<hd::Request>(exec, from, to, comm, options); },
+                [&] { return hd::all_gather<hd::Prepared>(exec, from, to, comm, options); });
           },
           in, out, gathered);
     }
@@ -283,9 +283,11 @@ bool right_with(const Case& made, const hd::Communicator& comm, Random& random) 
           [&](const auto& from, const auto& to) {
             perform(
                 made.form, [&] { hd::reduce_scatter(exec, from, to, hd::Sum{}, comm, options); },
-                [&] { return hd::start_reduce_scatter(exec, from, to, hd::Sum{}, comm, options); },
                 [&] {
-                  return hd::prepare_reduce_scatter(exec, from, to, hd::Sum{}, comm, options);
+                  return hd::reduce_scatter<hd::Request>(exec, from, to, hd::Sum{}, comm, options);
+                },
+                [&] {
+                  return hd::reduce_scatter<hd::Prepared>(exec, from, to, hd::Sum{}, comm, options);
                 });
           },
           in, out, block_of(sum_of(p, whole), me));
@@ -301,8 +303,8 @@ bool right_with(const Case& made, const hd::Communicator& comm, Random& random) 
           [&](const auto& from, const auto& to) {
             perform(
                 made.form, [&] { hd::all_to_all(exec, from, to, comm, options); },
-                [&] { return hd::start_all_to_all(exec, from, to, comm, options); },
-                [&] { return hd::prepare_all_to_all(exec, from, to, comm, options); });
+                [&] { return hd::all_to_all<hd::Request>(exec, from, to, comm, options); },
+                [&] { return hd::all_to_all<hd::Prepared>(exec, from, to, comm, options); });
           },
           in, out, expected);
     }
@@ -314,8 +316,8 @@ bool right_with(const Case& made, const hd::Communicator& comm, Random& random) 
           [&](const auto& from, const auto& to) {
             perform(
                 made.form, [&] { hd::gather(exec, from, to, made.root, comm, options); },
-                [&] { return hd::start_gather(exec, from, to, made.root, comm, options); },
-                [&] { return hd::prepare_gather(exec, from, to, made.root, comm, options); });
+                [&] { return hd::gather<hd::Request>(exec, from, to, made.root, comm, options); },
+                [&] { return hd::gather<hd::Prepared>(exec, from, to, made.root, comm, options); });
           },
           in, out, at_root ? gathered : Values{});
     }
@@ -327,8 +329,10 @@ bool right_with(const Case& made, const hd::Communicator& comm, Random& random) 
           [&](const auto& from, const auto& to) {
             perform(
                 made.form, [&] { hd::scatter(exec, from, to, made.root, comm, options); },
-                [&] { return hd::start_scatter(exec, from, to, made.root, comm, options); },
-                [&] { return hd::prepare_scatter(exec, from, to, made.root, comm, options); });
+                [&] { return hd::scatter<hd::Request>(exec, from, to, made.root, comm, options); },
+                [&] {
+                  return hd::scatter<hd::Prepared>(exec, from, to, made.root, comm, options);
+                });
           },
           in, out, block_of(values_of(+made.root, whole), me));
     }

@@ -127,10 +127,10 @@ TEST_CASE("a table leads calls to levels, which leave what the library's calls l
         own, n, {}, table,
         [&](auto in, auto, auto options) { hd::all_reduce(exec, in, hd::Sum{}, own, options); },
         [&](auto in, auto, auto options) {
-          return hd::start_all_reduce(exec, in, hd::Sum{}, own, options);
+          return hd::all_reduce<hd::Request>(exec, in, hd::Sum{}, own, options);
         },
         [&](auto in, auto, auto options) {
-          return hd::prepare_all_reduce(exec, in, hd::Sum{}, own, options);
+          return hd::all_reduce<hd::Prepared>(exec, in, hd::Sum{}, own, options);
         });
     const std::size_t mine = n / p + (+comm.rank() < n % p ? 1 : 0);
     leaves_the_same(
@@ -139,28 +139,28 @@ TEST_CASE("a table leads calls to levels, which leave what the library's calls l
           hd::reduce_scatter(exec, in, out, hd::Sum{}, own, options);
         },
         [&](auto in, auto out, auto options) {
-          return hd::start_reduce_scatter(exec, in, out, hd::Sum{}, own, options);
+          return hd::reduce_scatter<hd::Request>(exec, in, out, hd::Sum{}, own, options);
         },
         [&](auto in, auto out, auto options) {
-          return hd::prepare_reduce_scatter(exec, in, out, hd::Sum{}, own, options);
+          return hd::reduce_scatter<hd::Prepared>(exec, in, out, hd::Sum{}, own, options);
         });
     leaves_the_same(
         own, mine, n, table,
         [&](auto in, auto out, auto options) { hd::all_gather(exec, in, out, own, options); },
         [&](auto in, auto out, auto options) {
-          return hd::start_all_gather(exec, in, out, own, options);
+          return hd::all_gather<hd::Request>(exec, in, out, own, options);
         },
         [&](auto in, auto out, auto options) {
-          return hd::prepare_all_gather(exec, in, out, own, options);
+          return hd::all_gather<hd::Prepared>(exec, in, out, own, options);
         });
     leaves_the_same(
         own, n, {}, table,
         [&](auto in, auto, auto options) { hd::broadcast(exec, in, root, own, options); },
         [&](auto in, auto, auto options) {
-          return hd::start_broadcast(exec, in, root, own, options);
+          return hd::broadcast<hd::Request>(exec, in, root, own, options);
         },
         [&](auto in, auto, auto options) {
-          return hd::prepare_broadcast(exec, in, root, own, options);
+          return hd::broadcast<hd::Prepared>(exec, in, root, own, options);
         });
   }
 }

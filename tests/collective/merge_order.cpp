@@ -131,9 +131,9 @@ TEST_CASE("an all-reduce merges ranks in their order, at once, as a request and 
       hd::all_reduce(Exec{}, view, InOrder{}, comm, options);
       REQUIRE(wrong(view, comm) == 0);
       fill(view, comm);
-      hd::start_all_reduce(Exec{}, view, InOrder{}, comm, options).wait();
+      hd::all_reduce<hd::Request>(Exec{}, view, InOrder{}, comm, options).wait();
       REQUIRE(wrong(view, comm) == 0);
-      auto prepared = hd::prepare_all_reduce(Exec{}, view, InOrder{}, comm, options);
+      auto prepared = hd::all_reduce<hd::Prepared>(Exec{}, view, InOrder{}, comm, options);
       for (int again = 0; again < 2; ++again) {
         fill(view, comm);
         prepared();
@@ -155,9 +155,11 @@ TEST_CASE("a reduction to every root does") {
           if (+comm.rank() == root) REQUIRE(wrong(view, comm) == 0);
         };
         leaves_products([&] { hd::reduce(Exec{}, view, InOrder{}, Rank{root}, comm, options); });
-        leaves_products(
-            [&] { hd::start_reduce(Exec{}, view, InOrder{}, Rank{root}, comm, options).wait(); });
-        auto prepared = hd::prepare_reduce(Exec{}, view, InOrder{}, Rank{root}, comm, options);
+        leaves_products([&] {
+          hd::reduce<hd::Request>(Exec{}, view, InOrder{}, Rank{root}, comm, options).wait();
+        });
+        auto prepared =
+            hd::reduce<hd::Prepared>(Exec{}, view, InOrder{}, Rank{root}, comm, options);
         leaves_products([&] { prepared(); });
         leaves_products([&] { prepared.start().wait(); });
       }
@@ -186,9 +188,10 @@ TEST_CASE("a reduce-scatter does, of even and of uneven blocks") {
         leaves_products(
             [&] { hd::reduce_scatter(Exec{}, input, output, InOrder{}, comm, options); });
         leaves_products([&] {
-          hd::start_reduce_scatter(Exec{}, input, output, InOrder{}, comm, options).wait();
+          hd::reduce_scatter<hd::Request>(Exec{}, input, output, InOrder{}, comm, options).wait();
         });
-        auto prepared = hd::prepare_reduce_scatter(Exec{}, input, output, InOrder{}, comm, options);
+        auto prepared =
+            hd::reduce_scatter<hd::Prepared>(Exec{}, input, output, InOrder{}, comm, options);
         leaves_products([&] { prepared(); });
         leaves_products([&] { prepared.start().wait(); });
       }

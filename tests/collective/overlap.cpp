@@ -79,8 +79,8 @@ std::vector<TestedCall> calls(const hd::Communicator& comm, std::size_t block) {
        {},
        [=](std::size_t i) { return value(i / block, i % block); }},
       [](const auto&... a) { hd::all_gather(Exec{}, a...); },
-      [](const auto&... a) { return hd::start_all_gather(Exec{}, a...); },
-      [](const auto&... a) { return hd::prepare_all_gather(Exec{}, a...); }));
+      [](const auto&... a) { return hd::all_gather<hd::Request>(Exec{}, a...); },
+      [](const auto&... a) { return hd::all_gather<hd::Prepared>(Exec{}, a...); }));
   found.push_back(forms(
       {Collective::all_to_all,
        all,
@@ -91,8 +91,8 @@ std::vector<TestedCall> calls(const hd::Communicator& comm, std::size_t block) {
        {},
        [=](std::size_t i) { return value(i / block, at + i % block); }},
       [](const auto&... a) { hd::all_to_all(Exec{}, a...); },
-      [](const auto&... a) { return hd::start_all_to_all(Exec{}, a...); },
-      [](const auto&... a) { return hd::prepare_all_to_all(Exec{}, a...); }));
+      [](const auto&... a) { return hd::all_to_all<hd::Request>(Exec{}, a...); },
+      [](const auto&... a) { return hd::all_to_all<hd::Prepared>(Exec{}, a...); }));
   found.push_back(forms(
       {Collective::reduce_scatter,
        all,
@@ -110,10 +110,10 @@ std::vector<TestedCall> calls(const hd::Communicator& comm, std::size_t block) {
         hd::reduce_scatter(Exec{}, in, out, hd::Sum{}, a...);
       },
       [](const auto& in, const auto& out, const auto&... a) {
-        return hd::start_reduce_scatter(Exec{}, in, out, hd::Sum{}, a...);
+        return hd::reduce_scatter<hd::Request>(Exec{}, in, out, hd::Sum{}, a...);
       },
       [](const auto& in, const auto& out, const auto&... a) {
-        return hd::prepare_reduce_scatter(Exec{}, in, out, hd::Sum{}, a...);
+        return hd::reduce_scatter<hd::Prepared>(Exec{}, in, out, hd::Sum{}, a...);
       }));
   found.push_back(forms(
       {Collective::gather,
@@ -128,10 +128,10 @@ std::vector<TestedCall> calls(const hd::Communicator& comm, std::size_t block) {
         hd::gather(Exec{}, in, out, root, a...);
       },
       [=](const auto& in, const auto& out, const auto&... a) {
-        return hd::start_gather(Exec{}, in, out, root, a...);
+        return hd::gather<hd::Request>(Exec{}, in, out, root, a...);
       },
       [=](const auto& in, const auto& out, const auto&... a) {
-        return hd::prepare_gather(Exec{}, in, out, root, a...);
+        return hd::gather<hd::Prepared>(Exec{}, in, out, root, a...);
       }));
   found.push_back(forms(
       {Collective::scatter,
@@ -146,10 +146,10 @@ std::vector<TestedCall> calls(const hd::Communicator& comm, std::size_t block) {
         hd::scatter(Exec{}, in, out, root, a...);
       },
       [=](const auto& in, const auto& out, const auto&... a) {
-        return hd::start_scatter(Exec{}, in, out, root, a...);
+        return hd::scatter<hd::Request>(Exec{}, in, out, root, a...);
       },
       [=](const auto& in, const auto& out, const auto&... a) {
-        return hd::prepare_scatter(Exec{}, in, out, root, a...);
+        return hd::scatter<hd::Prepared>(Exec{}, in, out, root, a...);
       }));
   return found;
 }

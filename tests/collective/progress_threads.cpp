@@ -82,12 +82,12 @@ TEST_CASE("who waits for a thread's call furthers the others, for which other ra
     // More rounds than lines of threads, each of which is made while a request is under way.
     for (int round = 0; round < 7; ++round) {
       const View first = filled(1009), second = filled(503, 2);
-      hd::Request request = hd::start_all_reduce(Exec{}, first, hd::Sum{}, comm, by_caller);
+      hd::Request request = hd::all_reduce<hd::Request>(Exec{}, first, hd::Sum{}, comm, by_caller);
       if (world_rank() != 0) request.wait();
       if (blocks)
         hd::all_reduce(Exec{}, second, hd::Sum{}, comm, by_thread);
       else
-        hd::start_all_reduce(Exec{}, second, hd::Sum{}, comm, by_thread).wait();
+        hd::all_reduce<hd::Request>(Exec{}, second, hd::Sum{}, comm, by_thread).wait();
       request.wait();
       CHECK(is_sum(first));
       CHECK(is_sum(second, 2));
@@ -99,13 +99,13 @@ TEST_CASE("more calls of threads than there are lines, waited for in any order")
   const hd::Communicator comm(MPI_COMM_WORLD);
   for (int round = 0; round < 5; ++round) {
     const View first = filled(11);
-    hd::Request request = hd::start_all_reduce(Exec{}, first, hd::Sum{}, comm, by_caller);
+    hd::Request request = hd::all_reduce<hd::Request>(Exec{}, first, hd::Sum{}, comm, by_caller);
     if (world_rank() != 0) request.wait();
     std::vector<View> views;
     std::vector<hd::Request> requests;
     for (std::size_t k = 0; k < 5; ++k) {
       views.push_back(filled(100 * k + 1, static_cast<double>(k + 1)));
-      requests.push_back(hd::start_all_reduce(Exec{}, views[k], hd::Sum{}, comm, by_thread));
+      requests.push_back(hd::all_reduce<hd::Request>(Exec{}, views[k], hd::Sum{}, comm, by_thread));
     }
     const auto self = static_cast<std::size_t>(world_rank());
     for (std::size_t k = 0; k < 5; ++k) requests[(k * 3 + self) % 5].wait();
@@ -118,7 +118,7 @@ TEST_CASE("more calls of threads than there are lines, waited for in any order")
 TEST_CASE("what a thread's merge throws, wait() throws, and the other ranks hear of it") {
   const hd::Communicator comm(MPI_COMM_WORLD);
   const auto call = [&] {
-    hd::start_all_reduce(Exec{}, filled(17), FailingSum{}, comm, by_thread).wait();
+    hd::all_reduce<hd::Request>(Exec{}, filled(17), FailingSum{}, comm, by_thread).wait();
   };
   if (world_rank() == 0)
     CHECK_THAT(message_of<std::runtime_error>(call), ContainsSubstring("no more"));
@@ -138,12 +138,13 @@ TEST_CASE("what a thread's merge throws, its wait() throws, also where a later c
     }
     return false;
   };
-  hd::Request first = hd::start_all_reduce(Exec{}, filled(17), FailingSum{}, comm, by_thread);
+  hd::Request first =
+      hd::all_reduce<hd::Request>(Exec{}, filled(17), FailingSum{}, comm, by_thread);
   std::vector<hd::Request> others;  // of the other lines; the fourth comes to the first's
   for (int k = 0; k < 3; ++k)
-    others.push_back(hd::start_all_reduce(Exec{}, filled(3), hd::Sum{}, comm, by_thread));
+    others.push_back(hd::all_reduce<hd::Request>(Exec{}, filled(3), hd::Sum{}, comm, by_thread));
   CHECK(fails([&] {
-    others.push_back(hd::start_all_reduce(Exec{}, filled(3), hd::Sum{}, comm, by_thread));
+    others.push_back(hd::all_reduce<hd::Request>(Exec{}, filled(3), hd::Sum{}, comm, by_thread));
   }));
   CHECK(fails([&] { first.wait(); }));
   for (hd::Request& other : others) other.wait();
@@ -158,7 +159,9 @@ TEST_CASE("a thread that cannot start ends the call, and the other ranks hear of
   REQUIRE(pthread_attr_init(&too_large) == 0);
   REQUIRE(pthread_attr_setstacksize(&too_large, std::size_t{1} << 47) == 0);
   const View view = filled(17);
-  const auto call = [&] { hd::start_all_reduce(Exec{}, view, hd::Sum{}, comm, by_thread).wait(); };
+  const auto call = [&] {
+    hd::all_reduce<hd::Request>(Exec{}, view, hd::Sum{}, comm, by_thread).wait();
+  };
   if (world_rank() == 0) {
     REQUIRE(pthread_setattr_default_np(&too_large) == 0);
     CHECK_THROWS_AS(call(), std::system_error);

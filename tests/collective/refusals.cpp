@@ -58,59 +58,77 @@ std::vector<Forms> calls(std::size_t ranks, std::size_t block) {
   return {
       {Collective::all_reduce,
        {[=](Comm c, Options o) { hd::all_reduce(Exec{}, all, hd::Sum{}, c, o); },
-        [=](Comm c, Options o) { started(hd::start_all_reduce(Exec{}, all, hd::Sum{}, c, o)); },
         [=](Comm c, Options o) {
-          prepared(hd::prepare_all_reduce(Exec{}, all, hd::Sum{}, c, o));
+          started(hd::all_reduce<hd::Request>(Exec{}, all, hd::Sum{}, c, o));
+        },
+        [=](Comm c, Options o) {
+          prepared(hd::all_reduce<hd::Prepared>(Exec{}, all, hd::Sum{}, c, o));
         }}},
       {Collective::reduce_scatter,
        {[=](Comm c, Options o) { hd::reduce_scatter(Exec{}, all, one, hd::Sum{}, c, o); },
         [=](Comm c, Options o) {
-          started(hd::start_reduce_scatter(Exec{}, all, one, hd::Sum{}, c, o));
+          started(hd::reduce_scatter<hd::Request>(Exec{}, all, one, hd::Sum{}, c, o));
         },
         [=](Comm c, Options o) {
-          prepared(hd::prepare_reduce_scatter(Exec{}, all, one, hd::Sum{}, c, o));
+          prepared(hd::reduce_scatter<hd::Prepared>(Exec{}, all, one, hd::Sum{}, c, o));
         }}},
       {Collective::all_gather,
        {[=](Comm c, Options o) { hd::all_gather(Exec{}, one, all, c, o); },
-        [=](Comm c, Options o) { started(hd::start_all_gather(Exec{}, one, all, c, o)); },
-        [=](Comm c, Options o) { prepared(hd::prepare_all_gather(Exec{}, one, all, c, o)); }}},
+        [=](Comm c, Options o) { started(hd::all_gather<hd::Request>(Exec{}, one, all, c, o)); },
+        [=](Comm c, Options o) {
+          prepared(hd::all_gather<hd::Prepared>(Exec{}, one, all, c, o));
+        }}},
       {Collective::all_to_all,
        {[=](Comm c, Options o) { hd::all_to_all(Exec{}, all, other, c, o); },
-        [=](Comm c, Options o) { started(hd::start_all_to_all(Exec{}, all, other, c, o)); },
-        [=](Comm c, Options o) { prepared(hd::prepare_all_to_all(Exec{}, all, other, c, o)); }}},
+        [=](Comm c, Options o) { started(hd::all_to_all<hd::Request>(Exec{}, all, other, c, o)); },
+        [=](Comm c, Options o) {
+          prepared(hd::all_to_all<hd::Prepared>(Exec{}, all, other, c, o));
+        }}},
       {Collective::broadcast,
        {[=](Comm c, Options o) { hd::broadcast(Exec{}, all, root, c, o); },
-        [=](Comm c, Options o) { started(hd::start_broadcast(Exec{}, all, root, c, o)); },
-        [=](Comm c, Options o) { prepared(hd::prepare_broadcast(Exec{}, all, root, c, o)); }}},
+        [=](Comm c, Options o) { started(hd::broadcast<hd::Request>(Exec{}, all, root, c, o)); },
+        [=](Comm c, Options o) {
+          prepared(hd::broadcast<hd::Prepared>(Exec{}, all, root, c, o));
+        }}},
       {Collective::reduce,
        {[=](Comm c, Options o) { hd::reduce(Exec{}, all, hd::Sum{}, root, c, o); },
-        [=](Comm c, Options o) { started(hd::start_reduce(Exec{}, all, hd::Sum{}, root, c, o)); },
         [=](Comm c, Options o) {
-          prepared(hd::prepare_reduce(Exec{}, all, hd::Sum{}, root, c, o));
+          started(hd::reduce<hd::Request>(Exec{}, all, hd::Sum{}, root, c, o));
+        },
+        [=](Comm c, Options o) {
+          prepared(hd::reduce<hd::Prepared>(Exec{}, all, hd::Sum{}, root, c, o));
         }}},
       {Collective::gather,
        {[=](Comm c, Options o) { hd::gather(Exec{}, one, all, root, c, o); },
-        [=](Comm c, Options o) { started(hd::start_gather(Exec{}, one, all, root, c, o)); },
-        [=](Comm c, Options o) { prepared(hd::prepare_gather(Exec{}, one, all, root, c, o)); }}},
+        [=](Comm c, Options o) { started(hd::gather<hd::Request>(Exec{}, one, all, root, c, o)); },
+        [=](Comm c, Options o) {
+          prepared(hd::gather<hd::Prepared>(Exec{}, one, all, root, c, o));
+        }}},
       {Collective::scatter,
        {[=](Comm c, Options o) { hd::scatter(Exec{}, all, one, root, c, o); },
-        [=](Comm c, Options o) { started(hd::start_scatter(Exec{}, all, one, root, c, o)); },
-        [=](Comm c, Options o) { prepared(hd::prepare_scatter(Exec{}, all, one, root, c, o)); }}},
+        [=](Comm c, Options o) { started(hd::scatter<hd::Request>(Exec{}, all, one, root, c, o)); },
+        [=](Comm c, Options o) {
+          prepared(hd::scatter<hd::Prepared>(Exec{}, all, one, root, c, o));
+        }}},
       {Collective::barrier,
        {[=](Comm c, Options o) { hd::barrier(c, o); },
-        [=](Comm c, Options o) { started(hd::start_barrier(c, o)); },
-        [=](Comm c, Options o) { prepared(hd::prepare_barrier(c, o)); }}},
+        [=](Comm c, Options o) { started(hd::barrier<hd::Request>(c, o)); },
+        [=](Comm c, Options o) { prepared(hd::barrier<hd::Prepared>(c, o)); }}},
       {Collective::inclusive_scan,
        {[=](Comm c, Options o) { hd::inclusive_scan(Exec{}, all, hd::Sum{}, c, o); },
-        [=](Comm c, Options o) { started(hd::start_inclusive_scan(Exec{}, all, hd::Sum{}, c, o)); },
         [=](Comm c, Options o) {
-          prepared(hd::prepare_inclusive_scan(Exec{}, all, hd::Sum{}, c, o));
+          started(hd::inclusive_scan<hd::Request>(Exec{}, all, hd::Sum{}, c, o));
+        },
+        [=](Comm c, Options o) {
+          prepared(hd::inclusive_scan<hd::Prepared>(Exec{}, all, hd::Sum{}, c, o));
         }}},
       {Collective::exclusive_scan,
        {[=](Comm c, Options o) { hd::exclusive_scan(Exec{}, all, hd::Sum{}, c, o); },
-        [=](Comm c, Options o) { started(hd::start_exclusive_scan(Exec{}, all, hd::Sum{}, c, o)); },
         [=](Comm c, Options o) {
-          prepared(hd::prepare_exclusive_scan(Exec{}, all, hd::Sum{}, c, o));
+          started(hd::exclusive_scan<hd::Request>(Exec{}, all, hd::Sum{}, c, o));
+        },
+        [=](Comm c, Options o) {
+          prepared(hd::exclusive_scan<hd::Prepared>(Exec{}, all, hd::Sum{}, c, o));
         }}},
   };
 }

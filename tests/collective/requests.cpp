@@ -67,7 +67,8 @@ TEST_CASE("a request keeps its View, and its destructor waits") {
       View view = filled(comm, 1001);
       kept = view;
       const long mine = view.use_count();
-      const hd::Request request = hd::start_all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+      const hd::Request request =
+          hd::all_reduce<hd::Request>(Exec{}, view, hd::Sum{}, comm, options);
       CHECK(view.use_count() > mine);
       view = View();
     }
@@ -82,9 +83,9 @@ TEST_CASE("requests move; an assignment waits for what it replaces") {
     const View a = filled(comm, 17), b = filled(comm, 5000, 3);
     hd::Request request;
     CHECK(request.test());
-    request = hd::start_all_reduce(Exec{}, a, hd::Sum{}, comm, options);
+    request = hd::all_reduce<hd::Request>(Exec{}, a, hd::Sum{}, comm, options);
     hd::Request other = std::move(request);
-    other = hd::start_all_reduce(Exec{}, b, hd::Sum{}, comm, options);
+    other = hd::all_reduce<hd::Request>(Exec{}, b, hd::Sum{}, comm, options);
     CHECK(is_sum(comm, a));
     other.wait();
     CHECK(is_sum(comm, b, 3));
@@ -100,7 +101,7 @@ TEST_CASE("hundreds under way at once, of one size and of many, waited for in an
     std::vector<hd::Request> requests;
     for (std::size_t k = 0; k < 300; ++k) {
       views.push_back(filled(comm, k % 2 == 0 ? 8 : k, static_cast<double>(k + 1)));
-      requests.push_back(hd::start_all_reduce(Exec{}, views[k], hd::Sum{}, comm, options));
+      requests.push_back(hd::all_reduce<hd::Request>(Exec{}, views[k], hd::Sum{}, comm, options));
       // Ranks look at different ones, and find different ones done.
       if (k % 7 == +comm.rank()) static_cast<void>(requests[k / 2].test());
     }
@@ -115,7 +116,7 @@ TEST_CASE("the library's calls match where some ranks know a request to be over,
   for (int round = 0; round < 20; ++round) {
     const View ours = filled(comm, 3000), theirs = filled(comm, 9, 2);
     hd::Request request =
-        hd::start_all_reduce(Exec{}, ours, hd::Sum{}, comm, {.algorithm = Algorithm::star});
+        hd::all_reduce<hd::Request>(Exec{}, ours, hd::Sum{}, comm, {.algorithm = Algorithm::star});
     // Rank 0 may have seen its end before the others do.
     if (comm.rank() == hd::Rank{0} && comm.size() > 1)
       for (int polls = 0; polls < 1000 && !request.test(); ++polls) {
@@ -135,14 +136,15 @@ TEST_CASE("an exception that leaves a request's scope is told to the other ranks
   const hd::CallOptions options{.algorithm = Algorithm::ring};
   if (comm.rank() == hd::Rank{0}) {
     const auto fail = [&] {
-      const hd::Request request = hd::start_all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+      const hd::Request request =
+          hd::all_reduce<hd::Request>(Exec{}, view, hd::Sum{}, comm, options);
       throw std::runtime_error("of the caller");
     };
     CHECK_THROWS_MATCHES(fail(), std::runtime_error, Catch::Matchers::Message("of the caller"));
   } else {
     // Those that rank 0 has served may be done before they hear of it.
     try {
-      hd::Request request = hd::start_all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+      hd::Request request = hd::all_reduce<hd::Request>(Exec{}, view, hd::Sum{}, comm, options);
       request.wait();
     } catch (const hd::communication_error& error) {
       CHECK_THAT(error.what(), ContainsSubstring("rank 0 failed") &&
@@ -177,8 +179,8 @@ TEST_CASE("a call in which another request fails is given up, and the other rank
   // Rank 0 has started before the first message is on its way, and makes no progress until the
   // others are done with theirs: it fails within `call`, and they hear of it there.
   if (!root) MPI_Barrier(MPI_COMM_WORLD);
-  hd::Request request = hd::start_reduce(Exec{}, small, FailingSum{root}, hd::Rank{0}, comm,
-                                         {.algorithm = Algorithm::binomial_tree});
+  hd::Request request = hd::reduce<hd::Request>(Exec{}, small, FailingSum{root}, hd::Rank{0}, comm,
+                                                {.algorithm = Algorithm::binomial_tree});
   if (root) MPI_Barrier(MPI_COMM_WORLD);
   if (!root) request.wait();
   MPI_Barrier(MPI_COMM_WORLD);
@@ -203,7 +205,7 @@ TEST_CASE("a progress thread is refused where MPI does not take calls from sever
   const hd::Communicator comm(MPI_COMM_WORLD);
   const View view = filled(comm, 3);
   CHECK_THROWS_MATCHES(
-      hd::start_all_reduce(Exec{}, view, hd::Sum{}, comm, {.progress_thread = true}),
+      hd::all_reduce<hd::Request>(Exec{}, view, hd::Sum{}, comm, {.progress_thread = true}),
       hd::contract_error,
       MessageMatches(ContainsSubstring("a progress thread needs MPI at MPI_THREAD_MULTIPLE")));
 }
@@ -220,7 +222,7 @@ TEST_CASE("a cost table chooses for each size, the library's call or one of ours
   const hd::CallOptions options{.costs = std::make_shared<const hd::plan::CostTable>(costs)};
   for (const std::size_t count : {0, 1, 10000, 20000}) {
     const View view = filled(comm, count);
-    auto sum = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+    auto sum = hd::all_reduce<hd::Prepared>(Exec{}, view, hd::Sum{}, comm, options);
     CHECK(sum.by_library() == (count < 10000));
     if (count >= 10000)
       CHECK_THAT(sum.schedule().name(), ContainsSubstring("ring"));
@@ -237,7 +239,7 @@ TEST_CASE("a cost table chooses for each size, the library's call or one of ours
     void init(double& value) const { value = -1; }
   };
   const View view = filled(comm, 1);
-  auto last = hd::prepare_all_reduce(Exec{}, view, Last{}, comm, options);
+  auto last = hd::all_reduce<hd::Prepared>(Exec{}, view, Last{}, comm, options);
   CHECK_FALSE(last.by_library());
   last();
   CHECK(view(0) == comm.size());
@@ -257,7 +259,7 @@ TEST_CASE("a table that replaces another one chooses, although the communicator 
     costs.set(Collective::all_reduce, 80000, {.library = true}, by_library ? 1e-6 : 1e-3);
     costs.set(Collective::all_reduce, 80000, {.algorithm = Algorithm::ring}, 1e-5);
     const hd::CallOptions options{.costs = std::make_shared<const hd::plan::CostTable>(costs)};
-    const auto sum = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, options);
+    const auto sum = hd::all_reduce<hd::Prepared>(Exec{}, view, hd::Sum{}, comm, options);
     CHECK(sum.by_library() == by_library);
   }
 }
@@ -266,9 +268,10 @@ TEST_CASE("levels of the hierarchical algorithm") {
   const hd::Communicator comm(MPI_COMM_WORLD);
   if (comm.size() != 4) return;
   const View view = filled(comm, 103);
-  auto sum = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm,
-                                    {.algorithm = Algorithm::hierarchical,
-                                     .levels = {{2, Algorithm::direct}, {2, Algorithm::ring}}});
+  auto sum =
+      hd::all_reduce<hd::Prepared>(Exec{}, view, hd::Sum{}, comm,
+                                   {.algorithm = Algorithm::hierarchical,
+                                    .levels = {{2, Algorithm::direct}, {2, Algorithm::ring}}});
   sum();
   CHECK(is_sum(comm, view));
 }
@@ -281,11 +284,11 @@ TEST_CASE("calls that block read peers of the host in place, beside requests tha
     for (int again = 0; again < 3; ++again) {
       const View large = filled(comm, 20011), other = filled(comm, 20011, 5);
       Kokkos::deep_copy(small, filled(comm, 5000, 2));
-      hd::Request request = hd::start_all_reduce(Exec{}, small, hd::Sum{}, comm, options);
+      hd::Request request = hd::all_reduce<hd::Request>(Exec{}, small, hd::Sum{}, comm, options);
       // Some ranks wait for the request first, which needs the others' part of it.
       if (+comm.rank() % 2 == 1) request.wait();
       hd::all_reduce(Exec{}, large, hd::Sum{}, comm, options);
-      auto prepared = hd::prepare_all_reduce(Exec{}, other, hd::Sum{}, comm, options);
+      auto prepared = hd::all_reduce<hd::Prepared>(Exec{}, other, hd::Sum{}, comm, options);
       prepared();
       // Where memory is shared, the Schedule says among whom.
       CHECK(prepared.schedule().domains().empty() == (!shared || comm.size() == 1));
@@ -297,8 +300,8 @@ TEST_CASE("calls that block read peers of the host in place, beside requests tha
   }
   // More than there is room for goes by messages, and says so.
   const View view = filled(comm, 20012);
-  auto bounded = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm,
-                                        {.algorithm = Algorithm::ring, .shared_bytes = 100});
+  auto bounded = hd::all_reduce<hd::Prepared>(Exec{}, view, hd::Sum{}, comm,
+                                              {.algorithm = Algorithm::ring, .shared_bytes = 100});
   CHECK(bounded.schedule().domains().empty());
   bounded();
   CHECK(is_sum(comm, view));

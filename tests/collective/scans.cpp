@@ -84,13 +84,15 @@ void check(const R& reduction, const hd::Communicator& comm, std::size_t count,
     };
     const Exec exec;
     check_once(me + 1, [&] { hd::inclusive_scan(exec, view, reduction, comm, options); });
-    check_once(me + 1,
-               [&] { hd::start_inclusive_scan(exec, view, reduction, comm, options).wait(); });
-    auto inclusive = hd::prepare_inclusive_scan(exec, view, reduction, comm, options);
+    check_once(me + 1, [&] {
+      hd::inclusive_scan<hd::Request>(exec, view, reduction, comm, options).wait();
+    });
+    auto inclusive = hd::inclusive_scan<hd::Prepared>(exec, view, reduction, comm, options);
     for (int again = 0; again < 2; ++again) check_once(me + 1, [&] { inclusive(); });
     check_once(me, [&] { hd::exclusive_scan(exec, view, reduction, comm, options); });
-    check_once(me, [&] { hd::start_exclusive_scan(exec, view, reduction, comm, options).wait(); });
-    auto exclusive = hd::prepare_exclusive_scan(exec, view, reduction, comm, options);
+    check_once(
+        me, [&] { hd::exclusive_scan<hd::Request>(exec, view, reduction, comm, options).wait(); });
+    auto exclusive = hd::exclusive_scan<hd::Prepared>(exec, view, reduction, comm, options);
     for (int again = 0; again < 2; ++again) check_once(me, [&] { exclusive(); });
   };
   check_on(Kokkos::View<T*, Kokkos::HostSpace>("view", count));
@@ -123,10 +125,10 @@ TEST_CASE("the library scans what it knows, and ours what it does not") {
   const hd::Communicator comm(MPI_COMM_WORLD);
   const Kokkos::View<double*, Kokkos::HostSpace> numbers("numbers", 5);
   const Kokkos::View<Affine*, Kokkos::HostSpace> maps("maps", 5);
-  CHECK(hd::prepare_inclusive_scan(Exec{}, numbers, hd::Sum{}, comm).by_library());
-  CHECK(hd::prepare_exclusive_scan(Exec{}, numbers, hd::Sum{}, comm).by_library());
-  CHECK_FALSE(hd::prepare_inclusive_scan(Exec{}, maps, Compose{}, comm).by_library());
-  CHECK_THAT(hd::prepare_exclusive_scan(Exec{}, maps, Compose{}, comm).schedule().name(),
+  CHECK(hd::inclusive_scan<hd::Prepared>(Exec{}, numbers, hd::Sum{}, comm).by_library());
+  CHECK(hd::exclusive_scan<hd::Prepared>(Exec{}, numbers, hd::Sum{}, comm).by_library());
+  CHECK_FALSE(hd::inclusive_scan<hd::Prepared>(Exec{}, maps, Compose{}, comm).by_library());
+  CHECK_THAT(hd::exclusive_scan<hd::Prepared>(Exec{}, maps, Compose{}, comm).schedule().name(),
              ContainsSubstring("recursive_doubling exclusive_scan"));
 }
 

@@ -119,7 +119,7 @@ TEST_CASE("a table leads to shared memory within a host") {
   CHECK(differing(comm, 20011, {.costs = table}) == 0);
   CHECK(line_of(comm).bytes() > 0);
   const View view("view", 20011);
-  const auto call = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, {.costs = table});
+  const auto call = hd::all_reduce<hd::Prepared>(Exec{}, view, hd::Sum{}, comm, {.costs = table});
   CHECK(messages(call) == 0);
   CHECK(call.schedule().domains().size() == static_cast<std::size_t>(comm.size()));
 }
@@ -132,7 +132,7 @@ TEST_CASE("over several hosts, hosts are one level of the algorithm") {
         leading_to({.algorithm = outer, .piece = 16 << 10, .shared = true}, comm.size());
     CHECK(differing(comm, 20011, {.costs = table}) == 0);
     const View view("view", 20011);
-    const auto call = hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm, {.costs = table});
+    const auto call = hd::all_reduce<hd::Prepared>(Exec{}, view, hd::Sum{}, comm, {.costs = table});
     if (comm.size() == 2) CHECK(messages(call) == 0);
     // Each rank sends a half of the data, whichever the algorithm among two hosts.
     if (comm.size() == 4) CHECK(sent(call.schedule()) == 2 * Bytes{20011 * sizeof(std::int64_t)});
@@ -145,7 +145,7 @@ TEST_CASE("without a table, a reduction that MPI does not know goes over hosts i
   using Partial = hd::WeightedMean::Partial<double>;
   const Kokkos::View<Partial*, Kokkos::HostSpace> view("view", 50021);
   for (std::size_t i = 0; i < view.size(); ++i) view(i) = {1, static_cast<double>(+comm.rank())};
-  auto call = hd::prepare_all_reduce(Exec{}, view, hd::WeightedMean{}, comm);
+  auto call = hd::all_reduce<hd::Prepared>(Exec{}, view, hd::WeightedMean{}, comm);
   call();
   const double mean = (comm.size() - 1) / 2.0;
   std::size_t wrong = 0;
@@ -176,10 +176,10 @@ TEST_CASE("what shared memory cannot serve goes by messages") {
   CHECK(line_of(comm).bytes() <= all);
   // Requests, and calls that are told so.
   const View a = filled(comm, 20011, 0), b = filled(comm, 20011, 0);
-  hd::start_all_reduce(Exec{}, a, hd::Sum{}, comm, {.costs = table}).wait();
+  hd::all_reduce<hd::Request>(Exec{}, a, hd::Sum{}, comm, {.costs = table}).wait();
   hd::all_reduce(Exec{}, b, hd::Sum{}, comm, {.costs = table, .shared_memory = false});
   CHECK(differing(a, b) == 0);
-  auto prepared = hd::prepare_all_reduce(Exec{}, a, hd::Sum{}, comm, {.costs = table});
+  auto prepared = hd::all_reduce<hd::Prepared>(Exec{}, a, hd::Sum{}, comm, {.costs = table});
   prepared.start().wait();
   hd::all_reduce(Exec{}, b, hd::Sum{}, comm);
   CHECK(differing(a, b) == 0);

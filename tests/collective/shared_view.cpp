@@ -129,11 +129,11 @@ TEST_CASE("calls on SharedViews and on parts of them work in place") {
   CHECK(differing(comm, a, 3, large, {.algorithm = Algorithm::ring}) == 0);
   const Part mine = part(a, 5, large * p);
   const View block("block", large);
-  require_in_place(hd::prepare_all_reduce(Exec{}, mine, hd::Sum{}, comm));
-  require_in_place(hd::prepare_reduce_scatter(Exec{}, mine, block, hd::Sum{}, comm));
-  require_in_place(hd::prepare_all_gather(Exec{}, block, mine, comm));
-  require_in_place(hd::prepare_broadcast(Exec{}, mine, hd::Rank{1}, comm));
-  require_in_place(hd::prepare_reduce(Exec{}, mine, hd::Sum{}, hd::Rank{1}, comm));
+  require_in_place(hd::all_reduce<hd::Prepared>(Exec{}, mine, hd::Sum{}, comm));
+  require_in_place(hd::reduce_scatter<hd::Prepared>(Exec{}, mine, block, hd::Sum{}, comm));
+  require_in_place(hd::all_gather<hd::Prepared>(Exec{}, block, mine, comm));
+  require_in_place(hd::broadcast<hd::Prepared>(Exec{}, mine, hd::Rank{1}, comm));
+  require_in_place(hd::reduce<hd::Prepared>(Exec{}, mine, hd::Sum{}, hd::Rank{1}, comm));
 }
 
 TEST_CASE("a SharedView may go, and others come in its place") {
@@ -159,7 +159,7 @@ TEST_CASE("a SharedView has as many axes as any View") {
   const int p = comm.size();
   CHECK(view(0, 0, 0) == p * (p + 1) / 2);
   CHECK(view(66, 100, 2) == p * (p + 1) / 2);
-  require_in_place(hd::prepare_all_reduce(Exec{}, view, hd::Sum{}, comm));
+  require_in_place(hd::all_reduce<hd::Prepared>(Exec{}, view, hd::Sum{}, comm));
 }
 
 TEST_CASE("what works otherwise on a SharedView") {
@@ -169,12 +169,12 @@ TEST_CASE("what works otherwise on a SharedView") {
   CHECK(differing(comm, shared, 0, large, {.shared_memory = false}) == 0);
   const View theirs("theirs", large * p), out("out", large * p);
   // Requests, also of what is prepared to be in place.
-  auto prepared = hd::prepare_all_reduce(Exec{}, shared.view(), hd::Sum{}, comm);
+  auto prepared = hd::all_reduce<hd::Prepared>(Exec{}, shared.view(), hd::Sum{}, comm);
   for (int round = 0; round < 2; ++round) {
     fill(shared.view(), comm, round);
     fill(theirs, comm, round);
     if (round == 0)
-      hd::start_all_reduce(Exec{}, shared.view(), hd::Sum{}, comm).wait();
+      hd::all_reduce<hd::Request>(Exec{}, shared.view(), hd::Sum{}, comm).wait();
     else
       prepared.start().wait();
     hd::all_reduce(Exec{}, theirs, hd::Sum{}, comm);
@@ -195,7 +195,7 @@ TEST_CASE("ranks of several hosts have SharedViews as ordinary memory") {
   const auto p = static_cast<std::size_t>(comm.size());
   const Shared shared(comm, large * p);
   CHECK(differing(comm, shared, 0, large) == 0);
-  CHECK(hd::prepare_all_reduce(Exec{}, shared.view(), hd::Sum{}, comm).by_library());
+  CHECK(hd::all_reduce<hd::Prepared>(Exec{}, shared.view(), hd::Sum{}, comm).by_library());
 }
 
 TEST_CASE("a rank that does not come to a call in place is not written to") {

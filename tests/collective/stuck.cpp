@@ -47,7 +47,7 @@ void ends(const char* name,
           const std::function<void(const hd::Communicator&, hd::CallOptions)>& call,
           bool polled = false, hd::CallOptions options = {}, bool patient = false) {
   const hd::Communicator comm(MPI_COMM_WORLD);
-  if (polled) hd::start_barrier(comm, {.algorithm = Algorithm::bruck}).wait();
+  if (polled) hd::barrier<hd::Request>(comm, {.algorithm = Algorithm::bruck}).wait();
   // One rank ends the call by its watchdog, and the others hear of it.
   const double watchdog = patient ? 1 : 0.2;
   options.wait.watchdog = +comm.rank() == 0 ? watchdog : 30;
@@ -76,7 +76,7 @@ void ends(const char* name,
 
 TEST_CASE("a Request of the library's call") {
   const auto call = [](const auto& comm, const auto& options) {
-    auto request = hd::start_all_reduce(Exec{}, View("view", 3), hd::Sum{}, comm, options);
+    auto request = hd::all_reduce<hd::Request>(Exec{}, View("view", 3), hd::Sum{}, comm, options);
     request.wait();
   };
   ends("all_reduce", call, false, {}, true);
@@ -103,7 +103,7 @@ TEST_CASE("a Request that is only tested, by the library or by a Schedule") {
   for (const bool scheduled : {false, true})
     ends("all_reduce", [&](const auto& comm, auto options) {
       if (scheduled) options.algorithm = Algorithm::ring;
-      auto request = hd::start_all_reduce(Exec{}, View("view", 3), hd::Sum{}, comm, options);
+      auto request = hd::all_reduce<hd::Request>(Exec{}, View("view", 3), hd::Sum{}, comm, options);
       while (!request.test()) continue;
     });
 }

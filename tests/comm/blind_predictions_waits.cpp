@@ -98,7 +98,7 @@ Seconds execute(WaitingPlan& each) {
   std::vector<WaitingPlan> of_ranks(each.plan.stages.size(), each);
   Seconds took = 0;
   run_threads(static_cast<int>(of_ranks.size()), [&](ThreadTransport& threads) {
-    ShapedTransport transport(threads, shape_of(each.costs.machine()));
+    ShapedTransport transport(threads, Shape::of(each.costs.machine()));
     const Seconds mine = execute_waits(of_ranks[+threads.rank()], transport);
     if (threads.rank() == Rank{0}) took = mine;
   });
@@ -143,7 +143,7 @@ plan::LayerMeasurement measured_times(std::int64_t samples) {
 Known measure() {
   Known known{.times = {measured_times(fewest_samples), measured_times(most_samples)}};
   run_threads(2, [&](ThreadTransport& threads) {
-    ShapedTransport transport(threads, shape_of(machine_of(2, link)));
+    ShapedTransport transport(threads, Shape::of(machine_of(2, link)));
     const Machine machine =
         measure_links(transport, {.budget = 0.1, .largest = 64 << 10, .wait = {.idle = Idle::nap}});
     if (threads.rank() == Rank{0}) known.between = machine.link(Rank{0}, Rank{1});

@@ -132,7 +132,7 @@ Seconds run(const Schedule& list, const Times& times) {
       if (uses[u].writes()) *word(u) += sum;
   };
   std::array<Seconds, ranks> took{};
-  const Shape shape = shape_of(machine_of(times));
+  const Shape shape = Shape::of(machine_of(times));
   run_threads(ranks, [&](ThreadTransport& inner) {
     ShapedTransport transport(inner, shape);
     // Counted from the end of the wait before, so that late wake-ups do not add up.

@@ -444,27 +444,27 @@ TEST_CASE("an executor runs over shaped links, and takes their time") {
 TEST_CASE("the shape of a Machine has its links and the ports of its ranks") {
   Machine machine = network({{{}, {1, 2}}, {{3, 4}, {}}}, {});
   machine.set_ports(0, 1, {.out = 5, .in = 6, .count = 7});
-  const Shape shape = shape_of(machine);
+  const Shape shape = Shape::of(machine);
   CHECK(shape.link(Rank{0}, Rank{1}, 0) == Link{1, 2});
   CHECK(shape.link(Rank{1}, Rank{0}, 9) == Link{3, 4});
   CHECK(shape.ports(Rank{0}, 0) == Ports{.out = 2, .in = 4});
   CHECK(shape.ports(Rank{1}, 9) == Ports{.out = 5, .in = 6, .count = 7});
   // Where ranks have none, nor has the shape.
-  CHECK_FALSE(shape_of(Machine::uniform(3, {}, {1, 2})).ports);
-  CHECK_FALSE(shape_of(Machine::uniform(1, {}, {1, 2})).ports);
-  CHECK(shape_of(Machine::uniform(3, {}, {1, 2})).link(Rank{0}, Rank{2}, 0) == Link{1, 2});
+  CHECK_FALSE(Shape::of(Machine::uniform(3, {}, {1, 2})).ports);
+  CHECK_FALSE(Shape::of(Machine::uniform(1, {}, {1, 2})).ports);
+  CHECK(Shape::of(Machine::uniform(3, {}, {1, 2})).link(Rank{0}, Rank{2}, 0) == Link{1, 2});
 }
 
 TEST_CASE("a Machine that shares more than ports of ranks has no shape") {
   const std::vector<Device> four(4);
   const auto message = [](const Machine& machine) {
-    return test::message_of<contract_error>([&] { (void)shape_of(machine); });
+    return test::message_of<contract_error>([&] { (void)Shape::of(machine); });
   };
-  CHECK_THAT(
-      message(Machine::hierarchical(
-          four, {{.name = "node", .ranks = 2, .ports = {.out = 8}}, {.name = "all", .ranks = 4}})),
-      ContainsSubstring("heddle::shape_of: only links and ports of single ranks can be emulated") &&
-          ContainsSubstring("'node 0 out'"));
+  CHECK_THAT(message(Machine::hierarchical(four, {{.name = "node", .ranks = 2, .ports = {.out = 8}},
+                                                  {.name = "all", .ranks = 4}})),
+             ContainsSubstring(
+                 "heddle::Shape::of: only links and ports of single ranks can be emulated") &&
+                 ContainsSubstring("'node 0 out'"));
   CHECK_THAT(message(Machine::hierarchical(four, {{.name = "rank", .ports = {8, 8}},
                                                   {.name = "node", .ranks = 2, .ports = {.in = 8}},
                                                   {.name = "all", .ranks = 4}})),
@@ -473,7 +473,7 @@ TEST_CASE("a Machine that shares more than ports of ranks has no shape") {
   line.share("cable", 8, {{Rank{1}, Rank{0}}});
   CHECK_THAT(message(line), ContainsSubstring("'cable'"));
   // Ports that no message passes are no obstacle.
-  CHECK_NOTHROW(shape_of(Machine::hierarchical(
+  CHECK_NOTHROW(Shape::of(Machine::hierarchical(
       four, {{.name = "rank", .ports = {8, 8}}, {.name = "all", .ranks = 4, .ports = {8, 8}}})));
 }
 

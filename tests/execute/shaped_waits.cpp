@@ -65,7 +65,7 @@ TEST_CASE("an all-reduce over the shape of a Machine takes as long as simulated"
   for (std::size_t peer = 0; peer < 4; ++peer)
     links[2][peer].bandwidth = links[peer][2].bandwidth = 1e5 / slower;
   const Machine machine = network(links, {});
-  const Shape shape = shape_of(machine);
+  const Shape shape = Shape::of(machine);
   Shape apart = shape;
   apart.ports = nullptr;
   std::atomic<int> wrong = 0;

@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     sealed << "heddle-costs 1 " << std::hex << fnv1a(lines) << '\n' << lines;
     read_costs(sealed.str());
   }
-  read_table(content, read_pack_table);
-  read_table(content, read_path_table);
+  read_table(content, PackTable::read);
+  read_table(content, PathTable::read);
   return 0;
 }

@@ -54,7 +54,7 @@ void gate_collective(const heddle::Communicator& comm) {
   const Kokkos::View<double**, Kokkos::LayoutLeft, gate::Exec::memory_space> columns("gate", 8, 8);
   all_reduce(exec, columns, heddle::Sum{}, comm);
   all_gather(exec, Kokkos::subview(columns, 0, Kokkos::ALL), columns, comm);
-  auto sum = heddle::prepare_all_reduce(exec, values, heddle::Sum{}, comm, ours);
+  auto sum = heddle::all_reduce<heddle::Prepared>(exec, values, heddle::Sum{}, comm, ours);
   sum();
 }
 

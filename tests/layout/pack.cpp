@@ -168,18 +168,18 @@ TEST_CASE("a table is read as it was written") {
   std::stringstream text;
   text << table;
   CHECK(text.str() == "heddle-pack-table 1\nbytes 8 32\n256 1.5 2\n65536 0.25 3\n1048576 4 5\n");
-  CHECK(read_pack_table(text) == table);
+  CHECK(PackTable::read(text) == table);
   const PackTable measured({100}, {8, 64}, {1.0 / 3, 98765.4321});
   std::stringstream digits;
   digits << measured;
-  CHECK(read_pack_table(digits) == measured);
+  CHECK(PackTable::read(digits) == measured);
 }
 
 TEST_CASE("what is no table is refused") {
   const auto refusal = [](const std::string& text) {
     return test::message_of<format_error>([&] {
       std::istringstream in(text);
-      (void)read_pack_table(in);
+      (void)PackTable::read(in);
     });
   };
   CHECK_THAT(refusal(""), ContainsSubstring("the first line must be \"heddle-pack-table 1\""));

@@ -52,18 +52,18 @@ TEST_CASE("a table of paths is read as it was written") {
   CHECK(
       file.str().starts_with("heddle-path-table 1\nstaged\nheddle-pack-table 1\nbytes 1\n1 1\n"
                              "one_shot\nheddle-pack-table 1\n"));
-  CHECK(read_path_table(file) == table);
+  CHECK(PathTable::read(file) == table);
 }
 
 TEST_CASE("what is no table of paths is refused") {
   const auto refusal = [](const std::string& content) {
     return test::message_of<format_error>([&] {
       std::istringstream in(content);
-      (void)read_path_table(in);
+      (void)PathTable::read(in);
     });
   };
   const std::string head = "heddle-path-table 1\n", gains = "heddle-pack-table 1\nbytes 8\n64 2\n";
-  CHECK_THAT(refusal(""), ContainsSubstring("heddle::read_path_table: the first line must be "
+  CHECK_THAT(refusal(""), ContainsSubstring("heddle::PathTable::read: the first line must be "
                                             "\"heddle-path-table 1\" (\"\")"));
   CHECK_THAT(refusal("heddle-path-table 2\ndirect\n" + gains), ContainsSubstring("first line"));
   CHECK_THAT(refusal(head), ContainsSubstring("a table needs at least one path"));

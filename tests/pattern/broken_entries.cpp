@@ -56,7 +56,7 @@ auto decide(const pattern::FarmOptions& options) {
   return [=] { pattern::FarmDecider decider(options); };
 }
 
-auto forecast(const pattern::FarmOptions& options, pattern::ForecastAttempt made,
+auto forecast(const pattern::FarmOptions& options, pattern::FarmForecast::Attempt made,
               std::int64_t count = 2) {
   return [=] {
     (void)pattern::forecast_farm(options, count,
@@ -155,7 +155,7 @@ TEST_CASE("a lease may be longer than a clock can count") {
 }
 
 TEST_CASE("the forecast of a farm rejects times and counts that are none") {
-  const std::function<pattern::ForecastAttempt(Worker, const pattern::FarmTask&)> nothing;
+  const std::function<pattern::FarmForecast::Attempt(Worker, const pattern::FarmTask&)> nothing;
   check_broken({
       {"time", forecast({}, {.time = -1}), {"item 0", "-1"}},
       {"time is no number", forecast({}, {.time = nan}), {"item 0", "nan"}},
@@ -233,7 +233,7 @@ TEST_CASE("an age may be larger than the number of sweeps") {
 }
 
 TEST_CASE("a race rejects options that are none") {
-  const auto order = static_cast<pattern::RaceOrder>(9);
+  const auto order = static_cast<pattern::RaceOptions::Order>(9);
   const auto with = [](const pattern::RaceOptions& options) {
     return on_ranks(race_on_ranks, options);
   };

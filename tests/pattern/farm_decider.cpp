@@ -37,7 +37,7 @@ double time_of(std::uint64_t seed, std::int64_t item) {
 pattern::FarmForecast forecast(const pattern::FarmOptions& options, std::int64_t items,
                                std::uint64_t seed) {
   return pattern::forecast_farm(options, items, [&](Worker, const pattern::FarmTask& task) {
-    return pattern::ForecastAttempt{time_of(seed, task.item), true};
+    return pattern::FarmForecast::Attempt{time_of(seed, task.item), true};
   });
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("equal items in order take ceil(n / W) rounds") {
     for (const std::int64_t items : {0, 1, 6, 7, 8, 50}) {
       const pattern::FarmForecast farm =
           pattern::forecast_farm({.workers = workers}, items, [](Worker, const pattern::FarmTask&) {
-            return pattern::ForecastAttempt{2.0, true};
+            return pattern::FarmForecast::Attempt{2.0, true};
           });
       CHECK(farm.makespan == 2.0 * static_cast<double>((items + workers - 1) / workers));
     }
@@ -198,7 +198,7 @@ TEST_CASE("a worker that breaks the rules of the decider is refused") {
              ContainsSubstring("worker 2 of 2"));
   CHECK_THAT(test::message_of<contract_error>([] {
                (void)pattern::forecast_farm({}, 1, [](Worker, const pattern::FarmTask&) {
-                 return pattern::ForecastAttempt{-1, true};
+                 return pattern::FarmForecast::Attempt{-1, true};
                });
              }),
              ContainsSubstring("item 0, attempt 1: -1"));

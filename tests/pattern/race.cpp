@@ -62,9 +62,9 @@ TEST_CASE("a race by work has the same winner for any number of threads") {
     const Alone alone(formula, 8);
     const std::uint64_t least = alone.flips[static_cast<std::size_t>(alone.best)];
     for (int threads = 1; threads <= 8; ++threads) {
-      const auto result =
-          pattern::race({.walkers = 8, .threads = threads, .order = pattern::RaceOrder::by_work},
-                        [&](pattern::Walker& walker) { return walk(formula, walker); });
+      const auto result = pattern::race(
+          {.walkers = 8, .threads = threads, .order = pattern::RaceOptions::Order::by_work},
+          [&](pattern::Walker& walker) { return walk(formula, walker); });
       CAPTURE(seed, threads);
       REQUIRE(result.value);
       CHECK(formula.is_satisfied(*result.value));
@@ -121,8 +121,8 @@ TEST_CASE("a walker that gives up leaves its thread to the next") {
 }
 
 TEST_CASE("an exception ends a race, and the lowest walker's is thrown") {
-  for (const pattern::RaceOrder order :
-       {pattern::RaceOrder::by_time, pattern::RaceOrder::by_work}) {
+  for (const pattern::RaceOptions::Order order :
+       {pattern::RaceOptions::Order::by_time, pattern::RaceOptions::Order::by_work}) {
     const auto failing = [](pattern::Walker& walker) -> std::optional<int> {
       if (walker.number() == 1 || walker.number() == 2)
         throw std::runtime_error("walker " + std::to_string(walker.number()));
@@ -140,8 +140,8 @@ TEST_CASE("a race of ranks tells all who won, and gives the winner its result") 
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
       const test::Formula formula = test::planted_formula(60, 252, seed);
       const Alone alone(formula, ranks);
-      for (const pattern::RaceOrder order :
-           {pattern::RaceOrder::by_time, pattern::RaceOrder::by_work}) {
+      for (const pattern::RaceOptions::Order order :
+           {pattern::RaceOptions::Order::by_time, pattern::RaceOptions::Order::by_work}) {
         std::vector<int> winners(static_cast<std::size_t>(ranks));
         std::vector<std::vector<std::uint64_t>> work(static_cast<std::size_t>(ranks));
         std::atomic<int> results{0};
@@ -161,7 +161,7 @@ TEST_CASE("a race of ranks tells all who won, and gives the winner its result") 
         CHECK(satisfied);
         for (const int winner : winners) CHECK(winner == winners[0]);
         for (const auto& of_rank : work) CHECK(of_rank == work[0]);
-        if (order == pattern::RaceOrder::by_work) CHECK(winners[0] == alone.best);
+        if (order == pattern::RaceOptions::Order::by_work) CHECK(winners[0] == alone.best);
       }
     }
   }

@@ -199,8 +199,9 @@ int expect_recurrence(Place& place, int stages, int microbatches, bool vertical_
   }
   const std::size_t each = reference.weights(mine).size() * sizeof(double);
   const auto versions = seen.versions / each;
-  if (versions != static_cast<std::size_t>(hd::schedule::pipedream_versions(
-                      stages, static_cast<int>(+rank), microbatches, vertical_sync)))
+  const hd::schedule::PipeDreamOptions options{
+      .ranks = stages, .microbatches = microbatches, .vertical_sync = vertical_sync};
+  if (versions != static_cast<std::size_t>(options.versions(static_cast<int>(+rank))))
     difference += hd::text("P=", stages, " M=", microbatches, ": ", versions, " versions; ");
   const Pairs here = pairs_of(schedule, [&](hd::Rank of) { return of == rank; });
   if (seen.at_once != steps * here.one)

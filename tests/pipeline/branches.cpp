@@ -138,7 +138,7 @@ static_assert(hd::PipelineStage<CrossStage>);
 /// A model of two branches of `ranks` stages of one layer, but that the first has `extra` more.
 struct Crossed {
   int ranks, extra;
-  std::vector<hd::schedule::Interaction> interactions;
+  std::vector<hd::schedule::FlexpipeOptions::Interaction> interactions;
 
   [[nodiscard]] int layers() const { return ranks + extra; }
   [[nodiscard]] std::vector<int> per_stage() const {

@@ -117,8 +117,7 @@ TEST_CASE("activations on other ranks change no bit: BPipe") {
     const hd::Schedule plain =
         hd::schedule::one_f_one_b({.ranks = ranks, .microbatches = microbatches});
     const Outcome reference = run(plain, microbatches);
-    const Outcome found =
-        run(hd::schedule::park(plain, hd::schedule::bpipe_parking(ranks)), microbatches);
+    const Outcome found = run(hd::schedule::park(plain, hd::Parking::bpipe(ranks)), microbatches);
     CHECK(found == reference);
     CHECK(found.allocated == found.predicted);
   }

@@ -89,7 +89,7 @@ TEST_CASE("naive orders take turns: M P (F + B), one live activation") {
     const Timeline timeline = simulate(weave(schedule::naive(p, m)), {.forward = 1, .backward = 2});
     CHECK(timeline.makespan() == m * p * 3);
     for (int rank = 0; rank < p; ++rank)
-      CHECK(schedule::peak_parts(timeline, Rank{rank}, role::saved) == 1);
+      CHECK(schedule::peak(timeline, Rank{rank}, role::saved).parts == 1);
   }
 }
 
@@ -110,8 +110,8 @@ TEST_CASE("the C++ call that the catalogue names makes the same schedule") {
       {"looped_bfs()", looped_bfs(chunks)},
       {"kfkb()", kfkb({.ranks = p, .microbatches = m})},
       {"seq_1f1b()", seq_1f1b({.ranks = p, .microbatches = m})},
-      {"dapple({.warm_up = WarmUp::policy_b})",
-       dapple({.ranks = p, .microbatches = m, .warm_up = WarmUp::policy_b})},
+      {"dapple({.warm_up = DappleOptions::WarmUp::policy_b})",
+       dapple({.ranks = p, .microbatches = m, .warm_up = DappleOptions::WarmUp::policy_b})},
       {"chimera()", chimera(pipelines)},
       {"chimera({.double_forwards = true})",
        chimera({.ranks = p, .microbatches = m, .double_forwards = true})},

@@ -43,11 +43,11 @@ SerialStep step_of(const schedule::NamedSchedule& entry, const schedule::Pipelin
   step.trains = entry.name != "stream";
   if (!entry.name.starts_with("pipedream")) return step;
   const bool vertical = entry.name == "pipedream-vertical";
+  const schedule::PipeDreamOptions options{.ranks = shape.ranks, .vertical_sync = vertical};
   for (int stage = 0; stage < shape.ranks; ++stage) {
     auto& versions = step.versions.emplace_back();
     for (int item = 0; item < shape.microbatches; ++item)
-      versions.push_back(static_cast<std::uint32_t>(
-          schedule::pipedream_version(shape.ranks, stage, item, vertical)));
+      versions.push_back(static_cast<std::uint32_t>(options.version(stage, item)));
   }
   return step;
 }
@@ -123,7 +123,7 @@ TEST_CASE("passes over a schedule keep it equal to the serial step") {
       std::vector<Parking> parking;
       for (int r = 0; r < ranks; ++r) parking.push_back({Rank{r}, Rank{r}, Tier{1}, 2});
       proves(schedule::park(woven, parking));
-      if (entry.name == "1f1b") proves(schedule::park(woven, schedule::bpipe_parking(ranks)));
+      if (entry.name == "1f1b") proves(schedule::park(woven, Parking::bpipe(ranks)));
       proves(schedule::split_moves(woven, 3, [](ActionId) {
         return std::vector<schedule::MovePiece>{{Lane{0}, 0, 1}, {Lane{1}, 1, 2}};
       }));
@@ -154,8 +154,8 @@ TEST_CASE("passes over orders keep the schedule equal to the serial step") {
   for (const int ranks : {1, 2, 3, 5})
     for (const int microbatches : {1, 4, 7}) {
       const SerialStep step{.graph = StageGraph::chain(ranks), .microbatches = microbatches};
-      for (const Orders& orders : {schedule::gpipe(ranks, microbatches),
-                                   schedule::one_f_one_b(ranks, microbatches)}) {
+      for (const Orders& orders :
+           {schedule::gpipe(ranks, microbatches), schedule::one_f_one_b(ranks, microbatches)}) {
         const Orders split = schedule::split_backward(orders);
         proves(split, step, ranks);
         proves(schedule::merge_backward(split), step, ranks);

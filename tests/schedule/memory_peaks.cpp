@@ -50,41 +50,45 @@ TEST_CASE("a value lives from the start of its writer to the end of its last rea
   CHECK((found[0].part == 0 && found[0].begin == 0 && found[0].end == 3));
   CHECK((found[1].part == 1 && found[1].begin == 1 && found[1].end == 2));
   CHECK((found[2].part == 0 && found[2].begin == 5 && found[2].end == 7));
-  CHECK(schedule::peak_parts(timeline, Rank{0}, "data") == 2);
-  CHECK(schedule::peak_bytes(timeline, Rank{0}) == 20);
-  CHECK(schedule::peak_parts(timeline, Rank{0}, "other") == 0);
+  CHECK(schedule::peak(timeline, Rank{0}, "data").parts == 2);
+  CHECK(schedule::peak(timeline, Rank{0}).bytes == 20);
+  CHECK(schedule::peak(timeline, Rank{0}, "other").parts == 0);
   CHECK(schedule::live_intervals(timeline, [](const Buffer&) { return false; }).empty());
 }
 
 TEST_CASE("what is freed at a time can be used at that time") {
-  CHECK(schedule::peak_parts(timeline_of({{true, 0, 0, 1}, {true, 1, 1, 2}, {true, 2, 2, 3}}),
-                             Rank{0}, "data") == 1);
+  CHECK(schedule::peak(timeline_of({{true, 0, 0, 1}, {true, 1, 1, 2}, {true, 2, 2, 3}}), Rank{0},
+                       "data")
+            .parts == 1);
 }
 
 TEST_CASE("a life that takes no time still needs a place") {
   // Alone; beside one that lasts; beside one that ends and one that begins at the same time.
-  CHECK(schedule::peak_parts(timeline_of({{true, 0, 1, 1}}), Rank{0}, "data") == 1);
-  CHECK(schedule::peak_parts(timeline_of({{true, 0, 0, 2}, {true, 1, 1, 1}}), Rank{0}, "data") ==
+  CHECK(schedule::peak(timeline_of({{true, 0, 1, 1}}), Rank{0}, "data").parts == 1);
+  CHECK(schedule::peak(timeline_of({{true, 0, 0, 2}, {true, 1, 1, 1}}), Rank{0}, "data").parts ==
         2);
-  CHECK(schedule::peak_parts(timeline_of({{true, 0, 0, 1}, {true, 1, 1, 1}, {true, 2, 1, 2}}),
-                             Rank{0}, "data") == 2);
-  CHECK(schedule::peak_parts(timeline_of({{true, 0, 1, 1}, {true, 1, 1, 1}, {true, 2, 2, 2}}),
-                             Rank{0}, "data") == 2);
+  CHECK(schedule::peak(timeline_of({{true, 0, 0, 1}, {true, 1, 1, 1}, {true, 2, 1, 2}}), Rank{0},
+                       "data")
+            .parts == 2);
+  CHECK(schedule::peak(timeline_of({{true, 0, 1, 1}, {true, 1, 1, 1}, {true, 2, 2, 2}}), Rank{0},
+                       "data")
+            .parts == 2);
   // It must not make room for another: one value lives before, two from 1 on.
-  CHECK(schedule::peak_parts(timeline_of({{true, 0, 0, 3}, {true, 1, 1, 1}, {true, 2, 2, 3}}),
-                             Rank{0}, "data") == 2);
-  CHECK(schedule::peak_bytes(timeline_of({{true, 0, 0, 0}}), Rank{0}) == 10);
+  CHECK(schedule::peak(timeline_of({{true, 0, 0, 3}, {true, 1, 1, 1}, {true, 2, 2, 3}}), Rank{0},
+                       "data")
+            .parts == 2);
+  CHECK(schedule::peak(timeline_of({{true, 0, 0, 0}}), Rank{0}).bytes == 10);
 }
 
 TEST_CASE("what persists is not transient, and nothing is live in nothing") {
-  CHECK(schedule::peak_bytes(Timeline{}, Rank{0}) == 0);
+  CHECK(schedule::peak(Timeline{}, Rank{0}).bytes == 0);
   CHECK(schedule::memory_use(Timeline{}).empty());
   const Schedule ring = schedule::collective(schedule::Collective::all_reduce,
                                              schedule::Algorithm::ring, {.ranks = 2, .bytes = 160});
   const Timeline timeline = simulate(ring, {.latency = 1, .per_byte = 0.1});
-  CHECK(schedule::peak_parts(timeline, Rank{0}, "data") == 2);
-  CHECK(schedule::peak_parts(timeline, Rank{0}, "scratch") == 1);
-  CHECK(schedule::peak_bytes(timeline, Rank{0}) == 80);
+  CHECK(schedule::peak(timeline, Rank{0}, "data").parts == 2);
+  CHECK(schedule::peak(timeline, Rank{0}, "scratch").parts == 1);
+  CHECK(schedule::peak(timeline, Rank{0}).bytes == 80);
 }
 
 TEST_CASE("the peak in bytes is the sum over the roles that are live together") {
@@ -93,9 +97,9 @@ TEST_CASE("the peak in bytes is the sum over the roles that are live together") 
   const Schedule pipeline = schedule::gpipe(
       {.ranks = 1, .microbatches = 3, .sizes = {.activation = 7, .saved = 100, .parameters = 11}});
   const Timeline timeline = simulate(pipeline, {.forward = 1, .backward = 2});
-  CHECK(schedule::peak_parts(timeline, Rank{0}, role::saved) == 3);
-  CHECK(schedule::peak_parts(timeline, Rank{0}, role::gradients) == 1);
-  CHECK(schedule::peak_bytes(timeline, Rank{0}) == 311);
+  CHECK(schedule::peak(timeline, Rank{0}, role::saved).parts == 3);
+  CHECK(schedule::peak(timeline, Rank{0}, role::gradients).parts == 1);
+  CHECK(schedule::peak(timeline, Rank{0}).bytes == 311);
 }
 
 }  // namespace test_memory_peaks

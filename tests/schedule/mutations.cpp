@@ -138,7 +138,7 @@ std::vector<Case> cases_to_change() {
     add(woven, step);
     add(schedule::fold(woven, 0), step);
     if (std::string(name) == "1f1b") add(schedule::recompute(schedule::fold(woven, 1)), step);
-    if (std::string(name) == "1f1b") add(schedule::park(woven, schedule::bpipe_parking(4)), step);
+    if (std::string(name) == "1f1b") add(schedule::park(woven, Parking::bpipe(4)), step);
   }
   for (const bool eager : {false, true}) {
     const MeshShape mesh{{"pipe", 2}, {"data", 3}};

@@ -81,8 +81,8 @@ std::uint64_t kept(const BasicTimeline<Rational>& timeline, int rank) {
   for (const Buffer& buffer : timeline.schedule().buffers())
     if (buffer.rank == Rank{rank} && timeline.schedule()[buffer.label] == role::saved)
       parts += buffer.parts;
-  return std::min(parts, schedule::peak_parts(timeline, Rank{rank}, role::saved)) +
-         schedule::peak_parts(timeline, Rank{rank}, role::parked);
+  return std::min(parts, schedule::peak(timeline, Rank{rank}, role::saved).parts) +
+         schedule::peak(timeline, Rank{rank}, role::parked).parts;
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ TEST_CASE("BPipe keeps ceil((P + 2) / 2) activations on every rank, as fast as 1
   for (int p = 1; p <= 10; ++p)
     for (const int m : {p, 2 * p, 3 * p + 1}) {
       const Schedule plain = schedule::one_f_one_b({.ranks = p, .microbatches = m});
-      const Schedule parked = schedule::park(plain, schedule::bpipe_parking(p));
+      const Schedule parked = schedule::park(plain, Parking::bpipe(p));
       INFO(plain.name());
       const ExactCosts costs{.forward = 1, .backward = 2};
       const auto timeline = simulate(parked, costs);
@@ -114,7 +114,7 @@ TEST_CASE("a limited rank keeps no more than its limit, and more memory costs no
       for (int limit = 2; limit <= m; ++limit) {
         const auto timeline = simulate(schedule::park(plain, offload(p, limit)), costs);
         for (int r = 0; r < p; ++r)
-          CHECK(schedule::peak_parts(timeline, Rank{r}, role::saved) <=
+          CHECK(schedule::peak(timeline, Rank{r}, role::saved).parts <=
                 static_cast<std::uint64_t>(limit));
         // Transfers without cost.
         CHECK(timeline.makespan() == simulate(plain, costs).makespan());
@@ -145,12 +145,12 @@ TEST_CASE(
     const Rational before = (4 * p + p - 1) * 3;
     for (const Rational time : {Rational(1, 2), Rational(1), Rational(2)}) {
       CHECK(step(offload(p, 3), time) == before);
-      CHECK(step(schedule::bpipe_parking(p), time) == before);
+      CHECK(step(Parking::bpipe(p), time) == before);
     }
     CHECK(step(offload(p, 2), 1) == before);
     // A transfer in each direction for every microbatch then keeps the lanes busy all the time.
     CHECK(before < step(offload(p, 3), 3));
-    CHECK(before < step(schedule::bpipe_parking(p), 3));
+    CHECK(before < step(Parking::bpipe(p), 3));
   }
 }
 
@@ -182,7 +182,7 @@ TEST_CASE("parking changes no value that an action reads") {
         reads_the_same(plain, schedule::park(plain, offload(p, 3)));
         reads_the_same(schedule::recompute(plain),
                        schedule::park(schedule::recompute(plain), offload(p, 3)));
-        reads_the_same(plain, schedule::park(plain, schedule::bpipe_parking(p)));
+        reads_the_same(plain, schedule::park(plain, Parking::bpipe(p)));
       } catch (const infeasible&) {  // not for this shape
       }
     }
@@ -191,10 +191,10 @@ TEST_CASE("parking changes no value that an action reads") {
 TEST_CASE("schedules with parked values pass the battery, which runs them on threads") {
   for (const int p : {2, 3, 4}) {
     const int m = 2 * p;
-    test::schedule_battery(schedule::park(schedule::gpipe({.ranks = p, .microbatches = m}),
-                                          schedule::bpipe_parking(p)));
-    test::schedule_battery(schedule::park(schedule::one_f_one_b({.ranks = p, .microbatches = m}),
-                                          schedule::bpipe_parking(p)));
+    test::schedule_battery(
+        schedule::park(schedule::gpipe({.ranks = p, .microbatches = m}), Parking::bpipe(p)));
+    test::schedule_battery(
+        schedule::park(schedule::one_f_one_b({.ranks = p, .microbatches = m}), Parking::bpipe(p)));
     for (const int limit : {2, 3}) {
       test::schedule_battery(
           schedule::park(schedule::zb_h1({.ranks = p, .microbatches = m}), offload(p, limit)));
@@ -220,7 +220,7 @@ TEST_CASE("places that cannot be are refused") {
   CHECK_THAT(message_of<infeasible>([&] { (void)schedule::park(plain, offload(2, 1)); }),
              ContainsSubstring("needs more saved values than its rank keeps") &&
                  ContainsSubstring("limit = 1"));
-  CHECK_THAT(message_of<contract_error>([] { (void)schedule::bpipe_parking(0); }),
+  CHECK_THAT(message_of<contract_error>([] { (void)Parking::bpipe(0); }),
              ContainsSubstring("ranks = 0"));
 }
 

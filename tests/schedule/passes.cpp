@@ -98,13 +98,13 @@ TEST_CASE("recomputing costs a forward per microbatch and leaves one live activa
       // The last rank works without a pause on M (2 F + B), after the first microbatch has come
       // down and before the last gradient goes up: its F was run again long since.
       CHECK(timeline.makespan() == Rational((2 * 2 + 3) * m + (2 + 3) * (p - 1)));
-      for (int r = 0; r < p; ++r) CHECK(schedule::peak_parts(timeline, Rank{r}, role::saved) == 1);
+      for (int r = 0; r < p; ++r) CHECK(schedule::peak(timeline, Rank{r}, role::saved).parts == 1);
       // Where every F has to run before any B, that can be seen at its plainest.
       const auto gpipe = simulate(schedule::gpipe(options), costs);
       const auto leaner = simulate(schedule::recompute(schedule::gpipe(options)), costs);
       for (int r = 0; r < p; ++r) {
-        CHECK(schedule::peak_parts(gpipe, Rank{r}, role::saved) == static_cast<unsigned>(m));
-        CHECK(schedule::peak_parts(leaner, Rank{r}, role::saved) == 1);
+        CHECK(schedule::peak(gpipe, Rank{r}, role::saved).parts == static_cast<unsigned>(m));
+        CHECK(schedule::peak(leaner, Rank{r}, role::saved).parts == 1);
       }
     }
   }
@@ -115,8 +115,8 @@ TEST_CASE("only the chosen stages recompute") {
   const Schedule after = schedule::recompute(before, [](Stage stage) { return +stage == 0; });
   CHECK(after.size() == before.size() + 4);
   const auto timeline = simulate(after, {.forward = 1, .backward = 2});
-  CHECK(schedule::peak_parts(timeline, Rank{0}, role::saved) == 1);
-  CHECK(schedule::peak_parts(timeline, Rank{1}, role::saved) == 2);
+  CHECK(schedule::peak(timeline, Rank{0}, role::saved).parts == 1);
+  CHECK(schedule::peak(timeline, Rank{1}, role::saved).parts == 2);
   CHECK(schedule::recompute(before, [](Stage) { return false; }).size() == before.size());
 }
 

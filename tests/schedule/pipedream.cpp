@@ -47,9 +47,9 @@ std::string wrong_version(const Schedule& schedule, int stages, bool vertical_sy
       if (action.kind == Kind::update) {
         if (use.reads() && version != latest) return "an old version updated: " + text(i);
         if (use.writes()) version = ++latest;
-      } else if (version != schedule::pipedream_version(stages, static_cast<int>(stage),
-                                                        static_cast<int>(action.item.value),
-                                                        vertical_sync)) {
+      } else if (version !=
+                 schedule::PipeDreamOptions{.ranks = stages, .vertical_sync = vertical_sync}
+                     .version(static_cast<int>(stage), static_cast<int>(action.item.value))) {
         return schedule::action_text(schedule, id) + text(" uses version ", version);
       }
     }
@@ -97,13 +97,13 @@ TEST_CASE("every microbatch is computed with the version that the formula names"
   for (int stages = 1; stages <= 9; ++stages)
     for (const int microbatches : {1, 2, 3, 5, 8, 13, 31})
       for (const bool vertical_sync : {false, true}) {
-        const Schedule schedule = schedule::pipedream(
-            {.ranks = stages, .microbatches = microbatches, .vertical_sync = vertical_sync});
+        const schedule::PipeDreamOptions options{
+            .ranks = stages, .microbatches = microbatches, .vertical_sync = vertical_sync};
+        const Schedule schedule = schedule::pipedream(options);
         INFO(schedule.name());
         CHECK(wrong_version(schedule, stages, vertical_sync) == "");
         for (int s = 0; s < stages; ++s) {
-          CHECK(versions_of(schedule, s) ==
-                schedule::pipedream_versions(stages, s, microbatches, vertical_sync));
+          CHECK(versions_of(schedule, s) == options.versions(s));
           if (microbatches > 2 * stages)
             CHECK(versions_of(schedule, s) == (vertical_sync ? stages : stages - s));
         }

@@ -111,7 +111,7 @@ TEST_CASE("Chimera keeps D/2 + 1 to D activations, and twice as many with double
             ExactCosts{.forward = 1, .backward = 2});
         for (int r = 0; r < d; ++r) {
           const int from_end = std::min(r, d - 1 - r);
-          CHECK(schedule::peak_parts(timeline, Rank{r}, role::saved) ==
+          CHECK(schedule::peak(timeline, Rank{r}, role::saved).parts ==
                 static_cast<std::uint64_t>(in_slot * (d / 2 + 1 + from_end)));
         }
       }

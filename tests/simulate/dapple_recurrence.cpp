@@ -22,7 +22,7 @@ namespace test_dapple_recurrence {
 
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
-using schedule::WarmUp;
+using WarmUp = schedule::DappleOptions::WarmUp;
 using test::Rational;
 
 namespace {
@@ -107,7 +107,7 @@ TEST_CASE("DAPPLE's step is that of its recurrence, for unequal stages and any c
                         << static_cast<int>(policy) << ", latency " << latency << ": "
                         << timeline.makespan() << " for " << expected);
             for (int r = 0; r < s; ++r)
-              REQUIRE(schedule::peak_parts(timeline, Rank{r}, role::saved) ==
+              REQUIRE(schedule::peak(timeline, Rank{r}, role::saved).parts ==
                       static_cast<std::uint64_t>(warm_up(s, r, policy, most_live, m)));
           }
 }
@@ -149,8 +149,8 @@ TEST_CASE("at equal memory early backward beats GPipe, whose microbatches all li
   const Rational gain = late.makespan() / 2 / (early.makespan() / 16);
   CHECK(gain == Rational(24, 17));
   const auto sum_of_peaks = [](const auto& timeline) {
-    return schedule::peak_parts(timeline, Rank{0}, role::saved) +
-           schedule::peak_parts(timeline, Rank{1}, role::saved);
+    return schedule::peak(timeline, Rank{0}, role::saved).parts +
+           schedule::peak(timeline, Rank{1}, role::saved).parts;
   };
   CHECK(sum_of_peaks(late) == 4);
   CHECK(sum_of_peaks(early) == 3);

@@ -96,10 +96,10 @@ TEST_CASE(
     const Bytes bytes = folded[BufferId{1}].bytes;
     const schedule::PrefetchWindowOptions options{objects, static_cast<int>(window)};
     if (window % 2 == 0) {
-      CHECK(bytes == schedule::prefetch_window_bytes(options));
+      CHECK(bytes == options.slot_bytes());
       CHECK(makespan(folded) == makespan(schedule::prefetch_window(options)));
     } else {
-      CHECK(bytes <= schedule::prefetch_window_bytes(options));
+      CHECK(bytes <= options.slot_bytes());
       CHECK(bytes <= (window + 1) / 2 * (18 + 30));
     }
   }

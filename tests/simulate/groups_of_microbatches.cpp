@@ -55,7 +55,7 @@ TEST_CASE("kFkB with free transfers takes (M + P - 1)(F + B) and keeps k min(M/k
             FAIL(grouped.name() << ": " << timeline.makespan());
         }
         for (int r = 0; r < p; ++r)
-          if (const auto live = schedule::peak_parts(timeline, Rank{r}, role::saved);
+          if (const auto live = schedule::peak(timeline, Rank{r}, role::saved).parts;
               live != static_cast<std::uint64_t>(k * std::min(groups, p - r)))
             FAIL(grouped.name() << " keeps " << live << " on rank " << r);
       }

@@ -125,7 +125,7 @@ bool peaks_equal(const Orders& orders, ClosedForm&& closed_form) {
   const auto counted = schedule::live_activations(orders);
   for (std::size_t r = 0; r < orders.ranks.size(); ++r) {
     const int expected = closed_form(static_cast<int>(r));
-    if (static_cast<int>(schedule::peak_parts(timeline, Rank{r}, role::saved)) != expected ||
+    if (static_cast<int>(schedule::peak(timeline, Rank{r}, role::saved).parts) != expected ||
         counted[r] != expected)
       return false;
   }

@@ -41,9 +41,9 @@ TEST_CASE("looped BFS takes (V max(M,P) + min(M,P) - 1)(F+B)/V and keeps V M act
             FAIL(looped.name() << ": " << timeline.makespan() << " for " << expected);
         }
         for (const int r : {0, p / 2, p - 1})
-          if (schedule::peak_parts(timeline, Rank{r}, role::saved) !=
+          if (schedule::peak(timeline, Rank{r}, role::saved).parts !=
               static_cast<std::uint64_t>(v * m))
-            FAIL(looped.name() << " keeps " << schedule::peak_parts(timeline, Rank{r}, role::saved)
+            FAIL(looped.name() << " keeps " << schedule::peak(timeline, Rank{r}, role::saved).parts
                                << " on rank " << r);
       }
     }

@@ -109,7 +109,7 @@ TEST_CASE("a step whose periods are skipped takes as long as the simulation of a
       require_equal(step, orders, timeline);
       for (int r = 0; r < shape.ranks; ++r)
         REQUIRE(static_cast<std::uint64_t>(step.live[static_cast<std::size_t>(r)]) ==
-                schedule::peak_parts(timeline, Rank{r}, role::saved));
+                schedule::peak(timeline, Rank{r}, role::saved).parts);
       const bool skipped = step.simulated < step.orders;
       REQUIRE(skipped == (step.period > 0));
       coverage.count("equal stages, skipped", alike && skipped);

@@ -80,7 +80,7 @@ TEST_CASE("live activations are min(M, P - r) under 1F1B and M under GPipe") {
       for (const int m : {1, 2, 3, 5, 8, 16, 31, 32, 33, 64, 127, 128}) {
         const auto peak = [&](Generator generate, int r) {
           if (r == 0) simulate(generate({.ranks = p, .microbatches = m}), costs, timeline);
-          return schedule::peak_parts(timeline, Rank{r}, role::saved);
+          return schedule::peak(timeline, Rank{r}, role::saved).parts;
         };
         for (int r = 0; r < p; ++r)
           if (const auto live = peak(&schedule::one_f_one_b, r);

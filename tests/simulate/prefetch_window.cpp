@@ -158,7 +158,8 @@ TEST_CASE("passes go on where the one before ended, and a window of all objects 
   for (const int window : {4, 9}) {
     const Schedule all = schedule::prefetch_window({blocks.objects(), window, 5});
     CHECK(all.size() == 4 + 20);
-    CHECK(schedule::prefetch_window_bytes({blocks.objects(), window, 5}) == 2 * (18 + 30));
+    CHECK(schedule::PrefetchWindowOptions{blocks.objects(), window, 5}.slot_bytes() ==
+          2 * (18 + 30));
   }
 }
 
@@ -170,13 +171,14 @@ TEST_CASE("an even window needs w / 2 blocks of each kind, and one of 3 of 160 u
     const schedule::PrefetchWindowOptions options{.objects = objects, .window = window};
     const Schedule schedule = schedule::prefetch_window(options);
     const auto w = static_cast<Bytes>(window);
-    CHECK(schedule::prefetch_window_bytes(options) == (w % 2 == 0 ? w / 2 * (18 + 30) : w * 30));
-    CHECK(schedule[BufferId{1}].bytes == schedule::prefetch_window_bytes(options));
+    CHECK(options.slot_bytes() == (w % 2 == 0 ? w / 2 * (18 + 30) : w * 30));
+    CHECK(schedule[BufferId{1}].bytes == options.slot_bytes());
     // What is live, slots or not.
-    CHECK(schedule::peak_bytes(blocks.run(schedule), Rank{0}) <= w / 2 * 18 + (w + 1) / 2 * 30);
+    CHECK(schedule::peak(blocks.run(schedule), Rank{0}).bytes <= w / 2 * 18 + (w + 1) / 2 * 30);
   }
-  CHECK(schedule::prefetch_window_bytes({.objects = objects, .window = 3}) * 10 <= whole);
-  CHECK(schedule::peak_bytes(blocks.run(schedule::prefetch_window({objects, 3})), Rank{0}) ==
+  CHECK(schedule::PrefetchWindowOptions{.objects = objects, .window = 3}.slot_bytes() * 10 <=
+        whole);
+  CHECK(schedule::peak(blocks.run(schedule::prefetch_window({objects, 3})), Rank{0}).bytes ==
         18 + 2 * 30);
 }
 

@@ -82,9 +82,11 @@ TEST_CASE("no schedule of whole backward passes loses by 2BP, whatever a W takes
 TEST_CASE("2BP keeps more activations, within the cap it is given") {
   const Orders orders = schedule::one_f_one_b(4, 16);
   const auto peak = [](const Orders& each, int rank) {
-    return schedule::peak_parts(
-        simulate(weave(each), ExactCosts{.forward = 1, .backward_input = 1, .backward_weight = 1}),
-        Rank{rank}, role::saved);
+    return schedule::peak(
+               simulate(weave(each),
+                        ExactCosts{.forward = 1, .backward_input = 1, .backward_weight = 1}),
+               Rank{rank}, role::saved)
+        .parts;
   };
   CHECK(peak(orders, 0) == 4);
   CHECK(peak(schedule::two_bp(orders), 0) == 16);

@@ -105,7 +105,7 @@ Rational most_idle(const ExactTimeline& timeline) {
 std::vector<std::uint64_t> peaks(const ExactTimeline& timeline) {
   std::vector<std::uint64_t> all;
   for (int r = 0; r < timeline.schedule().ranks(); ++r)
-    all.push_back(schedule::peak_parts(timeline, Rank{r}, role::saved));
+    all.push_back(schedule::peak(timeline, Rank{r}, role::saved).parts);
   return all;
 }
 std::vector<std::uint64_t> everywhere(int ranks, int peak) {

@@ -50,7 +50,8 @@ struct FarmWaits {
   [[nodiscard]] double over_forecast(int workers) const {
     const heddle::pattern::FarmForecast forecast = heddle::pattern::forecast_farm(
         {.workers = workers}, items, [&](Worker, const heddle::pattern::FarmTask& task) {
-          return heddle::pattern::ForecastAttempt{times[static_cast<std::size_t>(task.item)], true};
+          return heddle::pattern::FarmForecast::Attempt{times[static_cast<std::size_t>(task.item)],
+                                                        true};
         });
     return (end - start) / forecast.makespan;
   }

@@ -142,7 +142,7 @@ template <class Holds>
     std::vector<WaitingPlan> of_ranks(static_cast<std::size_t>(ranks), each);
     Seconds took = 0;
     run_threads(ranks, [&](ThreadTransport& threads) {
-      ShapedTransport transport(threads, shape_of(each.costs.machine()));
+      ShapedTransport transport(threads, Shape::of(each.costs.machine()));
       const Seconds mine = execute_waits(of_ranks[+threads.rank()], transport);
       if (threads.rank() == Rank{0}) took = mine;
     });

@@ -295,8 +295,7 @@ TEST_CASE("on two nodes of two pairs a step of 64 numbers sends these bytes") {
   const auto of = [](const hd::ParameterSharding& sharding) {
     Traffic first;
     for (int rank = 0; rank < 8; ++rank) {
-      const Traffic sent =
-          hd::step_traffic(sharding, hd::ShardPlace(hd::Rank{rank}, 8, 4, 2), 64, 8, 3);
+      const Traffic sent = hd::ShardPlace(hd::Rank{rank}, 8, 4, 2).step_traffic(sharding, 64, 8, 3);
       if (rank == 0) first = sent;
       CHECK(sent == first);
     }

@@ -237,7 +237,7 @@ TEST_CASE("an object that cannot be written back stays in the cache, changed") {
   const TestFolder folder("cache_unwritten");
   const std::string file = folder.file("weights.tier");
   hd::test::write_experts(file, {64, 64, 64});
-  Store store({.file = file, .medium = tier::Medium::mapped, .writable = true});
+  Store store({.file = file, .medium = tier::StoreOptions::Medium::mapped, .writable = true});
   Cache cache(store, {.capacity = 256});
   cache.get("expert 2", hd::Access::update).writable_as<float>()[0] = 9;
   const auto whole = std::filesystem::file_size(file);

@@ -104,8 +104,9 @@ TEST_CASE("objects come back as they were written, from each medium") {
   const hd::test::TestFolder folder("store");
   const std::string file = folder.file("weights.tier");
   hd::test::write_experts(file, {100, 0, 7});
-  for (const tier::Medium medium :
-       {tier::Medium::file, tier::Medium::mapped, tier::Medium::memory}) {
+  for (const tier::StoreOptions::Medium medium :
+       {tier::StoreOptions::Medium::file, tier::StoreOptions::Medium::mapped,
+        tier::StoreOptions::Medium::memory}) {
     tier::Store store({.file = file, .model = "experts 1", .medium = medium});
     CHECK(store.model() == "experts 1");
     REQUIRE(store.objects().size() == 3);
@@ -143,7 +144,8 @@ TEST_CASE("a store is a checkpoint, and a checkpoint is a store") {
 TEST_CASE("written objects are in the file, the others are as they were") {
   const hd::test::TestFolder folder("store_written");
   const std::string file = folder.file("weights.tier");
-  for (const tier::Medium medium : {tier::Medium::file, tier::Medium::mapped}) {
+  for (const tier::StoreOptions::Medium medium :
+       {tier::StoreOptions::Medium::file, tier::StoreOptions::Medium::mapped}) {
     hd::test::write_experts(file, {50, 40, 30});
     const std::vector<float> changed(40, -1.5f);
     std::uint32_t before = 0, after = 0;
@@ -224,7 +226,7 @@ TEST_CASE("a store of another model, or of none, is refused") {
   CHECK_THROWS_AS(tier::Store({.file = file, .model = "experts 2"}), hd::format_error);
   CHECK_THROWS_AS(tier::Store({.file = folder.file("nothing")}), hd::format_error);
   CHECK_THROWS_AS(tier::Store({.file = "/"}), hd::format_error);
-  CHECK_THROWS_AS(tier::Store({.file = "/dev/null", .medium = tier::Medium::mapped}),
+  CHECK_THROWS_AS(tier::Store({.file = "/dev/null", .medium = tier::StoreOptions::Medium::mapped}),
                   hd::format_error);
 }
 
@@ -232,7 +234,8 @@ TEST_CASE("a disk that fails in mid-read names the object, and the others can be
   const hd::test::TestFolder folder("store_failing");
   const std::string file = folder.file("weights.tier");
   hd::test::write_experts(file, {2000, 2000});
-  for (const tier::Medium medium : {tier::Medium::file, tier::Medium::mapped}) {
+  for (const tier::StoreOptions::Medium medium :
+       {tier::StoreOptions::Medium::file, tier::StoreOptions::Medium::mapped}) {
     hd::test::write_experts(file, {2000, 2000});
     tier::Store store({.file = file, .medium = medium});
     std::filesystem::resize_file(file, 9000);  // the first object is whole, the second one is cut

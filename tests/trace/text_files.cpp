@@ -51,11 +51,11 @@ TEST_CASE("text files may begin with a byte order mark, and errors quote them wi
   const std::string pack = "heddle-pack-table 1\nbytes 1 8\n64 1.5 2\n";
   check_reader("pack table", pack, [](const std::string& text) {
     std::istringstream in(text);
-    return heddle::text(read_pack_table(in));
+    return heddle::text(PackTable::read(in));
   });
   check_reader("path table", "heddle-path-table 1\ndirect\n" + pack, [](const std::string& text) {
     std::istringstream in(text);
-    return heddle::text(read_path_table(in));
+    return heddle::text(PathTable::read(in));
   });
   check_reader("cost table", plan::CostTable(Machine::uniform(2, {.name = "rank"}, {})).to_text(),
                [](const std::string& text) { return plan::CostTable::parse(text).to_text(); });

@@ -125,7 +125,7 @@ bool compare(const schedule::NamedSchedule& entry, int ranks, int microbatches, 
   Bytes most = 0;
   for (int rank = 0; rank < ranks; ++rank)
     live.push_back(share *
-                   static_cast<double>(schedule::peak_parts(timeline, Rank{rank}, role::saved)));
+                   static_cast<double>(schedule::peak(timeline, Rank{rank}, role::saved).parts));
   expected["activations"] = live;
   if (s.activation > 0) {
     for (const MemoryUse& use : schedule::memory_use(timeline))

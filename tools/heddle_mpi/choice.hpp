@@ -41,10 +41,10 @@ struct Gains {
   const std::string text(std::istreambuf_iterator<char>(file), {});
   const std::size_t second = text.find("\nheddle-pack-table");
   std::istringstream first_table(text.substr(0, second));
-  const heddle::PackTable blocking = heddle::read_pack_table(first_table);
+  const heddle::PackTable blocking = heddle::PackTable::read(first_table);
   if (second == text.npos) return for_all(blocking);
   std::istringstream second_table(text.substr(second + 1));
-  return {blocking, heddle::read_pack_table(second_table)};
+  return {blocking, heddle::PackTable::read(second_table)};
 }
 
 }  // namespace heddle_mpi

@@ -122,8 +122,8 @@ double speed_of(int workers) {
                            random.below(static_cast<std::uint64_t>(task.item), 100'001)),
               10'000};
           networks.push_back(network);
-          return hd::pattern::ForecastAttempt{hd::systems::search_operations({&network, 1}) / speed,
-                                              true};
+          return hd::pattern::FarmForecast::Attempt{
+              hd::systems::search_operations({&network, 1}) / speed, true};
         });
     sum += hd::systems::search_operations(networks) / forecast.makespan / speed;
   }
@@ -139,7 +139,7 @@ double utilisation_of_networks(int lag) {
              {.workers = 64, .lag = lag}, 64 * 40,
              [&](hd::Worker, const hd::pattern::FarmTask& task) {
                const TunePoint& point = trials[static_cast<std::size_t>(task.item)].point;
-               return hd::pattern::ForecastAttempt{
+               return hd::pattern::FarmForecast::Attempt{
                    1e-9 * static_cast<double>(search.operations(point).training()), true};
              })
       .utilisation();
@@ -149,11 +149,12 @@ double utilisation_of_networks(int lag) {
 /// but for the trial that the worker had.
 bool survives() {
   std::vector<int> begun(64 * 20, 0);
-  const auto forecast = hd::pattern::forecast_farm(
-      {.workers = 64, .lag = 128, .lease = 5}, 64 * 20,
-      [](hd::Worker worker, const hd::pattern::FarmTask& task) {
-        return hd::pattern::ForecastAttempt{+worker == 1 && task.item >= 128 ? 1e6 : 1.0, true};
-      });
+  const auto forecast =
+      hd::pattern::forecast_farm({.workers = 64, .lag = 128, .lease = 5}, 64 * 20,
+                                 [](hd::Worker worker, const hd::pattern::FarmTask& task) {
+                                   return hd::pattern::FarmForecast::Attempt{
+                                       +worker == 1 && task.item >= 128 ? 1e6 : 1.0, true};
+                                 });
   for (const hd::pattern::FarmTask& task : forecast.begun)
     ++begun[static_cast<std::size_t>(task.item)];
   return forecast.failed.empty() && forecast.late == 1 &&

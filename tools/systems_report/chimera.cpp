@@ -196,7 +196,7 @@ Comparison activations() {
     const auto timeline = hd::simulate(hd::schedule::chimera({.ranks = d, .microbatches = 2 * d}),
                                        Costs{.forward = 1, .backward = 2});
     for (int r = 0; r < d; ++r)
-      equal = equal && hd::schedule::peak_parts(timeline, hd::Rank{r}, hd::role::saved) ==
+      equal = equal && hd::schedule::peak(timeline, hd::Rank{r}, hd::role::saved).parts ==
                            static_cast<std::uint64_t>(d / 2 + 1 + std::min(r, d - 1 - r));
   }
   return {"activations kept, from the outer ranks to the middle, D = 2 to 32", "D/2+1 to D",

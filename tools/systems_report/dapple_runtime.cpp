@@ -31,15 +31,15 @@ std::vector<Comparison> dapple_runtime() {
   const auto mean_peak = [](const hd::Timeline& timeline) {
     double sum = 0;
     for (int r = 0; r < stages; ++r)
-      sum += static_cast<double>(hd::schedule::peak_parts(timeline, hd::Rank{r}, hd::role::saved));
+      sum += static_cast<double>(hd::schedule::peak(timeline, hd::Rank{r}, hd::role::saved).parts);
     return sum / stages;
   };
-  const auto step = [](hd::schedule::WarmUp warm_up, double latency) {
+  const auto step = [](hd::schedule::DappleOptions::WarmUp warm_up, double latency) {
     return hd::simulate(hd::schedule::dapple({.ranks = 4, .microbatches = 32, .warm_up = warm_up}),
                         {.forward = 1, .backward = 2, .latency = latency})
         .makespan();
   };
-  using enum hd::schedule::WarmUp;
+  using enum hd::schedule::DappleOptions::WarmUp;
   const double warm_up = step(policy_a, 1) / step(policy_b, 1);
   return {
       {"simulated throughput over GPipe, two stages with memory for two microbatches, B = 2F",

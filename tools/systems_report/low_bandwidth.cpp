@@ -40,7 +40,7 @@ struct Volumes {
 };
 Volumes volumes(const hd::ParameterSharding& how, int nodes, std::size_t passes) {
   const hd::ShardPlace::Traffic sent =
-      hd::step_traffic(how, place(nodes), parameters(nodes), half, passes);
+      place(nodes).step_traffic(how, parameters(nodes), half, passes);
   const double all = static_cast<double>(parameters(nodes)) * half;
   return {static_cast<double>(sent.pair) / all, static_cast<double>(sent.node) / all,
           static_cast<double>(sent.world) * node / all};

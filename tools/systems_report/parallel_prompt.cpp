@@ -84,7 +84,7 @@ double utilisation(int workers) {
     sum += hd::pattern::forecast_farm(
                {.workers = workers, .ordered = false}, 20 * workers,
                [&](hd::Worker, const hd::pattern::FarmTask& task) {
-                 return hd::pattern::ForecastAttempt{
+                 return hd::pattern::FarmForecast::Attempt{
                      0.5 + times.uniform(static_cast<std::uint64_t>(task.item)), true};
                })
                .utilisation();

@@ -115,7 +115,7 @@ std::vector<Comparison> one_f_one_b() {
     for (int rank = 0; rank < stages; ++rank) {
       const hd::Rank r{rank};
       peaks.add(stages, microbatches,
-                static_cast<int>(hd::schedule::peak_parts(timeline, r, hd::role::saved)),
+                static_cast<int>(hd::schedule::peak(timeline, r, hd::role::saved).parts),
                 std::min(microbatches, stages - rank));
     }
   });
@@ -179,7 +179,7 @@ std::vector<Comparison> interleaved() {
     const auto timeline = hd::simulate(
         hd::schedule::interleaved({.ranks = 8, .stages_per_rank = v, .microbatches = 16}), whole);
     const auto kept =
-        static_cast<int>(hd::schedule::peak_parts(timeline, hd::Rank{0}, hd::role::saved));
+        static_cast<int>(hd::schedule::peak(timeline, hd::Rank{0}, hd::role::saved).parts);
     peaks_equal = peaks_equal && kept == keeps;
     const char* comma = peaks.empty() ? "" : ", ";
     expected_peaks += hd::text(comma, static_cast<double>(keeps) / v);

@@ -86,7 +86,7 @@ bool has_one_winner(const hd::test::Formula& formula) {
   int winner = -1;
   for (int threads = 1; threads <= 8; ++threads) {
     const auto race = hd::pattern::race(
-        {.walkers = 8, .threads = threads, .order = hd::pattern::RaceOrder::by_work},
+        {.walkers = 8, .threads = threads, .order = hd::pattern::RaceOptions::Order::by_work},
         [&](hd::pattern::Walker& walker) -> std::optional<std::vector<bool>> {
           hd::test::WalkSat run(formula, static_cast<std::uint64_t>(walker.number()));
           for (; !run.is_solved(); walker.work()) {

@@ -164,8 +164,9 @@ std::vector<Comparison> tpi_llm_window() {
   const auto saved = [&](hd::Bytes bytes) {
     return 100 * (1 - static_cast<double>(bytes) / whole);
   };
-  const hd::Bytes slots = hd::schedule::prefetch_window_bytes({.objects = objects, .window = 3});
-  const hd::Bytes peak = hd::schedule::peak_bytes(window_timeline(llama, 3), hd::Rank{0});
+  const hd::Bytes slots =
+      hd::schedule::PrefetchWindowOptions{.objects = objects, .window = 3}.slot_bytes();
+  const hd::Bytes peak = hd::schedule::peak(window_timeline(llama, 3), hd::Rank{0}).bytes;
   std::vector<hd::SizedLife<std::size_t>> lives;
   for (std::size_t k = 0; k < objects.size(); ++k) lives.push_back({k, k + 3, objects[k]});
   const hd::PlacedLives placed = hd::schedule::place_lives(lives);

@@ -85,8 +85,8 @@ class Rank {
         MPI_Allreduce(MPI_IN_PLACE, m_data.data(), static_cast<int>(m_data.size()), MPI_FLOAT,
                       MPI_SUM, m_comm.get());
       };
-      auto call = hd::prepare_all_reduce(Kokkos::DefaultHostExecutionSpace{}, m_data, hd::Sum{},
-                                         comm, {.costs = table});
+      auto call = hd::all_reduce<hd::Prepared>(Kokkos::DefaultHostExecutionSpace{}, m_data,
+                                               hd::Sum{}, comm, {.costs = table});
       std::vector<double> theirs, ours;
       alternate(library, call, theirs, ours);
       const bench::Summary ratio = bench::ratios(theirs, ours);

@@ -13,13 +13,12 @@
 
 #include <heddle/collective/call_options.hpp>
 #include <heddle/collective/impl/call_view.hpp>
+#include <heddle/collective/impl/perform_as.hpp>
 #include <heddle/collective/internal/call.hpp>
 #include <heddle/collective/internal/instance.hpp>
 #include <heddle/collective/internal/instance_in.hpp>
 #include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/collective/internal/views.hpp>
-#include <heddle/collective/prepared.hpp>
-#include <heddle/collective/request.hpp>
 #include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/linkage.hpp>
@@ -57,32 +56,16 @@ class AllGatherCall final : public BlocksCall {
 ///
 /// The call waits for the work of `space` first, and returns when all elements have arrived. All
 /// ranks must call it with outputs of the same size.
+///
+/// `all_gather<Request>(...)` starts the call, and `all_gather<Prepared>(...)` returns a call that
+/// can be performed repeatedly.
 /// @throws contract_error if the size of a View does not fit. See CallOptions for all other errors.
-template <class Exec, TransferableView In, TransferableView Out>
-void all_gather(const Exec& space, const In& input, const Out& output, const Communicator& comm,
+template <impl::CallForm Form = void, class Exec, TransferableView In, TransferableView Out>
+Form all_gather(const Exec& space, const In& input, const Out& output, const Communicator& comm,
                 const CallOptions& options = {}) {
   impl::check_match<In, Out>();
-  impl::AllGatherCall({impl::instance<In>(space), comm, options}, input, output).perform();
-}
-
-/// Starts an all_gather() and returns a Request for it. Waits for the work of `space` before it
-/// starts.
-/// Throws the errors of all_gather().
-template <class Exec, TransferableView In, TransferableView Out>
-[[nodiscard]] Request start_all_gather(const Exec& space, const In& input, const Out& output,
-                                       const Communicator& comm, const CallOptions& options = {}) {
-  impl::check_match<In, Out>();
-  return impl::AllGatherCall({impl::instance<In>(space), comm, options}, input, output).start();
-}
-
-/// Returns an all_gather() that can be performed repeatedly.
-/// Throws the errors of all_gather().
-template <class Exec, TransferableView In, TransferableView Out>
-[[nodiscard]] Prepared prepare_all_gather(const Exec& space, const In& input, const Out& output,
-                                          const Communicator& comm,
-                                          const CallOptions& options = {}) {
-  impl::check_match<In, Out>();
-  return Prepared(impl::AllGatherCall({impl::instance<In>(space), comm, options}, input, output));
+  return impl::perform_as<Form>(
+      impl::AllGatherCall({impl::instance<In>(space), comm, options}, input, output));
 }
 
 }  // namespace heddle::inline v0

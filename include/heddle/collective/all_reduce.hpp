@@ -5,11 +5,13 @@
 /// @file
 /// all_reduce(): merges the Views of all ranks, and leaves the result on every rank.
 
+#include <concepts>
 #include <type_traits>
 
 #include <Kokkos_Core.hpp>
 
 #include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/call_form.hpp>
 #include <heddle/collective/internal/instance.hpp>
 #include <heddle/collective/internal/merging_in.hpp>
 #include <heddle/collective/internal/view_ref.hpp>
@@ -44,11 +46,22 @@ void all_reduce(const Instance& by, const ViewRef& view, const Communicator& com
 ///
 /// The call waits for the work of `space` first, and returns when the result has arrived. Kernels
 /// that merge run in `space`. All ranks must call it with Views of the same size.
+///
+/// `all_reduce<Request>(...)` starts the call, and `all_reduce<Prepared>(...)` returns a call that
+/// can be performed repeatedly. While a Request makes progress, kernels that merge run in `space`,
+/// so `space` should be an instance that the caller's own kernels do not use.
 /// Throws the errors of CallOptions.
-template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
-void all_reduce(const Exec& space, const View& view, const R& reduction, const Communicator& comm,
+template <impl::CallForm Form = void, class Exec, TransferableView View,
+          Reduction<typename View::non_const_value_type> R>
+Form all_reduce(const Exec& space, const View& view, const R& reduction, const Communicator& comm,
                 const CallOptions& options = {}) {
-  impl::all_reduce(impl::instance<View>(space, reduction), view, comm, options);
+  const impl::Instance& by = impl::instance<View>(space, reduction);
+  if constexpr (std::same_as<Form, Request>)
+    return impl::start_all_reduce(by, view, comm, options);
+  else if constexpr (std::same_as<Form, Prepared>)
+    return impl::prepare_all_reduce(by, view, comm, options);
+  else
+    impl::all_reduce(by, view, comm, options);
 }
 
 /// Returns the merge of the numbers `value` of all ranks of `comm`, the same on every rank:
@@ -63,25 +76,6 @@ requires std::is_arithmetic_v<T>
       impl::MergingIn<Kokkos::DefaultHostExecutionSpace, Kokkos::HostSpace, T, R>(space, reduction),
       impl::ViewRef(&value, sizeof(T), scalar_of<T>), comm, options);
   return value;
-}
-
-/// Starts an all_reduce() and returns a Request for it. Waits for the work of `space` before it
-/// starts. Kernels that merge run in `space` while the Request makes progress, so `space` should be
-/// an instance that the caller's own kernels do not use.
-/// Throws the errors of all_reduce().
-template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
-[[nodiscard]] Request start_all_reduce(const Exec& space, const View& view, const R& reduction,
-                                       const Communicator& comm, const CallOptions& options = {}) {
-  return impl::start_all_reduce(impl::instance<View>(space, reduction), view, comm, options);
-}
-
-/// Returns an all_reduce() of `view` that can be performed repeatedly.
-/// Throws the errors of all_reduce().
-template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
-[[nodiscard]] Prepared prepare_all_reduce(const Exec& space, const View& view, const R& reduction,
-                                          const Communicator& comm,
-                                          const CallOptions& options = {}) {
-  return impl::prepare_all_reduce(impl::instance<View>(space, reduction), view, comm, options);
 }
 
 }  // namespace heddle::inline v0

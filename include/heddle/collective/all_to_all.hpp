@@ -14,14 +14,13 @@
 
 #include <heddle/collective/call_options.hpp>
 #include <heddle/collective/impl/call_view.hpp>
+#include <heddle/collective/impl/perform_as.hpp>
 #include <heddle/collective/internal/block_counts.hpp>
 #include <heddle/collective/internal/call.hpp>
 #include <heddle/collective/internal/instance.hpp>
 #include <heddle/collective/internal/instance_in.hpp>
 #include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/collective/internal/views.hpp>
-#include <heddle/collective/prepared.hpp>
-#include <heddle/collective/request.hpp>
 #include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/linkage.hpp>
@@ -63,32 +62,16 @@ class AllToAllCall final : public BlocksCall {
 ///
 /// The call waits for the work of `space` first, and returns when all blocks have arrived. All
 /// ranks must call it, and either all of them give counts or none.
+///
+/// `all_to_all<Request>(...)` starts the call, and `all_to_all<Prepared>(...)` returns a call that
+/// can be performed repeatedly, for which the ranks exchange their counts once.
 /// @throws contract_error if the size of a View does not fit. See CallOptions for all other errors.
-template <class Exec, TransferableView In, TransferableView Out>
-void all_to_all(const Exec& space, const In& input, const Out& output, const Communicator& comm,
+template <impl::CallForm Form = void, class Exec, TransferableView In, TransferableView Out>
+Form all_to_all(const Exec& space, const In& input, const Out& output, const Communicator& comm,
                 const CallOptions& options = {}) {
   impl::check_match<In, Out>();
-  impl::AllToAllCall({impl::instance<In>(space), comm, options}, input, output).perform();
-}
-
-/// Starts an all_to_all() and returns a Request for it. Waits for the work of `space` before it
-/// starts.
-/// Throws the errors of all_to_all().
-template <class Exec, TransferableView In, TransferableView Out>
-[[nodiscard]] Request start_all_to_all(const Exec& space, const In& input, const Out& output,
-                                       const Communicator& comm, const CallOptions& options = {}) {
-  impl::check_match<In, Out>();
-  return impl::AllToAllCall({impl::instance<In>(space), comm, options}, input, output).start();
-}
-
-/// Returns an all_to_all() that can be performed repeatedly. The ranks exchange their counts once.
-/// Throws the errors of all_to_all().
-template <class Exec, TransferableView In, TransferableView Out>
-[[nodiscard]] Prepared prepare_all_to_all(const Exec& space, const In& input, const Out& output,
-                                          const Communicator& comm,
-                                          const CallOptions& options = {}) {
-  impl::check_match<In, Out>();
-  return Prepared(impl::AllToAllCall({impl::instance<In>(space), comm, options}, input, output));
+  return impl::perform_as<Form>(
+      impl::AllToAllCall({impl::instance<In>(space), comm, options}, input, output));
 }
 
 }  // namespace heddle::inline v0

@@ -14,11 +14,10 @@
 
 #include <heddle/collective/call_options.hpp>
 #include <heddle/collective/impl/call_view.hpp>
+#include <heddle/collective/impl/perform_as.hpp>
 #include <heddle/collective/internal/call.hpp>
 #include <heddle/collective/internal/instance.hpp>
 #include <heddle/collective/internal/instance_in.hpp>
-#include <heddle/collective/prepared.hpp>
-#include <heddle/collective/request.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
@@ -47,27 +46,13 @@ using NoView = Kokkos::View<std::byte*, Kokkos::HostSpace>;
 
 /// Returns when all ranks of `comm` have called it. It does not wait for kernels, so fence before
 /// the call if other ranks need their results.
+///
+/// `barrier<Request>(...)` starts the call, and `barrier<Prepared>(...)` returns a call that can be
+/// performed repeatedly.
 /// Throws the errors of CallOptions.
-inline void barrier(const Communicator& comm, const CallOptions& options = {}) {
-  impl::BarrierCall(
-      {impl::instance<impl::NoView>(Kokkos::DefaultHostExecutionSpace{}), comm, options})
-      .perform();
-}
-
-/// Starts a barrier(). The Request is complete when all ranks have started theirs.
-/// Throws the errors of barrier().
-[[nodiscard]] inline Request start_barrier(const Communicator& comm,
-                                           const CallOptions& options = {}) {
-  return impl::BarrierCall(
-             {impl::instance<impl::NoView>(Kokkos::DefaultHostExecutionSpace{}), comm, options})
-      .start();
-}
-
-/// Returns a barrier() that can be performed repeatedly.
-/// Throws the errors of barrier().
-[[nodiscard]] inline Prepared prepare_barrier(const Communicator& comm,
-                                              const CallOptions& options = {}) {
-  return Prepared(impl::BarrierCall(
+template <impl::CallForm Form = void>
+Form barrier(const Communicator& comm, const CallOptions& options = {}) {
+  return impl::perform_as<Form>(impl::BarrierCall(
       {impl::instance<impl::NoView>(Kokkos::DefaultHostExecutionSpace{}), comm, options}));
 }
 

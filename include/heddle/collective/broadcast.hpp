@@ -12,11 +12,10 @@
 
 #include <heddle/collective/call_options.hpp>
 #include <heddle/collective/impl/call_view.hpp>
+#include <heddle/collective/impl/perform_as.hpp>
 #include <heddle/collective/internal/call.hpp>
 #include <heddle/collective/internal/instance_in.hpp>
 #include <heddle/collective/internal/view_ref.hpp>
-#include <heddle/collective/prepared.hpp>
-#include <heddle/collective/request.hpp>
 #include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/index.hpp>
@@ -42,29 +41,15 @@ class BroadcastCall final : public InPlaceCall {
 ///
 /// The call waits for the work of `space` first, and returns when the elements have arrived. All
 /// ranks must call it with Views of the same size.
+///
+/// `broadcast<Request>(...)` starts the call, and `broadcast<Prepared>(...)` returns a call that
+/// can be performed repeatedly.
 /// @throws contract_error if `root` is not a rank of `comm`. See CallOptions for all other errors.
-template <class Exec, TransferableView View>
-void broadcast(const Exec& space, const View& view, Rank root, const Communicator& comm,
+template <impl::CallForm Form = void, class Exec, TransferableView View>
+Form broadcast(const Exec& space, const View& view, Rank root, const Communicator& comm,
                const CallOptions& options = {}) {
-  impl::BroadcastCall({impl::instance<View>(space), comm, options}, view, root).perform();
-}
-
-/// Starts a broadcast() and returns a Request for it. Waits for the work of `space` before it
-/// starts.
-/// Throws the errors of broadcast().
-template <class Exec, TransferableView View>
-[[nodiscard]] Request start_broadcast(const Exec& space, const View& view, Rank root,
-                                      const Communicator& comm, const CallOptions& options = {}) {
-  return impl::BroadcastCall({impl::instance<View>(space), comm, options}, view, root).start();
-}
-
-/// Returns a broadcast() that can be performed repeatedly.
-/// Throws the errors of broadcast().
-template <class Exec, TransferableView View>
-[[nodiscard]] Prepared prepare_broadcast(const Exec& space, const View& view, Rank root,
-                                         const Communicator& comm,
-                                         const CallOptions& options = {}) {
-  return Prepared(impl::BroadcastCall({impl::instance<View>(space), comm, options}, view, root));
+  return impl::perform_as<Form>(
+      impl::BroadcastCall({impl::instance<View>(space), comm, options}, view, root));
 }
 
 }  // namespace heddle::inline v0

@@ -23,8 +23,6 @@ struct CodecKernel {
   KOKKOS_FUNCTION void operator()(std::size_t call) const { body(call); }
 };
 
-}  // namespace impl
-
 /// A launcher for cast() and combine_encoded(): it runs their body as a kernel in an instance of an
 /// execution space that can access the buffers. A call of the body handles one block of the codec.
 /// Without blocks it handles one element, or a few thousand elements on host cores. The launcher
@@ -40,9 +38,11 @@ struct RunAsKernel {
     Kokkos::parallel_for(
         Body::label,
         Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::size_t>>(exec, 0, body.message.calls()),
-        impl::CodecKernel<Body>{body});
+        CodecKernel<Body>{body});
   }
 };
+
+}  // namespace impl
 
 /// Performs a cast task of cast_at_cut() whose buffers are in `MemorySpace`. The kernels run in the
 /// default instance of that space's execution space, and the function waits for them.
@@ -51,7 +51,7 @@ template <class MemorySpace>
 void cast_in(const Task& task) {
   static_assert(Kokkos::is_memory_space_v<MemorySpace>,
                 "heddle::cast_in: name a Kokkos memory space");
-  const RunAsKernel<typename MemorySpace::execution_space> run;
+  const impl::RunAsKernel<typename MemorySpace::execution_space> run;
   cast(task, run);
   run.exec.fence("heddle::collective::cast");
 }

@@ -28,7 +28,7 @@ void combine_in(const Task& task) {
   using Exec = typename MemorySpace::execution_space;
   const Exec exec{};
   if (impl::combines_encoded(task)) {
-    impl::combine_encoded(task, impl::AddNumber{}, RunAsKernel<Exec>{exec});
+    impl::combine_encoded(task, impl::AddNumber{}, impl::RunAsKernel<Exec>{exec});
     return exec.fence("heddle::collective::combine");
   }
   combine(task, [&exec]<class T>(const T* from, T* into, std::size_t count) {

@@ -6,11 +6,10 @@
 /// exclusive_scan(): every rank gets the merge of the Views of all lower ranks.
 
 #include <heddle/collective/call_options.hpp>
+#include <heddle/collective/impl/perform_as.hpp>
 #include <heddle/collective/impl/scan_call.hpp>
 #include <heddle/collective/internal/merging_in.hpp>
-#include <heddle/collective/prepared.hpp>
 #include <heddle/collective/reduction.hpp>
-#include <heddle/collective/request.hpp>
 #include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/schedule/collective/algorithm.hpp>
@@ -23,35 +22,17 @@ namespace heddle::inline v0 {
 ///
 /// The call waits for the work of `space` first, and returns when this rank's result is complete.
 /// Kernels that merge run in `space`. All ranks must call it with Views of the same size.
+///
+/// `exclusive_scan<Request>(...)` starts the call, and `exclusive_scan<Prepared>(...)` returns a
+/// call that can be performed repeatedly; see all_reduce().
 /// Throws the errors of CallOptions.
-template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
-void exclusive_scan(const Exec& space, const View& view, const R& reduction,
+template <impl::CallForm Form = void, class Exec, TransferableView View,
+          Reduction<typename View::non_const_value_type> R>
+Form exclusive_scan(const Exec& space, const View& view, const R& reduction,
                     const Communicator& comm, const CallOptions& options = {}) {
-  impl::ScanCall(schedule::Collective::exclusive_scan,
-                 {impl::instance<View>(space, reduction), comm, options}, view)
-      .perform();
-}
-
-/// Starts an exclusive_scan() and returns a Request for it; see start_all_reduce(). Waits for the
-/// work of `space` before it starts.
-/// Throws the errors of exclusive_scan().
-template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
-[[nodiscard]] Request start_exclusive_scan(const Exec& space, const View& view, const R& reduction,
-                                           const Communicator& comm,
-                                           const CallOptions& options = {}) {
-  return impl::ScanCall(schedule::Collective::exclusive_scan,
-                        {impl::instance<View>(space, reduction), comm, options}, view)
-      .start();
-}
-
-/// Returns an exclusive_scan() of `view` that can be performed repeatedly.
-/// Throws the errors of exclusive_scan().
-template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
-[[nodiscard]] Prepared prepare_exclusive_scan(const Exec& space, const View& view,
-                                              const R& reduction, const Communicator& comm,
-                                              const CallOptions& options = {}) {
-  return Prepared(impl::ScanCall(schedule::Collective::exclusive_scan,
-                                 {impl::instance<View>(space, reduction), comm, options}, view));
+  return impl::perform_as<Form>(
+      impl::ScanCall(schedule::Collective::exclusive_scan,
+                     {impl::instance<View>(space, reduction), comm, options}, view));
 }
 
 }  // namespace heddle::inline v0

@@ -12,12 +12,11 @@
 
 #include <heddle/collective/call_options.hpp>
 #include <heddle/collective/impl/call_view.hpp>
+#include <heddle/collective/impl/perform_as.hpp>
 #include <heddle/collective/internal/call.hpp>
 #include <heddle/collective/internal/instance_in.hpp>
 #include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/collective/internal/views.hpp>
-#include <heddle/collective/prepared.hpp>
-#include <heddle/collective/request.hpp>
 #include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/index.hpp>
@@ -45,31 +44,16 @@ class GatherCall final : public BlocksCall {
 ///
 /// The call waits for the work of `space` first, and returns when this rank's part is complete. All
 /// ranks must call it.
+///
+/// `gather<Request>(...)` starts the call, and `gather<Prepared>(...)` returns a call that can be
+/// performed repeatedly.
 /// @throws contract_error if the size of a View does not fit, or if `root` is not a rank of `comm`.
 ///         See CallOptions for all other errors.
-template <class Exec, TransferableView In, TransferableView Out>
-void gather(const Exec& space, const In& input, const Out& output, Rank root,
+template <impl::CallForm Form = void, class Exec, TransferableView In, TransferableView Out>
+Form gather(const Exec& space, const In& input, const Out& output, Rank root,
             const Communicator& comm, const CallOptions& options = {}) {
   impl::check_match<In, Out>();
-  impl::GatherCall({impl::instance<In>(space), comm, options}, input, output, root).perform();
-}
-
-/// Starts a gather() and returns a Request for it. Waits for the work of `space` before it starts.
-/// Throws the errors of gather().
-template <class Exec, TransferableView In, TransferableView Out>
-[[nodiscard]] Request start_gather(const Exec& space, const In& input, const Out& output, Rank root,
-                                   const Communicator& comm, const CallOptions& options = {}) {
-  impl::check_match<In, Out>();
-  return impl::GatherCall({impl::instance<In>(space), comm, options}, input, output, root).start();
-}
-
-/// Returns a gather() that can be performed repeatedly.
-/// Throws the errors of gather().
-template <class Exec, TransferableView In, TransferableView Out>
-[[nodiscard]] Prepared prepare_gather(const Exec& space, const In& input, const Out& output,
-                                      Rank root, const Communicator& comm,
-                                      const CallOptions& options = {}) {
-  return Prepared(
+  return impl::perform_as<Form>(
       impl::GatherCall({impl::instance<In>(space), comm, options}, input, output, root));
 }
 

@@ -18,11 +18,11 @@ class Call;
 struct PerformerKey;
 }  // namespace impl
 
-/// A collective call bound to its Views, which it keeps alive. prepare_...() makes it, and
-/// operator() or start() performs it, any number of times. All ranks of the communicator must
-/// perform it in the same order. The communicator must outlive it. With error feedback, the
-/// rounding error of one performance is added in the next one.
-class Prepared {
+/// A collective call bound to its Views, which it keeps alive. `all_reduce<Prepared>(...)` makes
+/// it, as other collectives do, and operator() or start() performs it, any number of times. All
+/// ranks of the communicator must perform it in the same order. The communicator must outlive it.
+/// With error feedback, the rounding error of one performance is added in the next one.
+class [[nodiscard]] Prepared {
  public:
   /// Constructed by the library.
   explicit Prepared(impl::Call&& call);

@@ -12,13 +12,12 @@
 
 #include <heddle/collective/call_options.hpp>
 #include <heddle/collective/impl/call_view.hpp>
+#include <heddle/collective/impl/perform_as.hpp>
 #include <heddle/collective/internal/call.hpp>
 #include <heddle/collective/internal/merging_in.hpp>
 #include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/collective/operations.hpp>
-#include <heddle/collective/prepared.hpp>
 #include <heddle/collective/reduction.hpp>
-#include <heddle/collective/request.hpp>
 #include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/index.hpp>
@@ -44,31 +43,15 @@ class ReduceCall final : public InPlaceCall {
 ///
 /// The call waits for the work of `space` first, and returns when this rank's part is complete. All
 /// ranks must call it with Views of the same size.
+///
+/// `reduce<Request>(...)` starts the call, and `reduce<Prepared>(...)` returns a call that can be
+/// performed repeatedly; see all_reduce().
 /// @throws contract_error if `root` is not a rank of `comm`. See CallOptions for all other errors.
-template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
-void reduce(const Exec& space, const View& view, const R& reduction, Rank root,
+template <impl::CallForm Form = void, class Exec, TransferableView View,
+          Reduction<typename View::non_const_value_type> R>
+Form reduce(const Exec& space, const View& view, const R& reduction, Rank root,
             const Communicator& comm, const CallOptions& options = {}) {
-  impl::ReduceCall({impl::instance<View>(space, reduction), comm, options}, view, root).perform();
-}
-
-/// Starts a reduce() and returns a Request for it; see start_all_reduce(). Waits for the work of
-/// `space` before it starts.
-/// Throws the errors of reduce().
-template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
-[[nodiscard]] Request start_reduce(const Exec& space, const View& view, const R& reduction,
-                                   Rank root, const Communicator& comm,
-                                   const CallOptions& options = {}) {
-  return impl::ReduceCall({impl::instance<View>(space, reduction), comm, options}, view, root)
-      .start();
-}
-
-/// Returns a reduce() that can be performed repeatedly.
-/// Throws the errors of reduce().
-template <class Exec, TransferableView View, Reduction<typename View::non_const_value_type> R>
-[[nodiscard]] Prepared prepare_reduce(const Exec& space, const View& view, const R& reduction,
-                                      Rank root, const Communicator& comm,
-                                      const CallOptions& options = {}) {
-  return Prepared(
+  return impl::perform_as<Form>(
       impl::ReduceCall({impl::instance<View>(space, reduction), comm, options}, view, root));
 }
 

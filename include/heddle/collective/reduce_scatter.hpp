@@ -15,15 +15,14 @@
 
 #include <heddle/collective/call_options.hpp>
 #include <heddle/collective/impl/call_view.hpp>
+#include <heddle/collective/impl/perform_as.hpp>
 #include <heddle/collective/internal/call.hpp>
 #include <heddle/collective/internal/instance.hpp>
 #include <heddle/collective/internal/merging_in.hpp>
 #include <heddle/collective/internal/view_ref.hpp>
 #include <heddle/collective/internal/views.hpp>
 #include <heddle/collective/operations.hpp>
-#include <heddle/collective/prepared.hpp>
 #include <heddle/collective/reduction.hpp>
-#include <heddle/collective/request.hpp>
 #include <heddle/collective/transferable_view.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/core/linkage.hpp>
@@ -73,40 +72,17 @@ constexpr void check_merged() {
 ///
 /// The call waits for the work of `space` first, and returns when the block is complete. All ranks
 /// must call it with inputs of the same size.
+///
+/// `reduce_scatter<Request>(...)` starts the call, and `reduce_scatter<Prepared>(...)` returns a
+/// call that can be performed repeatedly; see all_reduce().
 /// @throws contract_error if the size of a View does not fit. See CallOptions for all other errors.
-template <class Exec, TransferableView In, TransferableView Out,
+template <impl::CallForm Form = void, class Exec, TransferableView In, TransferableView Out,
           Reduction<typename In::non_const_value_type> R>
-void reduce_scatter(const Exec& space, const In& input, const Out& output, const R& reduction,
+Form reduce_scatter(const Exec& space, const In& input, const Out& output, const R& reduction,
                     const Communicator& comm, const CallOptions& options = {}) {
   impl::check_merged<In, Out>();
-  impl::ReduceScatterCall({impl::instance<In>(space, reduction), comm, options}, input, output)
-      .perform();
-}
-
-/// Starts a reduce_scatter() and returns a Request for it; see start_all_reduce(). Waits for the
-/// work of `space` before it starts.
-/// Throws the errors of reduce_scatter().
-template <class Exec, TransferableView In, TransferableView Out,
-          Reduction<typename In::non_const_value_type> R>
-[[nodiscard]] Request start_reduce_scatter(const Exec& space, const In& input, const Out& output,
-                                           const R& reduction, const Communicator& comm,
-                                           const CallOptions& options = {}) {
-  impl::check_merged<In, Out>();
-  return impl::ReduceScatterCall({impl::instance<In>(space, reduction), comm, options}, input,
-                                 output)
-      .start();
-}
-
-/// Returns a reduce_scatter() that can be performed repeatedly.
-/// Throws the errors of reduce_scatter().
-template <class Exec, TransferableView In, TransferableView Out,
-          Reduction<typename In::non_const_value_type> R>
-[[nodiscard]] Prepared prepare_reduce_scatter(const Exec& space, const In& input, const Out& output,
-                                              const R& reduction, const Communicator& comm,
-                                              const CallOptions& options = {}) {
-  impl::check_merged<In, Out>();
-  return Prepared(impl::ReduceScatterCall({impl::instance<In>(space, reduction), comm, options},
-                                          input, output));
+  return impl::perform_as<Form>(impl::ReduceScatterCall(
+      {impl::instance<In>(space, reduction), comm, options}, input, output));
 }
 
 }  // namespace heddle::inline v0

@@ -35,10 +35,11 @@ class Work {
 
 }  // namespace impl
 
-/// A collective call that start_...() has started. It keeps the Views of the call alive. Until
-/// test() has returned true or wait() has returned, do not access what the call writes, and do not
-/// write what it reads. Afterwards the results are available to all kernels that are queued later,
-/// in any instance. A Request can be moved, but not copied.
+/// A collective call in flight, started by `all_reduce<Request>(...)` or another collective. It
+/// keeps the Views of the call alive. Until test() has returned true or wait() has
+/// returned, do not access what the call writes, and do not write what it reads. Afterwards the
+/// results are available to all kernels that are queued later, in any instance. A Request can be
+/// moved, but not copied.
 ///
 /// The call makes progress in test(), and in every wait() on the same communicator, so call test()
 /// between kernels. With CallOptions::progress_thread, a thread makes the progress. All ranks must

@@ -46,14 +46,14 @@ struct Shape {
   /// If true, a link accepts messages at once and buffers them until it carries them. If false, the
   /// sender's memory is not free before the link has carried the message, as for a blocking send.
   bool buffers = true;
-};
 
-/// Returns the links of `machine`, and the ports of its ranks if they have any. Over this shape a
-/// schedule takes the time that simulate() predicts for it on that Machine, with the exceptions
-/// that ShapedTransport lists.
-/// @throws contract_error if messages share more than ports of ranks, such as ports of a node or a
-///         line.
-[[nodiscard]] Shape shape_of(Machine machine);
+  /// Returns the links of `machine`, and the ports of its ranks if they have any. Over this shape a
+  /// schedule takes the time that simulate() predicts for it on that Machine, with the exceptions
+  /// that ShapedTransport lists.
+  /// @throws contract_error if messages share more than ports of ranks, such as ports of a node or
+  ///         a line.
+  [[nodiscard]] static Shape of(Machine machine);
+};
 
 /// A Transport over `T` in which no message arrives before its link would have carried it.
 ///
@@ -163,7 +163,7 @@ class ShapedTransport {
         m_roads(static_cast<std::size_t>(inner.size())) {
     expects(m_shape.link != nullptr && m_shape.now != nullptr, [] {
       return ErrorInfo{where, "a shape needs the functions link and now", "one of them is empty",
-                       "set both, or call shape_of()"};
+                       "set both, or call Shape::of()"};
     });
   }
   ShapedTransport(const ShapedTransport&) = delete;

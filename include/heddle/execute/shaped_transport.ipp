@@ -17,7 +17,7 @@
 
 namespace heddle::inline v0 {
 
-HEDDLE_INLINE Shape shape_of(Machine machine) {
+HEDDLE_INLINE Shape Shape::of(Machine machine) {
   const auto all = std::make_shared<const Machine>(std::move(machine));
   const auto ports = [all](Rank rank, Seconds) {
     return all->levels()[0].ranks == 1 ? all->ports(0, +rank) : Ports{};
@@ -34,7 +34,8 @@ HEDDLE_INLINE Shape shape_of(Machine machine) {
       std::vector<SharedId> more(route.out.begin() + out, route.out.end());
       more.insert(more.end(), route.in.begin(), route.in.end() - in);
       expects(more.empty(), [&] {
-        return ErrorInfo{"heddle::shape_of", "only links and ports of single ranks can be emulated",
+        return ErrorInfo{"heddle::Shape::of",
+                         "only links and ports of single ranks can be emulated",
                          text("messages from rank ", from, " to ", to, " share '",
                               all->shared()[+more[0]].name, "'")};
       });

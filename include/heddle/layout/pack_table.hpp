@@ -27,6 +27,9 @@ class PackTable {
   ///         for each pair, or if a gain is not finite and above 0.
   PackTable(std::vector<Bytes> sizes, std::vector<Bytes> runs, std::vector<double> gains);
 
+  /// Reads a table that `<<` has written. @throws format_error if the text is not a table.
+  [[nodiscard]] static PackTable read(std::istream& in);
+
   /// Returns the gain for `bytes` bytes in runs of `run` bytes: unpacked time divided by packed
   /// time.
   [[nodiscard]] double gain(Bytes bytes, Bytes run) const;
@@ -45,7 +48,7 @@ class PackTable {
   friend bool operator==(const PackTable&, const PackTable&) = default;
 
   /// Writes the table as text: a line with the run lengths, then a line with the gains for every
-  /// size. read_pack_table() reads it without loss.
+  /// size. read() reads it without loss.
   friend std::ostream& operator<<(std::ostream& out, const PackTable& table);
 
  private:
@@ -61,9 +64,6 @@ class PackTable {
   std::vector<Bytes> m_runs;
   std::vector<double> m_gains;
 };
-
-/// Reads a table that `<<` has written. @throws format_error if the text is not a table.
-[[nodiscard]] PackTable read_pack_table(std::istream& in);
 
 }  // namespace heddle::inline v0
 

@@ -90,9 +90,9 @@ HEDDLE_INLINE PackTable::Place PackTable::place(const std::vector<Bytes>& values
   return {above - 1, above, (logarithm(value) - low) / (logarithm(values[above]) - low)};
 }
 
-HEDDLE_INLINE PackTable read_pack_table(std::istream& in) {
+HEDDLE_INLINE PackTable PackTable::read(std::istream& in) {
   const auto wrong = [](std::string what, std::string why) {
-    return format_error({"heddle::read_pack_table", std::move(what), std::move(why)});
+    return format_error({"heddle::PackTable::read", std::move(what), std::move(why)});
   };
   std::string line;
   std::getline(in, line);
@@ -102,7 +102,7 @@ HEDDLE_INLINE PackTable read_pack_table(std::istream& in) {
   std::vector<double> gains;
   for (int number = 2; std::getline(in, line); ++number) {
     // Whole words only, because a stream reads "8.5" as 8, and "-8" as a size of 2^64 - 8.
-    const auto read = [&](std::string_view word, auto& value) {
+    const auto parse = [&](std::string_view word, auto& value) {
       const char* const end = word.data() + word.size();
       const auto [at, error] = std::from_chars(word.data(), end, value);
       if (error == std::errc() && at == end) return;
@@ -114,11 +114,11 @@ HEDDLE_INLINE PackTable read_pack_table(std::istream& in) {
     for (bool first = true; words >> word; first = false) {
       if (number == 2 && first) continue;  // "bytes"
       if (number == 2)
-        read(word, runs.emplace_back());
+        parse(word, runs.emplace_back());
       else if (first)
-        read(word, sizes.emplace_back());
+        parse(word, sizes.emplace_back());
       else
-        read(word, gains.emplace_back());
+        parse(word, gains.emplace_back());
     }
   }
   try {

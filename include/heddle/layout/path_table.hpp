@@ -65,6 +65,9 @@ class PathTable {
   /// library's datatypes.
   explicit PathTable(PackTable gains);
 
+  /// Reads a table that `<<` has written. @throws format_error if the text is not a table.
+  [[nodiscard]] static PathTable read(std::istream& in);
+
   /// The fastest path for `bytes` bytes in runs of `run` bytes.
   [[nodiscard]] StridedPath choose(Bytes bytes, Bytes run) const;
 
@@ -73,15 +76,12 @@ class PathTable {
 
   friend bool operator==(const PathTable&, const PathTable&) = default;
 
-  /// Writes for each path a line with its name, then its gains. read_path_table() reads it.
+  /// Writes for each path a line with its name, then its gains. read() reads it.
   friend std::ostream& operator<<(std::ostream& out, const PathTable& table);
 
  private:
   std::vector<Entry> m_entries;
 };
-
-/// Reads a table that `<<` has written. @throws format_error if the text is not a table.
-[[nodiscard]] PathTable read_path_table(std::istream& in);
 
 }  // namespace heddle::inline v0
 

@@ -65,9 +65,9 @@ HEDDLE_INLINE std::ostream& operator<<(std::ostream& out, const PathTable& table
   return out;
 }
 
-HEDDLE_INLINE PathTable read_path_table(std::istream& in) {
+HEDDLE_INLINE PathTable PathTable::read(std::istream& in) {
   const auto wrong = [](std::string what, std::string why) {
-    return format_error({"heddle::read_path_table", std::move(what), std::move(why)});
+    return format_error({"heddle::PathTable::read", std::move(what), std::move(why)});
   };
   const auto path_of = [](std::string_view name) -> std::optional<StridedPath> {
     for (const StridedPath path :
@@ -92,7 +92,7 @@ HEDDLE_INLINE PathTable read_path_table(std::istream& in) {
   for (const auto& [path, lines] : tables) {
     try {
       std::istringstream gains(lines);
-      entries.push_back({path, read_pack_table(gains)});
+      entries.push_back({path, PackTable::read(gains)});
     } catch (const format_error& error) {
       throw wrong(text("the gains of ", path, " do not make a table"), error.what());
     }

@@ -16,14 +16,14 @@
 
 namespace heddle::inline v0::pattern {
 
-/// An attempt in virtual time.
-struct ForecastAttempt {
-  Seconds time = 0;       ///< how long it takes
-  bool succeeded = true;  ///< whether it brings a result
-};
-
 /// A farm in virtual time.
 struct FarmForecast {
+  /// An attempt in virtual time.
+  struct Attempt {
+    Seconds time = 0;       ///< how long it takes
+    bool succeeded = true;  ///< whether it brings a result
+  };
+
   Seconds makespan = 0;              ///< the time when the last attempt ends
   std::vector<Seconds> busy;         ///< by worker: the time that it works
   std::vector<FarmTask> begun;       ///< the attempts in the order in which they begin
@@ -40,7 +40,7 @@ struct FarmForecast {
 ///         a time is negative or the times do not add up to a finite one.
 [[nodiscard]] FarmForecast forecast_farm(
     const FarmOptions& options, std::int64_t items,
-    const std::function<ForecastAttempt(Worker, const FarmTask&)>& attempt);
+    const std::function<FarmForecast::Attempt(Worker, const FarmTask&)>& attempt);
 
 }  // namespace heddle::inline v0::pattern
 

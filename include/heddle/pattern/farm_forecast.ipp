@@ -27,7 +27,7 @@ HEDDLE_INLINE double FarmForecast::utilisation() const {
 
 HEDDLE_INLINE FarmForecast
 forecast_farm(const FarmOptions& options, std::int64_t items,
-              const std::function<ForecastAttempt(Worker, const FarmTask&)>& attempt) {
+              const std::function<FarmForecast::Attempt(Worker, const FarmTask&)>& attempt) {
   constexpr Seconds never = std::numeric_limits<Seconds>::infinity();
   struct Running {
     FarmTask task;
@@ -56,7 +56,7 @@ forecast_farm(const FarmOptions& options, std::int64_t items,
       }
       if (next.until) later = std::min(later, *next.until);
       if (next.answer != FarmDecider::Answer::work) continue;
-      const ForecastAttempt made = attempt(Worker{w}, next.task);
+      const FarmForecast::Attempt made = attempt(Worker{w}, next.task);
       expects(made.time >= 0 && std::isfinite(now + made.time), [&] {
         return ErrorInfo{where, "a time and the sum of all times must be finite and not negative",
                          text("item ", next.task.item, ", attempt ", next.task.attempt, ": ",

@@ -17,17 +17,17 @@ class Trail;
 
 namespace pattern {
 
-/// Decides who wins a race.
-enum class RaceOrder : std::uint8_t {
-  by_time,  ///< the walker that finds a result first by the clock
-  by_work,  ///< the walker that finds a result with the least work, the same one on each machine
-};
-
 /// The options of a race, on threads and over ranks, of which each runs one walker.
 struct RaceOptions {
-  int walkers = 1;  ///< number of searches, at least 1; 1 over ranks
-  int threads = 0;  ///< threads that run them, or 0 for one per walker; 0 over ranks
-  RaceOrder order = RaceOrder::by_time;  ///< who wins
+  /// Decides who wins a race.
+  enum class Order : std::uint8_t {
+    by_time,  ///< the walker that finds a result first by the clock
+    by_work,  ///< the walker that finds a result with the least work, the same one on each machine
+  };
+
+  int walkers = 1;               ///< number of searches, at least 1; 1 over ranks
+  int threads = 0;               ///< threads that run them, or 0 for one per walker; 0 over ranks
+  Order order = Order::by_time;  ///< who wins
   /// If set, gets an event for each walker that began. Over ranks, the times are in rank 0's
   /// steady_seconds(), each rank is a worker, and all ranks set it or none.
   Trail* trail = nullptr;

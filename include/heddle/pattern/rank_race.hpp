@@ -33,9 +33,9 @@ namespace heddle::inline v0::pattern {
 /// one message of 24 bytes to each other rank. A trail needs more messages. For the rest see the
 /// race of threads.
 ///
-/// With RaceOrder::by_time, a rank's search is beaten when the rank hears of a result. If several
-/// ranks find one before they hear of each other, the least work wins, because the ranks have no
-/// common clock.
+/// With RaceOptions::Order::by_time, a rank's search is beaten when the rank hears of a result. If
+/// several ranks find one before they hear of each other, the least work wins, because the ranks
+/// have no common clock.
 ///
 /// @throws contract_error, before any search, if `order` is no enumerator, if `wait` is invalid, or
 ///         if `walkers` or `threads` is set. The other ranks throw communication_error then.
@@ -48,7 +48,7 @@ requires std::invocable<Search&, Walker&>
                                                            Search&& search) {
   constexpr const char* where = "heddle::pattern::race";
   abort_on_error(transport, where, [&] {
-    heddle::impl::expect_enumerator(where, "order", options.order, RaceOrder::by_work);
+    heddle::impl::expect_enumerator(where, "order", options.order, RaceOptions::Order::by_work);
     expects(options.walkers == 1 && options.threads == 0, [&] {
       return ErrorInfo{where, "each rank runs one walker, in the thread that calls",
                        text("walkers = ", options.walkers, ", threads = ", options.threads),

@@ -130,24 +130,24 @@ template <class Time>
   return result;
 }
 
-/// Returns the peak number of values of role `label` that are live on `rank`. With role::saved it
-/// counts live activations, with role::weights the stages, or the versions of their weights.
+/// Returns the peak of the values of role `label` that are live on `rank`. With role::saved its
+/// parts are the live activations, with role::weights the stages, or the versions of their weights.
 template <class Time>
-[[nodiscard]] std::uint64_t peak_parts(const BasicTimeline<Time>& timeline, Rank rank,
-                                       std::string_view label) {
+[[nodiscard]] Footprint peak(const BasicTimeline<Time>& timeline, Rank rank,
+                             std::string_view label) {
   const Schedule& schedule = timeline.schedule();
   const auto found = live_intervals(timeline, [&](const Buffer& buffer) {
     return buffer.rank == rank && schedule[buffer.label] == label;
   });
-  return peak(memory_curve(schedule, found)).parts;
+  return peak(memory_curve(schedule, found));
 }
 
-/// Returns the peak of live transient bytes on `rank`.
+/// Returns the peak of the live transient values on `rank`.
 template <class Time>
-[[nodiscard]] Bytes peak_bytes(const BasicTimeline<Time>& timeline, Rank rank) {
+[[nodiscard]] Footprint peak(const BasicTimeline<Time>& timeline, Rank rank) {
   const auto found = live_intervals(
       timeline, [&](const Buffer& buffer) { return buffer.rank == rank && buffer.transient; });
-  return peak(memory_curve(timeline.schedule(), found)).bytes;
+  return peak(memory_curve(timeline.schedule(), found));
 }
 
 }  // namespace schedule

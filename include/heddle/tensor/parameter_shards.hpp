@@ -141,7 +141,7 @@ class ParameterShards {
   }
   /// Returns the traffic that one replica sends in a step of `passes` forward and backward passes.
   [[nodiscard]] ShardPlace::Traffic step_traffic(std::size_t passes) const {
-    return heddle::step_traffic(m_room->sharding, *m_room->group, m_count, sizeof(Real), passes);
+    return m_room->group->step_traffic(m_room->sharding, m_count, sizeof(Real), passes);
   }
 
   /// Distributes weights() to the shares of the weights, after every replica has written its own

@@ -81,6 +81,10 @@ class ShardPlace {
                                        const std::optional<Codec>& codec = {}) const {
     return traffic(count, bytes, from, to, codec, 0);
   }
+  /// Returns the traffic that the rank sends through a ShardGroup in a step of `passes` forward and
+  /// backward passes, if `count` elements of `bytes` each are divided as `how` says.
+  [[nodiscard]] Traffic step_traffic(const ParameterSharding& how, std::size_t count, Bytes bytes,
+                                     std::size_t passes) const;
 
  protected:
   /// The messages along a line of ranks, in the rank's share at some level.
@@ -110,12 +114,6 @@ class ShardPlace {
   std::array<std::size_t, 3> m_sizes = {1, 1, 1};
   std::array<std::size_t, 3> m_places = {0, 0, 0};
 };
-
-/// Returns the traffic that the rank at `place` sends through a ShardGroup in a step of `passes`
-/// forward and backward passes, if `count` elements of `bytes` each are divided as `how` says.
-[[nodiscard]] ShardPlace::Traffic step_traffic(const ParameterSharding& how,
-                                               const ShardPlace& place, std::size_t count,
-                                               Bytes bytes, std::size_t passes);
 
 }  // namespace heddle::inline v0
 

@@ -82,19 +82,18 @@ HEDDLE_FULL_INLINE ShardPlace::Traffic ShardPlace::traffic(std::size_t count, By
   return {sent[0], sent[1], sent[2]};
 }
 
-HEDDLE_FULL_INLINE ShardPlace::Traffic step_traffic(const ParameterSharding& how,
-                                                    const ShardPlace& place, std::size_t count,
-                                                    Bytes bytes, std::size_t passes) {
-  using enum ShardLevel;
-  const ShardPlace::Traffic forward =
-      place.gather_traffic(count, bytes, how.weights, rank, how.weight_codec);
-  const ShardPlace::Traffic backward =
-      how.backward ? place.gather_traffic(count, bytes, *how.backward, rank) : forward;
-  const ShardPlace::Traffic sums =
-      place.reduce_traffic(count, bytes, rank, how.gradients, how.gradient_codec);
+HEDDLE_FULL_INLINE ShardPlace::Traffic ShardPlace::step_traffic(const ParameterSharding& how,
+                                                                std::size_t count, Bytes bytes,
+                                                                std::size_t passes) const {
+  const Traffic forward =
+      gather_traffic(count, bytes, how.weights, ShardLevel::rank, how.weight_codec);
+  const Traffic backward =
+      how.backward ? gather_traffic(count, bytes, *how.backward, ShardLevel::rank) : forward;
+  const Traffic sums =
+      reduce_traffic(count, bytes, ShardLevel::rank, how.gradients, how.gradient_codec);
   return passes * (forward + backward + sums) +
-         place.reduce_traffic(count, bytes, how.gradients, world, how.gradient_codec) +
-         place.gather_traffic(count, bytes, world, how.weights, how.weight_codec);
+         reduce_traffic(count, bytes, how.gradients, ShardLevel::world, how.gradient_codec) +
+         gather_traffic(count, bytes, ShardLevel::world, how.weights, how.weight_codec);
 }
 
 }  // namespace heddle::inline v0

@@ -108,7 +108,7 @@ class StaleSum {
     Kokkos::deep_copy(space, now.own, values);
     Kokkos::deep_copy(space, now.sum, values);
     // nvcc takes the reference that is returned for a Request that nobody takes.
-    static_cast<void>(now.request = start_all_reduce(space, now.sum, Sum{}, *m_comm, options));
+    static_cast<void>(now.request = all_reduce<Request>(space, now.sum, Sum{}, *m_comm, options));
     Slot& due = slot_of(call - m_staleness.of_call(call));
     due.request.wait();
     if (m_correction == Correction::own && &due != &now)

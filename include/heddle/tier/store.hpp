@@ -20,15 +20,15 @@
 
 namespace heddle::inline v0::tier {
 
-/// The place where a Store keeps the bytes of its file while it is open.
-enum class Medium : std::uint8_t {
-  file,    ///< in the file: one system call for each access
-  mapped,  ///< in the file, mapped into memory
-  memory,  ///< in host memory: the file is read once, and changes are not written to it
-};
-
 /// The options of a Store.
 struct StoreOptions {
+  /// The place where a Store keeps the bytes of its file while it is open.
+  enum class Medium : std::uint8_t {
+    file,    ///< in the file: one system call for each access
+    mapped,  ///< in the file, mapped into memory
+    memory,  ///< in host memory: the file is read once, and changes are not written to it
+  };
+
   std::string file = {};         ///< the path of the file; a StoreWriter or a Checkpoint wrote it
   std::string model = {};        ///< if set, the file must be of this model
   Medium medium = Medium::file;  ///< where the bytes are

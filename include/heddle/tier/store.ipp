@@ -42,9 +42,9 @@ inline constexpr const char* store_where = "heddle::tier::Store";
 [[nodiscard]] inline std::unique_ptr<Source> source_of(const StoreOptions& options) {
   const Source::Mode mode = options.writable ? Source::Mode::write : Source::Mode::read;
   switch (options.medium) {
-    case Medium::mapped: return std::make_unique<MappedSource>(options.file, mode);
-    case Medium::memory: return std::make_unique<MemorySource>(options.file);
-    case Medium::file: break;
+    case StoreOptions::Medium::mapped: return std::make_unique<MappedSource>(options.file, mode);
+    case StoreOptions::Medium::memory: return std::make_unique<MemorySource>(options.file);
+    case StoreOptions::Medium::file: break;
   }
   return std::make_unique<FileSource>(options.file, mode);
 }

@@ -117,7 +117,7 @@ void run(bool shaped, hd::Bytes bytes, const hd::Machine& machine) {
     const double predicted = hd::simulate(schedule, hd::TableCosts(machine, 1)).makespan();
     double took = 0;
     if (shaped) {
-      hd::ShapedTransport slower(transport, hd::shape_of(machine));
+      hd::ShapedTransport slower(transport, hd::Shape::of(machine));
       took = measured(schedule, slower, rounds);
     } else {
       took = measured(schedule, transport, rounds);

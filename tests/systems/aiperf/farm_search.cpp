@@ -114,7 +114,7 @@ TEST_CASE("a worker that is killed costs its trial one more attempt, and no tria
                                  // time.
                                  static_cast<void>(task);
                                  const bool killed = +worker == 1 && task.item >= 2 * workers;
-                                 return pattern::ForecastAttempt{killed ? 1e6 : 1.0, true};
+                                 return pattern::FarmForecast::Attempt{killed ? 1e6 : 1.0, true};
                                });
     for (const pattern::FarmTask& task : forecast.begun)
       ++begun[static_cast<std::size_t>(task.item)];
@@ -134,7 +134,7 @@ TEST_CASE("searches of 1 to 64 workers keep them busy in virtual time") {
       sum += pattern::forecast_farm(
                  {.workers = workers, .lag = 2 * workers}, 20 * workers,
                  [&](Worker, const pattern::FarmTask& task) {
-                   return pattern::ForecastAttempt{
+                   return pattern::FarmForecast::Attempt{
                        0.5 + random.uniform(static_cast<std::uint64_t>(task.item)), true};
                  })
                  .utilisation();

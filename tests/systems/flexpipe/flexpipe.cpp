@@ -29,7 +29,7 @@ namespace test_flexpipe {
 
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
-using schedule::Interaction;
+using Interaction = schedule::FlexpipeOptions::Interaction;
 using test::Rational;
 
 namespace {

@@ -60,7 +60,8 @@ HEDDLE_FULL_INLINE void check_codec(const char* where, const CallOptions& option
     return ErrorInfo{
         where,
         "error feedback needs a prepared call, which keeps the rounding errors between calls",
-        text("codec ", *codec), "call prepare_...(), or leave out Codec::feedback"};
+        text("codec ", *codec),
+        "prepare the call, as in all_reduce<Prepared>(...), or leave out Codec::feedback"};
   });
   expects(!codec->agree || !reads_only, [&] {
     return ErrorInfo{where,

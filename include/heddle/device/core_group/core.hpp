@@ -101,7 +101,7 @@ class alignas(64) Core {
                    std::size_t gap, Reply& reply) {
     check_dma("get", local, memory, bytes, piece, gap, reply);
     impl::count_get(*m_counters, {memory, bytes, piece, gap});
-    m_latency += CoreGroupPrices::get_nanoseconds;
+    m_latency += heddle::impl::CoreGroupPrices::get_nanoseconds;
     begin_poisoned({"get", local, memory, bytes / piece, piece, piece, piece + gap, &reply});
   }
   /// Starts a copy of `bytes` bytes to pieces in main memory; see get_strided().
@@ -109,7 +109,7 @@ class alignas(64) Core {
                    std::size_t gap, Reply& reply) {
     check_dma("put", local, memory, bytes, piece, gap, reply);
     impl::count_put(*m_counters, {memory, bytes, piece, gap});
-    m_latency += CoreGroupPrices::put_nanoseconds;
+    m_latency += heddle::impl::CoreGroupPrices::put_nanoseconds;
     m_transfers.begin({"put", memory, local, bytes / piece, piece, piece + gap, piece, &reply});
   }
 
@@ -185,12 +185,12 @@ class alignas(64) Core {
   /// Reports `number` direct loads of main memory.
   void count_direct_loads(std::uint64_t number) noexcept {
     m_counters->direct_loads += number;
-    m_latency += number * CoreGroupPrices::get_nanoseconds;
+    m_latency += number * heddle::impl::CoreGroupPrices::get_nanoseconds;
   }
   /// Reports `number` direct stores to main memory.
   void count_direct_stores(std::uint64_t number) noexcept {
     m_counters->direct_stores += number;
-    m_latency += number * CoreGroupPrices::put_nanoseconds;
+    m_latency += number * heddle::impl::CoreGroupPrices::put_nanoseconds;
   }
 
  private:

@@ -136,7 +136,7 @@ HEDDLE_FULL_INLINE void CoreGroup::finish() {
     latency = std::max(latency, slot.latency);
   }
   sum.launches = 1;
-  sum.modelled_seconds = modelled_seconds(sum, latency);
+  sum.modelled_seconds = heddle::impl::modelled_seconds(sum, latency);
   m_last = sum;
   m_total += sum;
   if (m_failure.core >= 0) throw contract_error(std::exchange(m_failure, {}).complaint);

@@ -12,7 +12,7 @@
 
 #include <heddle/device/core_group/counters.hpp>
 
-namespace heddle::inline v0 {
+namespace heddle::inline v0::impl {
 
 /// Values that others measured on one core group of a machine with the name sw39000, at 2.25 GHz,
 /// with one request in flight per core (github.com/liuchang2289880191/sw_test, bench/).
@@ -43,4 +43,4 @@ struct CoreGroupPrices {
   return std::max(static_cast<double>(latency) * 1e-9, transfers);
 }
 
-}  // namespace heddle::inline v0
+}  // namespace heddle::inline v0::impl

@@ -31,7 +31,7 @@ class RankRace final : public Race {
     std::uint32_t found = 0;
   };
 
-  RankRace(T& transport, pattern::RaceOrder order, const ExecuteOptions& wait)
+  RankRace(T& transport, pattern::RaceOptions::Order order, const ExecuteOptions& wait)
       : m_transport(transport), m_order(order), m_wait(wait) {
     const auto ranks = static_cast<std::uint32_t>(transport.size());
     m_ends.resize(ranks);
@@ -52,7 +52,7 @@ class RankRace final : public Race {
     }
     if (m_transport.aborted()) return true;
     if (!m_best) return false;
-    return m_order == pattern::RaceOrder::by_time || *m_best < so_far;
+    return m_order == pattern::RaceOptions::Order::by_time || *m_best < so_far;
   }
 
   /// Tells all ranks how this one ended, and waits until all have ended. @throws
@@ -103,7 +103,7 @@ class RankRace final : public Race {
   }
 
   T& m_transport;
-  pattern::RaceOrder m_order;
+  pattern::RaceOptions::Order m_order;
   const ExecuteOptions& m_wait;
   std::vector<End> m_ends;  ///< by rank
   std::vector<Open> m_open;

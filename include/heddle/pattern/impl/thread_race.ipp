@@ -31,8 +31,8 @@ namespace heddle::inline v0::impl {
 
 class ThreadRace final : public Race {
  public:
-  explicit ThreadRace(pattern::RaceOrder order) noexcept
-      : m_by_work(order == pattern::RaceOrder::by_work) {}
+  explicit ThreadRace(pattern::RaceOptions::Order order) noexcept
+      : m_by_work(order == pattern::RaceOptions::Order::by_work) {}
 
   bool is_beaten(WalkerWork so_far) override {
     const std::uint64_t best = m_best_work.load(std::memory_order_acquire);
@@ -79,7 +79,8 @@ HEDDLE_INLINE int thread_race(const pattern::RaceOptions& options, std::vector<s
                      text("walkers = ", options.walkers, ", threads = ", options.threads),
                      text("use 1 to ", most_threads, " walkers, and 0 threads for one per walker")};
   });
-  expect_enumerator("heddle::pattern::race", "order", options.order, pattern::RaceOrder::by_work);
+  expect_enumerator("heddle::pattern::race", "order", options.order,
+                    pattern::RaceOptions::Order::by_work);
   const auto walkers = static_cast<std::uint32_t>(options.walkers);
   const std::uint32_t threads =
       options.threads == 0 ? walkers

@@ -87,12 +87,12 @@ HEDDLE_INLINE std::span<const NamedSchedule> catalogue() {
        "Sun et al., Seq1F1B, 2024",
        [](const Shape& s) { return seq_1f1b(s.ranks, s.microbatches, s.group == 0 ? 2 : s.group); },
        true, false, group, impl::bubble_1f1b},
-      {"dapple", "dapple({.warm_up = WarmUp::policy_b})",
+      {"dapple", "dapple({.warm_up = DappleOptions::WarmUp::policy_b})",
        "early backward after the warm-up of policy B, for transfers that take as long as a stage; "
        "policy A is 1F1B's",
        "Fan et al., DAPPLE, PPoPP'21",
        [](const Shape& s) {
-         return dapple(s.ranks, s.microbatches, WarmUp::policy_b,
+         return dapple(s.ranks, s.microbatches, DappleOptions::WarmUp::policy_b,
                        s.most_live == 0 ? s.microbatches : s.most_live);
        },
        true, false, most_live, impl::bubble_dapple},

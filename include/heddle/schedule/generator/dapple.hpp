@@ -16,14 +16,14 @@
 
 namespace heddle::inline v0::schedule {
 
-/// The number of forwards that stage s of S computes before its first backward, if memory allows.
-enum class WarmUp : std::uint8_t {
-  policy_a,  ///< S - s, as in 1F1B: enough if transfers are short
-  policy_b,  ///< 2(S - s) - 1: as if every transfer were a stage, if transfers take that long
-};
-
 /// Options of dapple().
 struct DappleOptions {
+  /// The number of forwards that stage s of S computes before its first backward, if memory allows.
+  enum class WarmUp : std::uint8_t {
+    policy_a,  ///< S - s, as in 1F1B: enough if transfers are short
+    policy_b,  ///< 2(S - s) - 1: as if every transfer were a stage, if transfers take that long
+  };
+
   int ranks = 1;                                    ///< number of ranks, each with one stage
   int microbatches = 1;                             ///< in a step
   WarmUp warm_up = WarmUp::policy_a;                ///< number of forwards in the warm-up
@@ -40,7 +40,8 @@ struct DappleOptions {
 /// With equal stages, free transfers and memory for the whole warm-up, the bubble is
 /// (S - 1)(F + B) for either policy.
 /// @throws contract_error if there is no stage or no microbatch, or if `most_live` is below 1.
-[[nodiscard]] Orders dapple(int ranks, int microbatches, WarmUp warm_up = WarmUp::policy_a,
+[[nodiscard]] Orders dapple(int ranks, int microbatches,
+                            DappleOptions::WarmUp warm_up = DappleOptions::WarmUp::policy_a,
                             int most_live = std::numeric_limits<int>::max());
 
 /// Returns the Schedule that weave() makes of the Orders of dapple().

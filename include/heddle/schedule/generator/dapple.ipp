@@ -18,7 +18,8 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE Orders dapple(int ranks, int microbatches, WarmUp warm_up, int most_live) {
+HEDDLE_INLINE Orders dapple(int ranks, int microbatches, DappleOptions::WarmUp warm_up,
+                            int most_live) {
   constexpr const char* where = "heddle::schedule::dapple";
   impl::check(where, ranks, 1, microbatches);
   expects(most_live >= 1, [&] {
@@ -30,7 +31,8 @@ HEDDLE_INLINE Orders dapple(int ranks, int microbatches, WarmUp warm_up, int mos
     auto& list = orders.ranks.emplace_back();
     list.reserve(2 * static_cast<std::size_t>(microbatches));
     const auto add = [&](Kind kind, int m) { list.push_back({kind, Stage{rank}, Item{m}}); };
-    const int wanted = warm_up == WarmUp::policy_a ? ranks - rank : 2 * (ranks - rank) - 1;
+    const int wanted =
+        warm_up == DappleOptions::WarmUp::policy_a ? ranks - rank : 2 * (ranks - rank) - 1;
     const int ahead = std::min({wanted, most_live, microbatches});
     for (int m = 0; m < ahead; ++m) add(Kind::forward, m);
     for (int m = 0; m < microbatches; ++m) {

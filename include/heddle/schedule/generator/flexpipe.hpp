@@ -17,17 +17,17 @@
 
 namespace heddle::inline v0::schedule {
 
-/// An edge between branches: the output of a stage of one branch is an input of a stage of another
-/// branch. Stages are counted from 0 within their branch.
-struct Interaction {
-  int from_branch = 0;  ///< the branch that makes the output
-  int from_stage = 0;   ///< the stage that makes it
-  int to_branch = 1;    ///< the branch that reads it
-  int to_stage = 0;     ///< the stage that reads it
-};
-
 /// Options of flexpipe(): a model of branches of `ranks` stages each.
 struct FlexpipeOptions {
+  /// An edge between branches: the output of a stage of one branch is an input of a stage of
+  /// another branch. Stages are counted from 0 within their branch.
+  struct Interaction {
+    int from_branch = 0;  ///< the branch that makes the output
+    int from_stage = 0;   ///< the stage that makes it
+    int to_branch = 1;    ///< the branch that reads it
+    int to_stage = 0;     ///< the stage that reads it
+  };
+
   int ranks = 1;                               ///< number of ranks, and of stages per branch
   int microbatches = 1;                        ///< in a step
   int branches = 2;                            ///< each from its own data to the joint loss
@@ -41,8 +41,8 @@ struct FlexpipeOptions {
 /// @throws contract_error if a count is below 1, or if an interaction names a stage that does not
 ///         exist or connects stages of one branch. Cyclic interactions are found when orders
 ///         are made for the graph.
-[[nodiscard]] StageGraph branch_graph(int ranks, int branches,
-                                      const std::vector<Interaction>& interactions = {});
+[[nodiscard]] StageGraph branch_graph(
+    int ranks, int branches, const std::vector<FlexpipeOptions::Interaction>& interactions = {});
 
 /// Returns the orders of FlexPipe. Even branches run down the ranks (stage s is on rank s) and odd
 /// branches run up (stage s is on rank ranks - 1 - s). One branch works while another one waits,
@@ -58,7 +58,7 @@ struct FlexpipeOptions {
 /// @throws contract_error if there is no microbatch, if the interactions are cyclic, and as
 ///         branch_graph() does.
 [[nodiscard]] Orders flexpipe(int ranks, int microbatches, int branches = 2,
-                              const std::vector<Interaction>& interactions = {});
+                              const std::vector<FlexpipeOptions::Interaction>& interactions = {});
 
 /// Returns the Schedule that weave() makes of the Orders of flexpipe().
 [[nodiscard]] Schedule flexpipe(const FlexpipeOptions& options);

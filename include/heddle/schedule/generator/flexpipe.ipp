@@ -18,8 +18,8 @@
 
 namespace heddle::inline v0::schedule {
 
-HEDDLE_INLINE StageGraph branch_graph(int ranks, int branches,
-                                      const std::vector<Interaction>& interactions) {
+HEDDLE_INLINE StageGraph branch_graph(
+    int ranks, int branches, const std::vector<FlexpipeOptions::Interaction>& interactions) {
   constexpr const char* where = "heddle::schedule::branch_graph";
   expects(ranks >= 1 && branches >= 1, [&] {
     return ErrorInfo{where, "a model needs at least one branch with at least one stage",
@@ -49,7 +49,7 @@ HEDDLE_INLINE StageGraph branch_graph(int ranks, int branches,
 }
 
 HEDDLE_INLINE Orders flexpipe(int ranks, int microbatches, int branches,
-                              const std::vector<Interaction>& interactions) {
+                              const std::vector<FlexpipeOptions::Interaction>& interactions) {
   expects(microbatches >= 1, [&] {
     return ErrorInfo{"heddle::schedule::flexpipe", "a step needs at least one microbatch",
                      text("microbatches = ", microbatches)};

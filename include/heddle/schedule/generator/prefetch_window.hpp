@@ -21,6 +21,11 @@ struct PrefetchWindowOptions {
   int window = 2;                   ///< the most objects in the fast tier at any time
   int passes = 1;      ///< the number of times that all objects are used, one pass after another
   Bytes capacity = 0;  ///< the bytes of the fast tier; 0: unknown
+
+  /// Returns the bytes of all slots. If objects of two sizes a < b alternate, an even window w
+  /// needs w (a + b) / 2 bytes, and an odd window needs w b because every slot holds both sizes.
+  /// @throws contract_error as prefetch_window() does.
+  [[nodiscard]] Bytes slot_bytes() const;
 };
 
 /// The places of prefetch_window(): the tiers, the queues and the label of its fast buffer.
@@ -57,11 +62,6 @@ inline constexpr const char* slots = "slots";  ///< the label of the buffer in t
 /// @throws infeasible if `capacity` is not 0 and an object or all slots exceed it. The error names
 ///         the largest window that fits.
 [[nodiscard]] Schedule prefetch_window(const PrefetchWindowOptions& options);
-
-/// Returns the bytes of all slots. If objects of two sizes a < b alternate, an even window w needs
-/// w (a + b) / 2 bytes, and an odd window needs w b because every slot holds both sizes.
-/// @throws contract_error as prefetch_window() does.
-[[nodiscard]] Bytes prefetch_window_bytes(const PrefetchWindowOptions& options);
 
 }  // namespace heddle::inline v0::schedule
 

@@ -89,8 +89,8 @@ inline void check_window_fits(const PrefetchWindowOptions& options, Bytes needed
 
 }  // namespace impl
 
-HEDDLE_INLINE Bytes prefetch_window_bytes(const PrefetchWindowOptions& options) {
-  return impl::checked_window(options).slots(options).bytes();
+HEDDLE_INLINE Bytes PrefetchWindowOptions::slot_bytes() const {
+  return impl::checked_window(*this).slots(*this).bytes();
 }
 
 HEDDLE_INLINE Schedule prefetch_window(const PrefetchWindowOptions& options) {

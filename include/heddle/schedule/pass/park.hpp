@@ -21,6 +21,11 @@ struct Parking {
   Rank to;         ///< the rank that parks them: another one, or `from` itself
   Tier tier = {};  ///< the memory level of `to`; above 0 if `to` is `from`
   int limit = 2;   ///< the saved values that `from` keeps at once
+
+  /// Returns the parking of BPipe for 1F1B on `ranks` ranks: rank r of the first half parks on rank
+  /// P - 1 - r, and each rank keeps at most ceil((P + 2) / 2) values.
+  /// @throws contract_error if `ranks` is less than 1.
+  [[nodiscard]] static std::vector<Parking> bpipe(int ranks);
 };
 
 namespace schedule {
@@ -37,18 +42,13 @@ namespace schedule {
 /// for a part that is free, also where ranks and moves run ahead of each other. If a rank has
 /// several stages, their values together stay within the limit, but each stage has its own parts.
 ///
-/// Source of parking on another rank: Kim et al., "BPipe" (ICML'23), see bpipe_parking(). Source of
-/// parking in a slower memory: Wan et al., "PipeOffload" (2025).
+/// Source of parking on another rank: Kim et al., "BPipe" (ICML'23), see Parking::bpipe(). Source
+/// of parking in a slower memory: Wan et al., "PipeOffload" (2025).
 /// @throws contract_error if a rank does not exist or is named twice, if a limit is below 1, or if
 ///         a rank would park in the memory where its values are.
 /// @throws infeasible if an action and the action fused with it use more values at once than the
 ///         limit, or if the saved values of a stage have different sizes.
 [[nodiscard]] Schedule park(const Schedule& schedule, std::span<const Parking> parking);
-
-/// Returns the parking of BPipe for 1F1B on `ranks` ranks: rank r of the first half parks on rank
-/// P - 1 - r, and each rank keeps at most ceil((P + 2) / 2) values.
-/// @throws contract_error if `ranks` is less than 1.
-[[nodiscard]] std::vector<Parking> bpipe_parking(int ranks);
 
 }  // namespace schedule
 

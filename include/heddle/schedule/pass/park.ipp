@@ -245,21 +245,21 @@ class Parker {
 
 }  // namespace impl
 
-namespace schedule {
-
-HEDDLE_INLINE Schedule park(const Schedule& schedule, std::span<const Parking> parking) {
-  return heddle::impl::Parker(schedule, parking).run();
-}
-
-HEDDLE_INLINE std::vector<Parking> bpipe_parking(int ranks) {
+HEDDLE_INLINE std::vector<Parking> Parking::bpipe(int ranks) {
   expects(ranks >= 1, [&] {
-    return ErrorInfo{"heddle::schedule::bpipe_parking", "there must be at least one rank",
+    return ErrorInfo{"heddle::Parking::bpipe", "there must be at least one rank",
                      text("ranks = ", ranks)};
   });
   std::vector<Parking> parking;
   for (int rank = 0; 2 * rank + 1 < ranks; ++rank)
     parking.push_back({Rank{rank}, Rank{ranks - 1 - rank}, {}, (ranks + 3) / 2});
   return parking;
+}
+
+namespace schedule {
+
+HEDDLE_INLINE Schedule park(const Schedule& schedule, std::span<const Parking> parking) {
+  return heddle::impl::Parker(schedule, parking).run();
 }
 
 }  // namespace schedule

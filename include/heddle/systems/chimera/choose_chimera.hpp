@@ -84,7 +84,7 @@ template <Costs C>
       simulate(schedule, costs, timeline);
     const auto most = static_cast<std::uint64_t>(wanted.most_live);
     for (std::uint32_t rank = 0; rank < orders.ranks.size(); ++rank)
-      if (schedule::peak_parts(timeline, Rank{rank}, role::saved) > (halved ? 2 * most : most))
+      if (schedule::peak(timeline, Rank{rank}, role::saved).parts > (halved ? 2 * most : most))
         return;
     const Time makespan = timeline.makespan();
     if (best.orders.ranks.empty() || makespan < best.makespan)
