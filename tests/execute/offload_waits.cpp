@@ -78,7 +78,7 @@ Case make_case(const Orders& orders) {
                                      Machine::uniform(ranks, device(), {}));
   made.predicted = timeline.makespan();
   for (std::size_t rank = 0; rank < made.limits.size(); ++rank)
-    CHECK(schedule::peak_parts(timeline, Rank{rank}, role::saved) == made.limits[rank]);
+    CHECK(schedule::peak(timeline, Rank{rank}, role::saved).parts == made.limits[rank]);
   return made;
 }
 
@@ -136,7 +136,7 @@ Seconds run(const Case& each, bool beside) {
       runner.step();
       took[rank] = steady_seconds() - start;
       const Timeline timeline = runner.timeline();
-      peaks[rank] = schedule::peak_parts(timeline, transport.rank(), role::saved);
+      peaks[rank] = schedule::peak(timeline, transport.rank(), role::saved).parts;
     };
     if (beside) {
       Runner runner(waits, each.schedule, transport, {.execute = options, .fold = false});

@@ -76,10 +76,10 @@ TEST_CASE("link_slices: steps take as long, and keep as many slices") {
         CHECK(timeline.makespan() == 3 * (sequences * slices + ranks - 1));
         for (const Buffer& buffer : schedule.buffers())
           if (schedule[buffer.label] == role::saved)
-            CHECK(schedule::peak_parts(timeline, buffer.rank, role::saved) == buffer.parts);
+            CHECK(schedule::peak(timeline, buffer.rank, role::saved).parts == buffer.parts);
         for (int rank = 0; rank < ranks; ++rank)
           CHECK(
-              schedule::peak_parts(timeline, Rank{rank}, role::saved) ==
+              schedule::peak(timeline, Rank{rank}, role::saved).parts ==
               static_cast<std::uint64_t>(std::min(sequences * slices, ranks - 1 - rank + slices)));
       }
 }
