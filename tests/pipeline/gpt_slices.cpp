@@ -9,9 +9,8 @@
 #include <cmath>
 #include <cstddef>
 #include <ostream>
-#include <string>
-#include <vector>
 
+#include <Kokkos_Core.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
@@ -131,7 +130,8 @@ TEST_CASE("a stage rejects slices in another order") {
   const SlicedBatches<double> batches(training, cut.slices);
   GptStage<double> stage(training.model, 0, training.model.layers, 1, {}, {}, {}, nullptr, {},
                          batches.shapes());
-  std::vector<double> saved(stage.saved_size()), delta(stage.delta_size());
+  using Memory = Kokkos::View<double*, GptStage<double>::memory_space>;
+  const Memory saved("saved", stage.saved_size()), delta("delta", stage.delta_size());
   stage.begin_step(batches.batch(words(), 0, 0));
   CHECK_THAT(message_of<hd::contract_error>(
                  [&] { stage.forward({.item = hd::Item{1}, .saved = saved.data()}); }),
