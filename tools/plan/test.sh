@@ -209,6 +209,13 @@ cmp best.json timed.json || { failures=$((failures + 1)); echo "FAILED: a search
 grep -q "cut off" table && { failures=$((failures + 1)); echo "FAILED: 60 s are not enough"; }
 expect 0 "cut off: DAPPLE" search profile.json machine.json --batch 4 --seconds 1e-9
 expect 0 "cut off: DAPPLE" search profile.json machine.json --batch 4 --seconds 0.001us
+# A search over 10^5 ranks ends, with or without a plan.
+cat > huge.json << END
+{"format": "heddle-machine", "version": 1, "machine": {"devices": [{"name": "fast", "count": 100000}],
+  "levels": [{"name": "rank", "ranks": 1}, {"name": "all", "ranks": 100000}]}}
+END
+timeout 60 "$program" search profile.json huge.json --batch 100000 --planner DAPPLE --seconds 1 > table 2>&1
+grep -q "^cut off: DAPPLE" table || { failures=$((failures + 1)); echo "FAILED: 10^5 ranks: $(cat table)"; }
 # Replicas with equal samples are told in few words.
 cat > wide.json << END
 {"format": "heddle-machine", "version": 1, "machine": {"devices": [{"name": "fast", "count": 16}],

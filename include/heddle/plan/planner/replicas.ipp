@@ -99,6 +99,7 @@ class ReplicaSearch {
       if (time_of(sorted[first]) != time_of(sorted[0])) break;
       if (first > 0 && one_group(sorted[first - 1], sorted[first])) continue;
       m_orders.push_back(order_from(sorted, first));
+      if (m_best.watch().ended()) break;
     }
   }
   /// Returns true if two ranks have the same links to all others, by the levels of the machine.
@@ -111,7 +112,7 @@ class ReplicaSearch {
     ReplicaOrder order;
     std::vector<RingLink> rings(left.size());  // of the chosen ranks and each other one
     while (true) {
-      m_best.watch().spend(10 * left.size());
+      if (m_best.watch().spend(10 * left.size())) return order;
       const Rank chosen = left[first];
       order.ranks.push_back(chosen);
       order.sums.push_back(sum_time(order.ranks.size(), rings[first]));
@@ -199,12 +200,11 @@ HEDDLE_INLINE FoundPlan Replicas::search(const PlanProblem& problem) const {
             .infeasible = "replicas divide no layer, and tensor degree 1 is not among the degrees"};
   impl::ReplicaSearch search(problem);
   const impl::PlanTracker& best = search.run();
-  if (!best.found() && best.candidates() == 0)
-    return {.planner = std::string(name),
-            .plan = std::nullopt,
-            .infeasible =
-                text("the schedule '", problem.options().schedule, "' has no plan of one stage")};
-  return best.result([&](const Plan& plan) { return formula(plan, problem); });
+  FoundPlan result = best.result([&](const Plan& plan) { return formula(plan, problem); });
+  if (!best.found() && best.candidates() == 0 && result.end == SearchEnd::complete)
+    result.infeasible =
+        text("the schedule '", problem.options().schedule, "' has no plan of one stage");
+  return result;
 }
 
 HEDDLE_INLINE Seconds Replicas::formula(const Plan& plan, const PlanProblem& problem) const {

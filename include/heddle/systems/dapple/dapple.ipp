@@ -178,9 +178,15 @@ class DappleSearch {
     // If there are too many divisions into three stages, the equal ones come first.
     const double each = 20.0 * m_problem->layers() + 10.0 * ranks;
     if (!m_best->watch().enough(0.5 * ranks * ranks * each)) equal(none, 1, most);
-    for (int parts = 1; parts <= std::min(3, most); ++parts)
+    for (int parts = 1; parts <= std::min(3, most); ++parts) {
+      // Of very many ranks, it would take too long even to list the divisions.
+      if (!m_best->watch().enough(static_cast<double>(plan::compositions(ranks, parts)))) {
+        m_best->watch().cut_off();
+        break;
+      }
       plan::for_each_composition(ranks, parts,
                                  [&](std::span<const int> needs) { cut(none, needs); });
+    }
     equal(none, 4, most);
     pairs(none);
   }
