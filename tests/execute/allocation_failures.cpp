@@ -10,9 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <exception>
-#include <limits>
 #include <new>
 #include <string>
 #include <utility>
@@ -27,56 +25,16 @@
 #include <heddle/schedule.hpp>
 
 #include "support/cases.hpp"
-
-namespace {
-constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
-std::atomic<std::int64_t> live{0};
-thread_local std::int64_t left = never;  // allocations of this thread before the one that fails
-thread_local bool for_good = false;      // whether all later ones fail, too
-}  // namespace
-
-namespace {
-
-void fail_if_told() {
-  if (left == never || left-- > 0) return;
-  if (!for_good) left = never;
-  throw std::bad_alloc();
-}
-
-void* counted(void* block) {
-  if (block == nullptr) throw std::bad_alloc();
-  ++live;
-  return block;
-}
-
-void release(void* block) noexcept {
-  if (block != nullptr) --live;
-  std::free(block);
-}
-
-}  // namespace
-
-// Not inline: g++ 12 would take `new` and free() for a mismatch.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  fail_if_told();
-  return counted(std::malloc(bytes == 0 ? 1 : bytes));
-}
-[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  fail_if_told();
-  const auto unit = static_cast<std::size_t>(alignment);
-  return counted(std::aligned_alloc(unit, (bytes + unit) / unit * unit));
-}
-[[gnu::noinline]] void operator delete(void* block) noexcept { release(block); }
-[[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept { release(block); }
-[[gnu::noinline]] void operator delete(void* block, std::align_val_t) noexcept { release(block); }
-[[gnu::noinline]] void operator delete(void* block, std::size_t, std::align_val_t) noexcept {
-  release(block);
-}
+#include "support/failing_allocations.hpp"
 
 namespace test_allocation_failures {
 
 using namespace heddle;
 using Catch::Matchers::ContainsSubstring;
+using test::for_good;
+using test::left;
+using test::live;
+using test::never;
 
 namespace {
 

@@ -10,22 +10,19 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <tuple>
-#include <unistd.h>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <heddle/core/file.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute.hpp>
 #include <heddle/schedule.hpp>
 
 #include "support/cases.hpp"
+#include "support/spin.hpp"
 
 namespace test_protocol_model {
 
@@ -172,37 +169,8 @@ class Model {
   std::map<Channel, std::size_t> m_channels;
 };
 
-/// A folder that ends with the test.
-class Folder {
- public:
-  Folder() : m_path(std::filesystem::temp_directory_path() / text("heddle_model_", getpid())) {
-    std::filesystem::create_directories(m_path);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(m_path); }
-
-  /// Runs a command of the shell in the folder. Returns true if it succeeds.
-  [[nodiscard]] bool run(const std::string& command) const {
-    return std::system(("cd '" + m_path.string() + "' && " + command).c_str()) == 0;
-  }
-  [[nodiscard]] std::string file(const char* name) const { return (m_path / name).string(); }
-
- private:
-  std::filesystem::path m_path;
-};
-
 /// Returns what SPIN found in a model: an empty string, or its report.
-std::string found(const Folder& folder, const std::string& model) {
-  write_file(folder.file("model.pml"), model);
-  if (!folder.run("spin -a model.pml > report.txt 2>&1 && cc -w -O1 -DSAFETY -DCOLLAPSE -o pan "
-                  "pan.c >> report.txt 2>&1 && ./pan -m200000 > report.txt 2>&1"))
-    return "spin failed: " + read_file(folder.file("report.txt"));
-  const std::string report = read_file(folder.file("report.txt"));
-  const bool complete = report.find("errors: 0") != std::string::npos &&
-                        report.find("max search depth too small") == std::string::npos;
-  return complete ? "" : report;
-}
+std::string found(const std::string& model) { return test::SpinModel(model).found(); }
 
 Schedule small(const char* name, int ranks, int microbatches) {
   const auto& entry = schedule::find_schedule(name);
@@ -213,16 +181,10 @@ Schedule ring(int ranks) {
                               {.ranks = ranks, .bytes = Bytes{8} * static_cast<Bytes>(ranks)});
 }
 
-bool has_spin(const Folder& folder) {
-  return folder.run("command -v spin > /dev/null && command -v cc > /dev/null");
-}
-constexpr const char* no_spin = "skipped: spin or cc is not installed";
-
 }  // namespace
 
 TEST_CASE("no interleaving of the executor's protocol hangs or touches a buffer in flight") {
-  const Folder folder;
-  if (!has_spin(folder)) SKIP(no_spin);
+  if (!test::SpinModel::possible()) SKIP(test::SpinModel::impossible);
   const bool all = test::cases(1, 100) == 100;
   std::vector<Schedule> schedules = {small("1f1b", 2, 2), small("stream", 3, 2), ring(2)};
   if (all) {
@@ -235,18 +197,17 @@ TEST_CASE("no interleaving of the executor's protocol hangs or touches a buffer 
   for (const Schedule& schedule : schedules)
     for (const bool buffers : {false, true}) {
       INFO(schedule.name() << (buffers ? ", buffers" : ""));
-      CHECK(found(folder, Model(schedule, {.buffers = buffers, .aborts = true}).text()) == "");
+      CHECK(found(Model(schedule, {.buffers = buffers, .aborts = true}).text()) == "");
     }
 }
 
 TEST_CASE("faults of the protocol are found in its model") {
-  const Folder folder;
-  if (!has_spin(folder)) SKIP(no_spin);
+  if (!test::SpinModel::possible()) SKIP(test::SpinModel::impossible);
   const Schedule schedule = small("1f1b", 2, 2);
   const auto report = [&](Fault fault, bool aborts, std::size_t which = 0) {
     const ModelOptions options{
         .buffers = false, .aborts = aborts, .fault = fault, .which = which, .passes = 2};
-    return found(folder, Model(schedule, options).text());
+    return found(Model(schedule, options).text());
   };
   CHECK(report(Fault::waits_swapped, false).find("invalid end state") != std::string::npos);
   CHECK(report(Fault::abort_unsent, true).find("invalid end state") != std::string::npos);

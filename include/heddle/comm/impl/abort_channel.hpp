@@ -42,6 +42,7 @@ struct AbortRecord {
   AbortRecord() = default;
 
   [[nodiscard]] Abort abort() const;
+  [[nodiscard]] std::optional<ListPlace> place() const;
 
  private:
   static void fill(char* field, std::size_t size, std::string_view words);
@@ -49,7 +50,8 @@ struct AbortRecord {
 static_assert(sizeof(AbortRecord) == 1056);
 
 /// Two kinds of message, on a communicator of their own: ABORT, and RELEASE: "I have no receive
-/// posted and will post none, so nobody's memory is read for my sake any more".
+/// posted and will post none, so nobody's memory is read for my sake any more". The constructor
+/// allocates what both need, so that a rank without memory can still tell that it failed.
 class AbortChannel {
  public:
   explicit AbortChannel(MPI_Comm original);
@@ -58,7 +60,7 @@ class AbortChannel {
   ~AbortChannel();
 
   /// True once this rank has told an abort or heard of one.
-  [[nodiscard]] bool over() const noexcept { return m_record || m_heard; }
+  [[nodiscard]] bool over() const noexcept { return m_told || m_heard; }
 
   /// Starts to tell every other rank; only the first call does. Does not wait.
   void tell(const Abort& abort);
@@ -91,10 +93,11 @@ class AbortChannel {
   void take();  ///< receives the record that has arrived
 
   Communicator m_comm;
-  std::unique_ptr<AbortRecord> m_record;  ///< this rank's message, while it is in flight
+  std::unique_ptr<AbortRecord> m_record;  ///< this rank's message, once m_told is true
   std::vector<MPI_Request> m_sends;
   std::optional<Abort> m_heard;
   bool m_has_released = false;
+  bool m_told = false;                             ///< whether this rank has sent its message
   std::vector<char> m_released;                    ///< per rank
   std::vector<std::optional<ListPlace>> m_places;  ///< per rank
 };

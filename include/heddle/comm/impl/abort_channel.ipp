@@ -40,10 +40,12 @@ HEDDLE_FULL_INLINE AbortRecord::AbortRecord(const Abort& abort)
 }
 
 HEDDLE_FULL_INLINE Abort AbortRecord::abort() const {
-  Abort abort{Rank{rank}, action, reason};
-  if (has_place)
-    abort.place = ListPlace{.started = started, .finished = finished, .step = step, .list = list};
-  return abort;
+  return {Rank{rank}, action, reason, place()};
+}
+
+HEDDLE_FULL_INLINE std::optional<ListPlace> AbortRecord::place() const {
+  if (!has_place) return std::nullopt;
+  return ListPlace{.started = started, .finished = finished, .step = step, .list = list};
 }
 
 HEDDLE_FULL_INLINE void AbortRecord::fill(char* field, std::size_t size, std::string_view words) {
@@ -54,8 +56,11 @@ HEDDLE_FULL_INLINE void AbortRecord::fill(char* field, std::size_t size, std::st
 
 HEDDLE_FULL_INLINE AbortChannel::AbortChannel(MPI_Comm original)
     : m_comm(original),
+      m_record(std::make_unique<AbortRecord>()),
       m_released(static_cast<std::size_t>(m_comm.size())),
-      m_places(m_released.size()) {}
+      m_places(m_released.size()) {
+  m_sends.reserve(m_released.size());
+}
 
 HEDDLE_FULL_INLINE AbortChannel::~AbortChannel() {
   if (!over() || !mpi_is_up()) return;
@@ -68,19 +73,20 @@ HEDDLE_FULL_INLINE AbortChannel::~AbortChannel() {
 }
 
 HEDDLE_FULL_INLINE void AbortChannel::tell(const Abort& abort) {
-  if (!m_record) send(AbortRecord(abort));
+  if (!m_told) send(AbortRecord(abort));
 }
 
 HEDDLE_FULL_INLINE void AbortChannel::answer(const ListPlace& place) {
-  if (m_record) return;
+  if (m_told) return;
   AbortRecord record({m_comm.rank(), "", "", place});
   record.answers = true;
   send(record);
 }
 
 HEDDLE_FULL_INLINE void AbortChannel::send(const AbortRecord& record) {
-  m_record = std::make_unique<AbortRecord>(record);
-  m_places[+m_comm.rank()] = record.abort().place;
+  m_told = true;
+  *m_record = record;
+  m_places[+m_comm.rank()] = record.place();
   for (int peer = 0; peer < m_comm.size(); ++peer) {
     if (Rank{peer} == m_comm.rank()) continue;
     MPI_Request request = MPI_REQUEST_NULL;
@@ -117,7 +123,7 @@ HEDDLE_FULL_INLINE std::string AbortChannel::story() const {
     return text("rank ", abort.rank, " failed at ", abort.action, ": ", abort.reason);
   };
   if (m_heard) return told(*m_heard);
-  return m_record && !m_record->answers ? told(m_record->abort()) : std::string();
+  return m_told && !m_record->answers ? told(m_record->abort()) : std::string();
 }
 
 HEDDLE_FULL_INLINE void AbortChannel::release() {
