@@ -152,7 +152,7 @@ using PairFunction = void (*)(const PairTask&, int leaf);
 
 inline void pull_usual(const PairTask& task, int leaf) { task.pull_leaf<4>(leaf); }
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 __attribute__((target("avx2,fma"))) inline void pull_avx2(const PairTask& task, int leaf) {
   task.pull_leaf<8>(leaf);
 }
