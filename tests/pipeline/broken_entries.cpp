@@ -75,12 +75,12 @@ struct NoUpdate {
   template <class... Arguments>
   void operator()(const Arguments&...) const {}
 };
-using Chain = LayerStage<Scale, NoLoss, NoUpdate>;
+using ScaleChain = LayerStage<Scale, NoLoss, NoUpdate>;
 
-Chain chain(LayerPlace place, std::size_t numbers = 3) {
+ScaleChain scale_chain(LayerPlace place, std::size_t numbers = 3) {
   std::vector<Scale> layers(2);
   for (Scale& layer : layers) layer.numbers = numbers;
-  return Chain(std::move(layers), std::move(place), {}, {});
+  return ScaleChain(std::move(layers), std::move(place), {}, {});
 }
 
 MlpStage stage(int first, int last) { return MlpStage(first, last, 4, 0.1); }
@@ -124,7 +124,7 @@ class Named : public MlpStage {
 
 TEST_CASE("the place of a LayerStage has rows and sizes that there can be") {
   const auto at = [](const LayerPlace& place, std::size_t numbers = 3) {
-    return [=] { (void)chain(place, numbers); };
+    return [=] { (void)scale_chain(place, numbers); };
   };
   constexpr std::size_t half = std::size_t{1} << 63;
   check_broken({
@@ -142,24 +142,25 @@ TEST_CASE("the place of a LayerStage has rows and sizes that there can be") {
 }
 
 TEST_CASE("a call of a LayerStage has a microbatch of the step and all of its memory") {
-  Chain whole = chain({.rows = 2, .microbatches = 2, .takes_data = true, .computes_loss = true});
-  Chain middle = chain({.rows = 2});
+  ScaleChain whole =
+      scale_chain({.rows = 2, .microbatches = 2, .takes_data = true, .computes_loss = true});
+  ScaleChain middle = scale_chain({.rows = 2});
   const Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::HostSpace> data("data", 4, 3);
   whole.begin_step(data, data);
   std::vector<double> memory(64);
   double* const some = memory.data();
   using Forward = ForwardCall<double>;
   using Backward = BackwardCall<double>;
-  const auto forward = [](Chain& called, const Forward& call) {
+  const auto forward = [](ScaleChain& called, const Forward& call) {
     return [=, &called] { called.forward(call); };
   };
-  const auto backward = [](Chain& called, const Backward& call) {
+  const auto backward = [](ScaleChain& called, const Backward& call) {
     return [=, &called] { called.backward(call); };
   };
-  const auto input = [](Chain& called, const Backward& call) {
+  const auto input = [](ScaleChain& called, const Backward& call) {
     return [=, &called] { called.backward_input(call); };
   };
-  const auto weight = [](Chain& called, const Backward& call) {
+  const auto weight = [](ScaleChain& called, const Backward& call) {
     return [=, &called] { called.backward_weight(call); };
   };
   check_broken({
