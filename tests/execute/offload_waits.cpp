@@ -3,7 +3,8 @@
 
 // Activations that park() moves to a slower memory, with stages that wait, on two threads: at a
 // limit of 60% of the activations a step takes what it is simulated to take, and the peak of the
-// kept activations is the predicted one. alone: yes
+// kept activations is the predicted one.
+// alone: yes
 
 #include <algorithm>
 #include <array>
