@@ -317,6 +317,20 @@ expect 2 "--best compares all schedules; leave out their names" compare --best 1
 expect 2 "--cap-bytes: no unit of bytes 'XB'; write for example 40GB or 1.5GiB" show best --cap-bytes 40XB
 expect 2 "--cap-bytes: not a whole number of bytes ('1.5B')" show best --cap-bytes 1.5B
 expect 2 "not a whole number of at least 0 ('-1')" show best --cap-bytes=-1
+# Decimal fractions are rounded in binary, and are whole numbers of bytes nevertheless.
+for size in 4.1 8.2 16.1 32.2; do
+  "$program" show 1f1b --saved "${size/./}00000000" > shown
+  "$program" show 1f1b --saved "${size}GB" | diff shown - || { failures=$((failures + 1)); echo "FAILED: $size GB"; }
+done
+expect 2 "--saved: not a whole number of bytes ('1.1GiB')" show 1f1b --saved 1.1GiB
+expect 2 "--saved: not a whole number of bytes ('0.0000000001GB')" show 1f1b --saved 0.0000000001GB
+# The unit fits the three digits that are printed, and no number has an exponent: a step is 33 times --F, of 4 times --saved.
+expect 0 "1f1b      1 s  " compare 1f1b --F 30.294ms --I 30.294ms --W 30.294ms  # 999.702 ms
+expect 0 "1f1b      999 ms  " compare 1f1b --F 30.28ms --I 30.28ms --W 30.28ms  # 999.24 ms
+expect 0 "1f1b      3630 s  " compare 1f1b --F 110s --I 110s --W 110s
+expect 0 "  1 GB" compare 1f1b --saved 249.925MB
+expect 0 "  999 MB" compare 1f1b --saved 249.81MB
+expect 0 "  1234 TB" compare 1f1b --saved 308.5TB
 # A shorter order for given costs in which no rank keeps more: ZB-V takes 240 and keeps 3.5 4 4 4.
 expect 0 "makespan 240" show zb-v --microbatches 6 --F 10 --I 14 --W 10 --latency 1
 expect 0 "refined (" show zb-v --microbatches 6 --F 10 --I 14 --W 10 --latency 1 --refine
