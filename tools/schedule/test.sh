@@ -362,8 +362,9 @@ expect 0 "1f1b      165 ms" compare 1f1b --F 5ms --I 5ms --W 5000us
 expect 0 "makespan 165 ms" show 1f1b --F 5ms --I 5ms --W 5ms
 expect 2 "--I has no unit, and other times have one; give all times units, such as 5ms, or none" show 1f1b --F 5ms
 expect 2 "--F: no unit of time 'sec'; there are h, min, s, ms, us" show 1f1b --F 5sec
-# 7 messages of 250 ms each way beside a step of 5 stages of 1 s
-expect 0 "1f1b" compare 1f1b --F 1s --I 1s --W 1s --activation 1GB --bandwidth 4GB/s
+# Messages take 250 ms. Rank 0 waits for a message each way once in two microbatches, which take 2 x 3 s + 2 x 0.25 s then.
+# 4 times that, and 3 s to fill and to drain two ranks, are 29 s; without messages, the step takes 27 s.
+expect 0 "1f1b      29 s " compare 1f1b --ranks 2 --F 1s --I 1s --W 1s --activation 1GB --bandwidth 4GB/s
 "$program" compare stream --F 1 "${link[@]}" --csv plain.csv > shown
 "$program" compare stream --F 1s --I 0 --W 0 --activation 1kB --bandwidth 4kB/s --csv units.csv > shown
 diff plain.csv units.csv || { failures=$((failures + 1)); echo "FAILED: times with units are other times"; }
