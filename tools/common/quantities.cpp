@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iomanip>
+#include <limits>
 #include <optional>
 #include <span>
 #include <sstream>
@@ -54,12 +56,27 @@ Unit split(std::string_view word) {
   return result;
 }
 
+/// Returns a number rounded to three digits.
+double three_digits(double value) {
+  std::array<char, 32> word{};
+  const char* const end =
+      std::to_chars(word.data(), word.data() + word.size(), value, std::chars_format::scientific, 2)
+          .ptr;
+  std::from_chars(word.data(), end, value);
+  return value;
+}
+
 std::string with_unit(double value, std::span<const Unit> units) {
+  const double size = std::abs(three_digits(value));  // 999.9 kB are printed as 1 MB
   std::size_t unit = 0;
-  while (unit + 1 < units.size() && std::abs(value) < units[unit].value) ++unit;
+  while (unit + 1 < units.size() && size < units[unit].value) ++unit;
   if (value == 0) unit = units.size() - 1;
   std::ostringstream out;
-  out << std::setprecision(3) << value / units[unit].value << ' ' << units[unit].name;
+  if (const double number = value / units[unit].value; size < 1000 * units[unit].value)
+    out << std::setprecision(3) << number;
+  else  // all digits of the whole part instead of an exponent
+    out << std::setprecision(15) << std::round(number);
+  out << ' ' << units[unit].name;
   return out.str();
 }
 
@@ -79,9 +96,12 @@ std::uint64_t parse_bytes(std::string_view word) {
     throw std::invalid_argument(
         text("no unit of bytes '", parts.name, "'; write for example 40GB or 1.5GiB"));
   const double bytes = parts.value * *unit;
-  if (!(bytes >= 0 && bytes < 9e18 && std::floor(bytes) == bytes))
+  const double whole_bytes = std::round(bytes);
+  // 4.1 and 4.1 * 1e9 are rounded, each by at most half of the epsilon.
+  const double rounding = std::numeric_limits<double>::epsilon() * bytes;
+  if (!(bytes >= 0 && bytes < 9e18 && std::abs(bytes - whole_bytes) <= rounding))
     throw std::invalid_argument(text("not a whole number of bytes ('", word, "')"));
-  return static_cast<std::uint64_t>(bytes);
+  return static_cast<std::uint64_t>(whole_bytes);
 }
 
 Quantity parse_time(std::string_view word) {

@@ -28,10 +28,11 @@ struct Quantity {
 /// @throws std::invalid_argument as parse_bytes().
 [[nodiscard]] Quantity parse_rate(std::string_view word);
 
-/// Returns a number with three digits and the largest unit in which it is at least 1.
+/// Returns a number with three digits and the largest unit in which it is at least 1. From 1000
+/// seconds on, all digits of the whole seconds are printed.
 [[nodiscard]] std::string time_text(double seconds);
 /// Returns a number with three digits and the largest unit in which it is at least 1. Units are
-/// powers of 1000.
+/// powers of 1000. From 1000 TB on, all digits of the whole TB are printed.
 [[nodiscard]] std::string bytes_text(double bytes);
 
 }  // namespace tool

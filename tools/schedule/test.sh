@@ -317,6 +317,20 @@ expect 2 "--best compares all schedules; leave out their names" compare --best 1
 expect 2 "--cap-bytes: no unit of bytes 'XB'; write for example 40GB or 1.5GiB" show best --cap-bytes 40XB
 expect 2 "--cap-bytes: not a whole number of bytes ('1.5B')" show best --cap-bytes 1.5B
 expect 2 "not a whole number of at least 0 ('-1')" show best --cap-bytes=-1
+# Decimal fractions are rounded in binary, and are whole numbers of bytes nevertheless.
+for size in 4.1 8.2 16.1 32.2; do
+  "$program" show 1f1b --saved "${size/./}00000000" > shown
+  "$program" show 1f1b --saved "${size}GB" | diff shown - || { failures=$((failures + 1)); echo "FAILED: $size GB"; }
+done
+expect 2 "--saved: not a whole number of bytes ('1.1GiB')" show 1f1b --saved 1.1GiB
+expect 2 "--saved: not a whole number of bytes ('0.0000000001GB')" show 1f1b --saved 0.0000000001GB
+# The unit fits the three digits that are printed, and no number has an exponent: a step is 33 times --F, of 4 times --saved.
+expect 0 "1f1b      1 s  " compare 1f1b --F 30.294ms --I 30.294ms --W 30.294ms  # 999.702 ms
+expect 0 "1f1b      999 ms  " compare 1f1b --F 30.28ms --I 30.28ms --W 30.28ms  # 999.24 ms
+expect 0 "1f1b      3630 s  " compare 1f1b --F 110s --I 110s --W 110s
+expect 0 "  1 GB" compare 1f1b --saved 249.925MB
+expect 0 "  999 MB" compare 1f1b --saved 249.81MB
+expect 0 "  1234 TB" compare 1f1b --saved 308.5TB
 # A shorter order for given costs in which no rank keeps more: ZB-V takes 240 and keeps 3.5 4 4 4.
 expect 0 "makespan 240" show zb-v --microbatches 6 --F 10 --I 14 --W 10 --latency 1
 expect 0 "refined (" show zb-v --microbatches 6 --F 10 --I 14 --W 10 --latency 1 --refine
@@ -348,8 +362,9 @@ expect 0 "1f1b      165 ms" compare 1f1b --F 5ms --I 5ms --W 5000us
 expect 0 "makespan 165 ms" show 1f1b --F 5ms --I 5ms --W 5ms
 expect 2 "--I has no unit, and other times have one; give all times units, such as 5ms, or none" show 1f1b --F 5ms
 expect 2 "--F: no unit of time 'sec'; there are h, min, s, ms, us" show 1f1b --F 5sec
-# 7 messages of 250 ms each way beside a step of 5 stages of 1 s
-expect 0 "1f1b" compare 1f1b --F 1s --I 1s --W 1s --activation 1GB --bandwidth 4GB/s
+# Messages take 250 ms. Rank 0 waits for a message each way once in two microbatches, which take 2 x 3 s + 2 x 0.25 s then.
+# 4 times that, and 3 s to fill and to drain two ranks, are 29 s; without messages, the step takes 27 s.
+expect 0 "1f1b      29 s " compare 1f1b --ranks 2 --F 1s --I 1s --W 1s --activation 1GB --bandwidth 4GB/s
 "$program" compare stream --F 1 "${link[@]}" --csv plain.csv > shown
 "$program" compare stream --F 1s --I 0 --W 0 --activation 1kB --bandwidth 4kB/s --csv units.csv > shown
 diff plain.csv units.csv || { failures=$((failures + 1)); echo "FAILED: times with units are other times"; }
