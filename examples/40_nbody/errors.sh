@@ -13,6 +13,7 @@ refuses "there are no such particles (--particles 0)" --particles 0
 refuses "--start has no 'wave'; choose one of waves, zeldovich, random, clusters" --start wave
 refuses "there is nothing to simulate" --steps 0
 refuses "near forces must end before half the box" --mesh 15
+refuses "the mesh has too many cells for numbers of 31 bits (--mesh 1291); give at most --mesh 1290" --mesh 1291
 refuses "these settings make no sense" --theta 1
 refuses "cannot read '$folder/none.txt'" --read "$folder/none.txt"
 file "0.5 0.5 0.5" "# two" "0.1 nan 0.2"

@@ -50,7 +50,12 @@ class FarMesh {
   using Complex = Kokkos::complex<double>;
   using Exec = Kokkos::DefaultHostExecutionSpace;
 
+  static constexpr std::size_t most_side = 1290;  ///< the numbers of cells have 31 bits
+  static_assert(most_side * most_side * most_side <= INT32_MAX &&
+                (most_side + 1) * (most_side + 1) * (most_side + 1) > INT32_MAX);
+
   /// `rs` is the length of the splitting, in cells. `transform` must take lines of `side` values.
+  /// `side` must be at most most_side.
   FarMesh(const heddle::Communicator& comm, std::size_t side, double rs, int meshes,
           TransformLines transform)
       : m_comm(&comm),

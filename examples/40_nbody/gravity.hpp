@@ -113,6 +113,11 @@ class Gravity {
   using Array = Kokkos::View<T*, Exec::memory_space>;
 
   static Splitting checked(Splitting splitting, double softening) {
+    heddle::expects(splitting.mesh <= FarMesh::most_side, [&] {
+      return heddle::ErrorInfo{"nbody", "the mesh has too many cells for numbers of 31 bits",
+                               heddle::text("--mesh ", splitting.mesh),
+                               heddle::text("give at most --mesh ", FarMesh::most_side)};
+    });
     const double cut = splitting.cut * splitting.rs / static_cast<double>(splitting.mesh);
     heddle::expects(splitting.mesh >= 8 && splitting.rs > 0 && splitting.cut > 0 && cut < 0.5, [&] {
       return heddle::ErrorInfo{

@@ -57,8 +57,6 @@ struct PairWindow {
 struct PairTask {
   static constexpr int own_image = 13;   ///< no shift
   static constexpr int each_image = 27;  ///< each pair has a nearest image of its own
-  /// Additions and multiplications for each pair.
-  static constexpr int operations = 3 + 5 + 1 + 9 + 1 + 2 + 2 * PairWindow::degree + 4 + 6;
 
   const double *x = nullptr, *y = nullptr, *z = nullptr, *mass = nullptr;  // by particle
   double *pull_x = nullptr, *pull_y = nullptr, *pull_z = nullptr;          // by particle

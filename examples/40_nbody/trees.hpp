@@ -32,7 +32,7 @@ namespace systems = heddle::systems;
 
 /// How gravity is divided into far, near and exact.
 struct Splitting {
-  std::size_t mesh = 32;      ///< cells of the mesh in each dimension, a power of two
+  std::size_t mesh = 32;      ///< cells of the mesh in each dimension, at least 8
   double rs = 1.25;           ///< length at which near becomes far, in cells
   double cut = 6;             ///< near pairs beyond this many rs are dropped
   double theta = 0;           ///< opening angle of the trees; at 0 all near pairs are exact

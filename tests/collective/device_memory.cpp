@@ -202,6 +202,9 @@ TEST_CASE("a progress thread sums while the caller queues kernels in its own ins
   const hd::CallOptions by_thread{.algorithm = hd::schedule::Algorithm::ring,
                                   .progress_thread = true,
                                   .wait = {.watchdog = 30}};
+  // all_reduce() recommends an instance that the caller's own kernels do not use. This test gives
+  // it the same one: on a device a progress thread merges in an instance beside it, so the sum is
+  // complete after request.wait() and kernels of two threads never meet in one instance.
   const Exec exec;
   std::int64_t all = 0;
   for (int rank = 0; rank < comm.size(); ++rank) all += rank + 1;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -148,6 +149,30 @@ TEST_CASE("a difference of an attention is named") {
   full.mask.causal = false;
   CHECK_THAT(why_not_equivalent(good, full), ContainsSubstring(" lacks keys "));
   CHECK(why_not_equivalent(schedule::ring_attention(full), form) == "");  // more pairs, all masked
+}
+
+TEST_CASE("a pass of an attention without uses is a fault") {
+  for (const bool backward : {false, true})
+    for (const bool blocks : {false, true}) {
+      AttentionForm form{.ranks = 2, .tokens = 8};
+      form.backward = backward;
+      const Schedule good = blocks ? schedule::rsa(form) : schedule::ring_attention(form);
+      const Kind pass = backward ? Kind::backward : Kind::forward;
+      Builder builder = Builder::like(good, [](Buffer buffer) {
+        buffer.transient = false;
+        return buffer;
+      });
+      for (std::size_t i = 0; i < good.size(); ++i) {
+        const ActionId id{i};
+        if (good[id].kind == pass)
+          builder.add(good, id, {});
+        else
+          builder.add(good, id, good.uses(id));
+      }
+      INFO((blocks ? "rsa" : "ring") << (backward ? ", backward" : ", forward"));
+      CHECK_THAT(why_not_equivalent(std::move(builder).build(), form),
+                 ContainsSubstring(blocks ? "has no uses" : "has 0 uses; expected "));
+    }
 }
 
 }  // namespace test_attention_proofs

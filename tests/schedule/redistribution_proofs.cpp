@@ -220,4 +220,45 @@ TEST_CASE("a difference of a redistribution is named") {
                  ContainsSubstring("'to' of rank 0 has "));
 }
 
+TEST_CASE("a plan whose arrays are not those of its layouts is rejected") {
+  const MeshShape mesh{{"a", 3}};
+  const Layout rows(mesh, {6, 4}, {Shard{0}}), columns(mesh, {6, 4}, {Shard{1}});
+  const Redistribution good = schedule::redistribution(rows, columns, 3, element);
+  const Schedule list = schedule::to_schedule(good);
+  const auto complaint = [](const Schedule& of, const Redistribution& plan) {
+    return test::message_of<contract_error>([&] { (void)why_not_equivalent(of, plan); });
+  };
+  // Layouts of other tensors and of ranks that the plan lacks.
+  Redistribution wrong = good;
+  wrong.source = Layout(mesh, {6, 5}, {Shard{0}});
+  CHECK_THAT(complaint(list, wrong),
+             ContainsSubstring("the layouts of the plan are of two tensors or of other ranks"));
+  wrong = good;
+  wrong.target = Layout(MeshShape{{"a", 4}}, {6, 4}, {Shard{0}});
+  CHECK_THAT(complaint(list, wrong), ContainsSubstring("arrays of 3 ranks"));
+  // Every rank has all elements, but has memory for a share only.
+  const Layout everywhere(mesh, {6, 4}, {Replicate{}});
+  for (const bool source : {true, false}) {
+    wrong = good;
+    (source ? wrong.source : wrong.target) = everywhere;
+    CHECK_THAT(complaint(list, wrong),
+               ContainsSubstring("an array of the plan is not that of its layout"));
+  }
+  // Neither the plan nor the list has an array.
+  const Redistribution none = schedule::redistribution(
+      Layout(mesh, {0, 4}, {Shard{0}}), Layout(mesh, {0, 4}, {Shard{1}}), 3, element);
+  Redistribution lost = none;
+  lost.source = rows;
+  lost.target = columns;
+  CHECK_THAT(
+      complaint(schedule::to_schedule(none), lost),
+      ContainsSubstring("'from' of rank 0 has 0 bytes, the layout 8 with elements of 1 bytes"));
+  // The array of a rank outside of the mesh.
+  const Layout two(MeshShape{{"a", 2}}, {6, 4}, {Shard{0}});
+  Redistribution more = schedule::redistribution(two, two, 3, element);
+  more.exchange.to[2] = element;
+  CHECK_THAT(complaint(schedule::to_schedule(more), more),
+             ContainsSubstring("'to' of rank 2 has 8 bytes, the layout 0"));
+}
+
 }  // namespace test_redistribution_proofs

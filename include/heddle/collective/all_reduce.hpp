@@ -28,7 +28,7 @@
 namespace heddle::inline v0 {
 namespace impl {
 
-/// The functions below, for Views of one type. A merge is that of `by`.
+/// Performs, starts or prepares the call of all_reduce() for a described View; `by` merges.
 void all_reduce(const Instance& by, const ViewRef& view, const Communicator& comm,
                 const CallOptions& options, ContractLevel level = contract_level);
 [[nodiscard]] Request start_all_reduce(const Instance& by, const ViewRef& view,

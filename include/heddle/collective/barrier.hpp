@@ -47,8 +47,8 @@ using NoView = Kokkos::View<std::byte*, Kokkos::HostSpace>;
 /// Returns when all ranks of `comm` have called it. It does not wait for kernels, so fence before
 /// the call if other ranks need their results.
 ///
-/// `barrier<Request>(...)` starts the call, and `barrier<Prepared>(...)` returns a call that can be
-/// performed repeatedly.
+/// `barrier<Request>(...)` starts the call. The Request is complete when all ranks have started
+/// theirs. `barrier<Prepared>(...)` returns a call that can be performed repeatedly.
 /// Throws the errors of CallOptions.
 template <impl::CallForm Form = void>
 Form barrier(const Communicator& comm, const CallOptions& options = {}) {

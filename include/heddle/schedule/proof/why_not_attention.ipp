@@ -210,6 +210,7 @@ class AttentionProver {
 
   [[nodiscard]] std::string two_passes(std::uint32_t q, std::uint32_t k,
                                        std::span<const Use> uses) {
+    if (uses.empty()) return "has no uses";
     const bool first =
         !m_form.backward ? label(uses[0].buffer) == "queries" : label(uses[0].buffer) == "scores";
     const std::size_t wanted = !m_form.backward ? 3 : first ? 6 : 5;

@@ -45,11 +45,14 @@ class RedistributionProver {
           "give the plan of which the schedule was made"};
     });
     check(plan.exchange);
+    expect_layouts();
     find_element();
     for (const Buffer& buffer : schedule.buffers())
       m_content.emplace_back(static_cast<std::size_t>(buffer.bytes / m_element), TermId{0});
     m_from = arrays("from", plan.exchange.from);
     m_to = arrays("to", plan.exchange.to);
+    expect_bytes("from", plan.source, plan.exchange.from);
+    expect_bytes("to", plan.target, plan.exchange.to);
     set_initial();
   }
 
@@ -71,15 +74,51 @@ class RedistributionProver {
   static constexpr const char* where = "heddle::schedule::why_not_equivalent";
   static constexpr std::size_t none = ~std::size_t{0};
 
+  /// Expects that both layouts are of one tensor, on ranks that the plan has.
+  void expect_layouts() const {
+    const auto has = [&](Rank rank) { return +rank < m_plan.exchange.from.size(); };
+    expects(m_plan.source.sizes() == m_plan.target.sizes() &&
+                std::ranges::all_of(m_plan.source.ranks(), has) &&
+                std::ranges::all_of(m_plan.target.ranks(), has),
+            [&] {
+              return ErrorInfo{where,
+                               "the layouts of the plan are of two tensors or of other ranks",
+                               text(m_plan.source, "; ", m_plan.target, "; arrays of ",
+                                    m_plan.exchange.from.size(), " ranks"),
+                               "give a plan that redistribution() has made"};
+            });
+  }
+
+  /// Returns the number of elements of a rank's array, with its halos.
+  [[nodiscard]] static Bytes array_elements(const Layout& layout, Rank rank) {
+    Bytes elements = 1;
+    for (const std::int64_t extent : layout.extents(rank)) elements *= static_cast<Bytes>(extent);
+    return elements;
+  }
+
+  /// Expects that each rank has the array of its layout, and the other ranks none.
+  void expect_bytes(std::string_view label, const Layout& layout,
+                    const std::vector<Bytes>& bytes) const {
+    std::vector<Bytes> expected(bytes.size(), 0);
+    for (int r = 0; r < layout.mesh().size(); ++r)
+      expected[+layout.ranks()[static_cast<std::size_t>(r)]] =
+          m_element * array_elements(layout, Rank{r});
+    for (std::size_t r = 0; r < bytes.size(); ++r)
+      expects(bytes[r] == expected[r], [&] {
+        return ErrorInfo{where, "an array of the plan is not that of its layout",
+                         text("'", label, "' of rank ", r, " has ", bytes[r], " bytes, the layout ",
+                              expected[r], " with elements of ", m_element, " bytes"),
+                         "give a plan that redistribution() has made"};
+      });
+  }
+
   /// Finds the bytes of an element from the size of an array that has elements.
   void find_element() {
     for (const bool source : {true, false}) {
       const Layout& layout = source ? m_plan.source : m_plan.target;
       const std::vector<Bytes>& arrays = source ? m_plan.exchange.from : m_plan.exchange.to;
       for (int r = 0; r < layout.mesh().size(); ++r) {
-        Bytes elements = 1;
-        for (const std::int64_t extent : layout.extents(Rank{r}))
-          elements *= static_cast<Bytes>(extent);
+        const Bytes elements = array_elements(layout, Rank{r});
         const Bytes bytes = arrays[+layout.ranks()[static_cast<std::size_t>(r)]];
         if (elements != 0 && bytes != 0 && bytes % elements == 0) m_element = bytes / elements;
       }
