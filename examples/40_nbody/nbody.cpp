@@ -66,6 +66,7 @@ class FftwLines {
  public:
   FftwLines() = default;
   FftwLines(const FftwLines&) = delete;
+  FftwLines& operator=(const FftwLines&) = delete;
   ~FftwLines() {
     for (const auto& [what, plan] : m_plans) fftw_destroy_plan(plan);
   }
