@@ -28,6 +28,15 @@ start=(--particles 3 --steps 2 --mesh 16)
 "${command[@]}" "${start[@]}" --stop 1 --save "$folder/state" > "$folder/output" || { cat "$folder/output"; exit 1; }
 refuses "$folder/state: the file belongs to another run (expected --seed 2, got 1)" "${start[@]}" --seed 2 \
   --resume "$folder/state"
+refuses "$folder/state: the file belongs to another run (expected --start random, got waves)" "${start[@]}" \
+  --start random --resume "$folder/state"
+refuses "$folder/state: the file belongs to another run (expected --clusters 2, got 5)" "${start[@]}" \
+  --clusters 2 --resume "$folder/state"
+seq -f "0.%02g 0.5 0.5" 27 > "$folder/particles.txt"
+refuses "$folder/state: the file belongs to another run (expected --start the file of --read, got waves)" \
+  "${start[@]}" --read "$folder/particles.txt" --resume "$folder/state"
+refuses "cannot write '$folder/none/frame_00000.png'" "${start[@]}" --pictures "$folder/none"
+refuses "cannot write '$folder/none/state'" "${start[@]}" --pictures "$folder" --save "$folder/none/state"
 truncate -s -1 "$folder/state"
 refuses "$folder/state" "${start[@]}" --resume "$folder/state"
 exit $((failures > 0))

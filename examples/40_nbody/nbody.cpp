@@ -21,6 +21,7 @@
 #include <iostream>
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -51,6 +52,8 @@ namespace {
 namespace hd = heddle;
 using namespace nbody;
 
+constexpr std::array<std::string_view, 4> starts{"waves", "zeldovich", "random", "clusters"};
+
 struct Settings {
   std::int64_t particles = 16;
   std::uint64_t seed = 1;
@@ -66,6 +69,7 @@ class FftwLines {
  public:
   FftwLines() = default;
   FftwLines(const FftwLines&) = delete;
+  FftwLines& operator=(const FftwLines&) = delete;
   ~FftwLines() {
     for (const auto& [what, plan] : m_plans) fftw_destroy_plan(plan);
   }
@@ -88,7 +92,6 @@ class FftwLines {
 
 /// Returns the first particles of this rank.
 std::vector<Body> started(const Settings& settings, const hd::Communicator& comm) {
-  const std::array<std::string, 4> starts{"waves", "zeldovich", "random", "clusters"};
   hd::expects(std::ranges::find(starts, settings.start) != starts.end(), [&] {
     return hd::ErrorInfo{"command line",
                          hd::text("--start has no '", settings.start, "'"),
@@ -201,13 +204,13 @@ class Simulation {
                     100 * wrong);
     }
     const std::vector<Body> all = gathered(m_bodies, m_comm);
-    if (speaks) {
+    on_first_rank(m_comm, [&] {
       std::vector<double> places;
       for (const Body& body : all)
         places.insert(places.end(), body.place.begin(), body.place.end());
       examples::write_results("nbody", places, 1e-10);
       if (!m_settings.save.empty()) save(m_settings.save, all, run_settings(), m_step);
-    }
+    });
     if (!m_settings.pictures.empty()) spectrum();
     return each_once && drift <= 1e-10 && wrong <= 0.02 ? 0 : 1;
   }
@@ -239,7 +242,14 @@ class Simulation {
   [[nodiscard]] Run run_settings() const {
     const Splitting& s = m_settings.splitting;
     const auto number = [](auto value) { return static_cast<double>(value); };
-    return {{"seed", number(m_settings.seed)},
+    std::vector<std::string_view> names(starts.begin(), starts.end());
+    const auto start = m_settings.read.empty()
+                           ? std::ranges::find(names, m_settings.start) - names.begin()
+                           : std::ranges::ssize(names);
+    names.push_back("the file of --read");
+    return {{"start", number(start), names},
+            {"clusters", number(m_settings.clusters)},
+            {"seed", number(m_settings.seed)},
             {"particles", number(m_settings.particles)},
             {"steps", number(m_settings.steps)},
             {"mesh", number(s.mesh)},
@@ -290,10 +300,9 @@ class Simulation {
   void frame() {
     if (m_settings.pictures.empty()) return;
     const std::string content = picture(m_bodies, m_comm);
-    if (m_comm.rank() != 0) return;
     char name[32];
     std::snprintf(name, sizeof(name), "/frame_%05lld.png", static_cast<long long>(m_step));
-    hd::write_file(m_settings.pictures + name, content);
+    on_first_rank(m_comm, [&] { hd::write_file(m_settings.pictures + name, content); });
   }
   void spectrum() {
     Particles particles;
@@ -302,11 +311,11 @@ class Simulation {
       particles.masses.push_back(body.mass);
     }
     const std::vector<double> power = m_gravity.mesh().power(particles);
-    if (m_comm.rank() != 0) return;
     std::string lines = "# k / 2 pi, power of the density over its mean\n";
     for (std::size_t k = 1; k < power.size(); ++k) lines += hd::text(k, ' ', power[k], '\n');
-    hd::write_file(m_settings.pictures + "/power.txt", lines);
-    std::printf("wrote frames and power.txt to %s\n", m_settings.pictures.c_str());
+    on_first_rank(m_comm, [&] { hd::write_file(m_settings.pictures + "/power.txt", lines); });
+    if (m_comm.rank() == 0)
+      std::printf("wrote frames and power.txt to %s\n", m_settings.pictures.c_str());
   }
 
   const Settings& m_settings;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,8 +45,37 @@ namespace nbody {
   return all;
 }
 
-/// What a file belongs to: whole numbers by name. All must be the same to go on.
-using Run = std::vector<std::pair<std::string, double>>;
+/// Calls `write()` on rank 0, which throws its error. If there is one, the other ranks throw, too,
+/// so that none waits for rank 0. All ranks call it.
+template <class Write>
+void on_first_rank(const heddle::Communicator& comm, Write&& write) {
+  std::exception_ptr error;
+  try {
+    if (comm.rank() == 0) write();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  const int failed = heddle::all_reduce(error ? 1 : 0, heddle::Max{}, comm);
+  if (error) std::rethrow_exception(error);
+  if (failed != 0) throw heddle::format_error({"nbody", "rank 0 cannot write a file"});
+}
+
+/// A setting of a run. If `names` is not empty, the value is the number of one of them.
+struct Setting {
+  std::string name;
+  double value;
+  std::vector<std::string_view> names = {};
+
+  /// Returns a value as a user would write it.
+  [[nodiscard]] std::string shown(double of_file) const {
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (of_file == static_cast<double>(i)) return std::string(names[i]);
+    return heddle::text(of_file);
+  }
+};
+
+/// The settings that a file of save() contains. A run goes on from a file if all of them are equal.
+using Run = std::vector<Setting>;
 
 /// Writes bodies in the order of their numbers, so that the file is the same for any number of
 /// ranks with the same values.
@@ -53,7 +83,7 @@ inline void save(const std::string& path, const std::vector<Body>& bodies, const
                  std::int64_t step) {
   heddle::Checkpoint file;
   std::vector<double> about, values;
-  for (const auto& setting : run) about.push_back(setting.second);
+  for (const auto& setting : run) about.push_back(setting.value);
   file.set("run", about);
   file.set("step", std::vector<std::int64_t>{step});
   for (const Body& body : bodies) {
@@ -73,11 +103,12 @@ inline void save(const std::string& path, const std::vector<Body>& bodies, const
   const heddle::Checkpoint file = heddle::Checkpoint::load(path);
   const std::vector<double> about = file.get<double>("run", run.size());
   for (std::size_t i = 0; i < run.size(); ++i)
-    if (about[i] != run[i].second)
+    if (about[i] != run[i].value)
       throw heddle::format_error(
           {path, "the file belongs to another run",
-           heddle::text("expected --", run[i].first, " ", run[i].second, ", got ", about[i]),
-           heddle::text("give --", run[i].first, " ", about[i], ", or begin without --resume")});
+           heddle::text("expected --", run[i].name, " ", run[i].shown(run[i].value), ", got ",
+                        run[i].shown(about[i])),
+           "give the options of that run, or begin without --resume"});
   const std::vector<double> values = file.get<double>("bodies");
   constexpr std::size_t each = 11;
   if (values.size() % each != 0 || values.empty())

@@ -14,10 +14,12 @@
 
 #include <Kokkos_Core.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <mpi.h>
 
 #include <heddle/core/text.hpp>
+#include <heddle/memory/internal/own_record.hpp>
 #include <heddle/tensor.hpp>
 
 namespace test_failure {
@@ -107,6 +109,24 @@ TEST_CASE("where one rank cannot make a halo, the others do not wait for it") {
     hd::Halo halo(columns, {.periodic = {false, true}});  // each rank waits for the last one
     halo.exchange(Exec{}, columns);
   });
+}
+
+TEST_CASE("a part that exceeds the address space is rejected") {
+  if constexpr (!hd::memory::impl::own_record<Kokkos::HostSpace>)
+    SKIP("Kokkos allocates the parts, and does not check the product of extents");
+  const hd::Communicator world(MPI_COMM_WORLD);
+  const auto sharded = [&](std::int64_t rows, std::int64_t columns) {
+    return hd::Sharded<double**, Exec>(world, hd::Layout(hd::MeshShape{{"ranks", world.size()}},
+                                                         {rows, columns}, {hd::Replicate{}}));
+  };
+  // The bytes are 0 modulo 2^64, and 2^63.
+  CHECK_THROWS_MATCHES(
+      sharded(std::int64_t{1} << 31, std::int64_t{1} << 30), hd::out_of_memory,
+      Catch::Matchers::MessageMatches(ContainsSubstring(
+          "the address space cannot hold so many elements (2147483648 x 1073741824 of 8 B)")));
+  CHECK_THROWS_AS(sharded(std::int64_t{1} << 30, std::int64_t{1} << 30), hd::out_of_memory);
+  // A part without elements is none of these.
+  CHECK(sharded(0, 3).view().size() == 0);
 }
 
 }  // namespace test_failure

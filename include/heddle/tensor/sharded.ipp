@@ -5,10 +5,12 @@
 /// @file
 /// Definitions of sharded.hpp.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/fits.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
@@ -30,8 +33,19 @@ namespace heddle::inline v0 {
 HEDDLE_FULL_INLINE Kokkos::Impl::SharedAllocationTracker impl::zeroed_part(
     const std::array<std::size_t, 8>& extents, std::size_t dims, Bytes element) {
   Bytes bytes = element;
-  for (std::size_t dim = 0; dim < dims; ++dim) bytes *= extents[dim];
-  return Kokkos::View<std::byte*, Kokkos::HostSpace>(part_label, bytes).impl_track();
+  bool fits = true, any = true;
+  for (std::size_t dim = 0; dim < dims; ++dim) {
+    any = any && extents[dim] != 0;
+    fits = fits && product_fits({bytes, extents[dim]});
+    bytes *= std::max<std::size_t>(extents[dim], 1);
+  }
+  if (!fits) {  // Kokkos would allocate the bytes of the product modulo 2^64
+    std::string shape;
+    for (std::size_t dim = 0; dim < dims; ++dim) shape += text(dim == 0 ? "" : " x ", extents[dim]);
+    throw out_of_memory({"heddle::Sharded", "the address space cannot hold so many elements",
+                         text(shape, " of ", element, " B"), "divide the tensor among more ranks"});
+  }
+  return Kokkos::View<std::byte*, Kokkos::HostSpace>(part_label, any ? bytes : 0).impl_track();
 }
 
 HEDDLE_FULL_INLINE AnySharded::AnySharded(const AnySharded& other) = default;
