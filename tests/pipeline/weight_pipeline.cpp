@@ -4,7 +4,7 @@
 
 // weight_pipeline() over MPI ranks and over threads: a rank that holds one stage computes its
 // microbatches through all of them. Losses and gradients are those of the serial model in two
-// steps, and the bytes of its messages are those of the closed form.
+// steps.
 
 #include <algorithm>
 #include <cmath>
