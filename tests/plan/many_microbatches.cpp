@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -124,6 +125,8 @@ TEST_CASE("a plan whose periods are skipped has the price of all its actions") {
       } catch (const infeasible& none) {
         CAPTURE(none.what());
         REQUIRE((plan.bucket_count() > 1 && entry.name.starts_with("pipedream")));
+        REQUIRE(std::string_view(none.what()).find("updates of buckets have no steady period") !=
+                std::string_view::npos);
         coverage.count("no period", true);
         continue;
       }
@@ -172,6 +175,35 @@ TEST_CASE("plans of a million microbatches have closed forms") {
   REQUIRE(gpipe.memory[0] == one_f_one_b.memory[0] + 40 * (all - most));
   REQUIRE(gpipe.memory[stages - 1] ==
           one_f_one_b.memory[stages - 1] + 40 * (all - 1) + 4 * (all - 3));
+}
+
+TEST_CASE("a plan that is too large to go without a period is rejected") {
+  Draw draw(12);
+  constexpr int most = plan::impl::most_listed_without_period;
+  const plan::Profile profile = random_profile(draw, 2);
+  const Machine machine = Machine::uniform(1, {.name = "gpu"}, {});
+  Plan plan{.stages = {{.layers = {0, 2}, .ranks = {Rank{0}}, .samples = {1}}},
+            .schedule = "pipedream",
+            .buckets = 2};
+  plan.microbatches = most + 1;
+  try {
+    (void)plan::simulated_step(plan, {profile, machine, {.batch = most + 1}});
+    FAIL("a plan that is too large has a price");
+  } catch (const infeasible& none) {
+    REQUIRE(none.complaint().what ==
+            "updates of buckets have no steady period if they are among passes");
+    REQUIRE(none.complaint().fix == "use one bucket, or fewer microbatches");
+  }
+}
+
+TEST_CASE("a schedule with a steady period lists few of many passes, and all of few") {
+  std::uint64_t listed = 0;
+  REQUIRE(plan::impl::kept_by_stage("1f1b", 2, 1000, &listed));
+  REQUIRE(listed == 2000);
+  listed = 0;
+  constexpr int many = plan::impl::most_listed_without_period;
+  REQUIRE(plan::impl::kept_by_stage("1f1b", 2, many, &listed));
+  REQUIRE((listed > 0 && listed < 1000));
 }
 
 }  // namespace test_many_microbatches

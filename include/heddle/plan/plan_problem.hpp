@@ -190,9 +190,8 @@ struct StagePrice {
 /// backwards are split, W takes the measured time of the slowest rank, and I the rest. Every other
 /// price of a plan is compared with this one.
 ///
-/// If the plan has more than 2^20 stages times microbatches, simulate_periodic() prices it. It
-/// skips steady periods, so that 10^6 microbatches take less than a second. The result is the same
-/// up to the rounding of simulate().
+/// If the plan has more than 2^20 stages times microbatches, simulate_periodic() prices it and
+/// skips steady periods. The result is the same up to the rounding of simulate().
 /// @throws contract_error as stage_prices(), and if the plan's schedule does not have one stage on
 ///         each rank.
 /// @throws infeasible if the plan has more than 2^22 stages times microbatches and no steady period

@@ -5,7 +5,6 @@
 /// @file
 /// kept_by_stage(): what the stages of a schedule keep, for any number of microbatches.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -34,23 +33,22 @@ inline constexpr std::int64_t most_listed_without_period = 1 << 22;
 /// Returns the same numbers for orders in which entries that repeat are written once.
 [[nodiscard]] KeptByStage kept_by_orders(const heddle::impl::RepeatedOrders& orders);
 
-/// Returns what the stages of a schedule keep, as line_orders() has its orders.
+/// Returns what the stages of a schedule keep, as line_orders() has its orders. Adds the
+/// forward passes that are listed to find it to `*listed`, if given, and one for each number of
+/// microbatches that is tried to find a period.
 /// @throws contract_error as line_orders().
 /// @throws infeasible if the schedule has no orders of so many microbatches, or if these are very
 ///         many and do not repeat.
 [[nodiscard]] KeptByStage kept_by_schedule(const std::string& schedule, std::size_t stages,
-                                           int microbatches, const char* where);
+                                           int microbatches, const char* where,
+                                           std::uint64_t* listed = nullptr);
 
 /// Returns what the stages of the schedule called `name` keep, or nothing if it does not have one
-/// stage on each of `stages` ranks for so many microbatches.
+/// stage on each of `stages` ranks for so many microbatches. Adds to `*listed` as
+/// kept_by_schedule().
 [[nodiscard]] std::optional<KeptByStage> kept_by_stage(const std::string& name, int stages,
-                                                       int microbatches);
-
-/// Returns the number of forward passes that kept_by_stage() lists, at most.
-[[nodiscard]] inline std::uint64_t listed_passes(int stages, int microbatches) {
-  return static_cast<std::uint64_t>(
-      std::min(passes(static_cast<std::size_t>(stages), microbatches), most_listed));
-}
+                                                       int microbatches,
+                                                       std::uint64_t* listed = nullptr);
 
 }  // namespace heddle::inline v0::plan::impl
 

@@ -67,22 +67,32 @@ HEDDLE_INLINE KeptByStage kept_by_orders(const heddle::impl::RepeatedOrders& ord
 }
 
 HEDDLE_INLINE KeptByStage kept_by_schedule(const std::string& schedule, std::size_t stages,
-                                           int microbatches, const char* where) {
-  const auto orders_of = [&](int number) { return line_orders(schedule, stages, number, where); };
-  const std::int64_t listed = passes(stages, microbatches);
-  if (listed > most_listed) try {
+                                           int microbatches, const char* where,
+                                           std::uint64_t* listed) {
+  const auto count = [&](std::int64_t more) {
+    if (listed != nullptr) *listed += static_cast<std::uint64_t>(more);
+  };
+  const auto orders_of = [&](int number) {
+    count(1);  // there may be no orders of many numbers
+    Orders orders = line_orders(schedule, stages, number, where);
+    count(passes(stages, number));
+    return orders;
+  };
+  const std::int64_t all = passes(stages, microbatches);
+  if (all > most_listed) try {
       return kept_by_orders(heddle::impl::periodic_orders(orders_of, microbatches).lists);
     } catch (const infeasible&) {
-      if (listed > most_listed_without_period) throw;
+      if (all > most_listed_without_period) throw;
     }
-  return kept_by_orders(orders_of(microbatches));
+  count(all);
+  return kept_by_orders(line_orders(schedule, stages, microbatches, where));
 }
 
 HEDDLE_INLINE std::optional<KeptByStage> kept_by_stage(const std::string& name, int stages,
-                                                       int microbatches) {
+                                                       int microbatches, std::uint64_t* listed) {
   try {
     return kept_by_schedule(name, static_cast<std::size_t>(stages), microbatches,
-                            "heddle::plan::search");
+                            "heddle::plan::search", listed);
   } catch (const infeasible&) {
     return {};
   } catch (const contract_error&) {

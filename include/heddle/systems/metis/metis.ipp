@@ -162,8 +162,7 @@ class MetisSearch {
                ? few_groups(used, stages)
                : device_group_lists(used, stages, m_metis.longest_permutation, m_metis.variance)) {
         std::vector<std::span<const Rank>> groups;
-        std::size_t first = 0;
-        for (const int size : sizes) {
+        for (std::size_t first = 0; const int size : sizes) {
           groups.push_back(std::span(m_order).subspan(first, static_cast<std::size_t>(size)));
           first += groups.back().size();
         }
@@ -177,9 +176,10 @@ class MetisSearch {
 
   [[nodiscard]] const plan::impl::KeptByStage* kept_of(int stages, int microbatches) {
     const auto [place, inserted] = m_kept.try_emplace({stages, microbatches});
-    if (inserted) {
-      place->second = plan::impl::kept_by_stage(m_problem.options().schedule, stages, microbatches);
-      m_watch.spend(4 * plan::impl::listed_passes(stages, microbatches));
+    if (std::uint64_t listed = 0; inserted) {
+      place->second =
+          plan::impl::kept_by_stage(m_problem.options().schedule, stages, microbatches, &listed);
+      m_watch.spend(4 * listed);
     }
     return place->second ? &*place->second : nullptr;
   }

@@ -131,9 +131,10 @@ class SiteStages {
   void find_kept() {
     const int most = std::min(m_problem.machine().ranks(), m_layers);
     for (int stages = 1; stages <= most; ++stages) {
+      std::uint64_t listed = 0;
       const auto kept =
-          plan::impl::kept_by_stage(m_problem.options().schedule, stages, m_microbatches);
-      m_watch.spend(plan::impl::listed_passes(stages, m_microbatches));
+          plan::impl::kept_by_stage(m_problem.options().schedule, stages, m_microbatches, &listed);
+      m_watch.spend(listed);
       m_allowed.push_back(kept.has_value());
       m_most.push_back(m_most.empty() ? plan::impl::KeptMicrobatches{} : m_most.back());
       for (std::size_t behind = 0; kept && behind < m_most.size(); ++behind)
