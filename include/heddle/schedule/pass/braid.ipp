@@ -40,15 +40,14 @@ class SumExchanger {
         continue;
       }
       const Rank rank = m_schedule[m_schedule[ActionId{i}].queue].from;
-      const std::size_t before = m_created;
       for (std::size_t copy = 0; copy < m_lines; ++copy) {
         check_copy(i, i + copy);
         add(ActionId{i + copy});
       }
-      for (std::size_t each = 0; each < before; ++each)
-        if (const auto found = m_pending.find(each);
-            found != m_pending.end() && found->second.rank == rank)
-          flush(each);
+      for (auto each = m_pending.begin(); each != m_pending.end();) {
+        const auto& [number, pending] = *each++;  // flush() erases it
+        if (pending.rank == rank) flush(number);
+      }
       send(i, rank);
       i += m_lines - 1;
     }
