@@ -4,6 +4,7 @@
 // weight_pipeline(): every rank computes its microbatches through all stages, the messages and the
 // length of a step are those of the closed forms, and no activation is sent.
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -107,6 +108,19 @@ TEST_CASE("weight_pipeline: messages hide behind passes that take twice as long"
     // The weights in use, the next ones and those after them, beside one stage of its own.
     for (const Buffer& buffer : schedule.buffers())
       if (schedule[buffer.label] == schedule::travelling::weights) REQUIRE(buffer.parts == 3);
+  });
+}
+
+TEST_CASE("weight_pipeline: a rank keeps as many places of a stage's weights as documented") {
+  for_each_shape(12, [](const WeightPipelineOptions& options) {
+    const Schedule schedule = schedule::weight_pipeline(options);
+    // Only the buffers of weights and gradients have bytes.
+    std::vector<Bytes> kept(static_cast<std::size_t>(options.ranks));
+    for (const Buffer& buffer : schedule.buffers()) kept[+buffer.rank] += buffer.bytes;
+    const int arrived = std::max(1, options.ranks / options.groups + options.groups - 2);
+    INFO(schedule.name());
+    for (const Bytes bytes : kept)
+      REQUIRE(bytes == static_cast<Bytes>(8 + arrived) * options.sizes.parameters);
   });
 }
 
