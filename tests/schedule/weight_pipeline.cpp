@@ -138,6 +138,22 @@ TEST_CASE("weight_pipeline: what cannot be divided is named") {
   CHECK_THAT(complaint(wrong, 2, 0, 1), ContainsSubstring("at least one group"));
   CHECK_THAT(complaint(wrong, 0, 1, 1), ContainsSubstring("at least one stage"));
   CHECK_THAT(complaint(wrong, 2, 1, 0), ContainsSubstring("at least one microbatch"));
+  // The closed forms have the same checks.
+  const auto of_messages = []<class E>(E*, int ranks, int groups) {
+    return test::message_of<E>(
+        [&] { (void)schedule::weight_pipeline_messages({.ranks = ranks, .groups = groups}); });
+  };
+  const auto of_holder = []<class E>(E*, int ranks, int groups, int stage) {
+    return test::message_of<E>(
+        [&] { (void)schedule::weight_holder({.ranks = ranks, .groups = groups}, Stage{stage}); });
+  };
+  CHECK_THAT(of_messages(wrong, 2, 0), ContainsSubstring("weight_pipeline_messages") &&
+                                           ContainsSubstring("at least one group"));
+  CHECK_THAT(of_messages(uneven, 2, 3), ContainsSubstring("smaller number of groups is 2"));
+  CHECK_THAT(of_holder(wrong, 2, 0, 0),
+             ContainsSubstring("weight_holder") && ContainsSubstring("at least one group"));
+  CHECK_THAT(of_holder(uneven, 2, 3, 0), ContainsSubstring("smaller number of groups is 2"));
+  CHECK_THAT(of_holder(wrong, 2, 1, 2), ContainsSubstring("stage = 2, ranks = 2"));
 }
 
 }  // namespace test_weight_pipeline

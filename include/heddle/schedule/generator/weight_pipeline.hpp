@@ -33,6 +33,8 @@ inline constexpr const char* arrived = "arrived_gradients";       ///< a part fo
 
 /// Returns the rank that holds stage `stage`. Stages go round-robin over the groups, and within a
 /// group from its first rank to its last one.
+/// @throws contract_error if a number is below 1, or if there is no such stage.
+/// @throws infeasible if `groups` does not divide `ranks`.
 [[nodiscard]] Rank weight_holder(const WeightPipelineOptions& options, Stage stage);
 
 /// Returns the step of TawPipe (Wu and Chen, "TawPipe: topology-aware weight pipeline parallelism",
@@ -81,6 +83,8 @@ struct WeightPipelineMessages {
 
 /// Returns the closed form of the number of messages of weight_pipeline(), for weights and
 /// gradients together.
+/// @throws contract_error if a number is below 1.
+/// @throws infeasible if `groups` does not divide `ranks`.
 [[nodiscard]] WeightPipelineMessages weight_pipeline_messages(const WeightPipelineOptions& options);
 
 }  // namespace heddle::inline v0::schedule
