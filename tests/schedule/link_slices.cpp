@@ -5,6 +5,7 @@
 // of earlier slices, and which orders are rejected.
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -94,7 +95,7 @@ TEST_CASE("link_slices: orders that compute a slice too early are rejected") {
                                       ContainsSubstring("seq_1f1b()"));
   CHECK_THAT(complaint(weave(schedule::chimera(2, 4)), 4), ContainsSubstring("is on another rank"));
   CHECK_THAT(message_of<contract_error>([&] { (void)schedule::link_slices(plain, 0); }),
-             ContainsSubstring("at least one slice"));
+             ContainsSubstring("at least one slice") && ContainsSubstring("as seq_1f1b() has"));
   // Two slices of one sequence, the later one first.
   const Orders by_hand{"by hand",
                        {{{Kind::forward, Stage{0}, Item{1}},
@@ -105,6 +106,35 @@ TEST_CASE("link_slices: orders that compute a slice too early are rejected") {
   CHECK_THAT(complaint(weave(by_hand), 2),
              ContainsSubstring("0F1 of 'by hand'") &&
                  ContainsSubstring("precedes the forward of an earlier slice"));
+}
+
+TEST_CASE("link_slices: a stage ends the backwards of a sequence before those of another one") {
+  // All forwards of two sequences of two slices, then backwards in the given order.
+  const auto link = [](std::array<int, 4> backwards) {
+    Orders orders{"by hand", {{}}, StageGraph::chain(1)};
+    for (int m = 0; m < 4; ++m) orders.ranks[0].push_back({Kind::forward, Stage{0}, Item{m}});
+    for (const int m : backwards) orders.ranks[0].push_back({Kind::backward, Stage{0}, Item{m}});
+    return schedule::link_slices(weave(orders), 2);
+  };
+  CHECK(uses_of(link({1, 0, 3, 2}), "0B2", role::slice_grads) == "r2");
+  CHECK(uses_of(link({3, 2, 1, 0}), "0B0", role::slice_grads) == "r0");
+  CHECK_THAT(message_of<infeasible>([&] {
+               (void)link({1, 3, 0, 2});
+             }),
+             ContainsSubstring("0B3 of 'by hand' with slices = 2") &&
+                 ContainsSubstring("before those of another one have ended") &&
+                 ContainsSubstring("seq_1f1b()"));
+}
+
+TEST_CASE("link_slices: microbatches make whole sequences") {
+  const auto complaint = [](int microbatches, int slices) {
+    const Schedule plain = schedule::gpipe({.ranks = 2, .microbatches = microbatches});
+    return message_of<infeasible>([&] { (void)schedule::link_slices(plain, slices); });
+  };
+  CHECK_THAT(complaint(5, 2), ContainsSubstring("5 microbatches, slices = 2") &&
+                                  ContainsSubstring("a schedule with 6 microbatches") &&
+                                  ContainsSubstring("divides 5"));
+  CHECK_THAT(complaint(3, 4), ContainsSubstring("a schedule with 4 microbatches"));
 }
 
 }  // namespace test_link_slices

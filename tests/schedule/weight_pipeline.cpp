@@ -4,6 +4,7 @@
 // weight_pipeline(): every rank computes its microbatches through all stages, the messages and the
 // length of a step are those of the closed forms, and no activation is sent.
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -110,6 +111,19 @@ TEST_CASE("weight_pipeline: messages hide behind passes that take twice as long"
   });
 }
 
+TEST_CASE("weight_pipeline: a rank keeps as many places of a stage's weights as documented") {
+  for_each_shape(12, [](const WeightPipelineOptions& options) {
+    const Schedule schedule = schedule::weight_pipeline(options);
+    // Only the buffers of weights and gradients have bytes.
+    std::vector<Bytes> kept(static_cast<std::size_t>(options.ranks));
+    for (const Buffer& buffer : schedule.buffers()) kept[+buffer.rank] += buffer.bytes;
+    const int arrived = std::max(1, options.ranks / options.groups + options.groups - 2);
+    INFO(schedule.name());
+    for (const Bytes bytes : kept)
+      REQUIRE(bytes == static_cast<Bytes>(8 + arrived) * options.sizes.parameters);
+  });
+}
+
 TEST_CASE("weight_pipeline: what cannot be divided is named") {
   const auto complaint = []<class E>(E*, int ranks, int groups, int rounds) {
     return test::message_of<E>([&] {
@@ -124,6 +138,22 @@ TEST_CASE("weight_pipeline: what cannot be divided is named") {
   CHECK_THAT(complaint(wrong, 2, 0, 1), ContainsSubstring("at least one group"));
   CHECK_THAT(complaint(wrong, 0, 1, 1), ContainsSubstring("at least one stage"));
   CHECK_THAT(complaint(wrong, 2, 1, 0), ContainsSubstring("at least one microbatch"));
+  // The closed forms have the same checks.
+  const auto of_messages = []<class E>(E*, int ranks, int groups) {
+    return test::message_of<E>(
+        [&] { (void)schedule::weight_pipeline_messages({.ranks = ranks, .groups = groups}); });
+  };
+  const auto of_holder = []<class E>(E*, int ranks, int groups, int stage) {
+    return test::message_of<E>(
+        [&] { (void)schedule::weight_holder({.ranks = ranks, .groups = groups}, Stage{stage}); });
+  };
+  CHECK_THAT(of_messages(wrong, 2, 0), ContainsSubstring("weight_pipeline_messages") &&
+                                           ContainsSubstring("at least one group"));
+  CHECK_THAT(of_messages(uneven, 2, 3), ContainsSubstring("smaller number of groups is 2"));
+  CHECK_THAT(of_holder(wrong, 2, 0, 0),
+             ContainsSubstring("weight_holder") && ContainsSubstring("at least one group"));
+  CHECK_THAT(of_holder(uneven, 2, 3, 0), ContainsSubstring("smaller number of groups is 2"));
+  CHECK_THAT(of_holder(wrong, 2, 1, 2), ContainsSubstring("stage = 2, ranks = 2"));
 }
 
 }  // namespace test_weight_pipeline

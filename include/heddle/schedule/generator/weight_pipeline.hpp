@@ -33,6 +33,8 @@ inline constexpr const char* arrived = "arrived_gradients";       ///< a part fo
 
 /// Returns the rank that holds stage `stage`. Stages go round-robin over the groups, and within a
 /// group from its first rank to its last one.
+/// @throws contract_error if a number is below 1, or if there is no such stage.
+/// @throws infeasible if `groups` does not divide `ranks`.
 [[nodiscard]] Rank weight_holder(const WeightPipelineOptions& options, Stage stage);
 
 /// Returns the step of TawPipe (Wu and Chen, "TawPipe: topology-aware weight pipeline parallelism",
@@ -58,6 +60,11 @@ inline constexpr const char* arrived = "arrived_gradients";       ///< a part fo
 /// (G - 1) A P messages and stay within groups in (P - G) A P messages. Each message has
 /// `sizes.parameters` bytes. See weight_pipeline_messages().
 ///
+/// A rank keeps the weights and the gradients of its stage, 3 slots for travelling weights, 3 slots
+/// for gradients of its own, and max(1, n + G - 2) parts for gradients that arrive. Each of these
+/// 8 + max(1, n + G - 2) places has `sizes.parameters` bytes. Besides, a rank keeps the activations
+/// of one microbatch in all P stages.
+///
 /// If a message takes no longer than half of a forward pass, a step takes A P (F + B) + 2 h T,
 /// where T is the time of a message, and h is 2 if G and n are above 1, 0 for one rank, and else 1.
 /// The first weights and the last gradients have nothing to hide behind.
@@ -76,6 +83,8 @@ struct WeightPipelineMessages {
 
 /// Returns the closed form of the number of messages of weight_pipeline(), for weights and
 /// gradients together.
+/// @throws contract_error if a number is below 1.
+/// @throws infeasible if `groups` does not divide `ranks`.
 [[nodiscard]] WeightPipelineMessages weight_pipeline_messages(const WeightPipelineOptions& options);
 
 }  // namespace heddle::inline v0::schedule

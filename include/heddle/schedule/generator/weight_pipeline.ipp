@@ -23,6 +23,23 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
+/// Throws contract_error if a number is below 1, and infeasible if the groups are not equal.
+inline void check_weight_pipeline(const char* where,
+                                  const schedule::WeightPipelineOptions& options) {
+  schedule::impl::check(where, options.ranks, 1, options.rounds);
+  expects(options.groups >= 1, [&] {
+    return ErrorInfo{where, "there must be at least one group", text("groups = ", options.groups),
+                     "give the number of groups, such as nodes, or 1"};
+  });
+  if (options.ranks % options.groups != 0) {
+    int fits = std::min(options.groups, options.ranks);
+    while (options.ranks % fits != 0) --fits;
+    throw infeasible({where, "the ranks cannot be divided into equal groups",
+                      text("ranks = ", options.ranks, ", groups = ", options.groups),
+                      text("the nearest smaller number of groups is ", fits)});
+  }
+}
+
 /// The state of one weight_pipeline() call.
 class WeightPipeline {
  public:
@@ -234,28 +251,25 @@ class WeightPipeline {
 namespace schedule {
 
 HEDDLE_INLINE Rank weight_holder(const WeightPipelineOptions& options, Stage stage) {
+  constexpr const char* where = "heddle::schedule::weight_holder";
+  heddle::impl::check_weight_pipeline(where, options);
   const auto s = static_cast<int>(+stage);
+  expects(s >= 0 && s < options.ranks, [&] {
+    return ErrorInfo{where, "there is no such stage",
+                     text("stage = ", s, ", ranks = ", options.ranks),
+                     "give a stage below the number of ranks"};
+  });
   return Rank{s % options.groups * (options.ranks / options.groups) + s / options.groups};
 }
 
 HEDDLE_INLINE Schedule weight_pipeline(const WeightPipelineOptions& options) {
-  constexpr const char* where = "heddle::schedule::weight_pipeline";
-  impl::check(where, options.ranks, 1, options.rounds);
-  expects(options.groups >= 1, [&] {
-    return ErrorInfo{where, "there must be at least one group", text("groups = ", options.groups)};
-  });
-  if (options.ranks % options.groups != 0) {
-    int fits = std::min(options.groups, options.ranks);
-    while (options.ranks % fits != 0) --fits;
-    throw infeasible({where, "the ranks cannot be divided into equal groups",
-                      text("ranks = ", options.ranks, ", groups = ", options.groups),
-                      text("the nearest smaller number of groups is ", fits)});
-  }
+  heddle::impl::check_weight_pipeline("heddle::schedule::weight_pipeline", options);
   return heddle::impl::WeightPipeline(options).run();
 }
 
 HEDDLE_INLINE WeightPipelineMessages
 weight_pipeline_messages(const WeightPipelineOptions& options) {
+  heddle::impl::check_weight_pipeline("heddle::schedule::weight_pipeline_messages", options);
   const std::int64_t ranks = options.ranks, groups = options.groups, rounds = options.rounds;
   const std::int64_t each = (2 * ranks - 2) * rounds + 1 + rounds * ranks;
   return {(groups - 1) * each, (ranks - groups) * each};

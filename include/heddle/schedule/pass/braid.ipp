@@ -40,15 +40,14 @@ class SumExchanger {
         continue;
       }
       const Rank rank = m_schedule[m_schedule[ActionId{i}].queue].from;
-      const std::size_t before = m_created;
       for (std::size_t copy = 0; copy < m_lines; ++copy) {
         check_copy(i, i + copy);
         add(ActionId{i + copy});
       }
-      for (std::size_t each = 0; each < before; ++each)
-        if (const auto found = m_pending.find(each);
-            found != m_pending.end() && found->second.rank == rank)
-          flush(each);
+      for (auto each = m_pending.begin(); each != m_pending.end();) {
+        const auto& [number, pending] = *each++;  // flush() erases it
+        if (pending.rank == rank) flush(number);
+      }
       send(i, rank);
       i += m_lines - 1;
     }
@@ -170,17 +169,20 @@ namespace schedule {
 HEDDLE_INLINE Orders braid(const Orders& orders, int units) {
   constexpr const char* where = "heddle::schedule::braid";
   expects(units >= 1, [&] {
-    return ErrorInfo{where, "a stage has at least one unit", text("units = ", units)};
+    return ErrorInfo{where, "a stage has at least one unit", text("units = ", units),
+                     "give the number of units, such as 2 for an attention and an MLP"};
   });
-  const auto complain = [&](bool fits, const char* what) {
-    expects(fits, [&] { return ErrorInfo{where, what, text("'", orders.name, "'")}; });
+  const auto complain = [&](bool fits, const char* what, const char* fix) {
+    expects(fits, [&] { return ErrorInfo{where, what, text("'", orders.name, "'"), fix}; });
   };
-  complain(orders.shares.stages.empty(), "ranks divide the samples of a stage");
+  complain(orders.shares.stages.empty(), "ranks divide the samples of a stage",
+           "give each stage to one rank");
   int stages = orders.graph.stages;
   for (const auto& list : orders.ranks)
     for (const Order& order : list) {
       complain(order.kind == Kind::forward || order.kind == Kind::backward,
-               "there are updates or split backwards");
+               "there are updates or split backwards",
+               "braid orders of forwards and whole backwards, such as those of combined_1f1b()");
       stages = std::max(stages, static_cast<int>(+order.stage) + 1);
     }
   Orders braided = orders;
@@ -191,7 +193,8 @@ HEDDLE_INLINE Orders braid(const Orders& orders, int units) {
   StageGraph& graph = braided.graph;
   if (graph.stages == 0) graph = StageGraph::chain(stages);
   for (StageGraph::Edge& edge : graph.edges) {
-    complain(edge.at == Kind::forward, "the graph has edges at backward passes");
+    complain(edge.at == Kind::forward, "the graph has edges at backward passes",
+             "give a graph whose edges are at forward passes only");
     edge.from = unit_of(edge.from, units - 1);
     edge.to = unit_of(edge.to, 0);
   }
@@ -222,7 +225,7 @@ HEDDLE_INLINE Orders braid(const Orders& orders, int units) {
 HEDDLE_INLINE Schedule exchange_sums(const Schedule& schedule, int lines) {
   expects(lines >= 1, [&] {
     return ErrorInfo{"heddle::schedule::exchange_sums", "a layer has at least one rank",
-                     text("lines = ", lines)};
+                     text("lines = ", lines), "give the number of ranks that divide each layer"};
   });
   if (lines == 1) return schedule;
   return heddle::impl::SumExchanger(schedule, lines).run();

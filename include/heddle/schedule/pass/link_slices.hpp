@@ -19,10 +19,11 @@ namespace heddle::inline v0::schedule {
 ///   contain the keys and values that its queries attend to. These uses stand behind the other
 ///   uses, so that the first use of Role::saved is still the own one.
 /// - The gradients of the keys and values of a slice are a sum over the later slices. A buffer of
-///   Role::slice_grads without bytes stands for it, with a part for each slice. The
-///   backward pass of the last slice begins the sums of its sequence, those of the other slices
-///   continue them, and that of a slice reads its own sum. The stages have the memory of the sums
-///   of one sequence, because a rank has completed one sequence before it begins the next one.
+///   Role::slice_grads without bytes stands for it, with a part for each slot of the saved values.
+///   The backward pass of the last slice begins the sums of its sequence, those of the other slices
+///   continue them, and that of a slice reads its own sum. A stage has the memory of the sums of
+///   one sequence, so it must end the backward passes of a sequence before it begins those of
+///   another one.
 ///
 /// The saved values get slots: a forward takes the first free slot of its stage, and the last use
 /// of its value frees the slot. So a rank with min(M, P - 1 - r + `slices`) live slices has as many
@@ -33,9 +34,11 @@ namespace heddle::inline v0::schedule {
 /// that computes slices too early is rejected.
 ///
 /// Source of the order: Sun et al., "Seq1F1B" (2024), sections 3.2 and 3.3.
-/// @throws infeasible if a forward precedes that of an earlier slice, if a backward precedes that
-///         of a later slice, if the slices of a sequence are on several ranks, or if ranks divide
-///         the samples of a stage; it names the action or the stage.
+/// @throws infeasible if the microbatches are not a multiple of `slices`, if a forward precedes
+///         that of an earlier slice, if a backward precedes that of a later slice, if a stage has
+///         begun the backwards of another sequence and not ended them, if the slices of a sequence
+///         are on several ranks, or if ranks divide the samples of a stage; it names the action or
+///         the stage.
 /// @throws contract_error if `slices` is below 1.
 [[nodiscard]] Schedule link_slices(const Schedule& schedule, int slices);
 

@@ -33,6 +33,7 @@ class SliceLinker {
         m_slices(static_cast<std::uint32_t>(slices)),
         m_slot(schedule.buffers().size()),
         m_needed(schedule.buffers().size(), 1),
+        m_remaining(schedule.buffers().size(), 0),
         m_builder(with_slots()),
         m_sums(schedule.buffers().size()) {
     for (std::size_t b = 0; b < schedule.buffers().size(); ++b) {
@@ -121,6 +122,11 @@ class SliceLinker {
         sequence.parts.push_back(m_slot[+own.buffer][own.first]);
       } else if (sequence.parts.size() != m_slices || slice + sequence.backwards + 1 != m_slices) {
         refuse(id, "it precedes the backward of a later slice");
+      } else {
+        if (sequence.backwards == 0 && m_remaining[+own.buffer] > 0)
+          refuse(id,
+                 "it begins the backwards of a sequence before those of another one have ended");
+        m_remaining[+own.buffer] = slice;
       }
       for (std::uint32_t s = 0; s < slice; ++s)
         uses.push_back(schedule::read(own.buffer, sequence.parts[s]));
@@ -146,10 +152,25 @@ class SliceLinker {
   std::uint32_t m_slices;
   std::vector<std::vector<std::uint32_t>> m_slot;  ///< the slot of each part, by buffer
   std::vector<std::uint32_t> m_needed;             ///< slots, by buffer
+  std::vector<std::uint32_t> m_remaining;          ///< backwards of the begun sequence, by buffer
   Builder m_builder;
   std::vector<BufferId> m_sums;  ///< the buffer that stands for the sums, by buffer
   std::map<std::pair<BufferId, std::uint32_t>, Sequence> m_sequences;  ///< by buffer and number
 };
+
+/// Throws infeasible if the microbatches of `schedule` do not make whole sequences.
+inline void check_sequences(const Schedule& schedule, std::uint32_t slices) {
+  std::uint32_t microbatches = 0;
+  for (std::size_t i = 0; i < schedule.size(); ++i)
+    if (const Action& action = schedule[ActionId{i}]; action.kind == Kind::forward)
+      microbatches = std::max(microbatches, action.item.value + 1);
+  if (const std::uint32_t rest = microbatches % slices; rest != 0)
+    throw infeasible(
+        {"heddle::schedule::link_slices", "the microbatches cannot be divided into sequences",
+         text("'", schedule.name(), "' has ", microbatches, " microbatches, slices = ", slices),
+         text("make a schedule with ", microbatches - rest + slices,
+              " microbatches, or give a number of slices that divides ", microbatches)});
+}
 
 }  // namespace impl
 
@@ -158,9 +179,10 @@ namespace schedule {
 HEDDLE_INLINE Schedule link_slices(const Schedule& schedule, int slices) {
   expects(slices >= 1, [&] {
     return ErrorInfo{"heddle::schedule::link_slices", "a sequence has at least one slice",
-                     text("slices = ", slices)};
+                     text("slices = ", slices), "give as many slices as seq_1f1b() has"};
   });
   if (slices == 1) return schedule;
+  heddle::impl::check_sequences(schedule, static_cast<std::uint32_t>(slices));
   return heddle::impl::SliceLinker(schedule, slices).run();
 }
 
