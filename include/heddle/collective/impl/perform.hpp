@@ -8,12 +8,13 @@
 #include <memory>
 
 #include <heddle/collective/impl/performer.hpp>
-#include <heddle/collective/internal/call.hpp>
 #include <heddle/collective/request.hpp>
 #include <heddle/core/linkage.hpp>
 
 namespace heddle::inline v0 {
 namespace impl {
+
+class Call;
 
 /// How the arguments of a call are checked.
 struct CheckOptions {
