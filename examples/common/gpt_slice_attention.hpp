@@ -127,7 +127,7 @@ class GptSliceAttention {
     const auto interval = [&](const Keys& of) {
       const auto count = static_cast<std::int64_t>(of.qkv.extent(0) / shape.attention.sequences);
       heddle::IndexSet positions;
-      positions.add({of.first, of.first + count});
+      positions.add(heddle::Interval{of.first, of.first + count});
       return positions;
     };
     const auto found = m_masks.find({visible.back().first, visible[slice].first});
