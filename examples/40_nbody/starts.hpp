@@ -31,18 +31,18 @@ namespace nbody {
 /// Time in an Einstein-de Sitter universe of mean density 1, whose scale a grows as t^(2/3): the
 /// Hubble rate is sqrt(8 pi / 3) a^(-3/2). Speeds are a^2 dx/dt.
 struct Expansion {
-  static inline const double rate = std::sqrt(8 * std::numbers::pi / 3);
+  static double rate() { return std::sqrt(8 * std::numbers::pi / 3); }
   /// Returns the integral of dt / a between two scales, which turns pulls into speeds.
   [[nodiscard]] static double kick(double from, double to) {
-    return 2 * (std::sqrt(to) - std::sqrt(from)) / rate;
+    return 2 * (std::sqrt(to) - std::sqrt(from)) / rate();
   }
   /// Returns the integral of dt / a^2, which turns speeds into displacements.
   [[nodiscard]] static double drift(double from, double to) {
-    return 2 * (1 / std::sqrt(from) - 1 / std::sqrt(to)) / rate;
+    return 2 * (1 / std::sqrt(from) - 1 / std::sqrt(to)) / rate();
   }
   /// Returns the speed of a displacement that grows in proportion to a and is `at_one` at a = 1.
   [[nodiscard]] static double growing(double at_one, double a) {
-    return rate * a * std::sqrt(a) * at_one;
+    return rate() * a * std::sqrt(a) * at_one;
   }
 };
 
