@@ -94,7 +94,8 @@ void compare(const CommandLine& command, const Settings& s) {
       continue;
     }
     if (entries[i] == nullptr) best = row.name;
-    const auto form = entries[i] == nullptr ? std::nullopt : closed_form(*entries[i], s.shape, s);
+    std::optional<double> form;
+    if (entries[i] != nullptr) form = closed_form(*entries[i], s.shape, s);
     csv += text(s.names[i], ',', exact(row.makespan), ',', exact(row.bubble_ratio), ',',
                 form ? exact(*form) : "", ',', all_of(row.activations), ',', row.messages, ',',
                 row.messages * s.activation, ',', s.periodic ? "" : text(row.most_bytes));
