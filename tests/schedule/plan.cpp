@@ -25,6 +25,7 @@ namespace test_plan {
 
 namespace hd = heddle;
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
 using hd::test::message_of;
 
 namespace {
@@ -202,6 +203,15 @@ TEST_CASE("a plan prints a line for each stage") {
                           .attention = hd::SequenceMethod::ulysses}) ==
         "gpipe, 1 microbatch of 1 sample, sharding zeropp, nodes of 4, pairs of 2, attention "
         "ulysses\nstage 0: layer 0, rank 4, samples 1");
+  hd::Plan wide{.stages = {{.layers = {0, 1}, .samples = std::vector<std::int64_t>(9, 1)}}};
+  for (std::size_t rank = 0; rank < 9; ++rank) wide.stages[0].ranks.push_back(hd::Rank{rank});
+  CHECK_THAT(hd::text(wide), EndsWith("samples 1 (9 ranks)"));
+  wide.stages[0].samples = {3, 3, 2, 2, 2, 2, 2, 2, 1};
+  CHECK_THAT(hd::text(wide), EndsWith("samples 3 (2 ranks) 2 (6 ranks) 1 (1 rank)"));
+  for (std::size_t rank = 9; rank < 18; ++rank) wide.stages[0].ranks.push_back(hd::Rank{rank});
+  wide.stages[0].tensor = 2;
+  CHECK_THAT(hd::text(wide),
+             EndsWith("samples 3 (2 groups) 2 (6 groups) 1 (1 group), tensor degree 2"));
   hd::Plan plan = example();
   plan.buckets = 3;
   CHECK(hd::text(plan).starts_with("1f1b, 4 microbatches of 8 samples, 3 buckets\nstage 0"));

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -238,17 +239,25 @@ HEDDLE_INLINE const std::optional<Codec>& Plan::cast_after(std::size_t stage) co
 
 namespace impl {
 
-/// Prints the samples of the groups of a stage. Many equal ones are counted.
+/// Prints the samples of the groups of a stage. Of more than eight groups, neighbours with equal
+/// samples are counted.
 inline void print_samples(std::ostream& out, const PlanStage& stage) {
   constexpr std::size_t few = 8;
-  const std::size_t groups = stage.samples.size();
-  if (groups > few &&
-      std::ranges::count(stage.samples, stage.samples[0]) == static_cast<std::ptrdiff_t>(groups)) {
-    out << ' ' << stage.samples[0] << " (" << groups
-        << (stage.ranks.size() == groups ? " ranks)" : " groups)");
+  const std::span<const std::int64_t> samples = stage.samples;
+  if (samples.size() <= few) {
+    for (const std::int64_t of_group : samples) out << ' ' << of_group;
     return;
   }
-  for (const std::int64_t samples : stage.samples) out << ' ' << samples;
+  const bool single = stage.ranks.size() == samples.size();
+  for (std::size_t first = 0; first < samples.size();) {
+    const auto rest = samples.subspan(first);
+    const auto equal = static_cast<std::size_t>(
+        std::ranges::find_if(rest, [&](std::int64_t other) { return other != rest[0]; }) -
+        rest.begin());
+    const char* const unit = single ? "rank" : "group";
+    out << ' ' << rest[0] << " (" << equal << ' ' << unit << (equal == 1 ? ")" : "s)");
+    first += equal;
+  }
 }
 
 }  // namespace impl
