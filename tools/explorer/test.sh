@@ -6,6 +6,7 @@
 # with the library's; with HEDDLE_LONG it takes every number of ranks and microbatches, for a minute.
 set -uo pipefail
 program=$1
+page=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/page
 step=5 seconds=60
 if [[ -n ${HEDDLE_LONG-} ]]; then step=1 seconds=3600; fi
 folder=$(mktemp -d)
@@ -96,6 +97,22 @@ wrong 's/^F,0,0,/F,7,0,/' "the trace has too many timelines or ranks"
 wrong '1s/0,1,1$/3,1,1/' "a slice of the trace ends before it starts"
 wrong '2d' "it has no 0SEND_F0 -> 1RECV_F0"
 wrong '/./d' "the trace has no slices of a schedule"
+
+# Files that the page's script tells from traces.
+if command -v node > /dev/null; then
+  read_trace() {  # read_trace PHRASE CONTENT
+    local output
+    output=$(node -e "$(cat "$page/engine.js" "$page/trace.js")
+      try { readTrace(process.argv[1]); console.log('read'); } catch (error) { console.log(error.message); }" "$2" 2>&1)
+    [[ $output == *"$1"* ]] || { failures=$((failures + 1)); echo "FAILED: the page says '$output' of $2"; }
+  }
+  for other in plan profile machine program; do
+    read_trace "this is a $other of Heddle, and the page draws schedule files and traces" "{\"format\": \"heddle-$other\"}"
+  done
+  read_trace "it has no traceEvents" '{"format": "heddle-plane"}'
+  read_trace "it has no traceEvents" 'null'
+  read_trace "the trace is not JSON" '{'
+fi
 
 ((failures == 0)) && echo "all as expected"
 exit $((failures > 0))
