@@ -235,20 +235,16 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
           run.step(batch_of(training, text, begin + step, places.samples()), weight).loss);
       progress(step, losses.back());
       if (log.is_open()) log << begin + step << ' ' << losses.back() << std::endl;
-      if (s.save_every > 0 && (begin + step + 1) % s.save_every == 0 && step + 1 < steps) {
+      if (step + 1 < steps && files.is_due(begin + step + 1)) {
         kill_in_tests("save", static_cast<int>(+places.rank()), begin + step);
-        save<Real>(files.next(), model, places, training, text, begin + step + 1);
+        files.save(model, places, training, text, begin + step + 1);
       }
       if (step == 0 && s.check)
         gradients = gather<Real>(model, training.model, places.transport(), first, gradients_of);
       if (predicts && (step > 0 || steps == 1)) measured.push_back(run.timeline());
     }
   }
-  if (!s.save.empty()) {
-    const std::string file = files.next();
-    save<Real>(file, model, places, training, text, begin + steps);
-    if (speaks) std::cout << "saved before step " << begin + steps << ": " << file << '\n';
-  }
+  files.save_end(model, places, training, text, begin + steps);
   std::vector<heddle::Bytes> allocated, needed;  // by rank: buffers, and all with the stages' state
   if (predicts) {
     heddle::Bytes mine[] = {run.allocated(), run.allocated()};
@@ -262,7 +258,7 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   if (s.sample > 0)
     parameters = gather<Real>(model, training.model, places.transport(), first,
                               [](auto& stage) { return stage.parameters(); });
-  if (!speaks) return;
+  if (!speaks) return files.expect_saved();
   std::cout << "loss: first " << losses.front() << ", last " << losses.back() << '\n';
   if (s.check) {
     SerialGpt<Real> serial(training);
@@ -289,7 +285,7 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
     expect_close("the losses differ from the serial model's", worst, encoded ? 0.02 : exactly, "");
   }
   if (s.sample > 0) print_sample<Real>(training, s.sample, parameters);
-  if (!predicts) return;
+  if (!predicts) return files.expect_saved();
   const heddle::Timeline predicted = heddle::simulate(
       run.schedule(), heddle::plan::costs(plan, profile, machine, heddle::scalar_of<Real>));
   const auto median = measured.begin() + static_cast<std::ptrdiff_t>(measured.size() / 2);
@@ -306,6 +302,7 @@ void train_by_plan(const Settings& s, MPI_Comm comm) {
   Settings shown = s;
   shown.schedule.clear();  // theory knows equal stages only
   report(shown, predicted, std::move(measured), std::move(allocated));
+  files.expect_saved();
 }
 
 extern template void train_by_plan<float>(const Settings&, MPI_Comm);

@@ -17,8 +17,10 @@
 #include <thread>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/pipeline/checkpoint_saver.hpp>
 
 #include "gpt_checkpoint.hpp"
 #include "gpt_training.hpp"
@@ -28,10 +30,12 @@
 namespace examples {
 
 /// The files of checkpoints: always --save, or with --save-every FILE and FILE.2 in turns. The file
-/// that the training resumed from is not the first that is replaced.
+/// that the training resumed from is not the first that is replaced, and a save that failed is
+/// followed by one to the same file. A thread writes a checkpoint beside the next steps.
 class SaveFiles {
  public:
-  explicit SaveFiles(const Settings& s) : m_file(s.save), m_two(s.save_every > 0) {
+  explicit SaveFiles(const Settings& s)
+      : m_file(s.save), m_every(s.save_every), m_two(s.save_every > 0), m_saver(s.resume) {
     heddle::expects(s.save_every >= 0 && (!m_two || !m_file.empty()), [&] {
       return heddle::ErrorInfo{
           "command line", "--save-every needs a number of steps and --save",
@@ -41,16 +45,57 @@ class SaveFiles {
     m_second = m_two && std::filesystem::equivalent(s.resume, s.save, neither_exists);
   }
 
-  [[nodiscard]] std::string next() {
-    const bool second = m_second;
-    m_second = m_two && !second;
-    return second ? m_file + ".2" : m_file;
+  /// Returns whether there is a checkpoint before step `step`, which is not the last one.
+  [[nodiscard]] bool is_due(int step) const { return m_two && step % m_every == 0; }
+
+  /// Waits for the save before, and begins to save `model` as it is before step `step`. All ranks
+  /// call it; the first one writes.
+  template <class Real, class Place>
+  void save(Gpt<Real>& model, Place& mesh, const GptTraining& training, const Text& text,
+            int step) {
+    wait(mesh);
+    m_saver.save(m_second ? m_file + ".2" : m_file, model, mesh, fields(training, text, step));
+    m_pending = true;
+  }
+
+  /// Saves `model` at the end of the steps, if --save is given, and waits for it.
+  template <class Real, class Place>
+  void save_end(Gpt<Real>& model, Place& mesh, const GptTraining& training, const Text& text,
+                int step) {
+    if (m_file.empty()) return;
+    save(model, mesh, training, text, step);
+    if (wait(mesh) && mesh.rank() == heddle::Rank{0})
+      std::cout << "saved before step " << step << ": " << m_saver.newest_path() << '\n';
+  }
+
+  /// Throws format_error, on all ranks, if the last save failed.
+  void expect_saved() const {
+    if (!m_saver.failure().empty())
+      throw heddle::format_error({"checkpoint", "the last save failed", m_saver.failure(),
+                                  "resume from the newest checkpoint that is whole"});
   }
 
  private:
+  /// Waits for the pending save. Rank 0 says if it failed. Returns whether it succeeded.
+  template <class Place>
+  bool wait(Place& mesh) {
+    if (!m_pending) return true;
+    m_pending = false;
+    if (m_saver.wait(mesh)) {
+      m_second = m_two && !m_second;
+      return true;
+    }
+    if (mesh.rank() == heddle::Rank{0})
+      std::cerr << "train_gpt: the training goes on: " << m_saver.failure() << std::endl;
+    return false;
+  }
+
   std::string m_file;
+  int m_every;
   bool m_two;
   bool m_second = false;
+  bool m_pending = false;
+  heddle::CheckpointSaver m_saver;
 };
 
 /// The steps of a training.

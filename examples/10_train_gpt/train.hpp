@@ -62,7 +62,7 @@ void print_sample(const GptTraining& training, int tokens, const std::vector<Rea
 }
 
 /// Trains as `s` says on the ranks of `comm`, and prints what came of it on rank 0.
-/// Throws error where the check fails.
+/// Throws error where the check fails, and format_error at the end if the last save failed.
 template <class Real>
 void train(const Settings& s, MPI_Comm comm) {
   const GptTraining& training = s.training;
@@ -155,20 +155,16 @@ void train(const Settings& s, MPI_Comm comm) {
       losses.push_back(result.loss);
       progress(step, losses.back());
       if (log.is_open()) log << begin + step << ' ' << losses.back() << std::endl;
-      if (s.save_every > 0 && (begin + step + 1) % s.save_every == 0 && step + 1 < steps) {
+      if (step + 1 < steps && files.is_due(begin + step + 1)) {
         kill_in_tests("save", static_cast<int>(+mesh.rank()), begin + step);
-        save<Real>(files.next(), model, mesh, training, text, begin + step + 1);
+        files.save(model, mesh, training, text, begin + step + 1);
       }
       if (step == 0 && s.check)
         gradients = gather<Real>(model, mesh, [](auto& stage) { return stage.gradients(); });
       if (predicts && step > 0 && step % 2 == 0) measured.push_back(run.timeline());
     }
   }
-  if (!s.save.empty()) {
-    const std::string file = files.next();
-    save<Real>(file, model, mesh, training, text, begin + steps);
-    if (speaks) std::cout << "saved before step " << begin + steps << ": " << file << '\n';
-  }
+  files.save_end(model, mesh, training, text, begin + steps);
   const auto last = [&](int count) {
     double sum = 0;
     for (int i = 0; i < count; ++i) sum += losses[losses.size() - 1 - static_cast<std::size_t>(i)];
@@ -192,7 +188,7 @@ void train(const Settings& s, MPI_Comm comm) {
   }
 
   const auto parameters = gather<Real>(model, mesh, [](auto& stage) { return stage.parameters(); });
-  if (!speaks) return;
+  if (!speaks) return files.expect_saved();
   if (s.check) {
     SerialGpt<Real> serial(training);
     double worst_loss = 0;
@@ -223,6 +219,7 @@ void train(const Settings& s, MPI_Comm comm) {
   }
   if (s.sample > 0) print_sample<Real>(training, s.sample, parameters);
   if (predicts) report(s, predicted, std::move(measured), std::move(allocated));
+  files.expect_saved();
 }
 
 extern template void train<float>(const Settings&, MPI_Comm);

@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <heddle/core/checkpoint.hpp>
@@ -68,15 +67,13 @@ inline void expect_same(const heddle::Checkpoint& checkpoint, const GptTraining&
                                   "resume with the options that it was saved with"});
 }
 
-/// Saves `model` as it is before step `step`. All ranks call it; the first one writes.
-/// @throws format_error on all ranks where it cannot.
-template <class Real, class Place>
-void save(const std::filesystem::path& file, Gpt<Real>& model, Place& mesh,
-          const GptTraining& training, const Text& text, int step) {
+/// Returns the fields of a checkpoint beside the model: what must be the same, and the next step.
+[[nodiscard]] inline heddle::Checkpoint fields(const GptTraining& training, const Text& text,
+                                               int step) {
   heddle::Checkpoint own;
   own.set("identity", identity(training, text));
   own.set("step", std::vector<std::int64_t>{step});
-  heddle::save(file.string(), model, mesh, std::move(own));
+  return own;
 }
 
 /// Gives `model`, which a Runner has built on `mesh`, what `file` holds, and returns the step to go

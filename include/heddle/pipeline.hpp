@@ -9,6 +9,7 @@
 #include <heddle/pipeline/chain_calls.hpp>
 #include <heddle/pipeline/checkpoint.hpp>
 #include <heddle/pipeline/checkpoint_pair.hpp>
+#include <heddle/pipeline/checkpoint_saver.hpp>
 #include <heddle/pipeline/layer.hpp>
 #include <heddle/pipeline/layer_place.hpp>
 #include <heddle/pipeline/layer_stage.hpp>

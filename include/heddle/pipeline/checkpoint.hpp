@@ -6,6 +6,7 @@
 /// save() and restore(): checkpoints of every model with named state (see HasState). What one
 /// division of the ranks has saved loads on any other.
 
+#include <exception>
 #include <functional>
 #include <string>
 #include <utility>
@@ -22,6 +23,12 @@
 namespace heddle::inline v0 {
 
 namespace impl {
+
+/// Returns, on rank 0, the checkpoint of the whole arrays with the fields of `own`; on other ranks
+/// one without the arrays. `error` is what kept rank 0 from it. All ranks must call it.
+[[nodiscard]] Checkpoint gather_arrays(const std::vector<HeldArray>& held, Checkpoint own,
+                                       const TransportRef& transport, const ExecuteOptions& options,
+                                       std::exception_ptr& error);
 
 void save_arrays(const std::string& path, const std::vector<HeldArray>& held, Checkpoint own,
                  const TransportRef& transport, const ExecuteOptions& options);

@@ -57,11 +57,11 @@ inline constexpr const char* state_field = "state";
                                    : text(state_field, "/", info.layer, "/", info.name);
 }
 
-HEDDLE_FULL_INLINE void save_arrays(const std::string& path, const std::vector<HeldArray>& held,
-                                    Checkpoint own, const TransportRef& transport,
-                                    const ExecuteOptions& options) {
-  constexpr const char* where = "heddle::save";
-  ArrayNumbers numbers(where);
+HEDDLE_FULL_INLINE Checkpoint gather_arrays(const std::vector<HeldArray>& held, Checkpoint own,
+                                            const TransportRef& transport,
+                                            const ExecuteOptions& options,
+                                            std::exception_ptr& error) {
+  ArrayNumbers numbers("heddle::save");
   const auto had = numbers.add(all_gather(transport, packed(held), options));
   const std::vector<Bytes> bytes = numbers.element_bytes();
   std::vector<std::vector<plan::HeldElements>> needed(had.size());
@@ -83,7 +83,6 @@ HEDDLE_FULL_INLINE void save_arrays(const std::string& path, const std::vector<H
                              IndexSet(numbers.arrays()[piece.array].whole),
                              whole[piece.array].data(), bytes[piece.array]);
              });
-  std::exception_ptr error;
   if (writes) {
     try {
       own.set(state_field, std::vector<std::int64_t>{static_cast<std::int64_t>(bytes.size())});
@@ -94,12 +93,26 @@ HEDDLE_FULL_INLINE void save_arrays(const std::string& path, const std::vector<H
                                                      static_cast<std::size_t>(info.whole)));
         });
       }
-      own.save(path);
     } catch (...) {
       error = std::current_exception();
     }
   }
-  throw_together(transport, options, error, where, "save the checkpoint", path);
+  return own;
+}
+
+HEDDLE_FULL_INLINE void save_arrays(const std::string& path, const std::vector<HeldArray>& held,
+                                    Checkpoint own, const TransportRef& transport,
+                                    const ExecuteOptions& options) {
+  std::exception_ptr error;
+  const Checkpoint whole = gather_arrays(held, std::move(own), transport, options, error);
+  if (transport.rank() == Rank{0} && !error) {
+    try {
+      whole.save(path);
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }
+  throw_together(transport, options, error, "heddle::save", "save the checkpoint", path);
 }
 
 HEDDLE_FULL_INLINE Checkpoint restore_arrays(const std::string& path,
