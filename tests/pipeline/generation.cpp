@@ -458,7 +458,7 @@ TEST_CASE("the weights of a checkpoint are those of the ranks that saved it") {
   };
   CHECK(first_weights<double>(training.model, 7).values == values());
   static_cast<void>(run.step(batch(training, text, 0, 0), weight(training)));
-  save<double>(path, model, mesh, training, text, 1);
+  heddle::save(path.string(), model, mesh, fields(training, text, 1));
   const auto trained = values();
   const auto loaded = load_weights<double>(path.string());
   CHECK(loaded.values == trained);

@@ -120,7 +120,7 @@ class Training {
     return gather<double>(m_model, m_mesh, [](auto& stage) { return stage.gradients(); });
   }
   void save(const std::filesystem::path& file, int step) {
-    examples::save<double>(file, m_model, m_mesh, m_training, words(), step);
+    heddle::save(file.string(), m_model, m_mesh, examples::fields(m_training, words(), step));
     MPI_Barrier(m_mesh.all().get());
   }
   int resume(const std::filesystem::path& file) {
