@@ -31,11 +31,15 @@ namespace examples {
 
 /// The files of checkpoints: always --save, or with --save-every FILE and FILE.2 in turns. The file
 /// that the training resumed from is not the first that is replaced, and a save that failed is
-/// followed by one to the same file. A thread writes a checkpoint beside the next steps.
+/// followed by one to the same file. A thread writes a checkpoint while the next steps run.
 class SaveFiles {
  public:
   explicit SaveFiles(const Settings& s)
-      : m_file(s.save), m_every(s.save_every), m_two(s.save_every > 0), m_saver(s.resume) {
+      : m_file(s.save),
+        m_every(s.save_every),
+        m_two(s.save_every > 0),
+        m_options{.watchdog = s.watchdog},
+        m_saver(s.resume) {
     heddle::expects(s.save_every >= 0 && (!m_two || !m_file.empty()), [&] {
       return heddle::ErrorInfo{
           "command line", "--save-every needs a number of steps and --save",
@@ -48,13 +52,15 @@ class SaveFiles {
   /// Returns whether there is a checkpoint before step `step`, which is not the last one.
   [[nodiscard]] bool is_due(int step) const { return m_two && step % m_every == 0; }
 
-  /// Waits for the save before, and begins to save `model` as it is before step `step`. All ranks
+  /// Waits for the previous save, and begins to save `model` as it is before step `step`. All ranks
   /// call it; the first one writes.
   template <class Real, class Place>
   void save(Gpt<Real>& model, Place& mesh, const GptTraining& training, const Text& text,
             int step) {
-    wait(mesh);
-    m_saver.save(m_second ? m_file + ".2" : m_file, model, mesh, fields(training, text, step));
+    if (!wait(mesh) && mesh.rank() == heddle::Rank{0})
+      std::cerr << "train_gpt: the training goes on: " << m_saver.failure() << std::endl;
+    m_saver.save(m_second ? m_file + ".2" : m_file, model, mesh, fields(training, text, step),
+                 m_options);
     m_pending = true;
   }
 
@@ -76,18 +82,14 @@ class SaveFiles {
   }
 
  private:
-  /// Waits for the pending save. Rank 0 says if it failed. Returns whether it succeeded.
+  /// Waits for the pending save. Returns whether it succeeded.
   template <class Place>
   bool wait(Place& mesh) {
     if (!m_pending) return true;
     m_pending = false;
-    if (m_saver.wait(mesh)) {
-      m_second = m_two && !m_second;
-      return true;
-    }
-    if (mesh.rank() == heddle::Rank{0})
-      std::cerr << "train_gpt: the training goes on: " << m_saver.failure() << std::endl;
-    return false;
+    if (!m_saver.wait(mesh, m_options)) return false;
+    m_second = m_two && !m_second;
+    return true;
   }
 
   std::string m_file;
@@ -95,6 +97,7 @@ class SaveFiles {
   bool m_two;
   bool m_second = false;
   bool m_pending = false;
+  heddle::ExecuteOptions m_options;
   heddle::CheckpointSaver m_saver;
 };
 

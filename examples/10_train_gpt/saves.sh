@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # SPDX-FileCopyrightText: The Heddle contributors
 
-# saves.sh COMMAND...: starts COMMAND, train_gpt on 2 ranks, with checkpoints beside the steps. Their
+# saves.sh COMMAND...: starts COMMAND, train_gpt on 2 ranks, with checkpoints that are written while steps run. Their
 # bytes are those of a run that ends there; a save that fails is told, and the training goes on.
 set -uo pipefail
 folder=$(mktemp -d)

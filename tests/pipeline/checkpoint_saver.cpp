@@ -2,13 +2,19 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 // ranks: 1 3
 
-// Checkpoints that are written beside the next steps: their bytes are those of save(), the state
-// may change meanwhile, and a save that fails is told on every rank while the file before stays.
+// Checkpoints that are written while the next steps run: their bytes are those of save(), the state
+// may change meanwhile, and a save that fails is reported on every rank while the previous file
+// stays.
 
+#include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <sys/syscall.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -23,6 +29,24 @@
 
 #include "support/complaint.hpp"
 #include "support/world.hpp"
+
+namespace test_checkpoint_saver {
+
+/// What fsync() does in this program.
+enum class Disk { works, hangs, fails };
+std::atomic<Disk> disk = Disk::works;
+
+}  // namespace test_checkpoint_saver
+
+/// Takes the place of the C library's: a disk that hangs does so for at most ten seconds.
+extern "C" int fsync(int file) {
+  using test_checkpoint_saver::disk, test_checkpoint_saver::Disk;
+  for (int i = 0; i < 10000 && disk == Disk::hangs; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (disk != Disk::fails) return static_cast<int>(::syscall(SYS_fsync, file));
+  errno = EIO;
+  return -1;
+}
 
 namespace test_checkpoint_saver {
 
@@ -84,7 +108,29 @@ hd::Checkpoint at_step(std::int64_t step) {
 
 }  // namespace
 
-TEST_CASE("a checkpoint that is written beside the steps has the bytes of a synchronous one") {
+TEST_CASE("a save returns while the disk hangs, and the other ranks wait longer than a watchdog") {
+  const Folder folder;
+  hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
+  Model model;
+  hd::CheckpointSaver saver;
+  const std::vector<double> before = model.weights;
+  disk = Disk::hangs;
+  saver.save(folder.file("late"), model, mesh);
+  CHECK(saver.newest_path().empty());
+  CHECK_FALSE(std::filesystem::exists(folder.file("late")));
+  model.train();  // while the thread writes
+  std::thread repaired([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    disk = Disk::works;
+  });
+  const bool saved = saver.wait(mesh, {.watchdog = 0.3});
+  repaired.join();
+  CHECK(saved);
+  (void)hd::restore(saver.newest_path(), model, mesh);
+  CHECK(model.weights == before);
+}
+
+TEST_CASE("a checkpoint of a saver has the bytes of a synchronous one") {
   const Folder folder;
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
   Model model;
@@ -95,7 +141,7 @@ TEST_CASE("a checkpoint that is written beside the steps has the bytes of a sync
     const std::string synchronous = folder.file("synchronous"), beside = folder.file("beside");
     hd::save(synchronous, model, mesh, at_step(step));
     saver.save(beside, model, mesh, at_step(step));
-    model.train();  // while the thread writes
+    model.train();
     CHECK(saver.wait(mesh));
     CHECK(saver.failure().empty());
     CHECK(saver.newest_path() == beside);
@@ -111,7 +157,7 @@ TEST_CASE("a checkpoint that is written beside the steps has the bytes of a sync
   CHECK(hd::Checkpoint::load(folder.file("second")).get<std::int64_t>("step", 1)[0] == 4);
 }
 
-TEST_CASE("a save that fails is told on every rank, and the checkpoint before it stays") {
+TEST_CASE("a save that fails is reported on every rank, and the previous checkpoint stays") {
   const Folder folder;
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
   Model model;
@@ -136,6 +182,13 @@ TEST_CASE("a save that fails is told on every rank, and the checkpoint before it
     CHECK(saver.newest_path() == good);
     CHECK(hd::read_file(good) == content);
   }
+  // The disk fails when all bytes are written, to the same file, too.
+  disk = Disk::fails;
+  saver.save(good, model, mesh);
+  CHECK_FALSE(saver.wait(mesh));
+  disk = Disk::works;
+  CHECK_THAT(saver.failure(), ContainsSubstring("Input/output error"));
+  CHECK(hd::read_file(good) == content);
   // The training goes on, and the next save succeeds.
   const std::string next = folder.file("next");
   saver.save(next, model, mesh);
@@ -148,7 +201,8 @@ TEST_CASE("a save that fails is told on every rank, and the checkpoint before it
 }
 
 TEST_CASE(
-    "a save that a model refuses is not pending, and a failed run keeps what it resumed from") {
+    "a save that a model refuses leaves the previous one pending, and a failed run keeps what it "
+    "resumed from") {
   const Folder folder;
   hd::DeviceMesh mesh(MPI_COMM_WORLD, {{"pipe", world_size()}});
   Model model;
@@ -159,6 +213,7 @@ TEST_CASE(
   saver.save(folder.file("good"), model, mesh);
   Negative negative;
   CHECK_THROWS_AS(saver.save(folder.file("bad"), negative, mesh), hd::contract_error);
+  CHECK(saver.newest_path() == "before");
   CHECK(saver.wait(mesh));
   CHECK(saver.newest_path() == folder.file("good"));
 }
