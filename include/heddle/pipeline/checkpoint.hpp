@@ -25,8 +25,8 @@ namespace heddle::inline v0 {
 namespace impl {
 
 /// Returns, on rank 0, the checkpoint of the whole arrays with the fields of `own`; on other ranks
-/// one without the arrays. `error` is what kept rank 0 from adding their fields. All ranks must call
-/// it.
+/// one without the arrays. `error` is what kept rank 0 from adding their fields. All ranks must
+/// call it.
 [[nodiscard]] Checkpoint gather_arrays(const std::vector<HeldArray>& held, Checkpoint own,
                                        const TransportRef& transport, const ExecuteOptions& options,
                                        std::exception_ptr& error);
