@@ -42,6 +42,8 @@ set(HEDDLE_MPI_ENVIRONMENT
 # Two threads where no ranks are, which sleep when they wait: tests run beside others, and where both
 # threads are given one core, one that spins keeps the other from it for milliseconds at each region.
 set(HEDDLE_SERIAL_ENVIRONMENT OMP_NUM_THREADS=2 OMP_PROC_BIND=false OMP_WAIT_POLICY=passive)
+# Where tests write the results that scripts/backends compares: only in the environment of tests that it reads.
+set(HEDDLE_RESULTS "HEDDLE_RESULTS=${CMAKE_BINARY_DIR}/results")
 
 # The GPT of the examples, compiled once for each type of number.
 if(TARGET heddle::heddle)
