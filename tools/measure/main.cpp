@@ -124,7 +124,8 @@ void expect_json(const tool::CommandLine& program, const std::string& file) {
 void measure_machine(const hd::Communicator& comm, const std::string& file,
                      const std::string& device) {
   hd::DeviceMesh mesh(comm.get(), {{"rank", comm.size()}});
-  const hd::Machine found = hd::measure_links(mesh, {.name = device});
+  const hd::LinkOptions options{.name = device};  // g++ 12 takes a temporary for uninitialised
+  const hd::Machine found = hd::measure_links(mesh, options);
   if (comm.rank() != hd::Rank{0}) return;
   std::cout << found << '\n';
 #ifdef HEDDLE_MEASURE_JSON
