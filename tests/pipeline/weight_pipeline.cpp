@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
@@ -149,7 +150,7 @@ class TravellingModel {
         summed = m_gradients;
         for (std::size_t i = 0; i < matrix; ++i) m_weights[i] -= rate * m_gradients[i];
         return std::fill(m_gradients.begin(), m_gradients.end(), 0.0);
-      default: FAIL("an action of an unexpected kind");
+      default: throw std::logic_error("weight_pipeline: an action of an unexpected kind");
     }
   }
 
