@@ -45,12 +45,13 @@ set(HEDDLE_SERIAL_ENVIRONMENT OMP_NUM_THREADS=2 OMP_PROC_BIND=false OMP_WAIT_POL
 # Where tests write the results that scripts/backends compares: only in the environment of tests that it reads.
 set(HEDDLE_RESULTS "HEDDLE_RESULTS=${CMAKE_BINARY_DIR}/results")
 
-# The GPT of the examples, compiled once for each type of number.
+# The GPT of the examples, compiled once for each type of number, with the systems that it uses.
 if(TARGET heddle::heddle)
   set(sources gpt_float.cpp gpt_double.cpp gpt_travel_float.cpp gpt_travel_double.cpp)
   list(TRANSFORM sources PREPEND "${HEDDLE_SOURCE_DIR}/examples/common/")
-  add_library(heddle_gpt STATIC EXCLUDE_FROM_ALL ${sources})
-  target_link_libraries(heddle_gpt PUBLIC heddle::systems heddle::compiled PRIVATE heddle_own)
+  add_library(heddle_gpt STATIC EXCLUDE_FROM_ALL ${sources} $<TARGET_OBJECTS:heddle_gpt_systems_core>
+                                                 $<TARGET_OBJECTS:heddle_gpt_systems>)
+  target_link_libraries(heddle_gpt PUBLIC heddle::compiled PRIVATE heddle_own)
 endif()
 
 # heddle_reached(RESULT sources...): the text of all include lines of the sources, and of the files of this
@@ -89,8 +90,8 @@ endfunction()
 # Programs link the compiled libraries of what they include, except those that are about headers, and all
 # without Kokkos if these are not built: heddle::core_compiled; for headers of heddle/systems/ or heddle/json/,
 # heddle::systems_core; and if they link heddle::heddle, heddle::compiled, heddle::systems for the former, and
-# the GPT of the examples for its headers. A program that begins to include one of these must be
-# configured again by hand. Includes are read line by line; other folders than these and macros are not followed.
+# the GPT of the examples for its headers, which has the systems that it uses. A program that begins to include
+# one of these must be configured again by hand. Includes are read line by line; other folders than these and macros are not followed.
 function(heddle_own_executable target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "HEADER_ONLY" "" "SOURCES;LINK")
   add_executable(${target} ${arg_SOURCES})
@@ -99,16 +100,29 @@ function(heddle_own_executable target)
     return()
   endif()
   heddle_reached(reached ${arg_SOURCES})
-  string(REGEX MATCH "<heddle/(systems|json)[/.]" systems "${reached}")
+  set(full FALSE)
+  set(gpt FALSE)
+  if(TARGET heddle_gpt AND NOT "heddle::core" IN_LIST arg_LINK AND NOT "heddle::memory" IN_LIST arg_LINK AND NOT "heddle_mpi" IN_LIST arg_LINK
+     AND NOT "heddle::json" IN_LIST arg_LINK)
+    set(full TRUE)
+    if(reached MATCHES "/examples/common/gpt")
+      set(gpt TRUE)
+      target_link_libraries(${target} PRIVATE heddle_gpt)
+    endif()
+  endif()
+  string(REGEX MATCHALL "<heddle/(systems|json)[/.][^>]*>" systems "${reached}")
+  if(gpt)
+    list(FILTER systems EXCLUDE REGEX "${HEDDLE_GPT_SYSTEMS}")
+    if(systems MATCHES "<heddle/json/" AND TARGET heddle::json)
+      target_link_libraries(${target} PRIVATE heddle::json)
+      list(FILTER systems EXCLUDE REGEX "<heddle/json/")
+    endif()
+  endif()
   if(systems)
     target_link_libraries(${target} PRIVATE heddle::systems_core)
   endif()
   target_link_libraries(${target} PRIVATE heddle::core_compiled)
-  if(TARGET heddle_gpt AND NOT "heddle::core" IN_LIST arg_LINK AND NOT "heddle::memory" IN_LIST arg_LINK AND NOT "heddle_mpi" IN_LIST arg_LINK
-     AND NOT "heddle::json" IN_LIST arg_LINK)
-    if(reached MATCHES "/examples/common/gpt")
-      target_link_libraries(${target} PRIVATE heddle_gpt)
-    endif()
+  if(full)
     if(systems)
       target_link_libraries(${target} PRIVATE heddle::systems)
     endif()
