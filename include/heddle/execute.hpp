@@ -33,6 +33,8 @@
 #include <heddle/execute/split_mover.hpp>
 #include <heddle/execute/step_sizes.hpp>
 #include <heddle/execute/stream.hpp>
+#include <heddle/execute/survive.hpp>
+#include <heddle/execute/survivors.hpp>
 #include <heddle/execute/task.hpp>
 #include <heddle/execute/thread_mover.hpp>
 #include <heddle/execute/thread_transport.hpp>

@@ -13,6 +13,7 @@
 #include <heddle/pipeline/layer.hpp>
 #include <heddle/pipeline/layer_place.hpp>
 #include <heddle/pipeline/layer_stage.hpp>
+#include <heddle/pipeline/memory_checkpoint.hpp>
 #include <heddle/pipeline/parameter.hpp>
 #include <heddle/pipeline/partition.hpp>
 #include <heddle/pipeline/profile.hpp>

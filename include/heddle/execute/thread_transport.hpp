@@ -18,6 +18,7 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
 #include <heddle/execute/shared_blocks.hpp>
+#include <heddle/execute/survivors.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/schedule/list_place.hpp>
 
@@ -37,6 +38,7 @@ class ThreadHub {
 
  private:
   friend class ThreadTransport;
+  struct Meeting;
   struct State;
 
   int m_ranks;
@@ -60,7 +62,7 @@ class ThreadTransport {
     std::uint64_t m_number = 0;
   };
 
-  /// Constructs the end of `rank`. The hub must outlive it.
+  /// Constructs the end of `rank`. The hub must outlive it, and the transports of survivors().
   /// @throws contract_error if the hub has no such rank.
   ThreadTransport(ThreadHub& hub, Rank rank);
   ThreadTransport(const ThreadTransport&) = delete;
@@ -102,7 +104,25 @@ class ThreadTransport {
   /// Returns the places that the ranks have told; see ReportsPlaces.
   [[nodiscard]] std::vector<std::optional<ListPlace>> places();
 
+  /// Ends this rank as the end of its process would: the other ranks hear that it has died. The
+  /// thread must leave its work by an exception then, which run_threads() does not throw again.
+  /// Tests of survive() use it.
+  void die();
+  /// Returns the bitwise and of the flags of all ranks that are alive; see LosesRanks.
+  [[nodiscard]] std::uint32_t agree(std::uint32_t flags, Seconds watchdog);
+  /// Returns the ranks that are left, and a transport between them; see LosesRanks.
+  [[nodiscard]] Survivors<ThreadTransport> survivors(Seconds watchdog);
+  /// Returns true if this rank has died.
+  [[nodiscard]] bool is_dead() const;
+
  private:
+  /// Constructs the end of a rank in a hub that the ranks which are left own together. `before` is
+  /// its end in the hub before.
+  ThreadTransport(std::shared_ptr<ThreadHub> hub, Rank rank, const ThreadTransport& before);
+  /// Waits until all ranks that are alive have come to this rank's next meeting.
+  [[nodiscard]] std::shared_ptr<ThreadHub::Meeting> meet(const char* where, std::uint32_t flags,
+                                                         Seconds watchdog);
+
   static Request request(End& end);
   End& find(Rank peer, Lane lane, bool sends);
   /// Returns a new end of a channel.
@@ -113,12 +133,16 @@ class ThreadTransport {
   /// Copies the messages that have arrived and meet a receive.
   void pull(End& end);
 
+  std::shared_ptr<ThreadHub> m_owned;  ///< the hub of ranks that are left
   ThreadHub* m_hub;
   Rank m_rank;
+  ThreadHub* m_first_hub;  ///< the hub with which the thread began
+  Rank m_first_rank;
   std::vector<std::unique_ptr<End>> m_ends;
-  std::size_t m_shares = 0;  ///< the number of calls of share()
+  std::size_t m_shares = 0;    ///< the number of calls of share()
+  std::size_t m_meetings = 0;  ///< the number of calls of meet()
 };
-static_assert(SharesMemory<ThreadTransport>);
+static_assert(SharesMemory<ThreadTransport> && LosesRanks<ThreadTransport>);
 
 namespace impl {
 
@@ -129,8 +153,9 @@ void run_threads(int ranks, FunctionRef<void(ThreadTransport&)> body);
 
 /// Runs `body(ThreadTransport&)` on `ranks` threads, one per rank, and waits for all of them. If
 /// one of them throws, the others are told (see Transport::abort). Then the error of the rank that
-/// failed first is thrown again. @throws contract_error if `ranks` is below 1; std::system_error,
-/// before any body is called, if the system does not start the threads.
+/// failed first is thrown again, but not that of a rank that has died. @throws contract_error if
+/// `ranks` is below 1; std::system_error, before any body is called, if the system does not start
+/// the threads.
 template <std::invocable<ThreadTransport&> Body>
 void run_threads(int ranks, Body&& body) {
   const auto run = [&body](ThreadTransport& transport) { body(transport); };

@@ -30,7 +30,11 @@
 #include <heddle/core/internal/threads.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/execute/await.hpp>
+#include <heddle/execute/clock.hpp>
 #include <heddle/execute/exchange.hpp>
+#include <heddle/execute/idle.hpp>
+#include <heddle/execute/survivors.hpp>
 #include <heddle/execute/thread_transport.hpp>
 
 namespace heddle::inline v0 {
@@ -57,6 +61,15 @@ struct ThreadChannel {
 };
 
 }  // namespace impl
+
+/// A call of agree() or survivors(). The mutex of the hub protects it.
+struct ThreadHub::Meeting {
+  std::vector<char> come;  ///< by rank
+  std::uint32_t flags = ~std::uint32_t{0};
+  bool over = false;                    ///< all ranks that are alive have come
+  std::vector<Rank> left = {};          ///< these ranks
+  std::shared_ptr<ThreadHub> hub = {};  ///< between them, once one of them has asked for it
+};
 
 /// The state that the ranks of a hub share.
 struct ThreadHub::State {
@@ -93,7 +106,26 @@ struct ThreadHub::State {
     if (!told) told = place;
   }
 
+  /// Returns the ranks that have neither come to a meeting nor died. The mutex is held.
+  [[nodiscard]] std::vector<Rank> awaited(const Meeting& meeting) const {
+    std::vector<Rank> ranks;
+    for (std::size_t r = 0; r < dead.size(); ++r)
+      if (!dead[r] && !meeting.come[r]) ranks.emplace_back(r);
+    return ranks;
+  }
+
+  /// Notes that a rank has died, and ends the waits of the others.
+  void lose(Rank rank) {
+    const std::scoped_lock lock(mutex);
+    dead[+rank] = 1;
+    if (is_aborted.load()) return;
+    abort = {rank, "", "its thread has ended"};
+    is_aborted.store(true);
+  }
+
   std::mutex mutex;
+  std::vector<char> dead;  ///< by rank
+  std::vector<std::shared_ptr<Meeting>> meetings;
   std::map<Key, std::unique_ptr<impl::ThreadChannel>> channels;
   std::map<std::size_t, std::pair<std::shared_ptr<Blocks>, std::size_t>> blocks;  ///< by share
   std::atomic<bool> is_aborted{false};
@@ -106,6 +138,7 @@ HEDDLE_INLINE ThreadHub::ThreadHub(int ranks) : m_ranks(ranks), m_state(std::mak
     return ErrorInfo{"heddle::ThreadHub", "at least one rank is needed", text("ranks = ", ranks)};
   });
   m_state->places.resize(static_cast<std::size_t>(ranks));
+  m_state->dead.resize(static_cast<std::size_t>(ranks));
 }
 HEDDLE_INLINE ThreadHub::~ThreadHub() = default;
 
@@ -121,11 +154,19 @@ struct ThreadTransport::End {
 };
 
 HEDDLE_INLINE ThreadTransport::ThreadTransport(ThreadHub& hub, Rank rank)
-    : m_hub(&hub), m_rank(rank) {
+    : m_hub(&hub), m_rank(rank), m_first_hub(&hub), m_first_rank(rank) {
   expects(+rank < static_cast<std::size_t>(hub.size()), [&] {
     return ErrorInfo{"heddle::ThreadTransport", "the hub has no such rank",
                      text("rank ", rank, " of ", hub.size())};
   });
+}
+
+HEDDLE_INLINE ThreadTransport::ThreadTransport(std::shared_ptr<ThreadHub> hub, Rank rank,
+                                               const ThreadTransport& before)
+    : ThreadTransport(*hub, rank) {
+  m_owned = std::move(hub);
+  m_first_hub = before.m_first_hub;
+  m_first_rank = before.m_first_rank;
 }
 
 HEDDLE_INLINE ThreadTransport::Request ThreadTransport::send(Rank peer, Lane lane,
@@ -203,6 +244,60 @@ HEDDLE_INLINE std::vector<std::optional<ListPlace>> ThreadTransport::places() {
   return m_hub->m_state->places;
 }
 
+HEDDLE_INLINE void ThreadTransport::die() {
+  m_hub->m_state->lose(m_rank);
+  if (m_first_hub != m_hub) m_first_hub->m_state->lose(m_first_rank);
+}
+
+HEDDLE_INLINE bool ThreadTransport::is_dead() const {
+  const std::scoped_lock lock(m_hub->m_state->mutex);
+  return m_hub->m_state->dead[+m_rank] != 0;
+}
+
+HEDDLE_INLINE std::shared_ptr<ThreadHub::Meeting> ThreadTransport::meet(const char* where,
+                                                                        std::uint32_t flags,
+                                                                        Seconds watchdog) {
+  ThreadHub::State& state = *m_hub->m_state;
+  const auto place = [&] { return text(where, ", rank ", m_rank); };
+  if (is_dead())
+    throw communication_error({place(), "this rank has died", {}, "end its thread after die()"});
+  std::shared_ptr<ThreadHub::Meeting> meeting;
+  {
+    const std::scoped_lock lock(state.mutex);
+    if (state.meetings.size() == m_meetings)
+      state.meetings.emplace_back(new ThreadHub::Meeting{std::vector<char>(state.dead.size())});
+    meeting = state.meetings[m_meetings++];
+    meeting->come[+m_rank] = 1;
+    meeting->flags &= flags;
+  }
+  Waiting waiting(Idle::nap);
+  for (const Seconds since = steady_seconds();; waiting()) {
+    const std::scoped_lock lock(state.mutex);
+    const std::vector<Rank> awaited = meeting->over ? std::vector<Rank>() : state.awaited(*meeting);
+    if (awaited.empty() && !std::exchange(meeting->over, true))
+      for (std::size_t r = 0; r < state.dead.size(); ++r)
+        if (!state.dead[r]) meeting->left.emplace_back(r);
+    if (meeting->over) return meeting;
+    if (watchdog > 0 && steady_seconds() - since > watchdog)
+      throw communication_error({place(), impl::does_not(awaited, "answer"),
+                                 text("watchdog after ", watchdog, " s"), impl::about_silence});
+  }
+}
+
+HEDDLE_INLINE std::uint32_t ThreadTransport::agree(std::uint32_t flags, Seconds watchdog) {
+  return meet("heddle::ThreadTransport::agree", flags, watchdog)->flags;
+}
+
+HEDDLE_INLINE Survivors<ThreadTransport> ThreadTransport::survivors(Seconds watchdog) {
+  const auto meeting = meet("heddle::ThreadTransport::survivors", 0, watchdog);
+  const std::scoped_lock lock(m_hub->m_state->mutex);
+  if (!meeting->hub)
+    meeting->hub = std::make_shared<ThreadHub>(static_cast<int>(meeting->left.size()));
+  const Rank mine{std::ranges::find(meeting->left, m_rank) - meeting->left.begin()};
+  return {meeting->left,
+          std::unique_ptr<ThreadTransport>(new ThreadTransport(meeting->hub, mine, *this))};
+}
+
 /// Returns the Abort that the hub has, unless it is that of this rank.
 HEDDLE_INLINE std::optional<Abort> ThreadTransport::aborted() {
   ThreadHub::State& state = *m_hub->m_state;
@@ -275,6 +370,7 @@ HEDDLE_INLINE void impl::run_threads(int ranks, FunctionRef<void(ThreadTransport
   const auto run = [&](int r) {
     ThreadTransport transport(hub, Rank{r});
     const auto failed = [&](const char* reason) {
+      if (transport.is_dead()) return;
       errors[static_cast<std::size_t>(r)] = std::current_exception();
       int nobody = -1;
       try {

@@ -21,7 +21,7 @@ namespace heddle::inline v0 {
 /// The message of a failing rank to the others.
 struct Abort {
   Rank rank;           ///< the rank that failed
-  std::string action;  ///< its action, as action text
+  std::string action;  ///< its action, as action text; empty if the rank has died
   std::string reason;  ///< the text of its error
   /// The list place of the rank, if it waits longer than its watchdog. The other ranks then
   /// answer with their places, see ReportsPlaces.
