@@ -29,14 +29,6 @@ using namespace heddle;
 
 namespace {
 
-/// Returns the orders with their price, and whether they fit the memory of `s`.
-Candidate candidate(std::string name, const Orders& orders, const Settings& s) {
-  Candidate result{std::move(name), price(orders, s)};
-  result.fits =
-      fits(result.priced.activations, s.cap_bytes > 0 ? most_bytes(result.priced.timeline) : 0, s);
-  return result;
-}
-
 /// Returns true if the ranks of both have the same computations.
 bool same_work(const Orders& a, const Orders& b) {
   const auto sorted = [](const Orders& orders) {
@@ -48,55 +40,6 @@ bool same_work(const Orders& a, const Orders& b) {
     return lists;
   };
   return a.graph == b.graph && sorted(a) == sorted(b);
-}
-
-/// Returns the part of a rank's share of the model that is a stage.
-double share_of(const Orders& orders) {
-  return static_cast<double>(orders.ranks.size()) / stage_count(orders);
-}
-
-/// Searches for orders with the computations of `orders`, for about a second if they are few.
-plan::Coordinated<Seconds> coordinated(const Orders& orders, const Settings& s,
-                                       plan::CoordinateOptions options) {
-  const double share = share_of(orders);
-  StageCosts costs{.forward = s.forward[0] * share,
-                   .backward_input = s.backward_input[0] * share,
-                   .backward_weight = s.backward_weight[0] * share,
-                   .latency = s.latency,
-                   .per_byte = s.bandwidth > 0 ? 1 / s.bandwidth : 0};
-  if (s.backward[0] > 0) costs.backward = s.backward[0] * share;
-  std::size_t entries = 1;
-  for (const auto& list : orders.ranks) entries += list.size();
-  options.sizes = {.activation = s.activation};
-  options.swaps = static_cast<std::int64_t>(2'000'000 / entries);
-  options.branches = 100'000;
-  return plan::coordinate(orders, costs, options);
-}
-
-/// Adds the result of coordinate() for the computations of `orders`, if one fits.
-void search(std::vector<Candidate>& all, std::string_view name, const Orders& orders,
-            const Settings& s) {
-  // Activations of single stages that fit. Messages need memory, too, so that fewer may fit.
-  const double share = share_of(orders);
-  double most = std::numeric_limits<double>::infinity();
-  if (s.cap > 0) most = s.cap / share * (1 + 1e-12);
-  if (s.cap_bytes > 0 && s.saved > 0)
-    most = std::min(most,
-                    (static_cast<double>(s.cap_bytes) - 2.0 * static_cast<double>(s.parameters)) /
-                        (static_cast<double>(s.saved) * share));
-  if (most < 1) return;
-  const auto given = most < 1e9 ? static_cast<std::int64_t>(most) : 0;
-  auto cap = given;
-  do {
-    const auto found = coordinated(orders, s, {.cap = cap});
-    if (found.extra > 0) return;
-    std::string way(name);
-    if (found.rule != "as given") way = text("work of ", name, ": ", found.rule);
-    Candidate result = candidate(std::move(way), found.orders, s);
-    result.bound = cap == given ? found.bound : 0;  // a smaller cap has a larger bound
-    if (result.fits) return all.push_back(std::move(result));
-    cap = found.live - 1;
-  } while (cap > 0 && s.saved > 0);
 }
 
 /// Returns the shortest orders with the computations of `orders` in which no rank keeps more.
@@ -154,24 +97,19 @@ void explain(const Orders& orders, const Settings& s) {
 
 }  // namespace
 
-bool fits(const std::vector<double>& activations, Bytes bytes, const Settings& s) {
-  return !(s.cap > 0 && std::ranges::max(activations) > s.cap * (1 + 1e-12)) &&
-         !(s.cap_bytes > 0 && bytes > s.cap_bytes);
-}
-
 std::vector<Candidate> candidates(const Settings& s) {
   std::vector<Candidate> all;
   // The searches come first: if a schedule of the catalogue is as short, they know a bound.
-  for (const std::string_view name : {"1f1b", "zb-h1", "zb-v", "interleaved", "interleaved-zb1p"})
-    try {
-      search(all, name, schedule::find_schedule(name).orders(s.shape), s);
+  for (const std::string_view name : searched_work) try {
+      const Orders orders = schedule::find_schedule(name).orders(s.shape);
+      if (auto found = search_orders(name, orders, s, s.room)) all.push_back(*std::move(found));
     } catch (const infeasible&) {
       // There is no such schedule of this shape.
     }
   const std::size_t searches = all.size();
   for (const auto& entry : schedule::catalogue()) try {
       if (!entry.synchronous || entry.branches) continue;
-      all.push_back(candidate(std::string(entry.name), entry.orders(s.shape), s));
+      all.push_back(candidate(std::string(entry.name), entry.orders(s.shape), s, s.room));
       for (std::size_t i = 0; i < searches; ++i)
         if (all.back().fits && same_work(all[i].priced.orders, all.back().priced.orders))
           all.back().bound = all[i].bound;
@@ -189,17 +127,13 @@ const Candidate& shortest(const std::vector<Candidate>& all, const Settings& s) 
       best = &each;
   if (best == nullptr)
     throw infeasible({"best", "no schedule of this shape fits the memory",
-                      text("--cap ", s.cap, ", --cap-bytes ", s.cap_bytes),
+                      text("--cap ", s.room.activations, ", --cap-bytes ", s.room.bytes),
                       "give more memory, or more ranks"});
   return *best;
 }
 
 std::string with_gap(const Candidate& candidate, const Settings& s) {
-  const double makespan = candidate.priced.timeline.makespan();
-  if (candidate.bound > 0 && candidate.bound < makespan * (1 - 1e-9))
-    return text(candidate.name, "; ", percent(makespan / candidate.bound - 1),
-                " above the lower bound ", time_of(candidate.bound, s), " of its computations");
-  return text(candidate.name, candidate.bound > 0 ? "; optimal for its computations" : "");
+  return with_gap(candidate, time_of(candidate.bound, s));
 }
 
 Orders orders_of(const schedule::NamedSchedule* entry, const Settings& s) {

@@ -18,19 +18,6 @@ namespace tool {
 /// The name that stands for the shortest schedule.
 inline constexpr std::string_view best_name = "best";
 
-/// A schedule for the prices of the settings.
-struct Candidate {
-  std::string name;  ///< in the catalogue, or the work that a search had and its rule
-  Priced priced;
-  bool fits = true;  ///< the memory of the settings
-  double bound = 0;  ///< lower bound of all orders with its computations that fit; 0 if unknown
-};
-
-/// Returns whether the memory of a rank in `s` holds `activations`, the most of each rank, and
-/// `bytes`, the most of all ranks.
-[[nodiscard]] bool fits(const std::vector<double>& activations, heddle::Bytes bytes,
-                        const Settings& s);
-
 /// Returns what `best` chooses from: the results of plan::coordinate() for the computations of five
 /// schedules, then the synchronous schedules of the catalogue that there are of this shape.
 [[nodiscard]] std::vector<Candidate> candidates(const Settings& s);

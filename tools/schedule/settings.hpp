@@ -12,6 +12,7 @@
 
 #include "../common/command_line.hpp"
 #include "../common/pricing.hpp"
+#include "../common/search_orders.hpp"
 
 namespace tool {
 
@@ -23,13 +24,12 @@ struct Settings : Prices {
   bool replicas = false;
   bool vertical_sync = false;
   int branches = 1;
-  double cap = 0;               ///< live activations that fit a rank; 0: no limit
-  heddle::Bytes cap_bytes = 0;  ///< bytes that fit a rank; 0: no limit
-  bool seconds = false;         ///< times have units
-  bool compares = false;        ///< several schedules are compared
-  bool refine = false;          ///< schedules are refined for the prices
-  bool best = false;            ///< all schedules and searches are compared
-  bool all = false;             ///< all schedules of the catalogue are compared
+  Room room = {};         ///< the memory of a rank
+  bool seconds = false;   ///< times have units
+  bool compares = false;  ///< several schedules are compared
+  bool refine = false;    ///< schedules are refined for the prices
+  bool best = false;      ///< all schedules and searches are compared
+  bool all = false;       ///< all schedules of the catalogue are compared
   bool transfers = false;
   bool stagger = false;   ///< rank 0 unshards two stages ahead
   bool live = false;      ///< a chart of live activations
