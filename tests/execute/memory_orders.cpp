@@ -3,12 +3,13 @@
 // program: its own
 
 // The memory orders of the lock-free parts, by Relacy (https://github.com/dvyukov/relacy): it runs
-// each test in many interleavings, and gives a load every value that C++'s memory model permits. So
-// it finds what SPIN, for which memory is sequentially consistent (lock_free_models.cpp), cannot.
-// BriefMutex is the class of the header itself. The others are written again, with the steps and
-// orders of the header that they name, because only variables of Relacy's own types show a race.
-// Each has planted faults, which Relacy must find. The test is skipped without Relacy (Debian:
-// apt-get install relacy-dev).
+// each test in many interleavings, and a load gets the newest value or any older one that acquire,
+// release and sequential consistency permit. So it finds what SPIN, for which memory is
+// sequentially consistent (lock_free_models.cpp), cannot. It does not move a step before an earlier
+// one of its thread. BriefMutex is the class of the header itself. The others are written again,
+// with the steps and orders of the header that they name, because only variables of Relacy's own
+// types show a race. Each has planted faults, which Relacy must find. The test is skipped without
+// Relacy (Debian: apt-get install relacy-dev).
 
 #include <atomic>
 #include <chrono>
@@ -20,9 +21,16 @@
 #include <catch2/catch_test_macros.hpp>
 
 // Its threads are fibers, of which the sanitizers know nothing.
-#if __has_include(<relacy/relacy.hpp>) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HEDDLE_TEST_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HEDDLE_TEST_SANITIZED
+#endif
+#endif
+#if __has_include(<relacy/relacy.hpp>) && !defined(HEDDLE_TEST_SANITIZED)
 
-// Its macros stand for words of other headers. `$` is the place of a step in its reports.
+// Its macros stand for words of other headers.
 #include <relacy/relacy.hpp>
 #undef assert
 #undef delete
