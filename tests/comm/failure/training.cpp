@@ -71,10 +71,13 @@ void perform(const std::string& number) {
   const auto size = static_cast<std::uint64_t>(ranks);
   const std::uint64_t spared = below(0, size), deaths = 1 + below(1, size - 1);
   Fate fate;
-  for (std::uint64_t d = 0; d < deaths; ++d)  // some ranks are drawn twice
-    if (const std::uint64_t who = (spared + 1 + below(2 + d, size - 1)) % size;
-        who == static_cast<std::uint64_t>(rank))
-      fate.end = below(10 + who, counted.calls);
+  for (std::uint64_t d = 0; d < deaths; ++d) {  // some ranks are drawn twice
+    if ((spared + 1 + below(2 + d, size - 1)) % size != static_cast<std::uint64_t>(rank)) continue;
+    if (d == 1)  // while the others agree, ask who is left, or take their state back
+      fate.after_agreement = below(10, 4);
+    else
+      fate.end = below(11 + d, counted.calls);
+  }
   fate.leave = [rank](const char* place) {
     failing::say(hd::text("rank ", rank, " leaves at ", place));
     std::raise(SIGKILL);
