@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -26,6 +27,7 @@
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/execute/clock.hpp>
+#include <heddle/execute/survive.hpp>
 
 #include "support/transport_battery.hpp"
 
@@ -271,6 +273,36 @@ TEST_CASE("ranks that abort at the same time all come out") {
     }
     transport.abort({transport.rank(), "F", "all at once"});
     for (Message& message : messages) transport.cancel(message.request());
+  }
+}
+
+TEST_CASE("ranks agree, and work is done once if no rank dies") {
+  MpiTransport transport(MPI_COMM_WORLD);
+  const auto size = static_cast<std::size_t>(transport.size());
+  const std::uint32_t mine = ~(std::uint32_t{1} << transport.rank().value);
+  CHECK(transport.agree(mine, 30) == ~((std::uint32_t{1} << size) - 1));
+  int calls = 0;
+  std::vector<Rank> first;
+  heddle::survive(transport, [&](MpiTransport& all, std::span<const Rank> ranks) {
+    ++calls;
+    CHECK(&all == &transport);
+    first.assign(ranks.begin(), ranks.end());
+  });
+  CHECK(calls == 1);
+  REQUIRE(first.size() == size);
+  CHECK(first.back() == size - 1);
+}
+
+TEST_CASE("an MPI library that cannot go on without a rank says so") {
+  MpiTransport transport(MPI_COMM_WORLD);
+  try {
+    const auto left = transport.survivors(30);
+    CHECK(left.ranks.size() == static_cast<std::size_t>(transport.size()));
+    CHECK(left.transport->rank() == transport.rank());
+  } catch (const heddle::communication_error& error) {
+    CHECK_THAT(error.what(),
+               ContainsSubstring("this MPI library cannot go on after a rank has died") &&
+                   ContainsSubstring("--with-ft ulfm") && ContainsSubstring("elastic"));
   }
 }
 

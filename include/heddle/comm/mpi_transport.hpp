@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <optional>
@@ -22,6 +23,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/execute/survivors.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/schedule/list_place.hpp>
 
@@ -53,6 +55,10 @@ struct MpiOptions {
 /// rank's memory are then harmless, because their results are not used. If its memory is still
 /// being written, the only safe end is MPI_Abort. The reason is printed to the standard error
 /// output. The communicators of an aborted transport are not freed, because that is collective.
+///
+/// If a rank dies, the launcher of most MPI libraries ends the job. Open MPI 5 does not, if the job
+/// is started with `mpiexec --with-ft ulfm`. The waits of the other ranks then end with a
+/// communication_error, and survivors() returns a transport between them; see survive().
 class MpiTransport {
   /// One message in flight. It is in a slot of the transport that is reused.
   struct Operation {
@@ -144,6 +150,13 @@ class MpiTransport {
   void answer(const ListPlace& place) { m_control.answer(place); }
   /// Returns the places that the ranks have told; see ReportsPlaces.
   [[nodiscard]] std::vector<std::optional<ListPlace>> places();
+  /// Returns the bitwise and of the flags of all ranks that are alive; see LosesRanks.
+  [[nodiscard]] std::uint32_t agree(std::uint32_t flags, Seconds watchdog);
+  /// Returns the ranks that are left, and a transport between them; see LosesRanks. No watchdog
+  /// covers MPI's part of the call. @throws communication_error that says so if the MPI library
+  /// cannot go on after a rank has died.
+  [[nodiscard]] Survivors<MpiTransport> survivors(Seconds watchdog);
+
   /// Notes that a rank is silent; see NotesSilence. After this, cancel() and the destructor wait
   /// for other ranks for at most a second.
   void note_silence() noexcept {
@@ -152,6 +165,14 @@ class MpiTransport {
   }
 
  private:
+  /// Constructs the transport of the ranks of `comm`, which are left of one with these options.
+  MpiTransport(MPI_Comm comm, MpiOptions options, int lanes);
+
+  /// Throws if an operation ended with `code`. If a rank has died, the other ranks find this out.
+  void check_operation(int code, const char* where);
+  /// Ends the messages of all ranks, if a rank has died.
+  void revoke_if_lost();
+
   [[nodiscard]] MPI_Request& piece(Operation& operation, std::size_t number);
 
   /// Returns the bytes of piece `number` of a message of `bytes` bytes.
@@ -192,6 +213,7 @@ class MpiTransport {
   std::deque<Operation> m_operations;  ///< all slots; their addresses do not change
   std::vector<Operation*> m_free;      ///< slots without a message
   bool m_unwound = false;
+  bool m_revoked = false;
   int m_exceptions = std::uncaught_exceptions();
 };
 

@@ -13,6 +13,7 @@
 #include <exception>
 #include <iostream>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include <mpi.h>
 
 #include <heddle/comm/check.hpp>
+#include <heddle/comm/impl/ulfm.hpp>
 #include <heddle/comm/mpi_transport.hpp>
 #include <heddle/core/contract.hpp>
 #include <heddle/core/error.hpp>
@@ -27,14 +29,17 @@
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/core/units.hpp>
+#include <heddle/execute/await.hpp>
 #include <heddle/execute/clock.hpp>
 #include <heddle/execute/idle.hpp>
+#include <heddle/execute/survivors.hpp>
 #include <heddle/execute/transport.hpp>
 
 namespace heddle::inline v0 {
 
 // Here and not in the header, where every program would pay for it.
-static_assert(ReportsPlaces<MpiTransport> && NotesSilence<MpiTransport>);
+static_assert(ReportsPlaces<MpiTransport> && NotesSilence<MpiTransport> &&
+              LosesRanks<MpiTransport>);
 
 HEDDLE_FULL_INLINE MpiTransport::MpiTransport(MPI_Comm comm, MpiOptions options)
     : m_comm(comm), m_control(comm), m_options(options) {
@@ -66,6 +71,9 @@ HEDDLE_FULL_INLINE MpiTransport::MpiTransport(MPI_Comm comm, MpiOptions options)
   check(MPI_Comm_get_attr(m_comm.get(), MPI_TAG_UB, &bound, &found), where);
   m_lanes = found != 0 ? *static_cast<int*>(bound) : 32767;
 }
+
+HEDDLE_FULL_INLINE MpiTransport::MpiTransport(MPI_Comm comm, MpiOptions options, int lanes)
+    : m_comm(comm), m_control(comm), m_options(options), m_lanes(lanes) {}
 
 HEDDLE_FULL_INLINE MpiTransport::~MpiTransport() {
   if (!impl::mpi_is_up()) return;
@@ -113,6 +121,7 @@ HEDDLE_FULL_INLINE void MpiTransport::cancel(Request& request) {
 
 HEDDLE_FULL_INLINE void MpiTransport::abort(const Abort& abort) {
   m_control.tell(abort);
+  revoke_if_lost();
   if (!receiving()) m_control.release();
 }
 
@@ -122,8 +131,47 @@ HEDDLE_FULL_INLINE std::vector<std::optional<ListPlace>> MpiTransport::places() 
 
 HEDDLE_FULL_INLINE std::optional<Abort> MpiTransport::aborted() {
   if (!m_control.heard()) return std::nullopt;
+  revoke_if_lost();
   if (!receiving()) m_control.release();
   return m_control.heard();
+}
+
+HEDDLE_FULL_INLINE void MpiTransport::revoke_if_lost() {
+  if (m_control.lost() && !std::exchange(m_revoked, true)) impl::revoke(m_comm.get());
+}
+
+HEDDLE_FULL_INLINE void MpiTransport::check_operation(int code, const char* where) {
+  if (impl::is_death(code)) {
+    m_control.lose();
+    revoke_if_lost();
+    throw impl::lost(text(where, ", rank ", rank()), *m_control.heard());
+  }
+  check(code, where);
+}
+
+HEDDLE_FULL_INLINE std::uint32_t MpiTransport::agree(std::uint32_t flags, Seconds watchdog) {
+  return static_cast<std::uint32_t>(
+      impl::agreed_flags(static_cast<int>(flags), m_comm.get(),
+                         text("heddle::MpiTransport::agree, rank ", rank()), watchdog));
+}
+
+HEDDLE_FULL_INLINE Survivors<MpiTransport> MpiTransport::survivors(Seconds watchdog) {
+  constexpr const char* where = "heddle::MpiTransport::survivors";
+  MPI_Comm left = m_comm.get();
+  for (;;) {  // until nobody dies while the transport is made
+    left = impl::shrunk(left, where, m_control.story());
+    std::unique_ptr<MpiTransport> made;
+    try {
+      made.reset(new MpiTransport(left, m_options, m_lanes));
+    } catch (const communication_error&) {
+      impl::revoke(left);
+    }
+    if (impl::agreed_flags(made ? 1 : 0, left, text(where, ", rank ", rank()), watchdog) == 0)
+      continue;
+    Survivors<MpiTransport> survivors{impl::ranks_before(m_comm.get(), left), std::move(made)};
+    MPI_Comm_free(&left);
+    return survivors;
+  }
 }
 
 HEDDLE_FULL_INLINE MPI_Request& MpiTransport::piece(Operation& operation, std::size_t number) {
@@ -172,10 +220,9 @@ HEDDLE_FULL_INLINE MpiTransport::Request MpiTransport::start(bool sends, Rank pe
     const auto to = static_cast<int>(peer.value);
     const auto tag = static_cast<int>(lane.value);
     MPI_Request& request = piece(operation, i);
-    if (sends)
-      check(MPI_Isend(begin, length, type, to, tag, m_comm.get(), &request), where);
-    else
-      check(MPI_Irecv(begin, length, type, to, tag, m_comm.get(), &request), where);
+    check_operation(sends ? MPI_Isend(begin, length, type, to, tag, m_comm.get(), &request)
+                          : MPI_Irecv(begin, length, type, to, tag, m_comm.get(), &request),
+                    where);
   }
   return Request(&operation);
 }
@@ -186,11 +233,11 @@ HEDDLE_FULL_INLINE bool MpiTransport::test_piece(Operation& operation) {
   const int code = MPI_Test(&piece(operation, operation.at), &done, &status);
   if (code == MPI_SUCCESS && done == 0) return false;
   if (operation.sends) {
-    check(code, "heddle::MpiTransport::test");
+    check_operation(code, "heddle::MpiTransport::test");
   } else {
     int kind = MPI_SUCCESS;
     if (code != MPI_SUCCESS) MPI_Error_class(code, &kind);
-    if (kind != MPI_ERR_TRUNCATE) check(code, "heddle::MpiTransport::test");
+    if (kind != MPI_ERR_TRUNCATE) check_operation(code, "heddle::MpiTransport::test");
     int came = 0;
     MPI_Get_count(&status, MPI_BYTE, &came);
     if (kind == MPI_ERR_TRUNCATE || came != piece_bytes(operation.bytes, operation.at)) [[unlikely]]
@@ -274,7 +321,7 @@ HEDDLE_FULL_INLINE void MpiTransport::unwind() {
   if (!close(false, [&](Operation& operation) { return settled(operation); })) end_job();
   m_control.release();
   close(true, [&](Operation& operation) {
-    return settled(operation) || m_control.released(operation.peer);
+    return settled(operation) || (!m_control.lost() && m_control.released(operation.peer));
   });
   for (Operation& operation : m_operations) {
     if (!operation.sends) continue;

@@ -62,6 +62,13 @@ class AbortChannel {
   /// True once this rank has told an abort or heard of one.
   [[nodiscard]] bool over() const noexcept { return m_told || m_heard; }
 
+  /// Notes that a rank has died, as MPI says. heard() then says who. The communicator carries no
+  /// more messages, and the other ranks find this out.
+  void lose();
+
+  /// True once this rank knows that a rank has died.
+  [[nodiscard]] bool lost() const noexcept { return m_lost; }
+
   /// Starts to tell every other rank; only the first call does. Does not wait.
   void tell(const Abort& abort);
 
@@ -88,7 +95,7 @@ class AbortChannel {
   static constexpr int abort_tag = 0;
   static constexpr int release_tag = 1;
 
-  [[nodiscard]] bool arrived(int source, int tag) const;
+  [[nodiscard]] bool arrived(int source, int tag);
   void send(const AbortRecord& record);
   void take();  ///< receives the record that has arrived
 
@@ -96,6 +103,7 @@ class AbortChannel {
   std::unique_ptr<AbortRecord> m_record;  ///< this rank's message, once m_told is true
   std::vector<MPI_Request> m_sends;
   std::optional<Abort> m_heard;
+  bool m_lost = false;
   bool m_has_released = false;
   bool m_told = false;                             ///< whether this rank has sent its message
   std::vector<char> m_released;                    ///< per rank

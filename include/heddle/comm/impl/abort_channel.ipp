@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <mpi.h>
@@ -19,6 +20,7 @@
 #include <heddle/comm/check.hpp>
 #include <heddle/comm/communicator.hpp>
 #include <heddle/comm/impl/abort_channel.hpp>
+#include <heddle/comm/impl/ulfm.hpp>
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
@@ -72,6 +74,16 @@ HEDDLE_FULL_INLINE AbortChannel::~AbortChannel() {
   static_cast<void>(m_comm.release());
 }
 
+HEDDLE_FULL_INLINE void AbortChannel::lose() {
+  if (std::exchange(m_lost, true)) return;
+  if (!m_heard) {
+    const std::optional<Rank> dead = dead_rank(m_comm.get());
+    m_heard = dead ? Abort{*dead, "", "its process has ended"}
+                   : Abort{m_comm.rank(), "a message", "another rank has found that a rank died"};
+  }
+  revoke(m_comm.get());
+}
+
 HEDDLE_FULL_INLINE void AbortChannel::tell(const Abort& abort) {
   if (!m_told) send(AbortRecord(abort));
 }
@@ -87,12 +99,13 @@ HEDDLE_FULL_INLINE void AbortChannel::send(const AbortRecord& record) {
   m_told = true;
   *m_record = record;
   m_places[+m_comm.rank()] = record.place();
-  for (int peer = 0; peer < m_comm.size(); ++peer) {
+  for (int peer = 0; peer < m_comm.size() && !m_lost; ++peer) {
     if (Rank{peer} == m_comm.rank()) continue;
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Isend(m_record.get(), sizeof(AbortRecord), MPI_BYTE, peer, abort_tag, m_comm.get(),
-                    &request),
-          "heddle::MpiTransport::abort");
+    const int code = MPI_Isend(m_record.get(), sizeof(AbortRecord), MPI_BYTE, peer, abort_tag,
+                               m_comm.get(), &request);
+    if (is_death(code)) return lose();
+    check(code, "heddle::MpiTransport::abort");
     m_sends.push_back(request);
   }
 }
@@ -127,7 +140,7 @@ HEDDLE_FULL_INLINE std::string AbortChannel::story() const {
 }
 
 HEDDLE_FULL_INLINE void AbortChannel::release() {
-  if (m_has_released) return;
+  if (m_has_released || m_lost) return;
   m_has_released = true;
   for (int peer = 0; peer < m_comm.size(); ++peer) {
     if (Rank{peer} == m_comm.rank()) continue;
@@ -147,10 +160,15 @@ HEDDLE_FULL_INLINE bool AbortChannel::released(Rank peer) {
   return m_released[+peer] != 0;
 }
 
-HEDDLE_FULL_INLINE bool AbortChannel::arrived(int source, int tag) const {
+HEDDLE_FULL_INLINE bool AbortChannel::arrived(int source, int tag) {
+  if (m_lost) return false;
   int there = 0;
-  check(MPI_Iprobe(source, tag, m_comm.get(), &there, MPI_STATUS_IGNORE),
-        "heddle::MpiTransport::aborted");
+  const int code = MPI_Iprobe(source, tag, m_comm.get(), &there, MPI_STATUS_IGNORE);
+  if (is_death(code)) {
+    lose();
+    return false;
+  }
+  check(code, "heddle::MpiTransport::aborted");
   return there != 0;
 }
 
