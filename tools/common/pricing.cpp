@@ -162,29 +162,32 @@ std::optional<ErrorInfo> fault_of(const Prices& s, const Orders& orders,
   return {};
 }
 
-Priced price(Orders orders, const Prices& s) {
-  Priced priced{std::move(orders), {}, {}};
-  priced.stages = stage_count(priced.orders);
-  const double ranks = static_cast<double>(priced.orders.ranks.size());
-  const double share = ranks / priced.stages;
-  const CostsOfStages costs(s, priced.stages, share);
-  priced.schedule = weave(priced.orders, sizes_of(s, share));
-  if (s.depth >= 0)
-    priced.schedule = schedule::fold(priced.schedule, static_cast<std::uint32_t>(s.depth));
-  priced.timeline = simulate(priced.schedule, costs);
-  std::vector<std::vector<LiveInterval<Seconds>>> lives(priced.orders.ranks.size());
-  for (const auto& life : schedule::live_intervals(priced.timeline, [&](const Buffer& buffer) {
-         return priced.schedule[buffer.label] == role::saved;
+Priced priced_timeline(Orders orders, Schedule schedule, Timeline timeline) {
+  Priced all{std::move(orders), std::move(schedule), std::move(timeline)};
+  for (const Action& action : all.schedule.actions())
+    all.stages = std::max(all.stages, static_cast<int>(+action.stage) + 1);
+  const double share = static_cast<double>(all.orders.ranks.size()) / all.stages;
+  std::vector<std::vector<LiveInterval<Seconds>>> lives(all.orders.ranks.size());
+  for (const auto& life : schedule::live_intervals(all.timeline, [&](const Buffer& buffer) {
+         return all.schedule[buffer.label] == role::saved;
        }))
-    lives[+priced.schedule[life.buffer].rank].push_back(life);
+    lives[+all.schedule[life.buffer].rank].push_back(life);
   for (const auto& of_rank : lives) {
-    priced.live.push_back(schedule::memory_curve(priced.schedule, of_rank));
-    priced.activations.push_back(share *
-                                 static_cast<double>(schedule::peak(priced.live.back()).parts));
+    all.live.push_back(schedule::memory_curve(all.schedule, of_rank));
+    all.activations.push_back(share * static_cast<double>(schedule::peak(all.live.back()).parts));
   }
-  for (const Action& action : priced.schedule.actions())
-    priced.messages += action.kind == Kind::move && !priced.schedule[action.queue].local();
-  return priced;
+  for (const Action& action : all.schedule.actions())
+    all.messages += action.kind == Kind::move && !all.schedule[action.queue].local();
+  return all;
+}
+
+Priced price(Orders orders, const Prices& s) {
+  const int stages = stage_count(orders);
+  const double share = static_cast<double>(orders.ranks.size()) / stages;
+  Schedule schedule = weave(orders, sizes_of(s, share));
+  if (s.depth >= 0) schedule = schedule::fold(schedule, static_cast<std::uint32_t>(s.depth));
+  Timeline timeline = simulate(schedule, CostsOfStages(s, stages, share));
+  return priced_timeline(std::move(orders), std::move(schedule), std::move(timeline));
 }
 
 PeriodicPrice price_periodic(const schedule::NamedSchedule& entry,

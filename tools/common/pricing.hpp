@@ -90,6 +90,9 @@ struct Priced {
   std::size_t messages = 0;  ///< between ranks
 };
 
+/// Returns what follows from the simulated `timeline` of `schedule`, whose orders are `orders`.
+[[nodiscard]] Priced priced_timeline(heddle::Orders orders, heddle::Schedule schedule,
+                                     heddle::Timeline timeline);
 /// Returns the priced orders, for prices without a fault.
 [[nodiscard]] Priced price(heddle::Orders orders, const Prices& prices);
 

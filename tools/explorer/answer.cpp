@@ -3,12 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <map>
+#include <exception>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,6 +18,7 @@
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
 #include <heddle/schedule/generator/flexpipe.hpp>
+#include <heddle/schedule/order/blocked_order.hpp>
 #include <heddle/schedule/order/torch_csv.hpp>
 #include <heddle/schedule/order/weave.hpp>
 #include <heddle/schedule/order/why_not_torch.hpp>
@@ -30,6 +28,9 @@
 
 #include "answer.hpp"
 #include "json.hpp"
+#include "plan_files.hpp"
+#include "request.hpp"
+#include "search.hpp"
 
 namespace tool {
 
@@ -37,78 +38,7 @@ using namespace heddle;
 
 namespace {
 
-constexpr const char* where = "explorer";
 constexpr int most_actions = 1'000'000;  // of a drawing
-
-[[noreturn]] void wrong(std::string what, std::string why = {}, std::string fix = {}) {
-  throw contract_error({where, std::move(what), std::move(why), std::move(fix)});
-}
-
-/// The pairs of a request.
-class Request {
- public:
-  explicit Request(std::string_view text) {
-    while (!text.empty()) {
-      const std::string_view pair = text.substr(0, text.find('&'));
-      text.remove_prefix(std::min(text.size(), pair.size() + 1));
-      const std::size_t sign = pair.find('=');
-      if (sign == std::string_view::npos) wrong("a request has no '='", std::string(pair));
-      m_values.insert_or_assign(pair.substr(0, sign), pair.substr(sign + 1));
-    }
-  }
-
-  [[nodiscard]] bool has(std::string_view key) const { return m_values.contains(key); }
-  [[nodiscard]] std::string_view text(std::string_view key) const {
-    const auto found = m_values.find(key);
-    return found == m_values.end() ? std::string_view() : found->second;
-  }
-  void read(std::string_view key, int& value) const {
-    if (has(key)) value = static_cast<int>(whole(key, -1'000'000'000, 1'000'000'000));
-  }
-  void read(std::string_view key, Bytes& value) const {
-    if (has(key)) value = static_cast<Bytes>(whole(key, 0, 1'000'000'000'000'000));
-  }
-  void read(std::string_view key, bool& value) const {
-    if (has(key)) value = text(key) == "1";
-  }
-  void read(std::string_view key, double& value) const {
-    if (has(key)) value = real(key, text(key));
-  }
-  void read(std::string_view key, std::vector<double>& values) const {
-    if (!has(key)) return;
-    values.clear();
-    for (std::string_view rest = text(key);;) {
-      const std::string_view one = rest.substr(0, rest.find(','));
-      values.push_back(real(key, one));
-      if (one.size() == rest.size()) return;
-      rest.remove_prefix(one.size() + 1);
-    }
-  }
-
- private:
-  [[nodiscard]] std::int64_t whole(std::string_view key, std::int64_t least,
-                                   std::int64_t most) const {
-    const std::string_view digits = text(key);
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size() || value < least ||
-        value > most)
-      wrong(heddle::text(key, " is not a whole number from ", least, " to ", most),
-            heddle::text("'", digits, "'"));
-    return value;
-  }
-  // libc++ reads no floating-point numbers with from_chars.
-  [[nodiscard]] static double real(std::string_view key, std::string_view digits) {
-    const std::string copy(digits);
-    char* end = nullptr;
-    const double value = std::strtod(copy.c_str(), &end);
-    if (copy.empty() || end != copy.c_str() + copy.size() || !std::isfinite(value))
-      wrong(heddle::text(key, " is not a number"), "'" + copy + "'");
-    return value;
-  }
-
-  std::map<std::string_view, std::string_view> m_values;
-};
 
 /// The names of the settings of a shape that the schedule uses, separated by blanks.
 std::string heeded(const schedule::NamedSchedule& entry) {
@@ -213,6 +143,13 @@ void scale_stages(Prices& prices, const Request& request, const Orders& orders) 
   }
 }
 
+/// Returns true if backwards are split.
+bool has_halves(const Orders& orders) {
+  return std::ranges::any_of(orders.ranks, [](const auto& list) {
+    return std::ranges::count(list, Kind::backward_weight, &Order::kind);
+  });
+}
+
 /// The idle times of the ranks by their reason.
 Json idle_json(const trace::TimeUse& use) {
   Json idle('{');
@@ -230,13 +167,6 @@ Json idle_json(const trace::TimeUse& use) {
 }
 
 }  // namespace
-
-std::string error_json(std::string_view what) { return Json('{').add("error", what).close(); }
-
-std::string error_json(std::string_view what, std::size_t line, std::size_t cell,
-                       std::string_view grid) {
-  return Json('{').add("error", what).add("line", line).add("cell", cell).add("grid", grid).close();
-}
 
 void Explorer::keep(const Timeline& timeline) {
   const Schedule& schedule = timeline.schedule();
@@ -261,6 +191,48 @@ const Priced& Explorer::priced() const {
   return *m_priced;
 }
 
+Json Explorer::report(bool sized) {
+  const Timeline& timeline = priced().timeline;
+  keep(timeline);
+  std::vector<std::size_t> begins = {0};
+  m_live.clear();
+  const auto keep_curve = [&](const MemoryCurve<Seconds>& curve, auto held) {
+    for (const auto& step : curve)
+      m_live.insert(m_live.end(), {step.at, static_cast<double>(step.holds.*held)});
+    begins.push_back(m_live.size() / 2);
+  };
+  if (sized)
+    for (const auto& use : schedule::memory_use(timeline)) keep_curve(use.all, &Footprint::bytes);
+  else
+    for (const auto& curve : m_priced->live) keep_curve(curve, &Footprint::parts);
+  const int ranks = m_priced->schedule.ranks();
+  Json out('{');
+  out.add("name", m_priced->schedule.name())
+      .add("ranks", ranks)
+      .add("stages", m_priced->stages)
+      .add("microbatches", microbatches_of(m_priced->orders))
+      .add("actions", m_drawn.size())
+      .add("begin", timeline.begin())
+      .add("makespan", timeline.makespan())
+      .add("bubble", timeline.bubble_ratio())
+      .add("activations", m_priced->activations)
+      .add("messages", m_priced->messages)
+      .add("share", static_cast<double>(ranks) / m_priced->stages)
+      .add("pairs", has_pairs(m_priced->orders))
+      .add("split", has_halves(m_priced->orders))
+      .add("busy", timeline.busy())
+      .add("idle", idle_json(trace::time_use(timeline)))
+      .add("live", begins)
+      .add("sized", sized)
+      .add("torch", schedule::why_not_torch(m_priced->orders));
+  if (sized) out.add("most", most_bytes(timeline));
+  out.add("text", Json('{')
+                      .add("makespan", number(timeline.makespan()))
+                      .add("bubble", percent(timeline.bubble_ratio()))
+                      .add("activations", of_ranks(m_priced->activations)));
+  return out;
+}
+
 std::string Explorer::draw(std::string_view text_of_request, std::string_view file) {
   const Request request(text_of_request);
   Prices prices = read_prices(request);
@@ -277,47 +249,18 @@ std::string Explorer::draw(std::string_view text_of_request, std::string_view fi
   }
   scale_stages(prices, request, orders);
   if (const auto fault = fault_of(prices, orders, "")) wrong(fault->what, fault->why, fault->fix);
-  m_priced = price(std::move(orders), prices);
-  const Timeline& timeline = m_priced->timeline;
-  keep(timeline);
-  std::vector<std::size_t> begins = {0};
-  m_live.clear();
-  const auto keep_curve = [&](const MemoryCurve<Seconds>& curve, auto held) {
-    for (const auto& step : curve)
-      m_live.insert(m_live.end(), {step.at, static_cast<double>(step.holds.*held)});
-    begins.push_back(m_live.size() / 2);
-  };
-  if (prices.sized())
-    for (const auto& use : schedule::memory_use(timeline)) keep_curve(use.all, &Footprint::bytes);
-  else
-    for (const auto& curve : m_priced->live) keep_curve(curve, &Footprint::parts);
-  const int ranks = m_priced->schedule.ranks();
-  const int microbatches = microbatches_of(m_priced->orders);
-  Json out('{');
-  out.add("name", m_priced->schedule.name())
-      .add("ranks", ranks)
-      .add("stages", m_priced->stages)
-      .add("microbatches", microbatches)
-      .add("actions", m_drawn.size())
-      .add("begin", timeline.begin())
-      .add("makespan", timeline.makespan())
-      .add("bubble", timeline.bubble_ratio())
-      .add("activations", m_priced->activations)
-      .add("messages", m_priced->messages)
-      .add("bytes", m_priced->messages * prices.activation)
-      .add("share", static_cast<double>(ranks) / m_priced->stages)
-      .add("pairs", has_pairs(m_priced->orders))
-      .add("busy", timeline.busy())
-      .add("idle", idle_json(trace::time_use(timeline)))
-      .add("live", begins)
-      .add("sized", prices.sized())
-      .add("torch", schedule::why_not_torch(m_priced->orders));
+  std::optional<Candidate> found;
+  if (request.has("search")) {
+    found = searched(request, orders, prices);
+    theory.reset();
+    m_priced = std::move(found->priced);
+  } else {
+    m_priced = price(std::move(orders), prices);
+  }
+  Json out = report(prices.sized());
+  out.add("bytes", m_priced->messages * prices.activation);
   if (theory) out.add("theory", *theory);
-  if (prices.sized()) out.add("most", most_bytes(timeline));
-  out.add("text", Json('{')
-                      .add("makespan", number(timeline.makespan()))
-                      .add("bubble", percent(timeline.bubble_ratio()))
-                      .add("activations", of_ranks(m_priced->activations)));
+  if (found) out.add("found", found->name).add("bound", found->bound);
   return out.close();
 }
 
@@ -376,6 +319,8 @@ std::string Explorer::answer(std::string_view text_of_request, std::string_view 
   const std::string_view asked = request.text("do");
   if (asked == "catalogue") return catalogue();
   if (asked == "draw") return draw(text_of_request, file);
+  if (asked == "read") return read_about(request, file);
+  if (asked == "plan") return plan(text_of_request, file);
   if (asked == "action") return action(text_of_request);
   if (asked == "csv") return schedule::to_csv(priced().orders);
   if (asked == "svg")
@@ -392,6 +337,28 @@ std::string Explorer::answer(std::string_view text_of_request, std::string_view 
   if (asked == "trace") return trace(file);
   if (asked == "analyse") return analyse();
   wrong("no such request", text("do=", asked));
+}
+
+std::string answer_or_error(Explorer& explorer, std::string_view request, std::string_view file,
+                            bool& threw) {
+  threw = false;
+  Json wrong('{');
+  const auto cell = [&](std::size_t line, std::size_t number, const std::string& grid) {
+    wrong.add("line", line).add("cell", number).add("grid", grid);
+  };
+  try {
+    return explorer.answer(request, file);
+  } catch (const schedule::wrong_cell& error) {
+    wrong.add("error", error.what());
+    cell(error.line(), error.cell(), error.grid());
+  } catch (const blocked_order& error) {
+    wrong.add("error", error.what());
+    cell(+error.fault().rank + 1, 0, error.grid());
+  } catch (const std::exception& error) {
+    wrong.add("error", error.what());
+  }
+  threw = true;
+  return wrong.close();
 }
 
 }  // namespace tool

@@ -31,8 +31,9 @@ struct Drawn {
   std::int32_t row = 0;     ///< 0; in a trace with two timelines, 1 for the second one
 };
 
-/// The explorer's view of one schedule. It throws the library's errors, and catches none: the page
-/// discards an instance that threw.
+class Json;
+
+/// The explorer's view of one schedule. It throws the library's errors.
 class Explorer {
  public:
   /// Returns the answer to `request`, which is pairs `key=value` joined by '&'. The key `do` says
@@ -40,7 +41,15 @@ class Explorer {
   ///
   /// - `do=catalogue`: the schedules that there are, as JSON;
   /// - `do=draw`: simulates `schedule=NAME`, or the schedule file `file` if there is no such key,
-  ///   and returns its numbers as JSON. Its boxes are then in drawn(), times() and live();
+  ///   and returns its numbers as JSON. Its boxes are then in drawn(), times() and live().
+  ///   With `search=1` the orders are the shortest that search_orders() finds with the computations
+  ///   of this schedule, in the memory `cap-bytes`. With `search=kept` they are those for the
+  ///   activations that each rank keeps. `effort`, 1 unless given, shortens the search;
+  /// - `do=read&kind=KIND&name=NAME`: checks the profile, machine or plan in `file`, and returns a
+  ///   description as JSON;
+  /// - `do=plan&profile=N&machine=N&plan=N`: simulates the plan, whose profile and machine are the
+  ///   first bytes of `file`, as many as the numbers say. With `schedule=NAME` the plan has this
+  ///   schedule. Without a plan, each rank has a stage and a sample of `microbatches` microbatches;
   /// - `do=action&action=I`: what is to be known about an action of the schedule that was drawn;
   /// - `do=csv`, `do=svg`, `do=perfetto`: the schedule that was drawn, as such a file;
   /// - `do=trace`: draws a trace. `file` has a line for each action, in seconds:
@@ -48,7 +57,8 @@ class Explorer {
   /// - `do=analyse`: why the ranks waited in the trace that was drawn, and its plan error.
   ///
   /// @throws heddle::contract_error for a request that is none, heddle::infeasible if there is no
-  ///         such schedule, and heddle::schedule::wrong_cell for a wrong schedule file.
+  ///         such schedule, heddle::schedule::wrong_cell for a wrong schedule file, and
+  ///         heddle::format_error for a wrong file of another kind.
   [[nodiscard]] std::string answer(std::string_view request, std::string_view file = {});
 
   /// Returns the boxes and messages of the last drawing, in list order.
@@ -68,6 +78,8 @@ class Explorer {
   };
 
   [[nodiscard]] std::string draw(std::string_view request, std::string_view file);
+  [[nodiscard]] std::string plan(std::string_view request, std::string_view files);
+  [[nodiscard]] Json report(bool sized);
   [[nodiscard]] std::string action(std::string_view request) const;
   [[nodiscard]] std::string trace(std::string_view slices);
   [[nodiscard]] std::string analyse() const;
@@ -81,11 +93,10 @@ class Explorer {
   std::vector<double> m_live;
 };
 
-/// Returns an error as the JSON object that the page shows: its text, and for a wrong cell of a
-/// schedule file the line, the cell and the cells around it.
-[[nodiscard]] std::string error_json(std::string_view what);
-/// Returns a wrong cell as such an object.
-[[nodiscard]] std::string error_json(std::string_view what, std::size_t line, std::size_t cell,
-                                     std::string_view grid);
+/// Returns what explorer.answer() returns. An error becomes the JSON object that the page shows:
+/// its text, and for a wrong cell of a schedule file the line, the cell and the cells around it.
+/// `threw` says whether there was one.
+[[nodiscard]] std::string answer_or_error(Explorer& explorer, std::string_view request,
+                                          std::string_view file, bool& threw);
 
 }  // namespace tool

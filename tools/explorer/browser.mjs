@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 
-// browser.mjs CHROMIUM PAGE SCHEDULE EXPLORER: drives the explorer's page in headless Chromium and
-// compares it with the programs `schedule` and `explorer`.
+// browser.mjs CHROMIUM PAGE SCHEDULE EXPLORER PLAN: drives the explorer's page in headless Chromium and
+// compares it with the programs `schedule`, `explorer` and `plan`.
 //   EXPLORER_PICTURES  a folder for screenshots
 //   EXPLORER_CASES     how many mutated files are opened (1000)
 //   EXPLORER_STEP      every how many ranks and microbatches are compared with `explorer` (7; 1 with HEDDLE_LONG)
@@ -12,7 +12,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-const [chromium, page, schedule, explorer] = process.argv.slice(2);
+const [chromium, page, schedule, explorer, planner] = process.argv.slice(2);
 const { EXPLORER_PICTURES: pictures, EXPLORER_AXE: axe } = process.env;
 const folder = mkdtempSync(join(tmpdir(), 'explorer-'));
 const browser = spawn(chromium, ['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage',
@@ -93,7 +93,7 @@ async function test() {
   await shoot('default', 390, 844);
 
   // Each schedule of the catalogue: the numbers of `schedule show`, and a picture with the colours of passes.
-  const names = await run('return [...document.querySelectorAll("#choice-0 option")].map((option) => option.value)');
+  const names = (await run('return [...document.querySelectorAll("#choice-0 option")].map((option) => option.value)')).filter((name) => name !== 'best');
   check(names.length >= 20, `the catalogue has ${names.length} schedules`);
   const settings = [['', []], ['&ranks=4&F=0.7&I=1.3&W=0.45&latency=0.2&activation=1000&bandwidth=2500',
     ['--F', '0.7', '--I', '1.3', '--W', '0.45', '--latency', '0.2', '--activation', '1000', '--bandwidth', '2500']]];
@@ -341,6 +341,67 @@ async function test() {
   await run(`explorer.open('kineto.json', '{"schemaVersion":1,"traceEvents":[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":1,"ts":0,"dur":1}]}');`);
   check((await run('return explorer.errors().join()')).includes('torch.profiler'), 'a trace of torch.profiler is not named');
   await shoot('trace', 1440, 1200);
+  // Plans: dropped files are read, drawn and compared; a wrong one is named, and what was open stays.
+  await run('document.getElementById("forget").click();');
+  await go('schedules=1f1b,zb-h1,zb-v');
+  const layer = { output: 1000, saved: 4000, parameters: 1e6,
+                  measured: [{ device: 'fast', forward: 1, backward_input: 2, backward_weight: 0.5, update: 0.5 }] };
+  const files = {
+    'profile.json': { format: 'heddle-profile', version: 1, profile: { model: 'five', reference: 'fast', layers: Array(5).fill(layer) } },
+    'machine.json': { format: 'heddle-machine', version: 1, machine: {
+      devices: [{ name: 'fast', count: 2, memories: [{ capacity: 20e6 }] }, { name: 'slow', speed: 0.5, memories: [{ capacity: 20e6 }] }],
+      levels: [{ name: 'rank', ranks: 1 }, { name: 'all', ranks: 3, link: { latency: 0.25, bandwidth: 2000 } }] } },
+    'plan.json': { format: 'heddle-plan', version: 1, plan: { microbatches: 3, stages: [
+      { layers: [0, 3], ranks: [0], samples: [1] }, { layers: [3, 5], ranks: [2], samples: [1] }] } },
+  };
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), JSON.stringify(content));
+  const dropAll = (dropped) => run(`const data = new DataTransfer(), files = ${JSON.stringify(dropped)};
+    for (const name in files) data.items.add(new File([typeof files[name] === 'string' ? files[name] : JSON.stringify(files[name])], name));
+    window.dispatchEvent(new DragEvent('drop', { dataTransfer: data }));
+    ${frames} for (let n = 0; n < 10; ++n) await frame();`);
+  const checked = (of) => Number(/^simulated step (.*) s$/m.exec(
+    execFileSync(planner, ['check', join(folder, of), join(folder, 'profile.json'), join(folder, 'machine.json')], { encoding: 'utf8' }))[1]);
+  await dropAll({ 'plan.json': files['plan.json'] });
+  check((await run('return document.getElementById("plan-note").textContent')).includes('Drop the profile and the machine too'), 'a plan alone does not say what it lacks');
+  await dropAll({ 'profile.json': files['profile.json'], 'machine.json': files['machine.json'] });
+  const drawn = await run('return explorer.reports()');
+  check(drawn.length === 4 && drawn[0]?.makespan === checked('plan.json'), `the plan is drawn as ${JSON.stringify(drawn[0])}, not with ${checked('plan.json')} s`);
+  check(drawn[1]?.makespan === drawn[0]?.makespan, '1f1b is not the schedule of the plan');
+  writeFileSync(join(folder, 'zb.json'), JSON.stringify({ ...files['plan.json'], plan: { ...files['plan.json'].plan, schedule: 'zb-h1' } }));
+  check(drawn[2]?.makespan === checked('zb.json'), `the plan with zb-h1 takes ${drawn[2]?.makespan}, not ${checked('zb.json')} s`);
+  check((await run('return explorer.errors().join()')).includes("the schedule 'zb-v' does not fit the plan"), 'a schedule that does not fit a plan is not named');
+  check(await run('return document.querySelectorAll("#table tbody tr").length') === 3, 'the plan is not compared');
+  await shoot('plan', 1440, 1500);
+  for (const kind of ['profile', 'machine', 'plan']) {
+    const wrong = JSON.stringify(files[`${kind}.json`]).replace(`"${kind}":{`, `"${kind}":{"colour":1,`);
+    await dropAll({ [`my-${kind}.json`]: wrong });
+    const said = await run('return explorer.errors()[0]');
+    check(said.includes(`'my-${kind}.json': ${kind}: there is no member 'colour'`), `a wrong ${kind} is told as ${said}`);
+    check((await run('return explorer.plans().join()')) === 'profile,machine,plan' && (await run('return explorer.reports()[1]?.makespan')) === drawn[0].makespan,
+      `a wrong ${kind} loses what was open`);
+  }
+  await run('document.getElementById("forget").click();');
+  check((await run('return explorer.reports()[0].makespan')) === 33, 'closing the files of a plan does not bring back the settings');
+  await dropAll({ 'profile.json': files['profile.json'], 'machine.json': files['machine.json'] });
+  check((await run('return explorer.reports()[0]?.stages')) === 3, 'a profile and a machine are not drawn without a plan');
+  await run('document.getElementById("forget").click();');
+
+  // Searches: on request only, and then what the program finds.
+  const costs = 'microbatches=6&F=1&I=1.5&W=0.5', options = ['--microbatches', '6', '--F', '1', '--I', '1.5', '--W', '0.5'];
+  const shown = (...what) => Number(/makespan ([\d.]+),/.exec(execFileSync(schedule, ['show', ...what, ...options], { encoding: 'utf8' }))[1]);
+  await go(`schedules=v-min,best&${costs}`);
+  check(/order of v-min is made for equal times/.test(await run('return document.querySelector(".card .note").textContent')), 'v-min does not say that its order is fixed');
+  check((await run('return explorer.reports()[1]')) === null, 'best searches without being asked');
+  const fixed = await run('return explorer.reports()[0].makespan');
+  const ended = 'for (let n = 0; n < 3000 && explorer.reports().includes(null); ++n) await frame();';
+  await run(`${frames} explorer.search(1); ${ended}`);
+  check((await run('return explorer.reports()[1].makespan')) === shown('best'), 'best is not what schedule show best finds');
+  await run(`${frames} explorer.search(0); ${ended}`);
+  const refined = await run('return explorer.reports()[0]');
+  check(refined.makespan === shown('v-min', '--refine') && refined.makespan < fixed, `v-min refined takes ${refined.makespan}, as given ${fixed}`);
+  await shoot('search', 1440, 1200);
+  await go('schedules=1f1b');
+
   // The same as a prediction, and measured a quarter slower.
   const both = JSON.parse(trace), slower = JSON.parse(trace).traceEvents;
   for (const event of both.traceEvents) if (event.name === 'process_name') event.args.name = `predicted: ${event.args.name}`;
@@ -425,7 +486,17 @@ async function test() {
         await run(`explorer.open('${name}', ${JSON.stringify(content)}); ${frames} await frame();`);
         await faultless(`${name} at ${width} pixels`);
       }
-    console.log(`axe-core finds faults in ${faulty} of 7 views`);
+    await run('document.getElementById("forget").click();');
+    for (const width of [1440, 390]) {
+      await size(width);
+      await go('schedules=zb-h1,zb-v');
+      await dropAll(files);
+      await faultless(`a plan at ${width} pixels`);
+      await run('document.getElementById("forget").click();');
+      await go('schedules=best,v-min&F=1&I=2');
+      await faultless(`searches at ${width} pixels`);
+    }
+    console.log(`axe-core finds faults in ${faulty} of 11 views`);
   }
   check(complaints.length === 0, `the console has: ${complaints.slice(0, 3).join(' | ')}`);
 }

@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: The Heddle contributors
 
 // The code of the explorer's page, in the terminal: prints its answers, and checks its numbers.
-// links: heddle::core
+// links: heddle::json
 // together: 4
 
 #include <algorithm>
@@ -10,9 +10,7 @@
 #include <iostream>
 #include <string>
 
-#include <heddle/core/error.hpp>
 #include <heddle/core/file.hpp>
-#include <heddle/schedule/order/torch_csv.hpp>
 
 #include "../common/command_line.hpp"
 #include "answer.hpp"
@@ -28,18 +26,14 @@ int main(int argc, char** argv) {
         tool::Explorer explorer;
         for (std::size_t at = 0, end = 0; at <= request.size(); at = end + 1) {
           end = std::min(request.find(' ', at), request.size());
-          try {
-            std::cout << explorer.answer(request.substr(at, end - at), content) << '\n';
-          } catch (const heddle::schedule::wrong_cell& wrong) {
-            std::cout << tool::error_json(wrong.what(), wrong.line(), wrong.cell(), wrong.grid())
-                      << '\n';
-          } catch (const heddle::error& wrong) {
-            std::cout << tool::error_json(wrong.what()) << '\n';
-          }
+          bool threw = false;
+          std::cout << answer_or_error(explorer, request.substr(at, end - at), content, threw)
+                    << '\n';
         }
       });
   answer.add_argument("REQUEST", &request, "key=value pairs joined by &; several with spaces");
-  answer.add_input("FILE", &file, "a schedule file, or the slices of a trace", false);
+  answer.add_input("FILE", &file, "a schedule file, the slices of a trace, or the files of a plan",
+                   false);
   int step = 1;
   tool::CommandLine& check = program.add_command(
       "check", "Compares its numbers with the library's, for the whole catalogue.",

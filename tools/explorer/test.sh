@@ -3,7 +3,8 @@
 # SPDX-FileCopyrightText: The Heddle contributors
 
 # test.sh PROGRAM DOCS: what the explorer's page is told, without the page. `check` compares all numbers
-# with the library's; with HEDDLE_LONG it takes every number of ranks and microbatches, for a minute.
+# with the library's; with HEDDLE_LONG it takes every number of ranks and microbatches, for a minute. The
+# programs `schedule` and `plan` beside PROGRAM have the same numbers.
 set -uo pipefail
 program=$1
 page=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/page
@@ -98,20 +99,92 @@ wrong '1s/0,1,1$/3,1,1/' "a slice of the trace ends before it starts"
 wrong '2d' "it has no 0SEND_F0 -> 1RECV_F0"
 wrong '/./d' "the trace has no slices of a schedule"
 
+# The files of a plan: two fast devices and a slow one, a plan for the first and the last, and its numbers by `plan`.
+layer='{"output": 1000, "saved": 4000, "parameters": 1e6, "measured": [{"device": "fast", "forward": 1,
+        "backward_input": 2, "backward_weight": 0.5, "update": 0.5}]}'
+echo '{"format": "heddle-profile", "version": 1, "profile": {"model": "five", "reference": "fast", "layers": [
+  '"$layer, $layer, $layer, $layer, $layer"']}}' > profile.json
+cat > machine.json << END
+{"format": "heddle-machine", "version": 1, "machine": {
+  "devices": [{"name": "fast", "count": 2, "memories": [{"capacity": 20e6}]}, {"name": "slow", "speed": 0.5,
+              "memories": [{"capacity": 8e6}]}],
+  "levels": [{"name": "rank", "ranks": 1}, {"name": "all", "ranks": 3, "link": {"latency": 0.25, "bandwidth": 2000}}]}}
+END
+cat > plan.json << END
+{"format": "heddle-plan", "version": 1, "plan": {"microbatches": 3, "stages": [
+  {"layers": [0, 3], "ranks": [0], "samples": [1]}, {"layers": [3, 5], "ranks": [2], "samples": [1]}]}}
+END
+for kind in profile machine plan; do
+  ask "\"kind\":\"$kind\"" "do=read&kind=$kind&name=$kind.json" $kind.json
+  sed "s/\"$kind\": {/\"$kind\": {\"colour\": 1, /" $kind.json > wrong.json  # a member that there is not
+  ask "'mine.json': $kind: there is no member 'colour'" "do=read&kind=$kind&name=mine.json" wrong.json
+  head -c 60 $kind.json > wrong.json
+  ask "'mine.json': the file is not JSON, or it is incomplete" "do=read&kind=$kind&name=mine.json" wrong.json
+  sed 's/"version": 1/"version": 9/' $kind.json > wrong.json
+  ask "the file has version 9" "do=read&kind=$kind&name=mine.json" wrong.json
+done
+ask "this is no file of a machine" 'do=read&kind=machine' plan.json
+ask "the page does not read a file of the kind 'program'" 'do=read&kind=program' plan.json
+ask '"about":"5 layers of five"' 'do=read&kind=profile' profile.json
+of_files() {  # of_files PLAN: the request for these files, which are then in all.json
+  cat profile.json machine.json "$1" > all.json
+  echo "do=plan&profile=$(stat -c %s profile.json)&machine=$(stat -c %s machine.json)&plan=$(stat -c %s "$1")"
+}
+planned=$(of_files plan.json)
+for schedule in 1f1b gpipe zb-h1; do
+  sed "s/\"microbatches\"/\"schedule\": \"$schedule\", &/" plan.json > of.json
+  "$(dirname "$program")/plan" check of.json profile.json machine.json > priced 2> complaint
+  step=$(sed -n 's/^simulated step \(.*\) s$/\1/p' priced)
+  lacks=$(sed -n 's/.*rank \([0-9]*\) needs \([0-9]*\) bytes.*/{"rank":\1,"needed":\2,/p' complaint)
+  [[ -n $step && -n $lacks ]] || { failures=$((failures + 1)); echo "FAILED: plan says $(cat priced complaint)"; }
+  ask "\"makespan\":$step," "$planned&schedule=$schedule" all.json
+  ask "\"shortage\":$lacks" "$planned&schedule=$schedule" all.json
+  ask "\"makespan\":$step," "$(of_files of.json)" all.json
+  of_files plan.json > /dev/null
+done
+ask "the schedule 'zb-v' does not fit the plan" "$planned&schedule=zb-v" all.json
+ask "did you mean 'zb-v'?" "$planned&schedule=zbv" all.json
+# Without a plan: three stages of 2, 2 and 1 layers, because the last device takes twice as long.
+ask '"stages":3,"microbatches":5,' "${planned%&*}&microbatches=5" all.json
+ask '"busy":[36,36,36]' "${planned%&*}&microbatches=5" all.json
+ask "microbatches is below 1" "${planned%&*}&microbatches=0" all.json
+ask "the files do not have the bytes of the plan" "${planned}999" all.json
+ask "the plan is too large for a picture" "${planned%&*}&microbatches=1000000" all.json
+sed 's/\[3, 5\]/[3, 4]/' plan.json > short.json
+ask "'plan.json': the stages must hold all layers" "$(of_files short.json)" all.json
+
+# Searches: the best of five is what `schedule show best` has, and a refined schedule is what --refine has.
+costs='F=1&I=1.5&W=0.5&ranks=4&microbatches=6'
+options=(--F 1 --I 1.5 --W 0.5 --ranks 4 --microbatches 6)
+makespan_of() { sed -n 's/.*makespan \([0-9.]*\),.*/\1/p' | head -1; }
+wanted=$("$(dirname "$program")/schedule" show best "${options[@]}" | makespan_of)
+found=$("$program" answer "$(printf "do=draw&search=1&schedule=%s&$costs " 1f1b zb-h1 zb-v interleaved interleaved-zb1p | sed 's/ $//')" |
+  sed -n 's/.*"makespan":\([0-9.]*\),.*"found":.*/\1/p' | sort -g | head -1)
+[[ -n $found && $found == "$wanted" ]] || { failures=$((failures + 1)); echo "FAILED: best is $found, not $wanted"; }
+wanted=$("$(dirname "$program")/schedule" show v-min --refine "${options[@]}" | makespan_of)
+ask "\"makespan\":$wanted," "do=draw&search=kept&schedule=v-min&$costs"
+ask '"found":"1f1b","bound":' 'do=draw&search=1&schedule=1f1b'
+ask "no orders with the computations of this schedule fit the memory" 'do=draw&search=1&schedule=1f1b&saved=10&cap-bytes=9'
+ask "the schedule is too large for a search" 'do=draw&search=1&schedule=1f1b&ranks=64&microbatches=512'
+ask "a search is for stages that take equally long" 'do=draw&search=1&schedule=1f1b&factors=1,1,2,1'
+ask "a search has no fused pairs" 'do=draw&search=1&schedule=dualpipe&ranks=4&FB=2'
+ask "effort is a number from 0 to 1" 'do=draw&search=1&schedule=1f1b&effort=2'
+
 # Files that the page's script tells from traces.
 if command -v node > /dev/null; then
-  read_trace() {  # read_trace PHRASE CONTENT
+  script() {  # script PHRASE FUNCTION CONTENT
     local output
-    output=$(node -e "$(cat "$page/engine.js" "$page/trace.js")
-      try { readTrace(process.argv[1]); console.log('read'); } catch (error) { console.log(error.message); }" "$2" 2>&1)
-    [[ $output == *"$1"* ]] || { failures=$((failures + 1)); echo "FAILED: the page says '$output' of $2"; }
+    output=$(node -e "let state, values; $(cat "$page"/{engine,trace,plans}.js)
+      try { console.log($2(process.argv[1])); } catch (error) { console.log(error.message); }" "$3" 2>&1)
+    [[ $output == *"$1"* ]] || { failures=$((failures + 1)); echo "FAILED: the page says '$output' of $3"; }
   }
-  for other in plan profile machine program; do
-    read_trace "this is a $other of Heddle, and the page draws schedule files and traces" "{\"format\": \"heddle-$other\"}"
-  done
-  read_trace "it has no traceEvents" '{"format": "heddle-plane"}'
-  read_trace "it has no traceEvents" 'null'
-  read_trace "the trace is not JSON" '{'
+  for kind in plan profile machine; do script "$kind" formatOf "{\"format\": \"heddle-$kind\"}"; done
+  script undefined formatOf '{"format": "heddle-plane"}'
+  script undefined formatOf '{'
+  script "this is a tensor program of Heddle" readTrace '{"format": "heddle-program"}'
+  script "it has no traceEvents" readTrace '{"format": "heddle-plane"}'
+  script "it has no traceEvents" readTrace 'null'
+  script "the file is not JSON" readTrace '{'
 fi
 
 ((failures == 0)) && echo "all as expected"

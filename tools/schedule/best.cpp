@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,7 +15,6 @@
 #include <heddle/core/text.hpp>
 #include <heddle/plan/solver/coordinate.hpp>
 #include <heddle/schedule.hpp>
-#include <heddle/simulate/costs.hpp>
 
 #include "../common/columns.hpp"
 #include "../common/progress.hpp"

@@ -1,7 +1,7 @@
 // All schedules of the catalogue, priced in one table.
 const all = { explorer: new Explorer(), rows: [], sorted: 'makespan', descending: false, turn: 0 };
 const columns = {
-  makespan: ['makespan', (row) => row.report.makespan, (row) => timeText(row.report.text.makespan)],
+  makespan: ['makespan', (row) => row.report.makespan, (row) => reportTime(row.report)],
   bubble: ['bubble', (row) => row.report.bubble, (row) => row.report.text.bubble],
   live: ['live activations', (row) => Math.max(...row.report.activations), (row) => String(Number(Math.max(...row.report.activations).toPrecision(4)))],
   most: ['most memory', (row) => row.report.most || 0, (row) => row.report.most === undefined ? '' : bytesText(row.report.most)],
@@ -19,7 +19,7 @@ function priceAll() {
     while (left.length && performance.now() < until) {
       const { name, synchronous } = left.shift();
       try {
-        const report = JSON.parse(all.explorer.ask(request(name)));
+        const report = JSON.parse(all.explorer.ask(...requestOf(name)));
         rows.push({ name, report, kind: !Math.max(...report.activations) ? 'forwards only' : synchronous ? '' : 'asynchronous' });
       } catch (error) {
         rows.push({ name, error: error.message });

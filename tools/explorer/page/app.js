@@ -17,6 +17,7 @@ const idleColours = {
 let catalogue = [];
 const state = { schedules: ['1f1b'], theme: '', preset: '' };
 let file = null;       // { name, text } of a schedule file, or { name, trace }
+let problem = null;    // { name, error } of the last file, if it cannot be read
 const cards = [];
 const explorers = Array.from({ length: 4 }, () => new Explorer()), fileExplorer = new Explorer();
 
@@ -40,7 +41,7 @@ const frame = {
 };
 const secondsOf = { s: 1, ms: 1e-3, us: 1e-6 };
 // The factor and the name of the unit in which a time of the dropped trace is written.
-const unitOf = (seconds) => file.trace.numbers ? [1, ''] : seconds >= 1 ? [1, 's'] : seconds >= 1e-3 ? [1e3, 'ms'] : [1e6, 'us'];
+const unitOf = (seconds) => file && file.trace && file.trace.numbers ? [1, ''] : seconds >= 1 ? [1, 's'] : seconds >= 1e-3 ? [1e3, 'ms'] : [1e6, 'us'];
 const measuredText = (time, [factor, unit], digits) => `${Number((time * factor).toPrecision(digits))} ${unit}`.trimEnd();
 
 let painting = false;
@@ -74,7 +75,7 @@ function readHash() {
     }
   }
   if (state.preset) Object.assign(state, presetSettings(state.preset, state.ranks).settings);
-  if (!state.schedules.length && !file) state.schedules = ['1f1b'];
+  if (!state.schedules.length && !file && !isPlanned()) state.schedules = ['1f1b'];
 }
 function writeHash() {
   const hash = new URLSearchParams();
@@ -164,11 +165,12 @@ function showSettings() {
     const select = make('select', { id: `choice-${number}` });
     select.setAttribute('aria-label', `schedule ${letters[number]}`);
     for (const entry of catalogue) select.append(make('option', { value: entry.name, textContent: entry.name, selected: entry.name === name }));
-    const entry = catalogue.find((each) => each.name === name);
-    if (!entry) select.append(make('option', { value: name, textContent: `${name} (unknown)`, selected: true }));
+    const entry = catalogue.find((each) => each.name === name), searched = isSearched(name);
+    select.append(make('option', { value: bestName, textContent: 'best (a search)', selected: name === bestName }));
+    if (!entry && name !== bestName) select.append(make('option', { value: name, textContent: searched ? `${name} (a search)` : `${name} (unknown)`, selected: true }));
     select.addEventListener('change', () => chooseSchedules(state.schedules.map((each, n) => n === number ? select.value : each), select.id));
     const line = make('div', { className: 'choice' }, select);
-    if (state.schedules.length > 1 || file) {
+    if (state.schedules.length > 1 || file || isPlanned()) {
       const remove = make('button', { type: 'button', textContent: 'Remove' });
       remove.setAttribute('aria-label', `remove ${name}`);
       remove.addEventListener('click', () => {
@@ -177,11 +179,13 @@ function showSettings() {
       });
       line.append(remove);
     }
-    choices.append(line, make('p', { className: 'about', textContent: entry ? entry.about : 'not in the catalogue of this version' }));
+    choices.append(line, make('p', { className: 'about', textContent: entry ? entry.about : searched ? searchAbout(name) : 'not in the catalogue of this version' }));
   });
   get('add').hidden = state.schedules.length >= 4;
   const all = get('all').open;  // a table of all schedules heeds all settings
-  const heeded = new Set(state.schedules.flatMap((name) => (catalogue.find((entry) => entry.name === name) || { heeds: '' }).heeds.split(' ')));
+  const heedsOf = (name) => name === bestName ? 'stages-per-rank group pairs most-live'
+    : (catalogue.find((entry) => entry.name === name.replace(refinedMark, '')) || { heeds: '' }).heeds;
+  const heeded = new Set(state.schedules.flatMap((name) => heedsOf(name).split(' ')));
   for (const key of ['stages-per-rank', 'group', 'pairs', 'most-live']) get(`value-${key}`).hidden = !all && !heeded.has(key);
 }
 
@@ -201,25 +205,27 @@ function makeCard() {
     button.addEventListener('click', () => download(card, what, type));
     card.files.append(button);
   }
+  card.search = make('button', { type: 'button', textContent: 'Search', hidden: true });
+  card.search.addEventListener('click', () => card.startSearch());
   const further = [['PNG', () => canvas.toBlob((blob) => save(blob, fileName(card, 'png')))],
-                   ['Copy command', () => copy(commandOf(card))], ['Copy C++', () => copy(callOf(card))]];
+                   ['Copy command', () => copy(card.command ? card.command() : commandOf(card))], ['Copy C++', () => copy(callOf(card))]];
   card.further = further.map(([name, act]) => {
     const button = make('button', { type: 'button', textContent: name });
     button.addEventListener('click', act);
     card.files.append(button);
     return button;
   });
-  card.node = make('section', { className: 'card' }, make('div', { className: 'head' }, card.title, card.files),
+  card.node = make('section', { className: 'card' }, make('div', { className: 'head' }, card.title, card.search, card.files),
                    card.stats, card.error, canvas, card.note, card.grid);
   get('cards').append(card.node);
   return card;
 }
 function download(card, what, type) {
   try {
-    const trace = card.explorer === fileExplorer && file ? file.trace : null;
-    const numbers = trace ? trace.numbers : !state.unit;  // a file of numbers, not of seconds
+    const trace = card.explorer === fileExplorer && file ? file.trace : null, seconds = trace || isPlanned();
+    const numbers = trace ? trace.numbers : !seconds && !state.unit;  // a file of numbers, not of seconds
     let text = card.explorer.ask({ do: what, memory: state.saved + state.parameters > 0 ? 1 : 0,
-                                   second: trace || numbers ? 1 : secondsOf[state.unit] });
+                                   second: seconds || numbers ? 1 : secondsOf[state.unit] });
     if (what === 'perfetto' && numbers) text = text.replace('{"heddle":{', '{"heddle":{"unit":"",');
     save(new Blob([text], { type }), fileName(card, { csv: 'csv', svg: 'svg', perfetto: 'json' }[what]));
     card.picture.refresh(card.explorer.arrays(card.report.actions));
@@ -250,11 +256,13 @@ async function copy(text) {
   get('hint').hidden = false;
   setTimeout(() => { if (get('hint').textContent === 'copied') get('hint').hidden = true; }, 1500);
 }
+const quoted = (name) => /^[\w.][\w.-]*$/.test(name) ? name : `'./${name.replace(/'/g, "'\\''")}'`;
 // The command and the C++ call that make a card's schedule.
 function commandOf({ named }) {
-  const { heeds } = catalogue.find((entry) => entry.name === named);
+  const { heeds } = catalogue.find((entry) => entry.name === named) || { heeds: 'stages-per-rank group pairs most-live' };
   const only = ['stages-per-rank', 'group', 'pairs', 'most-live'].filter((key) => !heeds.split(' ').includes(key));
-  const options = Object.keys(values).filter((key) => !['unit', 'factors', 'cap-bytes', ...only].includes(key) && state[key] !== defaultOf(key));
+  const limit = named === bestName ? [] : ['cap-bytes'];  // the other commands do not search
+  const options = Object.keys(values).filter((key) => !['unit', 'factors', ...limit, ...only].includes(key) && state[key] !== defaultOf(key));
   return ['heddle-schedule show', named, ...options.map((key) => `--${key} ${state[key]}`)].join(' ');
 }
 function callOf({ named }) {
@@ -288,12 +296,16 @@ function showStats(card, stats) {
 }
 const percentOf = (share) => `${Math.round(1000 * share) / 10}%`;
 const timeText = (text) => state.unit ? `${text} ${state.unit}` : text;
-const excessOf = (report) => state['cap-bytes'] > 0 && report.most > state['cap-bytes'] ? report.most - state['cap-bytes'] : 0;
+const reportTime = (report) => isPlanned() ? measuredText(report.makespan, unitOf(report.makespan), 5) : timeText(report.text.makespan);
+const excessOf = (report) => isPlanned() ? (report.shortage ? report.shortage.needed - report.shortage.capacity : 0)
+  : state['cap-bytes'] > 0 && report.most > state['cap-bytes'] ? report.most - state['cap-bytes'] : 0;
 function clear(card, title) {
   card.node.classList.remove('wrong', 'over');
   card.error.textContent = '';
   card.error.hidden = card.grid.hidden = true;
   card.canvas.hidden = card.files.hidden = false;
+  card.search.hidden = true;
+  card.command = null;
   card.title.textContent = card.picture.title = title;
 }
 function request(key) {
@@ -302,28 +314,51 @@ function request(key) {
   if (key) asked.schedule = key;
   return asked;
 }
+// The request and the files of a schedule of the catalogue.
+const requestOf = (name) => isPlanned() ? planRequest(name) : [request(name), ''];
+function showReport(card, title, report) {
+  card.report = report;
+  card.further[1].hidden = !card.named && !card.command;
+  card.further[2].hidden = !card.named;
+  card.title.textContent = `${title}: ${report.ranks} ranks, ${report.microbatches} microbatches, ${report.stages} stages`;
+  showStats(card, [
+    ['makespan', reportTime(report)],
+    report.predicted !== undefined && ['the plan predicts', measuredText(report.predicted, unitOf(report.predicted), 5)],
+    ['bubble', report.theory === undefined ? report.text.bubble : `${report.text.bubble} (closed form ${percentOf(report.theory)})`],
+    ['live activations', report.text.activations],
+    ['messages', String(report.messages)],
+    report.bytes && ['sent', bytesText(report.bytes)],
+    report.most !== undefined && ['most memory', bytesText(report.most)],
+    excessOf(report) && [report.shortage ? `rank ${report.shortage.rank} lacks` : 'over the limit by', bytesText(excessOf(report)), 'over'],
+  ]);
+  card.node.classList.toggle('over', excessOf(report) > 0);
+  card.picture.set(card.explorer.arrays(report.actions), { ...report, begins: [report.begin, report.begin],
+                                                           limit: report.sized ? state['cap-bytes'] : 0 });
+}
 function drawSchedule(card, explorer, title, asked, text) {
   clear(card, title);
   card.explorer = explorer;
-  card.named = asked.schedule;
-  card.further[1].hidden = card.further[2].hidden = !asked.schedule;
+  card.named = asked.do === 'draw' ? asked.schedule : null;
   try {
     const report = JSON.parse(explorer.ask(asked, text));
-    card.report = report;
-    card.title.textContent = `${title}: ${report.ranks} ranks, ${report.microbatches} microbatches, ${report.stages} stages`;
-    showStats(card, [
-      ['makespan', timeText(report.text.makespan)],
-      ['bubble', report.theory === undefined ? report.text.bubble : `${report.text.bubble} (closed form ${percentOf(report.theory)})`],
-      ['live activations', report.text.activations],
-      ['messages', String(report.messages)],
-      report.bytes && ['sent', bytesText(report.bytes)],
-      report.most !== undefined && ['most memory', bytesText(report.most)],
-      excessOf(report) && ['over the limit by', bytesText(excessOf(report)), 'over'],
-    ]);
-    card.node.classList.toggle('over', excessOf(report) > 0);
-    card.note.textContent = report.torch ? `torch.distributed.pipelining does not run it: ${report.torch}.` : '';
-    card.picture.set(explorer.arrays(report.actions), { ...report, begins: [report.begin, report.begin],
-                                                                   limit: report.sized ? state['cap-bytes'] : 0 });
+    if (asked.do === 'plan' && !asked.schedule && plans.plan)
+      card.command = () => ['heddle-plan show', ...['plan', 'profile', 'machine'].map((kind) => quoted(plans[kind].name))].join(' ');
+    showReport(card, title, report);
+    const unequal = card.named && report.split && !state.factors && !(state.F === state.I && state.I === state.W);
+    card.note.textContent = [
+      isPlanned() ? 'A row stands for all ranks of a stage.' : '',
+      report.torch && !isPlanned() ? `torch.distributed.pipelining does not run it: ${report.torch}.` : '',
+      unequal ? `The order of ${card.named} is made for equal times of F, I and W. A search makes one for these times, in the same activations.` : '',
+    ].filter(Boolean).join(' ');
+    card.search.hidden = !unequal;
+    card.search.disabled = false;
+    card.startSearch = () => {
+      const name = refinedMark + card.named;
+      chooseSchedules(state.schedules.map((each) => each === card.named ? name : each));
+      draw();
+      const made = cards.find((each) => each.picture.title === name);
+      if (made && !made.search.hidden) made.startSearch();
+    };
   } catch (error) {
     showError(card, error);
   }
@@ -364,24 +399,32 @@ function draw() {
   get('hint').hidden = true;
   // The times of a trace are seconds, so nothing is drawn beside it; the chosen schedules come back.
   const names = file && file.trace ? [] : state.schedules;
-  const jobs = names.map((name, n) => (card) => drawSchedule(card, explorers[n], name, request(name)));
+  const jobs = names.map((name, n) => (card) => {
+    if (!isSearched(name)) return drawSchedule(card, explorers[n], name, ...requestOf(name));
+    if (!isPlanned()) return drawSearched(card, name);
+    clear(card, name);
+    showError(card, new LibraryError({ error: 'the page searches for the settings, and not for the files of a plan; run heddle-plan search' }));
+  });
   if (file && file.trace) jobs.unshift(drawTrace);
-  if (file && file.problem) jobs.unshift((card) => { clear(card, file.name); showError(card, file.problem); });
+  if (isPlanned() && (plans.plan || !names.length))
+    jobs.unshift((card) => drawSchedule(card, fileExplorer, (plans.plan || plans.profile).name, ...planRequest()));
   if (file && file.text !== undefined)
     jobs.unshift((card) => drawSchedule(card, fileExplorer, file.name, {
       ...request(''), 'old-dialect': get('old-dialect').checked ? 1 : 0, replicas: get('replicas').checked ? 1 : 0 }, file.text));
+  if (problem) jobs.unshift((card) => { clear(card, problem.name); showError(card, problem.error); });
   while (cards.length < jobs.length) cards.push(makeCard());
   while (cards.length > jobs.length) cards.pop().node.remove();
   jobs.forEach((job, n) => job(cards[n]));
   frame.timeUnit = null;
   const drawn = cards.filter((card) => card.report);
   const whole = Math.max(0, ...drawn.map((card) => card.report.makespan)) || 1;
-  if (file && file.trace) frame.timeUnit = unitOf(whole);
+  if ((file && file.trace) || isPlanned()) frame.timeUnit = unitOf(whole);
   if (whole !== frame.whole) {
     frame.whole = whole;
     frame.window = { begin: -0.01 * whole, end: 1.01 * whole };
   }
   for (const card of drawn) if (card.picture.drawn) card.picture.draw();
+  showPlanFiles();
   showComparison();
   priceAll();
   writeHash();
@@ -403,8 +446,8 @@ function showComparison() {
     make('thead', {}, make('tr', {}, ...head.map((name) => make('th', { textContent: name, scope: 'col' })))),
     make('tbody', {}, ...rows.map(({ report, picture }) => make('tr', {},
       make('th', { textContent: picture.title, scope: 'row' }),
-      ...[timeText(report.text.makespan), report.text.bubble, report.theory === undefined ? '' : percentOf(report.theory), report.text.activations, report.messages,
-          ...(sized ? [bytesText(report.bytes), report.most === undefined ? '' : bytesText(report.most)] : [])].map((value) => make('td', { textContent: String(value) }))))));
+      ...[reportTime(report), report.text.bubble, report.theory === undefined ? '' : percentOf(report.theory), report.text.activations, report.messages,
+          ...(sized ? [report.bytes === undefined ? '' : bytesText(report.bytes), report.most === undefined ? '' : bytesText(report.most)] : [])].map((value) => make('td', { textContent: String(value) }))))));
   const longest = Math.max(...rows.map(({ report }) => report.makespan)) || 1;
   const used = new Set();
   const bars = rows.map(({ report, picture }) => {
@@ -463,20 +506,27 @@ function showHint(card, i, x, y, same) {
 }
 
 // --- files
-function openText(name, text) {
-  file = { name };
+// Opens a file. A wrong one is named beside what was open before, which stays.
+function openText(name, text, among = false) {  // among: others were opened at the same time
+  if (!among) problem = null;
+  const kind = formatOf(text);
   try {
-    if (/^\s*[{[]/.test(text)) file.trace = readTrace(text);
-    else file.text = text;
+    if (kind) {
+      openPlanFile(kind, name, text);
+      file = null;
+    } else {
+      file = /^\s*[{[]/.test(text) ? { name, trace: readTrace(text) } : { name, text };
+      plans = {};
+    }
   } catch (error) {
-    file.problem = error;
+    problem = { name, error };
   }
   get('forget').hidden = false;
   showSettings();
   draw();
 }
-function openFile(blob) {
-  if (blob) blob.text().then((text) => openText(blob.name, text));
+async function openFiles(blobs) {
+  for (const [n, blob] of [...blobs].entries()) openText(blob.name, await blob.text(), n > 0);
 }
 
 async function begin() {
@@ -513,10 +563,11 @@ async function begin() {
     if (what === 'all') frame.showAll();
   });
   get('lines').addEventListener('change', (event) => { frame.lines = event.target.checked; repaint(); });
-  get('file').addEventListener('change', (event) => openFile(event.target.files[0]));
+  get('file').addEventListener('change', (event) => openFiles(event.target.files));
   for (const id of ['old-dialect', 'replicas']) get(id).addEventListener('change', draw);
   get('forget').addEventListener('click', () => {
-    file = null;
+    file = problem = null;
+    plans = {};
     get('file').value = '';
     get('forget').hidden = true;
     if (!state.schedules.length) state.schedules = ['1f1b'];
@@ -530,7 +581,7 @@ async function begin() {
   addEventListener('drop', (event) => {
     event.preventDefault();
     document.body.classList.remove('over');
-    openFile(event.dataTransfer.files[0]);
+    openFiles(event.dataTransfer.files);
   });
 }
 
@@ -538,6 +589,8 @@ async function begin() {
 window.explorer = {
   ready: begin(),
   open: openText,
+  search: (n) => cards[n].startSearch(),
+  plans: () => planKinds.filter((kind) => plans[kind]),
   state: () => JSON.parse(JSON.stringify(state)),
   reports: () => cards.map((card) => card.report),
   errors: () => cards.map((card) => card.error.textContent).filter(Boolean),

@@ -17,8 +17,14 @@ const decoder = new TextDecoder(), encoder = new TextEncoder();
 let compiled = null;
 
 async function loadModule() {
-  const text = document.getElementById('module').textContent.trim();
-  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  // The number of bytes, and five digits in base 85 for each four of them; see scripts/explorer.
+  const [size, digits] = document.getElementById('module').textContent.trim().split(/\s+/);
+  const room = new DataView(new ArrayBuffer(digits.length / 5 * 4)), bytes = new Uint8Array(room.buffer, 0, Number(size));
+  for (let at = 0; at < digits.length; at += 5) {
+    let value = 0;
+    for (let i = at; i < at + 5; ++i) value = 85 * value + (digits[i] === '}' ? 20 : digits.charCodeAt(i) - 40);
+    room.setUint32(at / 5 * 4, value);
+  }
   const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
   compiled = await WebAssembly.compile(await new Response(plain).arrayBuffer());
 }
@@ -34,37 +40,32 @@ class Explorer {
   start() {
     const refuse = () => 52;  // "not supported": the module has no files
     const system = {};
-    for (const { module, name } of WebAssembly.Module.imports(compiled))
-      if (module !== 'page') system[name] = refuse;
-    let made = null;
-    const raise = (at, size) => {
-      const text = decoder.decode(new Uint8Array(made.memory.buffer, at, size));
-      throw new LibraryError(JSON.parse(text));
-    };
-    made = new WebAssembly.Instance(compiled,
-      { page: { raise }, wasi_snapshot_preview1: system }).exports;
+    for (const { name } of WebAssembly.Module.imports(compiled)) system[name] = refuse;
+    const made = new WebAssembly.Instance(compiled, { wasi_snapshot_preview1: system }).exports;
     made._initialize();
     this.exports = made;
   }
 
-  // Returns the text that answers `request`, an object of keys and values. If the library throws,
-  // the instance is discarded, because nothing was destroyed in it.
+  // Returns the text that answers `request`, an object of keys and values. Throws a LibraryError if the
+  // library throws. An instance that the browser stopped is discarded.
   ask(request, file = '') {
     if (!this.exports) this.start();
     const text = Object.entries(request).map(([key, value]) => `${key}=${value}`).join('&');
     const head = encoder.encode(text), tail = encoder.encode(file);
+    let answer;
     try {
       const at = this.exports.input(head.length + tail.length);
       const room = new Uint8Array(this.exports.memory.buffer, at, head.length + tail.length);
       room.set(head);
       room.set(tail, head.length);
       const size = this.exports.answer(head.length);
-      return decoder.decode(new Uint8Array(this.exports.memory.buffer, this.exports.output(), size));
+      answer = decoder.decode(new Uint8Array(this.exports.memory.buffer, this.exports.output(), size));
     } catch (error) {
       this.exports = null;
-      if (error instanceof LibraryError) throw error;
       throw new LibraryError({ error: `the explorer failed: ${error.message}` });
     }
+    if (this.exports.failed()) throw new LibraryError(JSON.parse(answer));
+    return answer;
   }
 
   // The arrays of the drawing. They are views of the module's memory until the next request.

@@ -4,12 +4,11 @@ function readTrace(text) {
   try {
     root = JSON.parse(text);
   } catch (error) {
-    throw new LibraryError({ error: `the trace is not JSON: ${error.message}` });
+    throw new LibraryError({ error: `the file is not JSON, or it is incomplete: ${error.message}` });
   }
-  const wrong = (what) => { throw new LibraryError({ error: `the trace is not one of Heddle: ${what}` }); };
-  const other = /^heddle-(profile|machine|plan|program)$/.exec(root && root.format);
-  if (other) throw new LibraryError({ error: `this is a ${other[1]} of Heddle, and the page draws schedule files and traces. ${
-    other[1] === 'plan' ? 'Run heddle-plan show FILE to print it' : 'Run heddle-plan --help to see which commands take it'}.` });
+  const wrong = (what) => { throw new LibraryError({ error: `the file is no trace, profile, machine or plan of Heddle: ${what}` }); };
+  if (root && root.format === 'heddle-program') throw new LibraryError({ error:
+    'this is a tensor program of Heddle, and the page draws schedule files, traces and plans. Run heddle-plan program --help for what a program is for' });
   const events = root && root.traceEvents;
   if (!Array.isArray(events)) wrong('it has no traceEvents');
   if (root.deviceProperties || root.schemaVersion || events.some((event) => event && ['kernel', 'cpu_op'].includes(event.cat)))
