@@ -29,17 +29,17 @@ double share_of(const Orders& orders) {
 
 }  // namespace
 
-bool fits(const std::vector<double>& activations, Bytes bytes, const Room& room) {
-  return !(room.activations > 0 &&
-           std::ranges::max(activations) > room.activations * (1 + 1e-12)) &&
-         !(room.bytes > 0 && bytes > room.bytes);
+bool fits(const std::vector<double>& activations, Bytes bytes, const MemoryLimit& limit) {
+  return !(limit.activations > 0 &&
+           std::ranges::max(activations) > limit.activations * (1 + 1e-12)) &&
+         !(limit.bytes > 0 && bytes > limit.bytes);
 }
 
 Candidate candidate(std::string name, const Orders& orders, const Prices& prices,
-                    const Room& room) {
+                    const MemoryLimit& limit) {
   Candidate result{std::move(name), price(orders, prices)};
   result.fits = fits(result.priced.activations,
-                     room.bytes > 0 ? most_bytes(result.priced.timeline) : 0, room);
+                     limit.bytes > 0 ? most_bytes(result.priced.timeline) : 0, limit);
   return result;
 }
 
@@ -61,15 +61,15 @@ plan::Coordinated<Seconds> coordinated(const Orders& orders, const Prices& s,
 }
 
 std::optional<Candidate> search_orders(std::string_view name, const Orders& orders, const Prices& s,
-                                       const Room& room, double effort) {
+                                       const MemoryLimit& limit, double effort) {
   // Activations of single stages that fit. Messages need memory, too, so that fewer may fit.
   const double share = share_of(orders);
   double most = std::numeric_limits<double>::infinity();
-  if (room.activations > 0) most = room.activations / share * (1 + 1e-12);
-  if (room.bytes > 0 && s.saved > 0)
-    most =
-        std::min(most, (static_cast<double>(room.bytes) - 2.0 * static_cast<double>(s.parameters)) /
-                           (static_cast<double>(s.saved) * share));
+  if (limit.activations > 0) most = limit.activations / share * (1 + 1e-12);
+  if (limit.bytes > 0 && s.saved > 0)
+    most = std::min(most,
+                    (static_cast<double>(limit.bytes) - 2.0 * static_cast<double>(s.parameters)) /
+                        (static_cast<double>(s.saved) * share));
   if (most < 1) return {};
   const auto given = most < 1e9 ? static_cast<std::int64_t>(most) : 0;
   auto cap = given;
@@ -78,7 +78,7 @@ std::optional<Candidate> search_orders(std::string_view name, const Orders& orde
     if (found.extra > 0) return {};
     std::string way(name);
     if (found.rule != "as given") way = text("work of ", name, ": ", found.rule);
-    Candidate result = candidate(std::move(way), found.orders, s, room);
+    Candidate result = candidate(std::move(way), found.orders, s, limit);
     result.bound = cap == given ? found.bound : 0;  // a smaller cap has a larger bound
     if (result.fits) return result;
     cap = found.live - 1;

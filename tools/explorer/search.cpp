@@ -31,20 +31,20 @@ Candidate searched(const Request& request, const Orders& orders, const Prices& p
   request.read("effort", effort);
   if (!(effort >= 0 && effort <= 1)) wrong("effort is a number from 0 to 1", text(effort));
   const std::string name(request.text("schedule"));
-  Room room;
+  MemoryLimit limit;
   if (request.text("search") == "kept") {
     const auto caps = schedule::live_activations(orders);
     const auto kept = coordinated(orders, prices, {.caps = caps}, effort);
     Candidate result =
-        candidate(text(name, ", refined (", kept.rule, ")"), kept.orders, prices, room);
+        candidate(text(name, ", refined (", kept.rule, ")"), kept.orders, prices, limit);
     result.bound = kept.bound;
     return result;
   }
-  if (prices.sized()) request.read("cap-bytes", room.bytes);
-  auto found = search_orders(name, orders, prices, room, effort);
+  if (prices.sized()) request.read("cap-bytes", limit.bytes);
+  auto found = search_orders(name, orders, prices, limit, effort);
   if (!found)
     throw infeasible({"explorer", "no orders with the computations of this schedule fit the memory",
-                      text(room.bytes, " bytes"), "give more memory, or more ranks"});
+                      text(limit.bytes, " bytes"), "give more memory, or more ranks"});
   return *std::move(found);
 }
 

@@ -100,14 +100,14 @@ std::vector<Candidate> candidates(const Settings& s) {
   // The searches come first: if a schedule of the catalogue is as short, they know a bound.
   for (const std::string_view name : searched_work) try {
       const Orders orders = schedule::find_schedule(name).orders(s.shape);
-      if (auto found = search_orders(name, orders, s, s.room)) all.push_back(*std::move(found));
+      if (auto found = search_orders(name, orders, s, s.limit)) all.push_back(*std::move(found));
     } catch (const infeasible&) {
       // There is no such schedule of this shape.
     }
   const std::size_t searches = all.size();
   for (const auto& entry : schedule::catalogue()) try {
       if (!entry.synchronous || entry.branches) continue;
-      all.push_back(candidate(std::string(entry.name), entry.orders(s.shape), s, s.room));
+      all.push_back(candidate(std::string(entry.name), entry.orders(s.shape), s, s.limit));
       for (std::size_t i = 0; i < searches; ++i)
         if (all.back().fits && same_work(all[i].priced.orders, all.back().priced.orders))
           all.back().bound = all[i].bound;
@@ -125,7 +125,7 @@ const Candidate& shortest(const std::vector<Candidate>& all, const Settings& s) 
       best = &each;
   if (best == nullptr)
     throw infeasible({"best", "no schedule of this shape fits the memory",
-                      text("--cap ", s.room.activations, ", --cap-bytes ", s.room.bytes),
+                      text("--cap ", s.limit.activations, ", --cap-bytes ", s.limit.bytes),
                       "give more memory, or more ranks"});
   return *best;
 }

@@ -68,13 +68,13 @@ void compare(const CommandLine& command, const Settings& s) {
   std::string csv =
       "schedule,makespan,bubble ratio,closed form,live activations,messages,bytes sent,"
       "most bytes kept";
-  csv += s.room.activations > 0 || s.room.bytes > 0 ? ",fits\n" : "\n";
+  csv += s.limit.activations > 0 || s.limit.bytes > 0 ? ",fits\n" : "\n";
   std::vector<std::string> head = {"schedule",    "makespan",         "bubble",
                                    "closed form", "live activations", "messages"};
   const bool sized = s.sized();
   if (sized) head.push_back("bytes sent");
   if (sized && !s.periodic) head.push_back("most bytes kept");
-  const bool limited = s.room.activations > 0 || s.room.bytes > 0;
+  const bool limited = s.limit.activations > 0 || s.limit.bytes > 0;
   if (limited) head.push_back("fits");
   const auto entries = named_schedules(command, s);
   WordsBeside words(s.csv == "-");
@@ -99,7 +99,7 @@ void compare(const CommandLine& command, const Settings& s) {
     csv += text(s.names[i], ',', exact(row.makespan), ',', exact(row.bubble_ratio), ',',
                 form ? exact(*form) : "", ',', all_of(row.activations), ',', row.messages, ',',
                 row.messages * s.activation, ',', s.periodic ? "" : text(row.most_bytes));
-    const char* const fit = fits(row.activations, row.most_bytes, s.room) ? "yes" : "no";
+    const char* const fit = fits(row.activations, row.most_bytes, s.limit) ? "yes" : "no";
     if (limited) csv += text(',', fit);
     csv += '\n';
     std::vector<std::string> cells = {s.names[i],
@@ -181,7 +181,7 @@ void add_compare(CommandLine& program) {
         if (settings->periodic && settings->depth >= 0)
           throw line.error("--periodic simulates stages that never wait to send",
                            "leave out --depth");
-        if (settings->periodic && settings->room.bytes > 0)
+        if (settings->periodic && settings->limit.bytes > 0)
           throw line.error("--periodic does not know the bytes of a rank",
                            "use --cap for live activations");
         if (settings->best) return compare_best(line, *settings);

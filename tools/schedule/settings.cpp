@@ -33,9 +33,9 @@ void add_shape(CommandLine& command, Settings& s) {
   command.add_option("pairs", &s.shape.pairs, "for chimera: pipelines in each direction");
   command.add_option("most-live", &s.shape.most_live,
                      "for dapple: microbatches whose activations fit a rank; 0: all");
-  command.add_option("cap", &s.room.activations,
+  command.add_option("cap", &s.limit.activations,
                      "live activations that fit a rank, in microbatches; 0: all");
-  command.add_bytes("cap-bytes", s.room.bytes, "bytes that fit a rank, as 40GB; 0: all", "fits");
+  command.add_bytes("cap-bytes", s.limit.bytes, "bytes that fit a rank, as 40GB; 0: all", "fits");
   command.add_flag("refine", s.refine,
                    "searches for a shorter order for these costs in which no rank keeps more");
 }
@@ -99,7 +99,7 @@ void add_dialect(CommandLine& command, Settings& s) {
 void check_values(const CommandLine& command, const Settings& s) {
   if (const auto fault = fault_of(s)) throw command.error(fault->what, fault->fix);
   if (s.columns < 1) throw command.error("a drawing needs at least one column");
-  if (!std::isfinite(s.room.activations) || s.room.activations < 0)
+  if (!std::isfinite(s.limit.activations) || s.limit.activations < 0)
     throw command.error("--cap is a number of at least 0");
   if (s.transfers && s.csv.empty())
     throw command.error("--transfers says what a csv file holds", "name one with --csv");
@@ -156,7 +156,7 @@ std::vector<const schedule::NamedSchedule*> named_schedules(const CommandLine& c
   for (const auto* option : {"cap", "cap-bytes"})
     if (command.given(option) && !best && !s.compares)
       throw command.error(text("--", option, " means nothing to this schedule"), "it is for best");
-  if (s.room.bytes > 0 && !s.sized())
+  if (s.limit.bytes > 0 && !s.sized())
     throw command.error("the bytes of a rank are not known",
                         "give --saved, --activation and --parameters");
   if (best && !s.equal_stages())

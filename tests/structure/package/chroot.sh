@@ -16,10 +16,11 @@ for program in cpack mmdebstrap; do command -v $program > /dev/null || skip "the
 [[ $(id -u) == 0 ]] || skip "a system of its own is entered by chroot, which needs root"
 . "$here/../../../scripts/debian.sh"
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# What a killed mmdebstrap has mounted is not removed.
+trap 'rm -rf --one-file-system "$work"' EXIT
 # shellcheck disable=SC2086
 is_known_debian && open_suites "$work" $suites || skip "$trouble"
-failures=0
+failures=0 tested=0
 fail() { failures=$((failures + 1)); echo "FAILED: $*"; }
 
 (cd "$build" && cpack -G DEB -B "$work/made" -D CPACK_COMPONENTS_ALL=core -D CPACK_DEBIAN_COMPRESSION_TYPE=none) \
@@ -34,6 +35,8 @@ for suite in $suites; do
     echo "chroot: skipped: there is no system of $suite: $(tail -3 "$work/log")"
     continue
   fi
+  before=$failures
+  tested=$((tested + 1))
   inside() { chroot "$system" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root "$@"; }
   mkdir "$system/project"
   cp "$package" "$here"/{CMakeLists.txt,main.cpp} "$system/project/"
@@ -53,8 +56,9 @@ for suite in $suites; do
   fi
   inside dpkg -r heddle-core > "$work/log" 2>&1 || fail "$suite: dpkg -r: $(cat "$work/log")"
   [[ ! -e $system/usr/include/heddle ]] || fail "$suite: dpkg -r leaves /usr/include/heddle"
-  ((failures > 0)) || echo "$suite: heddle-core is installed, used by find_package() and pkg-config, and removed" \
+  ((failures > before)) || echo "$suite: heddle-core is installed, used by find_package() and pkg-config, and removed" \
     "($(inside g++ -dumpfullversion), $(inside cmake --version | head -1))"
   rm -rf "$system"
 done
+((tested > 0)) || skip "there was no system to test in"
 exit $((failures > 0))
