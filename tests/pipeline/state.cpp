@@ -400,9 +400,12 @@ TEST_CASE("stages whose arrays, or memory of the update, share a name get no Run
   const auto stages = [&](std::vector<const char*> memory) {
     return hd::Stages<Remembering>(ranks, [=](int first, int last) {
       const auto held = static_cast<std::size_t>(last - first);
-      return Remembering(
-          std::vector<Pair>(held), {.takes_data = first == 0, .computes_loss = last == ranks}, {},
-          {last == ranks ? memory : std::vector<const char*>{"x"}, {"memory", 2 * held}});
+      // nvcc's front end finds no constructor for a View that is given as a list.
+      Remembers update{last == ranks ? memory : std::vector<const char*>{"x"},
+                       Kokkos::View<double*, Kokkos::HostSpace>("memory", 2 * held)};
+      return Remembering(std::vector<Pair>(held),
+                         {.takes_data = first == 0, .computes_loss = last == ranks}, {},
+                         std::move(update));
     });
   };
   const auto schedule = [&] {
