@@ -91,7 +91,8 @@ endfunction()
 # without Kokkos if these are not built: heddle::core_compiled; for headers of heddle/systems/ or heddle/json/,
 # heddle::systems_core; and if they link heddle::heddle, heddle::compiled, heddle::systems for the former, and
 # the GPT of the examples for its headers, which has the systems that it uses. A program that begins to include
-# one of these must be configured again by hand. Includes are read line by line; other folders than these and macros are not followed.
+# one of these must be configured again by hand. Includes are read line by line; other folders than these and
+# macros are not followed.
 function(heddle_own_executable target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "HEADER_ONLY" "" "SOURCES;LINK")
   add_executable(${target} ${arg_SOURCES})

@@ -10,16 +10,19 @@ preset=${HEDDLE_PRESET:-openmp}
 
 # What was compiled in one clone is found in another's build.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root}
-# And what was not compiled yet is not preprocessed to look for it.
-export CCACHE_DEPEND=1
+# A new source is not preprocessed before it is compiled, only to look for it in the cache.
+export CCACHE_DEPEND=${CCACHE_DEPEND-1}
 
-# use_memory: g++ collects its garbage for a fifth of its time. It need not where every compiler may have 3.5 GB.
-# CMake reads CXXFLAGS when a build folder is new.
+# use_memory: g++ spends a fifth of its time on collecting garbage. It does not do so where the machine, or the
+# control group, has 3.5 GB for each compiler. CMake reads CXXFLAGS when a build folder is new.
 use_memory() {
-  local free
-  free=$(awk '$1 == "MemAvailable:" { print int($2 / 1000) }' /proc/meminfo 2> /dev/null || true)
-  if [[ ${CXXFLAGS-} != *ggc-min-heapsize* ]] && ((${free:-0} >= 3500 * jobs)) &&
-     "${CXX:-g++}" --version 2> /dev/null | grep -q 'Free Software Foundation'; then
+  local memory limit version
+  memory=$(awk '$1 == "MemTotal:" { print int($2 / 1000) }' /proc/meminfo 2> /dev/null || true)
+  limit=$(cat /sys/fs/cgroup/memory.max 2> /dev/null || true)
+  if [[ $limit =~ ^[0-9]+$ ]] && ((limit / 1000000 < ${memory:-0})); then memory=$((limit / 1000000)); fi
+  version=$(${CXX:-g++} --version 2> /dev/null || true)
+  if [[ ${CXXFLAGS-} != *ggc-min-heapsize* && $version == *"Free Software Foundation"* ]] &&
+     ((${memory:-0} >= 3500 * jobs)); then
     export CXXFLAGS="${CXXFLAGS-} --param=ggc-min-heapsize=3000000"
   fi
 }
@@ -34,7 +37,7 @@ configure() {
     fuzz) device=(clang) ;;
   esac
   prefix=$("$root/scripts/setup" "${device[@]}" | tail -1)
-  case $preset in openmp | serial-kernels | athread) use_memory ;; esac
+  case $preset in clang | fuzz | cuda | gpu | hip) ;; *) use_memory ;; esac
   if [[ -n $prefix ]]; then
     wanted=(CMAKE_TOOLCHAIN_FILE="$prefix/toolchain.cmake")  # not exported: it is this preset's only
     # CMake cannot change the toolchain of a build folder, so one with another is begun afresh.
