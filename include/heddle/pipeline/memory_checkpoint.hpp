@@ -33,9 +33,8 @@ namespace heddle::inline v0 {
 /// last save and the new one, its own state on the host, the new values, and the messages to and
 /// from other ranks.
 ///
-/// A save waits for messages between all pairs of ranks: four calls of all_gather(), and then the
-/// state to `copies` ranks. Each save plans these messages anew, so it costs more than the copy of
-/// the state if the model is small.
+/// A save waits for messages between all pairs of ranks: each rank takes part in four calls of
+/// all_gather(), and then sends its state to `copies` ranks. Each save plans these messages anew.
 ///
 /// There is one object per rank, which lasts longer than the work of survive(); see there for an
 /// example. ResumedRun::save may call save() for an AdaptiveRunner.
