@@ -36,6 +36,7 @@
 #include <heddle/execute/survive.hpp>
 #include <heddle/execute/survivors.hpp>
 #include <heddle/execute/task.hpp>
+#include <heddle/execute/thread_hub.hpp>
 #include <heddle/execute/thread_mover.hpp>
 #include <heddle/execute/thread_transport.hpp>
 #include <heddle/execute/timeline_costs.hpp>

@@ -8,7 +8,8 @@
 // threads here; tests/comm/failure/training.cpp has the same with MPI.
 
 #include <algorithm>
-#include <barrier>
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <semaphore>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -26,14 +28,11 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-#include <heddle/execute/abort_on_error.hpp>
-#include <heddle/execute/exchange.hpp>
 #include <heddle/execute/survive.hpp>
 #include <heddle/execute/thread_transport.hpp>
 #include <heddle/pipeline/memory_checkpoint.hpp>
 
 #include "support/cases.hpp"
-#include "support/complaint.hpp"
 #include "support/coverage.hpp"
 #include "support/mortal_transport.hpp"
 #include "support/surviving_training.hpp"
@@ -58,21 +57,6 @@ std::string listed(const Values& values) {
   std::string line;
   for (const auto& value : values) line += hd::text(line.empty() ? "" : ", ", value);
   return line;
-}
-
-/// An array of one layer.
-struct Arrays {
-  int layer;
-  std::vector<double>* values;
-  template <class Visitor>
-  void visit_state(Visitor&& visitor) {
-    visitor(hd::whole_array<Kokkos::HostSpace>(layer, "w", values->data(), values->size()));
-  }
-};
-
-/// Ends the test of all threads; Catch2 knows only one of them.
-void expect_on_thread(bool holds) {
-  if (!holds) throw std::logic_error("a check on a thread has failed");
 }
 
 /// What the ranks of a run say at its end.
@@ -131,7 +115,9 @@ TEST_CASE("ranks die at random places, and every loss is that of a run without a
   hd::test::Coverage coverage("runs with deaths");
   const std::uint64_t wanted = hd::test::cases(12, 100);
   std::uint64_t deaths = 0, draw = 0;
-  for (int run = 0; deaths < wanted; ++run) {
+  // How many die depends on the threads' timing, so more runs follow while a class is missing.
+  const auto enough = [&] { return deaths >= wanted && coverage.rarer_than(1).empty(); };
+  for (int run = 0; run < 8 * static_cast<int>(wanted) && !enough(); ++run) {
     const int ranks = 2 + static_cast<int>(random.below(draw++, 3));
     const int doomed =
         1 + static_cast<int>(random.below(draw++, static_cast<std::uint64_t>(ranks - 1)));
@@ -141,7 +127,7 @@ TEST_CASE("ranks die at random places, and every loss is that of a run without a
       ends[r] = random.below(draw++, calls[ranks][r]);
     }
     if (run % 4 == 1) ends[0] = random.below(draw++, calls[ranks][0]);
-    if (run % 4 == 3) {  // two at once
+    if (run % 4 == 3) {  // two at the same number of calls
       ends[1] = random.below(draw++, calls[ranks][1]);
       ends[0] = ends[1];
     }
@@ -167,8 +153,8 @@ TEST_CASE("ranks die at random places, and every loss is that of a run without a
     coverage.count("one dies in a layer", died_in("a layer"));
     coverage.count("one dies at a message", died_in("a message"));
   }
-  INFO(coverage);
-  CHECK(coverage.rarer_than(1).empty());
+  INFO(coverage << deaths << " deaths");
+  CHECK(enough());
 }
 
 TEST_CASE("ranks die while the others agree, and while they take their state back") {
@@ -225,7 +211,7 @@ TEST_CASE("the state that nobody keeps, and a plan that nobody can make, are err
 TEST_CASE("a state survives as many neighbours' deaths as it has copies") {
   const std::vector<double> expected = train(1, nobody(1), 0).losses.at(0);
   for (const int copies : {1, 2}) {
-    std::barrier<> both(2);
+    std::array<std::binary_semaphore, 2> here{std::binary_semaphore{0}, std::binary_semaphore{0}};
     std::vector<std::vector<double>> losses(4);
     std::vector<std::string> errors(4);
     hd::run_threads(4, [&](hd::ThreadTransport& thread) {
@@ -235,7 +221,9 @@ TEST_CASE("a state survives as many neighbours' deaths as it has copies") {
       SurvivingTraining training{.steps = steps, .copies = copies};
       training.before_step = [&](std::int64_t step, int ranks) {
         if (step != 3 || ranks != 4 || (self != 1 && self != 2)) return;
-        both.arrive_and_wait();  // so that neither hears of the other's death
+        here[self - 1].release();  // both wait, so that neither hears of the other's death
+        if (!here[2 - self].try_acquire_for(std::chrono::seconds(20)))
+          throw std::logic_error("the other rank does not come");
         fate.end = fate.calls;
         fate.call("a step");
       };
@@ -290,94 +278,6 @@ TEST_CASE("the lines of the guide train on when a rank dies") {
   CHECK(all[0] == expected);
   CHECK(all[1] != expected);
   CHECK(all[2] == expected);
-}
-
-TEST_CASE("an error of the work ends all ranks, and nobody goes on") {
-  std::vector<std::string> told(3);
-  hd::run_threads(3, [&](hd::ThreadTransport& transport) {
-    int calls = 0;
-    const std::size_t self = +transport.rank();
-    std::string error;
-    try {
-      hd::survive(transport, [&](hd::ThreadTransport& all, Ranks) {
-        ++calls;
-        hd::abort_on_error(all, "the work", [&] {
-          if (all.rank() == 1) throw std::runtime_error("it broke");
-          (void)hd::all_gather(all, {});
-        });
-      });
-    } catch (const std::runtime_error& caught) {
-      error = caught.what();
-    }
-    told[self] = error;
-    if (calls != 1) told[self] = "called twice";
-  });
-  CHECK_THAT(told[1], ContainsSubstring("it broke"));
-  CHECK_THAT(told[0],
-             ContainsSubstring("rank 1 failed at the work") && ContainsSubstring("it broke"));
-  CHECK_THAT(told[2], ContainsSubstring("rank 1 failed at the work"));
-}
-
-TEST_CASE("the log says who has died, by the first numbers") {
-  std::vector<std::string> lines;
-  std::vector<std::vector<std::uint32_t>> who;
-  hd::run_threads(4, [&](hd::ThreadTransport& transport) {
-    const std::uint32_t self = transport.rank().value;
-    hd::ExecuteOptions options;
-    if (self == 3) options.log = [&](std::string_view line) { lines.emplace_back(line); };
-    hd::survive(
-        transport,
-        [&](hd::ThreadTransport& left, Ranks ranks) {
-          if (self == 3) {
-            who.emplace_back();
-            for (const hd::Rank rank : ranks) who.back().push_back(rank.value);
-          }
-          (void)hd::all_gather(left, {});
-          if ((self == 1 && left.size() == 4) || (self == 2 && left.size() == 3)) {
-            left.die();
-            throw std::runtime_error("dead");
-          }
-          (void)hd::all_gather(left, {});
-        },
-        options);
-  });
-  CHECK(who == std::vector<std::vector<std::uint32_t>>{{0, 1, 2, 3}, {0, 2, 3}, {0, 3}});
-  CHECK(lines == std::vector<std::string>{"heddle::survive: rank 1 has died; 3 ranks go on",
-                                          "heddle::survive: rank 2 has died; 2 ranks go on"});
-}
-
-TEST_CASE("a rank that does not come to an agreement is named") {
-  std::vector<std::string> told(2);
-  hd::run_threads(2, [&](hd::ThreadTransport& transport) {
-    if (transport.rank() == 1) return;
-    try {
-      (void)transport.agree(1, 0.05);
-    } catch (const hd::communication_error& caught) {
-      told[0] = caught.what();
-    }
-  });
-  CHECK_THAT(told[0], ContainsSubstring("rank 1 does not answer"));
-}
-
-TEST_CASE("a rank keeps its state and that of the ranks before it, and replicas need no copies") {
-  constexpr std::int64_t elements = 12;
-  for (const int copies : {0, 1, 2, 7}) {
-    hd::run_threads(3, [&](hd::ThreadTransport& transport) {
-      const bool replica = transport.rank() == 1;  // of rank 0
-      std::vector<double> own(elements, replica ? 0 : transport.rank().value);
-      Arrays model{replica ? 0 : static_cast<int>(transport.rank().value), &own};
-      hd::MemoryCheckpoint kept(copies);
-      kept.save(model, transport, 3);
-      // Rank 0 has layers 0 and 2, rank 1 layer 0 twice, rank 2 layers 2 and 0.
-      const hd::Bytes layers_kept = copies == 0 || (copies == 1 && replica) ? 1 : 2;
-      expect_on_thread(kept.bytes() == layers_kept * elements * sizeof(double));
-      std::fill(own.begin(), own.end(), -1);
-      expect_on_thread(kept.restore(model, transport) == 3);
-      expect_on_thread(own[elements - 1] == (replica ? 0 : transport.rank().value));
-    });
-  }
-  CHECK_THAT(hd::test::message_of<hd::contract_error>([] { hd::MemoryCheckpoint(-1); }),
-             ContainsSubstring("copies = -1"));
 }
 
 }  // namespace test_survive

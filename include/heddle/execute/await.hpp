@@ -29,6 +29,9 @@ inline constexpr const char* about_silence =
 /// ranks are known.
 [[nodiscard]] std::string does_not(std::span<const Rank> ranks, const char* what);
 
+/// Returns "rank 1 failed at WHAT", or "rank 1 has died", which is an Abort without an action.
+[[nodiscard]] std::string failure_of(const Abort& abort);
+
 /// Returns the error that a rank throws at `where` when another rank has aborted.
 [[nodiscard]] communication_error lost(std::string where, const Abort& abort);
 

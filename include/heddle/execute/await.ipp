@@ -32,11 +32,13 @@ HEDDLE_INLINE std::string impl::does_not(std::span<const Rank> ranks, const char
 
 namespace impl {
 
+HEDDLE_INLINE std::string failure_of(const Abort& abort) {
+  return abort.action.empty() ? text("rank ", abort.rank, " has died")
+                              : text("rank ", abort.rank, " failed at ", abort.action);
+}
+
 HEDDLE_INLINE communication_error lost(std::string where, const Abort& abort) {
-  const std::string what = abort.action.empty()
-                               ? text("rank ", abort.rank, " has died")
-                               : text("rank ", abort.rank, " failed at ", abort.action);
-  return communication_error({std::move(where), what, abort.reason});
+  return communication_error({std::move(where), failure_of(abort), abort.reason});
 }
 
 HEDDLE_INLINE void look_up(const TransportRef& transport, Seconds since, Seconds watchdog,

@@ -15,11 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/core/internal/function_ref.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/execute/execute_options.hpp>
 #include <heddle/execute/survivors.hpp>
+#include <heddle/execute/transport_ref.hpp>
 
 namespace heddle::inline v0 {
 
@@ -32,15 +33,28 @@ enum class WorkEnd : std::uint32_t {
   done = 3,    ///< without an error
 };
 
+/// Returns how a call of the work has ended whose exception is being handled, sets `error` to the
+/// exception, and tells the other ranks of `at`, unless another rank has failed before.
+[[nodiscard]] WorkEnd end_of_failed_work(const TransportRef& at, std::exception_ptr& error);
+
+/// Calls `meet`, in which the ranks of `at` find out how to go on. If it throws, tells the other
+/// ranks.
+/// @throws what `meet` throws if there is no `error`. Otherwise it tells the log, and throws
+///         `error`, which came first.
+void meet_after_work(const TransportRef& at, const std::exception_ptr& error,
+                     const ExecuteOptions& options, FunctionRef<void()> meet);
+
 /// Returns true if the work is done on all ranks that are left, and false if some must find out who
 /// is left. @throws the error of this rank, or a communication_error, if a rank has failed.
 [[nodiscard]] bool all_are_done(WorkEnd agreed, const std::exception_ptr& error);
 
+/// Throws the error of this rank, or a communication_error, if as many ranks are left as before.
+void expect_deaths(std::size_t before, std::size_t left, const std::exception_ptr& error);
+
 /// Sets `first` to the first numbers of the ranks that are left, which are `left` in the transport
 /// before. Tells the log who has died.
-/// @throws the error of this rank, or a communication_error, if nobody has died.
 void note_survivors(std::vector<Rank>& first, std::span<const Rank> left,
-                    const std::exception_ptr& error, const ExecuteOptions& options);
+                    const ExecuteOptions& options);
 
 }  // namespace impl
 
@@ -64,14 +78,23 @@ void note_survivors(std::vector<Rank>& first, std::span<const Rank> left,
 ///       }
 ///     });
 ///
+/// The transport of a call is destroyed before the next call begins, so a Runner, a Request or
+/// another object that refers to it must not outlive the call.
+///
 /// The work must not catch a communication_error without throwing it again. It must send all
 /// messages through this transport. A rank that waits in another call, such as a collective call of
 /// MPI on another communicator, does not learn that a rank has died.
 ///
-/// An error of the work that is no communication_error ends the work on all ranks, as without this
-/// function. ExecuteOptions::watchdog limits the wait for ranks that do not come to an agreement,
-/// and ExecuteOptions::log gets a line for each death. All ranks must call this function.
-/// @throws the error of the work if it has failed on this rank. @throws communication_error if it
+/// An error of the work that is no communication_error ends the work on all ranks. The other ranks
+/// are told, so their waits for messages end at once. ExecuteOptions::watchdog limits the wait for
+/// ranks that do not come to an agreement, and ExecuteOptions::log gets a line for each death. All
+/// ranks must call this function.
+///
+/// A ThreadTransport always goes on. An MpiTransport goes on with Open MPI 5 under
+/// `mpiexec --with-ft ulfm`. With another MPI library the launcher ends the job if a process dies,
+/// so this function runs the work once.
+/// @throws the error of the work if it has failed on this rank, also if the ranks cannot agree
+///         afterwards; the log gets the second error then. @throws communication_error if it
 ///         has failed on another rank, if a rank does not answer although nobody has died, or if an
 ///         agreement exceeds the watchdog's time.
 template <LosesRanks T, std::invocable<T&, std::span<const Rank>> Work>
@@ -84,19 +107,21 @@ void survive(T& transport, Work&& work, const ExecuteOptions& options = {}) {
     impl::WorkEnd end = impl::WorkEnd::done;
     try {
       work(*at, std::span<const Rank>(first));
-    } catch (const communication_error&) {
-      error = std::current_exception();
-      end = impl::WorkEnd::lost;
     } catch (...) {
-      error = std::current_exception();
-      end = impl::WorkEnd::failed;
+      end = impl::end_of_failed_work(*at, error);
     }
-    const auto agreed = at->agree(static_cast<std::uint32_t>(end), options.watchdog);
+    std::uint32_t agreed = 0;
+    impl::meet_after_work(*at, error, options, [&] {
+      agreed = at->agree(static_cast<std::uint32_t>(end), options.watchdog);
+    });
     if (impl::all_are_done(static_cast<impl::WorkEnd>(agreed), error)) return;
-    Survivors<T> left = at->survivors(options.watchdog);
-    impl::note_survivors(first, left.ranks, error, options);
+    Survivors<T> left;
+    impl::meet_after_work(*at, error, options, [&] { left = at->survivors(options.watchdog); });
+    impl::expect_deaths(first.size(), left.ranks.size(), error);
     owned = std::move(left.transport);
     at = owned.get();
+    impl::meet_after_work(*at, error, options,
+                          [&] { impl::note_survivors(first, left.ranks, options); });
   }
 }
 

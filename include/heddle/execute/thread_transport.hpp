@@ -19,33 +19,14 @@
 #include <heddle/core/units.hpp>
 #include <heddle/execute/shared_blocks.hpp>
 #include <heddle/execute/survivors.hpp>
+#include <heddle/execute/thread_hub.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/schedule/list_place.hpp>
 
 namespace heddle::inline v0 {
 
-/// The state that the ranks of one process share.
-class ThreadHub {
- public:
-  /// Constructs the hub of `ranks` ranks. @throws contract_error if there are none.
-  explicit ThreadHub(int ranks);
-  ThreadHub(const ThreadHub&) = delete;
-  ThreadHub& operator=(const ThreadHub&) = delete;
-  ~ThreadHub();
-
-  /// Returns the number of ranks.
-  [[nodiscard]] int size() const noexcept { return m_ranks; }
-
- private:
-  friend class ThreadTransport;
-  struct Meeting;
-  struct State;
-
-  int m_ranks;
-  std::unique_ptr<State> m_state;
-};
-
-/// One rank's end of the transport. One thread uses it. It models Transport.
+/// One rank's end of the transport. One thread uses it. It models Transport,
+/// SharesMemory, ReportsPlaces and LosesRanks.
 class ThreadTransport {
   struct End;
 
@@ -62,7 +43,8 @@ class ThreadTransport {
     std::uint64_t m_number = 0;
   };
 
-  /// Constructs the end of `rank`. The hub must outlive it, and the transports of survivors().
+  /// Constructs the end of `rank`. The hub must outlive this object and all transports that
+  /// survivors() returns.
   /// @throws contract_error if the hub has no such rank.
   ThreadTransport(ThreadHub& hub, Rank rank);
   ThreadTransport(const ThreadTransport&) = delete;
@@ -104,7 +86,8 @@ class ThreadTransport {
   /// Returns the places that the ranks have told; see ReportsPlaces.
   [[nodiscard]] std::vector<std::optional<ListPlace>> places();
 
-  /// Ends this rank as the end of its process would: the other ranks hear that it has died. The
+  /// Ends this rank as the end of its process would: the other ranks hear that it has died. Call it
+  /// on the newest transport of this rank, because the ranks of newer ones do not hear of it. The
   /// thread must leave its work by an exception then, which run_threads() does not throw again.
   /// Tests of survive() use it.
   void die();
@@ -142,20 +125,15 @@ class ThreadTransport {
   std::size_t m_shares = 0;    ///< the number of calls of share()
   std::size_t m_meetings = 0;  ///< the number of calls of meet()
 };
-static_assert(SharesMemory<ThreadTransport> && LosesRanks<ThreadTransport>);
-
-namespace impl {
-
-/// Does the work of heddle::run_threads().
-void run_threads(int ranks, FunctionRef<void(ThreadTransport&)> body);
-
-}  // namespace impl
+static_assert(SharesMemory<ThreadTransport> && ReportsPlaces<ThreadTransport> &&
+              LosesRanks<ThreadTransport>);
 
 /// Runs `body(ThreadTransport&)` on `ranks` threads, one per rank, and waits for all of them. If
-/// one of them throws, the others are told (see Transport::abort). Then the error of the rank that
-/// failed first is thrown again, but not that of a rank that has died. @throws contract_error if
-/// `ranks` is below 1; std::system_error, before any body is called, if the system does not start
-/// the threads.
+/// one of them throws, the others are told (see Transport::abort). Then one error is thrown again:
+/// that of the rank that was the first to call abort(), which every rank does that throws. If this
+/// rank has thrown nothing, it is the error of the lowest rank that has. A rank that has died does
+/// not count. @throws contract_error if `ranks` is below 1; std::system_error, before any body is
+/// called, if the system does not start the threads.
 template <std::invocable<ThreadTransport&> Body>
 void run_threads(int ranks, Body&& body) {
   const auto run = [&body](ThreadTransport& transport) { body(transport); };

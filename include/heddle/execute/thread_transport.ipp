@@ -6,14 +6,11 @@
 /// Definitions of thread_transport.hpp.
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <exception>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -35,112 +32,10 @@
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/idle.hpp>
 #include <heddle/execute/survivors.hpp>
+#include <heddle/execute/thread_hub.hpp>
 #include <heddle/execute/thread_transport.hpp>
 
 namespace heddle::inline v0 {
-
-namespace impl {
-
-/// The messages of one (source, destination, lane): a ring with one writer and one reader. The
-/// receiver copies directly from the sender's memory, once.
-struct ThreadChannel {
-  static constexpr std::size_t slots = 256;
-  struct Message {
-    const std::byte* data;
-    Bytes bytes;
-  };
-
-  std::array<Message, slots> ring{};
-  alignas(64) std::atomic<std::uint64_t> sent{0};      ///< written by the sender
-  alignas(64) std::atomic<std::uint64_t> received{0};  ///< written by the receiver
-  /// Dekker's protocol for the end of the sender's memory. The receiver announces that it copies
-  /// and then checks whether the memory is closed. The sender closes it and then waits until a copy
-  /// ends.
-  alignas(64) std::atomic<bool> copying{false};
-  std::atomic<bool> closed{false};
-};
-
-}  // namespace impl
-
-/// A call of agree() or survivors(). The mutex of the hub protects it.
-struct ThreadHub::Meeting {
-  std::vector<char> come;  ///< by rank
-  std::uint32_t flags = ~std::uint32_t{0};
-  bool over = false;                    ///< all ranks that are alive have come
-  std::vector<Rank> left = {};          ///< these ranks
-  std::shared_ptr<ThreadHub> hub = {};  ///< between them, once one of them has asked for it
-};
-
-/// The state that the ranks of a hub share.
-struct ThreadHub::State {
-  using Blocks = std::vector<std::shared_ptr<std::byte>>;  // of every rank
-
-  struct Key {
-    Rank from, to;
-    Lane lane;
-    friend auto operator<=>(const Key&, const Key&) = default;
-  };
-
-  impl::ThreadChannel& channel(const Key& key) {
-    const std::scoped_lock lock(mutex);
-    auto& channel = channels[key];
-    if (!channel) channel = std::make_unique<impl::ThreadChannel>();
-    return *channel;
-  }
-
-  /// Adds a rank's block to the blocks of the `number`-th share. The hub keeps them until all
-  /// ranks have added theirs, so that a rank that fails takes no memory from another one.
-  std::shared_ptr<Blocks> put(std::size_t number, Rank rank, std::shared_ptr<std::byte> block) {
-    const std::scoped_lock lock(mutex);
-    auto& [all, come] = blocks[number];
-    if (!all) all = std::make_shared<Blocks>(places.size());
-    (*all)[+rank] = std::move(block);
-    const auto found = all;
-    if (++come == places.size()) blocks.erase(number);
-    return found;
-  }
-
-  /// Notes the place of a rank, unless it has told one. The mutex is held.
-  void tell(Rank rank, const ListPlace& place) {
-    std::optional<ListPlace>& told = places[+rank];
-    if (!told) told = place;
-  }
-
-  /// Returns the ranks that have neither come to a meeting nor died. The mutex is held.
-  [[nodiscard]] std::vector<Rank> awaited(const Meeting& meeting) const {
-    std::vector<Rank> ranks;
-    for (std::size_t r = 0; r < dead.size(); ++r)
-      if (!dead[r] && !meeting.come[r]) ranks.emplace_back(r);
-    return ranks;
-  }
-
-  /// Notes that a rank has died, and ends the waits of the others.
-  void lose(Rank rank) {
-    const std::scoped_lock lock(mutex);
-    dead[+rank] = 1;
-    if (is_aborted.load()) return;
-    abort = {rank, "", "its thread has ended"};
-    is_aborted.store(true);
-  }
-
-  std::mutex mutex;
-  std::vector<char> dead;  ///< by rank
-  std::vector<std::shared_ptr<Meeting>> meetings;
-  std::map<Key, std::unique_ptr<impl::ThreadChannel>> channels;
-  std::map<std::size_t, std::pair<std::shared_ptr<Blocks>, std::size_t>> blocks;  ///< by share
-  std::atomic<bool> is_aborted{false};
-  Abort abort;
-  std::vector<std::optional<ListPlace>> places;  ///< by rank, after an abort
-};
-
-HEDDLE_INLINE ThreadHub::ThreadHub(int ranks) : m_ranks(ranks), m_state(std::make_unique<State>()) {
-  expects(ranks >= 1, [&] {
-    return ErrorInfo{"heddle::ThreadHub", "at least one rank is needed", text("ranks = ", ranks)};
-  });
-  m_state->places.resize(static_cast<std::size_t>(ranks));
-  m_state->dead.resize(static_cast<std::size_t>(ranks));
-}
-HEDDLE_INLINE ThreadHub::~ThreadHub() = default;
 
 /// One direction of this rank's messages with a peer in a lane.
 struct ThreadTransport::End {
@@ -225,6 +120,10 @@ HEDDLE_INLINE SharedBlocks ThreadTransport::share(Bytes bytes) {
 HEDDLE_INLINE void ThreadTransport::abort(const Abort& abort) {
   const std::scoped_lock lock(m_hub->m_state->mutex);
   if (abort.place) m_hub->m_state->tell(m_rank, *abort.place);
+  int nobody = -1;
+  if (m_hub->m_state->dead[+m_rank] == 0)
+    m_first_hub->m_state->failed.compare_exchange_strong(nobody,
+                                                         static_cast<int>(m_first_rank.value));
   if (m_hub->m_state->is_aborted.load()) return;
   m_hub->m_state->abort = abort;
   m_hub->m_state->is_aborted.store(true);
@@ -366,15 +265,12 @@ HEDDLE_INLINE void ThreadTransport::pull(End& end) {
 HEDDLE_INLINE void impl::run_threads(int ranks, FunctionRef<void(ThreadTransport&)> body) {
   ThreadHub hub(ranks);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
-  std::atomic<int> first{-1};
   const auto run = [&](int r) {
     ThreadTransport transport(hub, Rank{r});
     const auto failed = [&](const char* reason) {
       if (transport.is_dead()) return;
       errors[static_cast<std::size_t>(r)] = std::current_exception();
-      int nobody = -1;
       try {
-        if (!transport.aborted()) first.compare_exchange_strong(nobody, r);
         transport.abort({Rank{r}, "its body", reason});
       } catch (const std::bad_alloc&) {  // these texts are short enough to need no memory
         transport.abort({Rank{r}, "its body", "out of memory"});
@@ -392,7 +288,10 @@ HEDDLE_INLINE void impl::run_threads(int ranks, FunctionRef<void(ThreadTransport
     Threads threads(ranks, [&run](int i) { run(i - 1); });
     threads.begin_all("heddle::run_threads");
   }
-  if (first >= 0) std::rethrow_exception(errors[static_cast<std::size_t>(first.load())]);
+  // A rank that aborts may throw nothing in the end.
+  const int first = hub.m_state->failed.load();
+  if (first >= 0 && errors[static_cast<std::size_t>(first)])
+    std::rethrow_exception(errors[static_cast<std::size_t>(first)]);
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
 }

@@ -30,7 +30,6 @@
 #include <heddle/pipeline/impl/held_state.hpp>
 #include <heddle/pipeline/impl/move_state.hpp>
 #include <heddle/pipeline/impl/stage_space.hpp>
-#include <heddle/pipeline/impl/throw_together.hpp>
 #include <heddle/pipeline/memory_checkpoint.hpp>
 #include <heddle/plan/migration.hpp>
 
@@ -73,6 +72,35 @@ inline void expect_all_state(const char* where, const std::vector<std::vector<st
   }
 }
 
+/// Takes the step and the last step of each rank, in this order, from the ends of `told`. All ranks
+/// throw unless all have the same, and the step is after the last one if `is_next` is true.
+inline void expect_one_step(const char* where, std::vector<std::vector<std::byte>>& told,
+                            bool is_next) {
+  std::vector<std::array<std::int64_t, 2>> steps(told.size());
+  for (std::size_t r = 0; r < told.size(); ++r) {
+    const std::size_t rest = told[r].size() - sizeof steps[r];
+    std::memcpy(steps[r].data(), told[r].data() + rest, sizeof steps[r]);
+    told[r].resize(rest);
+  }
+  for (std::size_t r = 0; r < steps.size(); ++r) {
+    const std::int64_t step = steps[r][0], last = steps[r][1];
+    const bool same = steps[r] == steps[0];
+    expects(same && step >= 0 && (!is_next || step > last), [&] {
+      if (!same)
+        return ErrorInfo{where, "all ranks must save the same step, after the same step",
+                         text("step = ", steps[0][0], " after ", steps[0][1], " on rank 0, ",
+                              steps[r][0], " after ", steps[r][1], " on rank ", r),
+                         "call restore() on all ranks after an error"};
+      if (steps[r][0] < 0)
+        return ErrorInfo{where, "the number of steps must be at least 0",
+                         text("step = ", steps[r][0])};
+      return ErrorInfo{where, "the number of steps must be above that of the last save",
+                       text("step = ", steps[r][0], ", last save after ", steps[r][1]),
+                       "call restore() to go back to a save"};
+    });
+  }
+}
+
 }  // namespace impl
 
 /// The state that a rank keeps of one step.
@@ -112,16 +140,18 @@ HEDDLE_FULL_INLINE Bytes MemoryCheckpoint::bytes() const noexcept {
 }
 
 HEDDLE_FULL_INLINE void MemoryCheckpoint::save_arrays(const std::vector<impl::HeldArray>& held,
-                                                      std::int64_t step,
+                                                      std::int64_t step, Saves saves,
                                                       const TransportRef& transport,
                                                       const ExecuteOptions& options) {
   constexpr const char* where = "heddle::MemoryCheckpoint::save";
-  impl::throw_together(transport, options, where, [&] {
-    expects(step >= 0, [&] {
-      return ErrorInfo{where, "the number of steps must be at least 0", text("step = ", step)};
-    });
-  });
-  const auto all = all_gather(transport, impl::packed(held), options);
+  const std::int64_t last = m_newest ? m_newest->step : -1;
+  std::vector<std::byte> told = impl::packed(held);
+  impl::append(told, step);
+  impl::append(told, last);
+  auto all = all_gather(transport, told, options);
+  impl::expect_one_step(where, all, saves == Saves::next);
+  // All ranks have the last save, because all have come here, so the one before is over.
+  m_previous.reset();
   const auto kept = std::min(static_cast<std::size_t>(m_copies) + 1, all.size());
   std::vector<std::vector<std::byte>> mine;
   for (std::size_t back = 0; back < kept; ++back)
@@ -146,7 +176,11 @@ HEDDLE_FULL_INLINE std::optional<std::int64_t> MemoryCheckpoint::restore_arrays(
           return std::ranges::find(of_rank, step) != of_rank.end();
         }))
       common = std::max(common, step);
-  if (common < 0) return std::nullopt;
+  if (common < 0) {  // what some ranks have saved alone must not meet a later save of that step
+    m_newest.reset();
+    m_previous.reset();
+    return std::nullopt;
+  }
 
   // Both saves may be of this step, if a rank died after restore() had given back the state.
   std::vector<impl::HeldArray> before;
@@ -154,15 +188,16 @@ HEDDLE_FULL_INLINE std::optional<std::int64_t> MemoryCheckpoint::restore_arrays(
   if (mine[1] == common && mine[0] != common) before = m_previous->held();
   std::unique_ptr<Save> both;
   if (mine[0] == common && mine[1] == common) {
-    std::vector<impl::HeldArray> of_both = before;
-    for (const impl::HeldArray& each : m_previous->held()) of_both.push_back(each);
+    std::vector<impl::HeldArray> of_both = m_previous->held();  // HostCopies lets the last one win
+    for (const impl::HeldArray& each : before) of_both.push_back(each);
     both = std::make_unique<Save>(common, impl::merged({impl::packed(of_both)}));
     impl::ArrayNumbers numbers(where);
     (void)numbers.add({impl::packed(of_both)});
     impl::HostCopies copies(of_both, numbers);
     for (std::size_t a = 0; a < both->infos.size(); ++a)
-      std::memcpy(both->values[a].data(), copies.data(numbers.of(both->infos[a])),
-                  both->infos[a].bytes());
+      if (both->infos[a].bytes() > 0)
+        std::memcpy(both->values[a].data(), copies.data(numbers.of(both->infos[a])),
+                    both->infos[a].bytes());
     before = both->held();
   }
   impl::expect_all_state(where, all_gather(transport, impl::packed(before), options),

@@ -24,6 +24,7 @@
 #include <heddle/core/index.hpp>
 #include <heddle/core/linkage.hpp>
 #include <heddle/core/text.hpp>
+#include <heddle/execute/await.hpp>
 #include <heddle/execute/transport.hpp>
 #include <heddle/schedule/list_place.hpp>
 
@@ -132,9 +133,7 @@ HEDDLE_FULL_INLINE void AbortChannel::take() {
 }
 
 HEDDLE_FULL_INLINE std::string AbortChannel::story() const {
-  const auto told = [](const Abort& abort) {
-    return text("rank ", abort.rank, " failed at ", abort.action, ": ", abort.reason);
-  };
+  const auto told = [](const Abort& abort) { return text(failure_of(abort), ": ", abort.reason); };
   if (m_heard) return told(*m_heard);
   return m_told && !m_record->answers ? told(m_record->abort()) : std::string();
 }

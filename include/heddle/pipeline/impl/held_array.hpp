@@ -41,8 +41,13 @@ struct HeldArray {
   std::byte* data = nullptr;
   const StageSpace* space = nullptr;  ///< the memory of `data`
 
-  void read(std::byte* host) const { space->copy_to_host(data, host, info.bytes()); }
-  void write(const std::byte* host) const { space->copy_from_host(host, data, info.bytes()); }
+  /// Copies the elements to the host, or from it. An array without elements may have no memory.
+  void read(std::byte* host) const {
+    if (info.bytes() > 0) space->copy_to_host(data, host, info.bytes());
+  }
+  void write(const std::byte* host) const {
+    if (info.bytes() > 0) space->copy_from_host(host, data, info.bytes());
+  }
 };
 
 /// Adds an array to those of this rank.
