@@ -142,6 +142,11 @@ for schedule in 1f1b gpipe zb-h1; do
   ask "\"makespan\":$step," "$(of_files of.json)" all.json
   of_files plan.json > /dev/null
 done
+# The passes of a plan with two buckets a stage are those of four stages, in the picture and as CSV.
+sed 's/"microbatches"/"buckets": 2, &/' plan.json > buckets.json
+ask '"stages":4,"microbatches":3,' "$(of_files buckets.json)" all.json
+ask "0F0,1F0,0F1,1F1,1B0,0B0,0F2,1F2,1B1,0B1,1B2,0B2" "$(of_files buckets.json) do=csv" all.json
+of_files plan.json > /dev/null
 ask "the schedule 'zb-v' does not fit the plan" "$planned&schedule=zb-v" all.json
 ask "did you mean 'zb-v'?" "$planned&schedule=zbv" all.json
 # Without a plan: three stages of 2, 2 and 1 layers, because the last device takes twice as long.
