@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <heddle/core/contract.hpp>
+#include <heddle/core/error.hpp>
 #include <heddle/core/text.hpp>
 #include <heddle/schedule/action_text.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
@@ -354,6 +355,8 @@ std::string answer_or_error(Explorer& explorer, std::string_view request, std::s
   } catch (const blocked_order& error) {
     wrong.add("error", error.what());
     cell(+error.fault().rank + 1, 0, error.grid());
+  } catch (const infeasible& error) {
+    wrong.add("error", error.what()).add("infeasible", true);
   } catch (const std::exception& error) {
     wrong.add("error", error.what());
   }

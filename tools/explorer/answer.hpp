@@ -95,6 +95,7 @@ class Explorer {
 
 /// Returns what explorer.answer() returns. An error becomes the JSON object that the page shows:
 /// its text, and for a wrong cell of a schedule file the line, the cell and the cells around it.
+/// Its member `infeasible` is true if no such schedule has this shape or none fits the memory.
 /// `threw` says whether there was one.
 [[nodiscard]] std::string answer_or_error(Explorer& explorer, std::string_view request,
                                           std::string_view file, bool& threw);

@@ -498,6 +498,16 @@ async function test() {
     }
     console.log(`axe-core finds faults in ${faulty} of 11 views`);
   }
+
+  // A browser without what the page needs is told so.
+  await send('Page.addScriptToEvaluateOnNewDocument', { source: 'delete window.DecompressionStream;' });
+  await send('Page.reload');
+  let told = '';
+  for (let wait = 0; wait < 100 && !told; ++wait) {
+    await new Promise((done) => setTimeout(done, 100));
+    told = await run('return document.getElementById("cards")?.textContent').catch(() => '');
+  }
+  check(/^The page cannot start .*DecompressionStream/.test(told), `without DecompressionStream the page says '${told}'`);
   check(complaints.length === 0, `the console has: ${complaints.slice(0, 3).join(' | ')}`);
 }
 

@@ -14,6 +14,7 @@
 #include <heddle/plan/plan_problem.hpp>
 #include <heddle/plan/solver/min_max_partition.hpp>
 #include <heddle/schedule/generator/catalogue.hpp>
+#include <heddle/schedule/pass/divide_stages.hpp>
 
 #include "answer.hpp"
 #include "json.hpp"
@@ -25,7 +26,7 @@ using namespace heddle;
 
 namespace {
 
-constexpr std::int64_t most_passes = 200'000;  // of a drawing: each is four actions or fewer
+constexpr std::int64_t most_passes = 200'000;  // of a drawing: each is five actions or fewer
 
 /// Returns a plan without a file: one stage on each rank, divided so that the slowest stage is as
 /// fast as possible, and one sample a microbatch.
@@ -123,10 +124,14 @@ std::string Explorer::plan(std::string_view text_of_request, std::string_view co
   const plan::PlanProblem problem(profile, machine,
                                   {.batch = plan.batch(), .schedule = plan.schedule});
   Timeline timeline = simulated_timeline(plan, problem);
+  // The orders that are drawn: those of the buckets, as simulated_timeline() has them.
   Orders orders = schedule::find_schedule(plan.schedule)
                       .orders({.ranks = static_cast<int>(plan.stages.size()),
                                .microbatches = plan.microbatches,
                                .stages_per_rank = 1});
+  if (plan.bucket_count() > 1)
+    orders = schedule::divide_stages(std::move(orders),
+                                     std::vector(plan.stages.size(), plan.bucket_count()));
   Schedule schedule = timeline.schedule();
   m_priced = priced_timeline(std::move(orders), std::move(schedule), std::move(timeline));
   const std::vector<Bytes> memory = plan_memory(plan, problem);

@@ -25,8 +25,8 @@ Candidate searched(const Request& request, const Orders& orders, const Prices& p
           "take fewer ranks or microbatches, or run heddle-schedule show best");
   if (!prices.equal_stages())
     wrong("a search is for stages that take equally long", "", "remove the factors of the stages");
-  if (has_pairs(orders) || prices.forward_backward > 0)
-    wrong("a search has no fused pairs", "", "set the time of a fused pair to 0");
+  if (has_pairs(orders))
+    wrong("a search has no fused pairs", "", "take a schedule without fused pairs");
   double effort = 1;
   request.read("effort", effort);
   if (!(effort >= 0 && effort <= 1)) wrong("effort is a number from 0 to 1", text(effort));

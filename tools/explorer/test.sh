@@ -142,6 +142,11 @@ for schedule in 1f1b gpipe zb-h1; do
   ask "\"makespan\":$step," "$(of_files of.json)" all.json
   of_files plan.json > /dev/null
 done
+# The passes of a plan with two buckets a stage are those of four stages, in the picture and as CSV.
+sed 's/"microbatches"/"buckets": 2, &/' plan.json > buckets.json
+ask '"stages":4,"microbatches":3,' "$(of_files buckets.json)" all.json
+ask "0F0,1F0,0F1,1F1,1B0,0B0,0F2,1F2,1B1,0B1,1B2,0B2" "$(of_files buckets.json) do=csv" all.json
+of_files plan.json > /dev/null
 ask "the schedule 'zb-v' does not fit the plan" "$planned&schedule=zb-v" all.json
 ask "did you mean 'zb-v'?" "$planned&schedule=zbv" all.json
 # Without a plan: three stages of 2, 2 and 1 layers, because the last device takes twice as long.
@@ -168,10 +173,40 @@ ask "no orders with the computations of this schedule fit the memory" 'do=draw&s
 ask "the schedule is too large for a search" 'do=draw&search=1&schedule=1f1b&ranks=64&microbatches=512'
 ask "a search is for stages that take equally long" 'do=draw&search=1&schedule=1f1b&factors=1,1,2,1'
 ask "a search has no fused pairs" 'do=draw&search=1&schedule=dualpipe&ranks=4&FB=2'
+ask '"found":"1f1b","bound":' 'do=draw&search=1&schedule=1f1b&FB=2'
+ask '"infeasible":true' 'do=draw&search=1&schedule=1f1b&saved=10&cap-bytes=9'
+ask '"infeasible":true' 'do=draw&schedule=interleaved&microbatches=9'
 ask "effort is a number from 0 to 1" 'do=draw&search=1&schedule=1f1b&effort=2'
 
-# Files that the page's script tells from traces.
+# The page's script: its searches, with the program as the module, and files that it tells from traces.
 if command -v node > /dev/null; then
+  best() {  # best PHRASE SETTINGS: what the page says of `best` for these settings
+    local output
+    output=$(node -e "
+      const planned = () => process.argv[1].includes('planned'), isPlanned = () => planned() && says > 1, excessOf = () => 0;
+      const catalogue = [{ name: '1f1b', synchronous: true }, { name: 'gpipe', synchronous: true }];
+      const request = () => ({ do: 'draw', ...Object.fromEntries(new URLSearchParams(process.argv[1])) });
+      let says = 0;
+      $(cat "$page"/{engine,search}.js)
+      Explorer.prototype.ask = (asked) => {
+        const pairs = Object.entries(asked).map(([key, value]) => key + '=' + value).join('&');
+        const answer = require('child_process').execFileSync('$program', ['answer', pairs], { encoding: 'utf8' });
+        if (answer.startsWith('{\"error\"')) throw new LibraryError(JSON.parse(answer));
+        return answer;
+      };
+      search('best', () => ++says).then(() => {
+        const [done] = searches.values();
+        if (!done) return console.log('ended after', says);
+        console.log(done.error ? done.error.message : [done.report.makespan, 'after', done.searched, 'of', says, done.failed?.message].join(' '));
+      });" "$2" 2>&1)
+    [[ $output == *"$1"* ]] || { failures=$((failures + 1)); echo "FAILED: the page says '$output' of best for $2"; }
+  }
+  best "25.5 after 5 of 5" "F=1&FB=2"
+  best "after 1 of 5 explorer: the schedule is too large for a search in the page (6144 passes" "microbatches=512"
+  best "explorer: the schedule is too large for a search in the page (5120 passes" "microbatches=640"
+  best "explorer: a search is for stages that take equally long" "factors=1,1,2,1"
+  best "33 after 0 of 5" "saved=10&cap-bytes=9"  # the memory is the reason, and the stub has no limit
+  best "ended after 2" "planned=1"
   script() {  # script PHRASE FUNCTION CONTENT
     local output
     output=$(node -e "let state, values; $(cat "$page"/{engine,trace,plans}.js)

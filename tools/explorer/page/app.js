@@ -585,9 +585,17 @@ async function begin() {
   });
 }
 
+const ready = begin();
+ready.catch((error) => {
+  const note = make('p', { className: 'error', textContent: `The page cannot start (${error.message}): it needs a browser with ` +
+    'WebAssembly exceptions and DecompressionStream, such as Chrome 95, Firefox 113, Safari 16.4 or newer.' });
+  note.setAttribute('role', 'alert');
+  get('cards').replaceChildren(note);
+});
+
 // For tests: everything that the page shows, as numbers.
 window.explorer = {
-  ready: begin(),
+  ready,
   open: openText,
   search: (n) => cards[n].startSearch(),
   plans: () => planKinds.filter((kind) => plans[kind]),

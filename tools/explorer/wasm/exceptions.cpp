@@ -17,13 +17,13 @@
 
 namespace {
 
-/// What stands before each thrown object.
+/// The header that lies before each thrown object in memory.
 struct Thrown {
   const std::type_info* type;
   void* (*destroy)(void*);  ///< its destructor, which returns its argument in WebAssembly
   void* caught;             ///< the object, as the type that the handler names
   int handlers;             ///< handlers that run for it
-  bool rethrown;            ///< its handler has thrown it again
+  bool rethrown;            ///< its handler has thrown it again, and no handler has caught it since
   Thrown* outside;          ///< the exception whose handler is outside that of this one
 };
 constexpr std::size_t header = (sizeof(Thrown) + alignof(std::max_align_t) - 1) /
@@ -144,8 +144,8 @@ void __cxa_free_exception(void* object) noexcept { std::free(static_cast<char*>(
 void* __cxa_get_exception_ptr(void* object) noexcept { return header_of(object).caught; }
 void* __cxa_begin_catch(void* object) noexcept {
   Thrown& thrown = header_of(object);
+  thrown.rethrown = false;  // a handler inside its own handler may catch it again
   if (thrown.handlers++ == 0) {
-    thrown.rethrown = false;
     thrown.outside = innermost;
     innermost = &thrown;
   }

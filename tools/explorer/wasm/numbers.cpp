@@ -29,6 +29,7 @@ std::to_chars_result put(char* first, char* last, std::string_view digits) {
 /// Writes the shortest digits that read back as the same number, as the standard says: with an
 /// exponent if that is shorter.
 std::to_chars_result std::to_chars(char* first, char* last, double value) {
+  if (value == 0) return put(first, last, std::signbit(value) ? "-0" : "0");
   // A normal double keeps 15 digits, so shorter ones are these without zeros. 17 always suffice.
   char digits[40];
   for (int more = std::abs(value) < DBL_MIN ? 0 : 14; more <= 16; ++more) {
@@ -60,6 +61,8 @@ std::to_chars_result std::to_chars(char* first, char* last, double value, chars_
                           : format == chars_format::scientific ? "%.*e"
                                                                : "%.*g";
   const int size = snprintf(digits, sizeof(digits), how, precision, value);
+  if (size < 0 || static_cast<size_t>(size) >= sizeof(digits))
+    return {last, std::errc::value_too_large};
   return put(first, last, {digits, static_cast<size_t>(size)});
 }
 
