@@ -8,11 +8,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <new>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -174,6 +176,38 @@ TEST_CASE("a rank without memory for the text of its error still tells the other
   } catch (const out_of_memory&) {
   }
   CHECK_THAT(told, ContainsSubstring("rank 0 failed at its body (out of memory)"));
+}
+
+TEST_CASE("a rank without memory for the transport of the ranks that are left ends the others") {
+  int failures = 0;
+  for (std::int64_t n = 0; n < 12; ++n) {
+    std::atomic<bool> failed = false;
+    std::vector<std::string> told(3);
+    run_threads(3, [&](ThreadTransport& transport) {
+      const std::size_t self = +transport.rank();
+      // If rank 1 fails before the others know that it takes part, they wait for the first
+      // watchdog.
+      if (self == 1) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      try {
+        if (self == 1) left = n;
+        const auto survivors = transport.survivors(5);
+        left = never;
+        (void)all_gather(*survivors.transport, {}, {.watchdog = 60});
+      } catch (const std::bad_alloc&) {
+        failed = true;
+        told[self] = "out of memory";
+      } catch (const communication_error& error) {
+        told[self] = error.what();
+      }
+    });
+    INFO("allocation " << n << ": " << told[0] << "; " << told[1] << "; " << told[2]);
+    if (failed) ++failures;
+    for (const std::string& error : told) {
+      CHECK(error.empty() != failed);
+      CHECK(error.find("watchdog after 60 s") == std::string::npos);
+    }
+  }
+  CHECK(failures > 0);
 }
 
 }  // namespace test_allocation_failures

@@ -19,6 +19,7 @@
 
 #include <heddle/core/error.hpp>
 #include <heddle/core/index.hpp>
+#include <heddle/execute/await.hpp>
 #include <heddle/execute/exchange.hpp>
 #include <heddle/execute/survive.hpp>
 #include <heddle/execute/thread_transport.hpp>
@@ -84,6 +85,37 @@ TEST_CASE("an error after a death ends the ranks that are left") {
   });
   // Rank 0 throws, too: that rank 2 of the new transport has failed.
   CHECK(error == "it broke");
+}
+
+TEST_CASE("an error that comes with a death is told to the ranks that know of the death only") {
+  std::vector<std::string> told(4);
+  hd::run_threads(4, [&](hd::ThreadTransport& transport) {
+    try {
+      hd::survive(
+          transport,
+          [&](hd::ThreadTransport& all, Ranks) {
+            if (all.rank() == 1) die(all);
+            if (all.rank() == 2) {
+              while (!all.aborted()) std::this_thread::yield();
+              throw std::runtime_error("it broke");
+            }
+            (void)hd::all_gather(all, {}, without_watchdog());
+          },
+          without_watchdog());
+    } catch (const std::runtime_error& caught) {
+      told[+transport.rank()] = caught.what();
+      if (transport.rank() == 1) throw;
+    }
+  });
+  CHECK(told[2] == "it broke");
+  for (const std::size_t r : {0, 3})
+    CHECK_THAT(told[r], ContainsSubstring("heddle::survive: the work has failed on another rank") &&
+                            ContainsSubstring("rank 1 has died"));
+}
+
+TEST_CASE("a death is told, also if only another rank knows who has died") {
+  CHECK(hd::impl::failure_of({hd::Rank{2}, "", ""}) == "rank 2 has died");
+  CHECK(hd::impl::failure_of({hd::impl::unknown_rank, "", ""}) == "a rank has died");
 }
 
 TEST_CASE("run_threads throws the error of the rank that failed first, also after a death") {

@@ -249,12 +249,11 @@ TEST_CASE("a state survives as many neighbours' deaths as it has copies") {
 }
 
 TEST_CASE("the lines of the guide train on when a rank dies") {
+  using Stage = hd::test::SurvivingStage;
   const std::vector<double> expected = train(1, nobody(1), 0).losses.at(0);
   std::vector<std::vector<double>> all(3, std::vector<double>(steps));
   const std::function<void()> nothing = [] {};
-  const auto make_stage = [&](int first, int last) {
-    return hd::test::SurvivingStage(first, last, layers, nothing);
-  };
+  const auto make_stage = [&](int first, int last) { return Stage(first, last, layers, nothing); };
   const auto divide = [](int ranks) { return SurvivingTraining{}.plan(ranks); };
   hd::run_threads(3, [&](hd::ThreadTransport& transport) {
     std::vector<double>& losses = all[+transport.rank()];
@@ -262,8 +261,7 @@ TEST_CASE("the lines of the guide train on when a rank dies") {
     hd::survive(transport, [&](auto& left, std::span<const hd::Rank>) {
       const hd::Schedule schedule =
           hd::schedule::one_f_one_b({.ranks = left.size(), .microbatches = 4});
-      hd::Stages<hd::test::SurvivingStage> model(layers, make_stage,
-                                                 {.layers_per_stage = divide(left.size())});
+      hd::Stages<Stage> model(layers, make_stage, {.layers_per_stage = divide(left.size())});
       hd::Runner run(model, schedule, left);
       for (std::int64_t step = kept.restore(model, left).value_or(0); step < steps;) {
         if (left.size() == 3 && left.rank() == 1 && step == 2) {

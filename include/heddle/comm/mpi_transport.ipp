@@ -157,20 +157,30 @@ HEDDLE_FULL_INLINE std::uint32_t MpiTransport::agree(std::uint32_t flags, Second
 
 HEDDLE_FULL_INLINE Survivors<MpiTransport> MpiTransport::survivors(Seconds watchdog) {
   constexpr const char* where = "heddle::MpiTransport::survivors";
-  MPI_Comm left = m_comm.get();
+  constexpr int has_failed = 0, try_again = 1, is_made = 3;
   for (;;) {  // until nobody dies while the transport is made
-    left = impl::shrunk(left, where, m_control.story());
-    std::unique_ptr<MpiTransport> made;
+    MPI_Comm left = impl::shrunk(m_comm.get(), where, m_control.story());
+    Survivors<MpiTransport> survivors;
+    std::exception_ptr error;
+    int flags = is_made;
     try {
-      made.reset(new MpiTransport(left, m_options, m_lanes));
+      survivors.ranks = impl::ranks_before(m_comm.get(), left);
+      survivors.transport.reset(new MpiTransport(left, m_options, m_lanes));
     } catch (const communication_error&) {
-      impl::revoke(left);
+      flags = try_again;
+    } catch (...) {
+      error = std::current_exception();
+      flags = has_failed;
     }
-    if (impl::agreed_flags(made ? 1 : 0, left, text(where, ", rank ", rank()), watchdog) == 0)
-      continue;
-    Survivors<MpiTransport> survivors{impl::ranks_before(m_comm.get(), left), std::move(made)};
+    if (flags != is_made) impl::revoke(left);
+    // If this throws, MPI keeps `left`, because the agreement may still be under way.
+    flags = impl::agreed_flags(flags, left, text(where, ", rank ", rank()), watchdog);
+    if (flags != is_made) survivors.transport.reset();
     MPI_Comm_free(&left);
-    return survivors;
+    if (flags == is_made) return survivors;
+    if (error) std::rethrow_exception(error);
+    if (flags == has_failed)
+      throw communication_error({where, "another rank could not make the new transport"});
   }
 }
 

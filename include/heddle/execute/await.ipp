@@ -33,8 +33,8 @@ HEDDLE_INLINE std::string impl::does_not(std::span<const Rank> ranks, const char
 namespace impl {
 
 HEDDLE_INLINE std::string failure_of(const Abort& abort) {
-  return abort.action.empty() ? text("rank ", abort.rank, " has died")
-                              : text("rank ", abort.rank, " failed at ", abort.action);
+  if (!abort.action.empty()) return text("rank ", abort.rank, " failed at ", abort.action);
+  return abort.rank == unknown_rank ? "a rank has died" : text("rank ", abort.rank, " has died");
 }
 
 HEDDLE_INLINE communication_error lost(std::string where, const Abort& abort) {

@@ -26,7 +26,7 @@ namespace heddle::inline v0 {
 
 namespace impl {
 
-/// How a call of the work ended on a rank, as the flags of LosesRanks::agree().
+/// The way in which a call of the work ended on a rank, as the flags of LosesRanks::agree().
 enum class WorkEnd : std::uint32_t {
   failed = 0,  ///< by an error of this rank
   lost = 1,    ///< by a communication_error: another rank has failed or died
@@ -86,13 +86,16 @@ void note_survivors(std::vector<Rank>& first, std::span<const Rank> left,
 /// MPI on another communicator, does not learn that a rank has died.
 ///
 /// An error of the work that is no communication_error ends the work on all ranks. The other ranks
-/// are told, so their waits for messages end at once. ExecuteOptions::watchdog limits the wait for
-/// ranks that do not come to an agreement, and ExecuteOptions::log gets a line for each death. All
-/// ranks must call this function.
+/// are told, so their waits for messages end at once. All ranks must call this function.
+///
+/// ExecuteOptions::watchdog limits the wait for ranks that do not come to an agreement. So the work
+/// of all ranks must end within this time of each other; raise it, or set 0 for no limit. On each
+/// rank that is left, ExecuteOptions::log gets a line that names the ranks that died.
 ///
 /// A ThreadTransport always goes on. An MpiTransport goes on with Open MPI 5 under
-/// `mpiexec --with-ft ulfm`. With another MPI library the launcher ends the job if a process dies,
-/// so this function runs the work once.
+/// `mpiexec --with-ft ulfm`. With another MPI library this function runs the work once, and most
+/// launchers end the job if a process dies. Open MPI 4 with `--enable-recovery` does not end it:
+/// the waits of the other ranks then end by the watchdog, and with a watchdog of 0 they hang.
 /// @throws the error of the work if it has failed on this rank, also if the ranks cannot agree
 ///         afterwards; the log gets the second error then. @throws communication_error if it
 ///         has failed on another rank, if a rank does not answer although nobody has died, or if an

@@ -80,8 +80,14 @@ HEDDLE_INLINE void impl::meet_after_work(const TransportRef& at, const std::exce
 HEDDLE_INLINE bool impl::all_are_done(WorkEnd agreed, const std::exception_ptr& error) {
   if (agreed == WorkEnd::done) return true;
   if (agreed == WorkEnd::lost) return false;
-  if (error) std::rethrow_exception(error);
-  throw communication_error({"heddle::survive", "the work has failed on another rank"});
+  constexpr const char* elsewhere = "the work has failed on another rank";
+  if (!error) throw communication_error({"heddle::survive", elsewhere});
+  try {
+    std::rethrow_exception(error);
+  } catch (const communication_error& own) {
+    // It may be about a death alone, which would not have ended the work.
+    throw communication_error({"heddle::survive", elsewhere, own.what()});
+  }
 }
 
 HEDDLE_INLINE void impl::expect_deaths(std::size_t before, std::size_t left,

@@ -58,7 +58,8 @@ struct ThreadHub::Meeting {
   std::uint32_t flags = ~std::uint32_t{0};
   bool over = false;                    ///< all ranks that are alive have come
   std::vector<Rank> left = {};          ///< these ranks
-  std::shared_ptr<ThreadHub> hub = {};  ///< between them, once one of them has asked for it
+  bool is_decided = false;              ///< a rank has made the hub between them, or could not
+  std::shared_ptr<ThreadHub> hub = {};  ///< this hub
 };
 
 /// The state that the ranks of a hub share.
@@ -108,8 +109,13 @@ struct ThreadHub::State {
   void lose(Rank rank) {
     const std::scoped_lock lock(mutex);
     dead[+rank] = 1;
+    fail({rank, "", "its thread has ended"});
+  }
+
+  /// Keeps the first Abort, which ends the waits of the other ranks. The mutex is held.
+  void fail(const Abort& first) {
     if (is_aborted.load()) return;
-    abort = {rank, "", "its thread has ended"};
+    abort = first;
     is_aborted.store(true);
   }
 

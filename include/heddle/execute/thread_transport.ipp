@@ -124,9 +124,7 @@ HEDDLE_INLINE void ThreadTransport::abort(const Abort& abort) {
   if (m_hub->m_state->dead[+m_rank] == 0)
     m_first_hub->m_state->failed.compare_exchange_strong(nobody,
                                                          static_cast<int>(m_first_rank.value));
-  if (m_hub->m_state->is_aborted.load()) return;
-  m_hub->m_state->abort = abort;
-  m_hub->m_state->is_aborted.store(true);
+  m_hub->m_state->fail(abort);
 }
 
 HEDDLE_INLINE ThreadTransport::~ThreadTransport() {
@@ -170,16 +168,23 @@ HEDDLE_INLINE std::shared_ptr<ThreadHub::Meeting> ThreadTransport::meet(const ch
     meeting->flags &= flags;
   }
   Waiting waiting(Idle::nap);
-  for (const Seconds since = steady_seconds();; waiting()) {
+  try {
+    for (const Seconds since = steady_seconds();; waiting()) {
+      const std::scoped_lock lock(state.mutex);
+      const std::vector<Rank> awaited =
+          meeting->over ? std::vector<Rank>() : state.awaited(*meeting);
+      if (awaited.empty() && !std::exchange(meeting->over, true))
+        for (std::size_t r = 0; r < state.dead.size(); ++r)
+          if (!state.dead[r]) meeting->left.emplace_back(r);
+      if (meeting->over) return meeting;
+      if (watchdog > 0 && steady_seconds() - since > watchdog)
+        throw communication_error({place(), impl::does_not(awaited, "answer"),
+                                   text("watchdog after ", watchdog, " s"), impl::about_silence});
+    }
+  } catch (...) {  // this rank has come but goes, so the others must not make a hub for it
     const std::scoped_lock lock(state.mutex);
-    const std::vector<Rank> awaited = meeting->over ? std::vector<Rank>() : state.awaited(*meeting);
-    if (awaited.empty() && !std::exchange(meeting->over, true))
-      for (std::size_t r = 0; r < state.dead.size(); ++r)
-        if (!state.dead[r]) meeting->left.emplace_back(r);
-    if (meeting->over) return meeting;
-    if (watchdog > 0 && steady_seconds() - since > watchdog)
-      throw communication_error({place(), impl::does_not(awaited, "answer"),
-                                 text("watchdog after ", watchdog, " s"), impl::about_silence});
+    meeting->is_decided = true;
+    throw;
   }
 }
 
@@ -189,12 +194,24 @@ HEDDLE_INLINE std::uint32_t ThreadTransport::agree(std::uint32_t flags, Seconds 
 
 HEDDLE_INLINE Survivors<ThreadTransport> ThreadTransport::survivors(Seconds watchdog) {
   const auto meeting = meet("heddle::ThreadTransport::survivors", 0, watchdog);
-  const std::scoped_lock lock(m_hub->m_state->mutex);
-  if (!meeting->hub)
-    meeting->hub = std::make_shared<ThreadHub>(static_cast<int>(meeting->left.size()));
+  {
+    const std::scoped_lock lock(m_hub->m_state->mutex);
+    // If the first rank cannot make the hub, no other rank makes it, so that nobody waits in it.
+    if (!std::exchange(meeting->is_decided, true))
+      meeting->hub = std::make_shared<ThreadHub>(static_cast<int>(meeting->left.size()));
+    if (!meeting->hub)
+      throw communication_error({text("heddle::ThreadTransport::survivors, rank ", m_rank),
+                                 "another rank could not make the new hub"});
+  }
   const Rank mine{std::ranges::find(meeting->left, m_rank) - meeting->left.begin()};
-  return {meeting->left,
-          std::unique_ptr<ThreadTransport>(new ThreadTransport(meeting->hub, mine, *this))};
+  try {
+    return {meeting->left,
+            std::unique_ptr<ThreadTransport>(new ThreadTransport(meeting->hub, mine, *this))};
+  } catch (...) {  // the others may wait for this rank in the new hub
+    const std::scoped_lock lock(meeting->hub->m_state->mutex);
+    meeting->hub->m_state->fail({mine, "its part", "out of memory"});
+    throw;
+  }
 }
 
 /// Returns the Abort that the hub has, unless it is that of this rank.

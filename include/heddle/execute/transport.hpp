@@ -8,6 +8,8 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,9 +20,16 @@
 
 namespace heddle::inline v0 {
 
+namespace impl {
+
+/// The rank of an Abort that tells of a death if only another rank knows who has died.
+inline constexpr Rank unknown_rank = std::numeric_limits<std::uint32_t>::max();
+
+}  // namespace impl
+
 /// The message of a failing rank to the others.
 struct Abort {
-  Rank rank;           ///< the rank that failed
+  Rank rank;           ///< the rank that failed, or impl::unknown_rank
   std::string action;  ///< its action, as action text; empty if the rank has died
   std::string reason;  ///< the text of its error
   /// The list place of the rank, if it waits longer than its watchdog. The other ranks then

@@ -18,11 +18,13 @@ lines() { grep -c "$1" "$output"; }
 
 for run in none $(seq "$first" $((first + count - 1))); do
   wrong=()
-  timeout 60 "$@" "$run" > "$output" 2>&1
-  [[ $? != 124 ]] || wrong+=("it hangs")
+  timeout -k 10 60 "$@" "$run" > "$output" 2>&1
+  status=$?
+  ((status != 124 && status != 137)) || wrong+=("it hangs")
   killed=$(lines '^rank [0-9]* leaves at ')
   if [[ $run == none ]]; then
     (($(lines "^rank [0-9]*: $ranks ranks are left$") == ranks)) || wrong+=("not all ranks are left")
+    (($(lines '^rank [0-9]*: losses as expected$') == ranks)) || wrong+=("not all losses are as expected")
   else
     ((killed > 0)) || wrong+=("no rank has died")
     (($(lines '^rank [0-9]* goes on: losses as expected$') + killed == ranks)) ||

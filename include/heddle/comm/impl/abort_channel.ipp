@@ -80,7 +80,7 @@ HEDDLE_FULL_INLINE void AbortChannel::lose() {
   if (!m_heard) {
     const std::optional<Rank> dead = dead_rank(m_comm.get());
     m_heard = dead ? Abort{*dead, "", "its process has ended"}
-                   : Abort{m_comm.rank(), "a message", "another rank has found that a rank died"};
+                   : Abort{unknown_rank, "", "another rank has found this"};
   }
   revoke(m_comm.get());
 }
@@ -123,9 +123,10 @@ HEDDLE_FULL_INLINE const std::vector<std::optional<ListPlace>>& AbortChannel::pl
 
 HEDDLE_FULL_INLINE void AbortChannel::take() {
   AbortRecord record;
-  check(MPI_Recv(&record, sizeof record, MPI_BYTE, MPI_ANY_SOURCE, abort_tag, m_comm.get(),
-                 MPI_STATUS_IGNORE),
-        "heddle::MpiTransport::aborted");
+  const int code = MPI_Recv(&record, sizeof record, MPI_BYTE, MPI_ANY_SOURCE, abort_tag,
+                            m_comm.get(), MPI_STATUS_IGNORE);
+  if (is_death(code)) return lose();  // found by another rank since the probe
+  check(code, "heddle::MpiTransport::aborted");
   const Abort abort = record.abort();
   std::optional<ListPlace>& told = m_places[+abort.rank];
   if (!told) told = abort.place;

@@ -3,10 +3,14 @@
 #pragma once
 
 /// @file
-/// What MPI needs to go on after a rank has died: User Level Failure Mitigation, which Open MPI has
-/// from version 5 on. Other libraries have agree() only, for ranks that are all alive.
+/// The functions of MPI with which ranks go on after one has died. They are those of User Level
+/// Failure Mitigation, which Open MPI has from version 5 on. With other libraries, ranks can agree
+/// only while all of them are alive.
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +32,18 @@
 
 namespace heddle::inline v0::impl {
 
+/// Returns the numbers in `all` of the ranks of `part`, in their order in `part`.
+[[nodiscard]] inline std::vector<Rank> ranks_in(MPI_Group all, MPI_Group part) {
+  int count = 0;
+  MPI_Group_size(part, &count);
+  std::vector<int> numbers(static_cast<std::size_t>(count)), found(numbers.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  MPI_Group_translate_ranks(part, count, numbers.data(), all, found.data());
+  std::vector<Rank> ranks;
+  for (const int rank : found) ranks.emplace_back(rank);
+  return ranks;
+}
+
 #if defined(OMPI_HAVE_MPI_EXT_FTMPI) && OMPI_HAVE_MPI_EXT_FTMPI
 
 /// Returns true if MPI says by `code` that a rank has died, or that another rank has found this.
@@ -47,14 +63,11 @@ inline void revoke(MPI_Comm comm) { MPIX_Comm_revoke(comm); }
   MPI_Group all = MPI_GROUP_NULL, dead = MPI_GROUP_NULL;
   if (MPIX_Comm_get_failed(comm, &dead) != MPI_SUCCESS) return std::nullopt;
   MPI_Comm_group(comm, &all);
-  int count = 0, rank = MPI_UNDEFINED;
-  const int first = 0;
-  MPI_Group_size(dead, &count);
-  if (count > 0) MPI_Group_translate_ranks(dead, 1, &first, all, &rank);
+  const std::vector<Rank> ranks = ranks_in(all, dead);
   MPI_Group_free(&all);
   MPI_Group_free(&dead);
-  if (rank == MPI_UNDEFINED) return std::nullopt;
-  return Rank{rank};
+  const auto lowest = std::ranges::min_element(ranks);
+  return lowest == ranks.end() ? std::nullopt : std::optional(*lowest);
 }
 
 inline int begin_agreement(int* flags, MPI_Comm comm, MPI_Request* request) {
@@ -78,10 +91,12 @@ inline int begin_agreement(int* flags, MPI_Comm comm, MPI_Request* request) {
   return MPI_Iallreduce(MPI_IN_PLACE, flags, 1, MPI_INT, MPI_BAND, comm, request);
 }
 [[noreturn]] inline MPI_Comm shrunk(MPI_Comm, const char* where, const std::string& story) {
-  throw communication_error(
-      {where, "this MPI library cannot go on after a rank has died", story,
-       "use Open MPI 5 and start the job with mpiexec --with-ft ulfm, or restart it from its "
-       "checkpoint with the program elastic"});
+  throw communication_error({where,
+                             text("this MPI library cannot find out who is left",
+                                  story.empty() ? "" : text(" after: ", story)),
+                             {},
+                             "if a rank has died, use Open MPI 5 and start the job with mpiexec "
+                             "--with-ft ulfm, or restart it from its checkpoint with elastic"});
 }
 
 #endif
@@ -93,7 +108,8 @@ inline int begin_agreement(int* flags, MPI_Comm comm, MPI_Request* request) {
   auto value = std::make_unique<int>(flags);
   MPI_Request request = MPI_REQUEST_NULL;
   const int begun = begin_agreement(value.get(), comm, &request);
-  if (!is_death(begun)) check(begun, where);
+  // Without a request no agreement has begun, and the own flags are not those of all ranks.
+  if (!is_death(begun) || request == MPI_REQUEST_NULL) check(begun, where);
   Waiting waiting(Idle::nap);
   for (const Seconds since = steady_seconds();; waiting()) {
     int done = 0;
@@ -113,15 +129,9 @@ inline int begin_agreement(int* flags, MPI_Comm comm, MPI_Request* request) {
   MPI_Group from = MPI_GROUP_NULL, of = MPI_GROUP_NULL;
   MPI_Comm_group(after, &from);
   MPI_Comm_group(before, &of);
-  int count = 0;
-  MPI_Group_size(from, &count);
-  std::vector<int> numbers(static_cast<std::size_t>(count)), found(numbers.size());
-  for (int r = 0; r < count; ++r) numbers[static_cast<std::size_t>(r)] = r;
-  MPI_Group_translate_ranks(from, count, numbers.data(), of, found.data());
+  std::vector<Rank> ranks = ranks_in(of, from);
   MPI_Group_free(&from);
   MPI_Group_free(&of);
-  std::vector<Rank> ranks;
-  for (const int rank : found) ranks.emplace_back(rank);
   return ranks;
 }
 
