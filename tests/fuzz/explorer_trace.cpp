@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // SPDX-FileCopyrightText: The Heddle contributors
 // links: heddle::json
-// with: tools/explorer/answer.cpp tools/explorer/plan_files.cpp tools/explorer/search.cpp tools/explorer/trace.cpp tools/common/pricing.cpp tools/common/search_orders.cpp
+// with: tools/explorer/answer.cpp tools/explorer/plan_files.cpp tools/explorer/search.cpp
+// with: tools/explorer/trace.cpp tools/common/pricing.cpp tools/common/search_orders.cpp
 
 // Traces in the explorer's page: the lines that the page makes of a file, drawn and analysed.
 

@@ -5,6 +5,7 @@
 // computes the same sums. Functions whose sizes are found while running. And the time of a pipeline
 // of futures beside that of a Runner.
 // ranks: 1 2 4 8
+// alone: yes
 // space: its own
 
 #include <algorithm>
